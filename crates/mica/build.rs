@@ -11,10 +11,7 @@ fn main() {
         let text = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| text.trim().to_owned())
     };
-    println!(
-        "cargo::rustc-env=MICA_BUILD_PROFILE={}",
-        variable("PROFILE")
-    );
+    println!("cargo::rustc-env=MICA_BUILD_PROFILE={}", variable("PROFILE"));
     println!("cargo::rustc-env=MICA_BUILD_TARGET={}", variable("TARGET"));
     let compiler = output(&variable("RUSTC"), &["--version"]).unwrap_or_default();
     println!("cargo::rustc-env=MICA_BUILD_COMPILER={compiler}");
@@ -24,15 +21,9 @@ fn main() {
         given if !given.is_empty() => Some(given),
         _ => output("git", &["rev-parse", "--short=12", "HEAD"]),
     };
-    println!(
-        "cargo::rustc-env=MICA_BUILD_COMMIT={}",
-        commit.unwrap_or_default()
-    );
+    println!("cargo::rustc-env=MICA_BUILD_COMMIT={}", commit.unwrap_or_default());
     // The file that changes with each commit; without a repository, this file.
     let log = output("git", &["rev-parse", "--git-path", "logs/HEAD"]);
     let watched = log.filter(|path| Path::new(path).exists());
-    println!(
-        "cargo::rerun-if-changed={}",
-        watched.as_deref().unwrap_or("build.rs")
-    );
+    println!("cargo::rerun-if-changed={}", watched.as_deref().unwrap_or("build.rs"));
 }

@@ -28,10 +28,7 @@ pub fn run(bytes: &[u8]) {
         _ => {
             let text = String::from_utf8_lossy(bytes);
             if let Some(secret) = Secret::from_hex(Some(1), &text) {
-                assert!(
-                    secret.to_hex().eq_ignore_ascii_case(text.trim()),
-                    "{text:?}"
-                );
+                assert!(secret.to_hex().eq_ignore_ascii_case(text.trim()), "{text:?}");
             }
         }
     }

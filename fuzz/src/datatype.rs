@@ -95,16 +95,7 @@ fn construct(calls: &mut Reader, types: &[Datatype]) -> Result<Datatype> {
             let grid = some(|calls| 1 + i32::from(calls.byte() % 3));
             let size = grid.iter().product::<i32>();
             let rank = i32::from(calls.byte()) % (size + 1);
-            Datatype::darray(
-                size,
-                rank,
-                &sizes,
-                &distribs,
-                &dargs,
-                &grid,
-                order(calls),
-                &old,
-            )
+            Datatype::darray(size, rank, &sizes, &distribs, &dargs, &grid, order(calls), &old)
         }
     }
 }
@@ -127,13 +118,7 @@ fn blocks(calls: &mut Reader) -> (Vec<i64>, Vec<i64>) {
 
 /// The properties in which equal datatypes must agree.
 fn bounds(datatype: &Datatype) -> [i64; 5] {
-    [
-        datatype.size(),
-        datatype.lb(),
-        datatype.extent(),
-        datatype.true_lb(),
-        datatype.true_extent(),
-    ]
+    [datatype.size(), datatype.lb(), datatype.extent(), datatype.true_lb(), datatype.true_extent()]
 }
 
 /// Checks that `MPI_Type_get_contents` returns arguments that construct the same datatype.
@@ -204,11 +189,7 @@ fn check_contents(datatype: &Datatype) {
         other => panic!("no constructor has the combiner {other}"),
     };
     let again = again.unwrap_or_else(|error| panic!("{error:?}: {envelope:?} {contents:?}"));
-    assert_eq!(
-        bounds(&again),
-        bounds(datatype),
-        "{envelope:?} {contents:?}"
-    );
+    assert_eq!(bounds(&again), bounds(datatype), "{envelope:?} {contents:?}");
     assert_eq!(again.envelope(), envelope);
     for old in old.iter().filter(|old| !old.is_predefined()) {
         Datatype::free(old.handle()).expect("a handle of its own");
@@ -219,12 +200,7 @@ fn check_contents(datatype: &Datatype) {
 fn check_numbers(datatype: &Datatype, calls: &mut Reader) {
     assert!(datatype.size() >= 0 && datatype.true_extent() >= 0);
     if datatype.size() > 0 {
-        assert!(
-            datatype
-                .true_lb()
-                .checked_add(datatype.true_extent())
-                .is_some()
-        );
+        assert!(datatype.true_lb().checked_add(datatype.true_extent()).is_some());
     }
     let bytes = calls.integer().max(0) as u64;
     if let Some(count) = datatype.count(bytes) {

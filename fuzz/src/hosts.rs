@@ -10,15 +10,9 @@ pub fn run(bytes: &[u8]) {
         None => (&*text, None),
     };
     // Expressions that stand for very many hosts are valid but slow, and test nothing new.
-    let large = nodes
-        .split(|c: char| !c.is_ascii_digit())
-        .any(|n| n.len() > 2)
+    let large = nodes.split(|c: char| !c.is_ascii_digit()).any(|n| n.len() > 2)
         || nodes.matches('[').count() > 2;
-    let slurm = if large {
-        None
-    } else {
-        of_slurm(nodes, tasks).ok()
-    };
+    let slurm = if large { None } else { of_slurm(nodes, tasks).ok() };
     for hosts in [parse_list(nodes).ok(), slurm].into_iter().flatten() {
         let hosts = merge(hosts);
         // The user chooses the number of slots: no job has as many ranks as it allows.

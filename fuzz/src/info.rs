@@ -18,11 +18,7 @@ pub fn run(bytes: &[u8]) {
             0 | 1 => {
                 let value = calls.text().repeat(1 + usize::from(kind) * calls.below(30));
                 let done = Info::set(handle, &key, &value);
-                assert_eq!(
-                    done.is_ok(),
-                    legal && value.len() < 1024,
-                    "{key:?}={value:?}"
-                );
+                assert_eq!(done.is_ok(), legal && value.len() < 1024, "{key:?}={value:?}");
                 if done.is_ok() {
                     match at {
                         Some(at) => model[at].1 = value,

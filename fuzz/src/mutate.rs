@@ -69,9 +69,7 @@ pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
             0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
             1 if at < bytes.len() => bytes[at] = random.next_number() as u8,
             2 if at < bytes.len() => {
-                bytes[at] = bytes[at]
-                    .wrapping_add(random.below(9) as u8)
-                    .wrapping_sub(4)
+                bytes[at] = bytes[at].wrapping_add(random.below(9) as u8).wrapping_sub(4)
             }
             3 => replace(bytes, at, 0, SPECIAL[random.below(SPECIAL.len())]),
             4 => {

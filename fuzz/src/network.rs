@@ -22,11 +22,7 @@ pub fn run(bytes: &[u8]) {
         }
         Err(WireError::Bytes) => return,
     };
-    let WireMessage {
-        source,
-        number,
-        packet,
-    } = &message;
+    let WireMessage { source, number, packet } = &message;
     let mut again = vec![0; bytes.len().max(wire::HEAD)];
     let head = wire::write_head(&mut again, TOKEN, *source, *number, packet.as_ref());
     let payload = packet.as_ref().map_or(0, |packet| packet.payload as usize);

@@ -27,10 +27,7 @@ pub fn run(bytes: &[u8]) {
     let join = packet::read_join(&p);
     assert_eq!(packet::read_join(&packet::join(&join)), join);
     let (op, failed) = packet::read_pushed(&p);
-    assert_eq!(
-        packet::read_pushed(&packet::pushed(op, failed)),
-        (op, failed)
-    );
+    assert_eq!(packet::read_pushed(&packet::pushed(op, failed)), (op, failed));
     let (op, class) = packet::read_fin(&p);
     assert_eq!(packet::read_fin(&packet::fin(op, class)), (op, class));
     let skewed = packet::read_skew(&p);

@@ -36,13 +36,7 @@ pub fn run_pmi1(bytes: &[u8]) {
         return;
     };
     let received = |piece| {
-        receive(
-            bytes,
-            piece,
-            MessageLines::new(),
-            MessageLines::push,
-            MessageLines::next_message,
-        )
+        receive(bytes, piece, MessageLines::new(), MessageLines::push, MessageLines::next_message)
     };
     let all = received(bytes.len().max(1));
     assert_eq!(received(usize::from(piece).max(1)), all);
@@ -80,13 +74,8 @@ pub fn run_pmi2(bytes: &[u8]) {
             Err(MessageError::LineTooLong) => continue,
             Err(error) => panic!("{message:?} was read and cannot be written: {error}"),
         };
-        let (again, error) = receive(
-            &frame,
-            frame.len(),
-            Frames::new(),
-            Frames::push,
-            Frames::next_message,
-        );
+        let (again, error) =
+            receive(&frame, frame.len(), Frames::new(), Frames::push, Frames::next_message);
         assert_eq!((again, error), (vec![message], None));
     }
 }

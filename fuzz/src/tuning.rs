@@ -23,10 +23,7 @@ pub fn run(bytes: &[u8]) {
     for level in [Level::SharedCache, Level::Package, Level::Node] {
         let situation = Situation::waiting(level, all);
         let thresholds = Thresholds::derive(&costs, &situation);
-        assert!(
-            thresholds.ring_max <= thresholds.eager_max,
-            "{thresholds:?}"
-        );
+        assert!(thresholds.ring_max <= thresholds.eager_max, "{thresholds:?}");
         for len in [0, 1, 40, 4096, 1 << 20, 1 << 40] {
             let decision = select(&OutgoingMessage::contiguous(len), &situation, &costs);
             assert!(all.contains(decision.path), "{decision:?}");

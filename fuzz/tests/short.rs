@@ -53,11 +53,7 @@ fn short_run(target: &str, count: usize) {
         return try_input(target, &bytes, &file.to_string_lossy());
     }
     let inputs = corpus(target);
-    assert!(
-        inputs.len() >= 3,
-        "{target} has a corpus of {}",
-        inputs.len()
-    );
+    assert!(inputs.len() >= 3, "{target} has a corpus of {}", inputs.len());
     for (path, bytes) in &inputs {
         try_input(target, bytes, &path.to_string_lossy());
     }

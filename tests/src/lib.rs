@@ -20,11 +20,8 @@ pub use list::{Entry, Verdict, parse_list};
 pub use machine::Machine;
 
 /// The variables that split this machine into two nodes that talk over its loopback interface.
-pub const TWO_NODES: [(&str, &str); 3] = [
-    ("MICA_VIRTUAL_NODES", "2"),
-    ("MICA_NET_PROVIDER", "tcp"),
-    ("MICA_NET_INTERFACE", "lo"),
-];
+pub const TWO_NODES: [(&str, &str); 3] =
+    [("MICA_VIRTUAL_NODES", "2"), ("MICA_NET_PROVIDER", "tcp"), ("MICA_NET_INTERFACE", "lo")];
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -48,10 +45,7 @@ pub const MARK: &str = "MICA_TEST_JOB";
 /// The workspace's root directory.
 pub fn workspace() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests
-        .parent()
-        .expect("tests/ lies in the workspace")
-        .to_path_buf()
+    tests.parent().expect("tests/ lies in the workspace").to_path_buf()
 }
 
 /// The directory for what tests build and write: `target` of the workspace.
@@ -113,9 +107,8 @@ impl Install {
             "tools/unkillable",
         ];
         let tool = TOOLS.contains(&source);
-        let out_dir = target()
-            .join("tests-c")
-            .join(self.prefix.to_string_lossy().replace('/', "_"));
+        let out_dir =
+            target().join("tests-c").join(self.prefix.to_string_lossy().replace('/', "_"));
         fs::create_dir_all(&out_dir).expect("target is writable");
         let out = out_dir.join(Path::new(source).file_name().expect("a program's name"));
         // Test binaries run one after the other, but nothing forbids two `cargo test` at once.
@@ -130,11 +123,7 @@ impl Install {
         if up_to_date(&out, &inputs) {
             return out;
         }
-        let compiler = if tool {
-            PathBuf::from("cc")
-        } else {
-            self.bin("mpicc")
-        };
+        let compiler = if tool { PathBuf::from("cc") } else { self.bin("mpicc") };
         let fresh = out.with_extension("new");
         let done = Command::new(&compiler)
             .args([
@@ -196,9 +185,7 @@ impl Install {
 fn up_to_date(out: &Path, inputs: &[PathBuf]) -> bool {
     let time = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
     let Some(made) = time(out) else { return false };
-    inputs
-        .iter()
-        .all(|p| time(p).unwrap_or(SystemTime::UNIX_EPOCH) < made)
+    inputs.iter().all(|p| time(p).unwrap_or(SystemTime::UNIX_EPOCH) < made)
 }
 
 /// Runs one job at a time: with only two cores, a job of eight ranks should have both.
@@ -254,8 +241,7 @@ impl Job {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
-        self.args
-            .extend(args.into_iter().map(|a| a.as_ref().to_owned()));
+        self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
         self
     }
 
@@ -294,29 +280,18 @@ impl Job {
     /// If the program cannot be started.
     pub fn start(self) -> Running {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let mark = format!(
-            "{}-{}",
-            std::process::id(),
-            NUMBER.fetch_add(1, Ordering::Relaxed)
-        );
+        let mark = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let shown = std::iter::once(self.program.as_os_str())
             .chain(self.args.iter().map(OsString::as_os_str))
             .map(|a| a.to_string_lossy().into_owned())
             .collect::<Vec<_>>()
             .join(" ");
-        let env = self
-            .env
-            .iter()
-            .filter_map(|(k, v)| v.as_ref().map(|v| format!("{k}={v} ")));
+        let env = self.env.iter().filter_map(|(k, v)| v.as_ref().map(|v| format!("{k}={v} ")));
         let command = env.collect::<String>() + &shown;
         let mut cmd = Command::new(&self.program);
         cmd.args(&self.args)
             .env(MARK, &mark)
-            .stdin(if self.stdin.is_some() {
-                Stdio::piped()
-            } else {
-                Stdio::null()
-            })
+            .stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
@@ -336,14 +311,7 @@ impl Job {
         }
         let stdout = Stream::read(child.stdout.take().expect("piped"));
         let stderr = Stream::read(child.stderr.take().expect("piped"));
-        Running {
-            command,
-            mark,
-            child,
-            stdout,
-            stderr,
-            deadline: Instant::now() + self.limit,
-        }
+        Running { command, mark, child, stdout, stderr, deadline: Instant::now() + self.limit }
     }
 }
 
@@ -365,10 +333,7 @@ impl Stream {
                 }
             }
         });
-        Self {
-            chunks,
-            seen: Vec::new(),
-        }
+        Self { chunks, seen: Vec::new() }
     }
 
     /// Takes what has arrived; returns false at the end of the stream.
@@ -430,10 +395,7 @@ impl Running {
             if !more || Instant::now() > self.deadline {
                 let err = self.stderr.text(Instant::now() + Duration::from_secs(1));
                 self.end();
-                panic!(
-                    "{}: no '{text}' in its output:\n{seen}\n{err}",
-                    self.command
-                );
+                panic!("{}: no '{text}' in its output:\n{seen}\n{err}", self.command);
             }
         }
     }
@@ -476,10 +438,7 @@ impl Running {
             thread::sleep(Duration::from_millis(10));
             left = processes_with_mark(&self.mark);
         }
-        let survivors = left
-            .iter()
-            .map(|(pid, what)| format!("{pid} {what}"))
-            .collect();
+        let survivors = left.iter().map(|(pid, what)| format!("{pid} {what}")).collect();
         self.end();
         let until = Instant::now() + Duration::from_secs(5);
         Outcome {
@@ -518,11 +477,7 @@ pub fn processes_with_mark(mark: &str) -> Vec<(i32, String)> {
     let wanted = format!("{MARK}={mark}");
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("/proc").flatten() {
-        let Some(id) = entry
-            .file_name()
-            .to_str()
-            .and_then(|s| s.parse::<i32>().ok())
-        else {
+        let Some(id) = entry.file_name().to_str().and_then(|s| s.parse::<i32>().ok()) else {
             continue;
         };
         let Ok(environ) = fs::read(entry.path().join("environ")) else {
@@ -539,9 +494,7 @@ pub fn processes_with_mark(mark: &str) -> Vec<(i32, String)> {
 impl Outcome {
     /// The exit code as a shell reports it: 128 + the signal if a signal ended it.
     pub fn code(&self) -> i32 {
-        self.status
-            .code()
-            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
     }
 
     /// Command, status and output, for a failed assertion's message.
@@ -549,51 +502,29 @@ impl Outcome {
         let tail = |text: &str| {
             let lines: Vec<_> = text.lines().collect();
             let cut = lines.len().saturating_sub(40);
-            let dots = if cut > 0 {
-                format!("    ... {cut} lines ...\n")
-            } else {
-                String::new()
-            };
-            dots + &lines[cut..]
-                .iter()
-                .map(|l| format!("    {l}\n"))
-                .collect::<String>()
+            let dots = if cut > 0 { format!("    ... {cut} lines ...\n") } else { String::new() };
+            dots + &lines[cut..].iter().map(|l| format!("    {l}\n")).collect::<String>()
         };
         format!(
             "$ {}\n  {}{}\n  stdout:\n{}  stderr:\n{}{}",
             self.command,
             self.status,
-            if self.hung {
-                " (HUNG: ended by the watchdog)"
-            } else {
-                ""
-            },
+            if self.hung { " (HUNG: ended by the watchdog)" } else { "" },
             tail(&self.stdout),
             tail(&self.stderr),
-            self.survivors
-                .iter()
-                .map(|s| format!("  left behind: {s}\n"))
-                .collect::<String>()
+            self.survivors.iter().map(|s| format!("  left behind: {s}\n")).collect::<String>()
         )
     }
 
     /// Asserts that the job ended with code 0 and left no process.
     pub fn expect_success(self) -> Self {
-        assert!(
-            self.code() == 0 && !self.hung && self.survivors.is_empty(),
-            "{}",
-            self.report()
-        );
+        assert!(self.code() == 0 && !self.hung && self.survivors.is_empty(), "{}", self.report());
         self
     }
 
     /// Asserts that the job ended by itself with a non-zero code and left no process.
     pub fn expect_failure(self) -> Self {
-        assert!(
-            self.code() != 0 && !self.hung && self.survivors.is_empty(),
-            "{}",
-            self.report()
-        );
+        assert!(self.code() != 0 && !self.hung && self.survivors.is_empty(), "{}", self.report());
         self
     }
 
@@ -606,11 +537,7 @@ impl Outcome {
 
     /// Asserts that standard error contains `text`.
     pub fn says(self, text: &str) -> Self {
-        assert!(
-            self.stderr.contains(text),
-            "no '{text}' on stderr:\n{}",
-            self.report()
-        );
+        assert!(self.stderr.contains(text), "no '{text}' on stderr:\n{}", self.report());
         self
     }
 

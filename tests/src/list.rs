@@ -69,9 +69,8 @@ fn parse_line(line: &str) -> Result<Entry, String> {
             entry.args = words.map(str::to_owned).collect();
             break;
         }
-        let (key, value) = word
-            .split_once('=')
-            .ok_or_else(|| format!("'{word}' is not KEY=VALUE"))?;
+        let (key, value) =
+            word.split_once('=').ok_or_else(|| format!("'{word}' is not KEY=VALUE"))?;
         let number = |v: &str| v.parse::<u32>().map_err(|e| format!("{key}={value}: {e}"));
         match key {
             "ranks" => entry.ranks = value.split(',').map(number).collect::<Result<_, _>>()?,
@@ -83,10 +82,7 @@ fn parse_line(line: &str) -> Result<Entry, String> {
             "nocma" | "basic" | "nodes" => {
                 return Err(format!("{key}={value}: only 'no' has a meaning"));
             }
-            _ if key
-                .chars()
-                .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') =>
-            {
+            _ if key.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') => {
                 entry.env.push((key.to_owned(), value.to_owned()));
             }
             _ => return Err(format!("unknown key '{key}'")),
@@ -115,10 +111,7 @@ impl Entry {
         let [(eager, _), rest @ ..] = self.env.as_slice() else {
             return false;
         };
-        eager == "MICA_EAGER_MAX"
-            && rest
-                .iter()
-                .all(|(name, _)| name.starts_with("MICA_DIRECT_"))
+        eager == "MICA_EAGER_MAX" && rest.iter().all(|(name, _)| name.starts_with("MICA_DIRECT_"))
     }
 
     /// Runs it on `ranks` ranks; `wrapper` is put before the program on mpiexec's command line.
@@ -187,10 +180,7 @@ mod tests {
             ("prog ranks=0", "line 1: ranks= needs numbers"),
             ("prog ranks=x", "line 1: ranks=x"),
             ("prog ranks=1 bogus=2", "line 1: unknown key 'bogus'"),
-            (
-                "prog ranks=1 basic=1",
-                "line 1: basic=1: only 'no' has a meaning",
-            ),
+            ("prog ranks=1 basic=1", "line 1: basic=1: only 'no' has a meaning"),
             ("prog ranks=1 word", "line 1: 'word' is not KEY=VALUE"),
         ] {
             let message = parse_list(text).unwrap_err();

@@ -85,14 +85,7 @@ impl Machine {
         }
         let mut first = Command::new("unshare")
             .args(NAMESPACES)
-            .args([
-                "--fork",
-                "--kill-child",
-                "--mount-proc",
-                "sh",
-                "-c",
-                &script,
-            ])
+            .args(["--fork", "--kill-child", "--mount-proc", "sh", "-c", &script])
             .env("SLURM_CONF", folder.join("slurm.conf"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -107,12 +100,8 @@ impl Machine {
         );
         let children = format!("/proc/{0}/task/{0}/children", first.id());
         let children = fs::read_to_string(children).expect("unshare has a child");
-        let machine = Machine {
-            inside: children.trim().parse().expect("one child"),
-            first,
-            folder,
-            slurm,
-        };
+        let machine =
+            Machine { inside: children.trim().parse().expect("one child"), first, folder, slurm };
         if slurm {
             machine.wait_for_slurm();
         }
@@ -145,10 +134,7 @@ impl Machine {
                     format!("{log}:\n{text}")
                 });
                 let logs = logs.join("\n");
-                panic!(
-                    "Slurm (slurm-wlm, munge) is not up:\n{}\n{logs}",
-                    state.report()
-                );
+                panic!("Slurm (slurm-wlm, munge) is not up:\n{}\n{logs}", state.report());
             }
             thread::sleep(Duration::from_millis(100));
         }

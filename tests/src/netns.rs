@@ -21,11 +21,7 @@ impl Namespaces {
     pub fn new() -> Option<Namespaces> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         // Interface names have at most 15 bytes.
-        let unique = format!(
-            "{}x{}",
-            std::process::id(),
-            MADE.fetch_add(1, Ordering::Relaxed)
-        );
+        let unique = format!("{}x{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let names = ["a", "b"].map(|end| format!("mica{unique}{end}"));
         let cable = ["a", "b"].map(|end| format!("mv{unique}{end}"));
         if let Err(reason) = ip(&["netns", "add", &names[0]]) {
@@ -34,8 +30,7 @@ impl Namespaces {
         }
         // From here on, dropping `made` removes what was made, even on an error.
         let made = Namespaces { names, cable };
-        made.connect()
-            .expect("a namespace can be set up once it is there");
+        made.connect().expect("a namespace can be set up once it is there");
         Some(made)
     }
 
@@ -43,9 +38,7 @@ impl Namespaces {
         let [a, b] = &self.names;
         let [end_a, end_b] = &self.cable;
         ip(&["netns", "add", b])?;
-        ip(&[
-            "-n", a, "link", "add", end_a, "type", "veth", "peer", "name", end_b, "netns", b,
-        ])?;
+        ip(&["-n", a, "link", "add", end_a, "type", "veth", "peer", "name", end_b, "netns", b])?;
         for (name, end, address) in [(a, end_a, "10.77.0.1/24"), (b, end_b, "10.77.0.2/24")] {
             ip(&["-n", name, "address", "add", address, "dev", end])?;
             ip(&["-n", name, "link", "set", end, "up"])?;

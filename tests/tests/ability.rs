@@ -41,11 +41,7 @@ fn must_be_right(what: &str, job: Job) {
         eprintln!("skipped: {what}: {}", outcome.stderr.trim());
         return;
     }
-    if let Some(reason) = outcome
-        .stdout
-        .lines()
-        .find_map(|l| l.strip_prefix("SKIP: "))
-    {
+    if let Some(reason) = outcome.stdout.lines().find_map(|l| l.strip_prefix("SKIP: ")) {
         eprintln!("skipped: {what}: {reason}");
         return;
     }
@@ -60,17 +56,12 @@ fn text(path: &std::path::Path) -> &str {
 /// Runs with one rank lacking `what` from its start, under these settings.
 fn taken_away_before(what: &str, env: &[(&str, &str)]) {
     let install = Install::find();
-    let (refuse, ability) = (
-        install.program("tools/refuse"),
-        install.program("coll_ability"),
-    );
+    let (refuse, ability) = (install.program("tools/refuse"), install.program("coll_ability"));
     for who in WHO {
         let _turn = one_at_a_time();
         let before = [text(&refuse), what];
         let job = but_one(&install, who, &before, &[text(&ability)]);
-        let job = env
-            .iter()
-            .fold(job, |job, (name, value)| job.env(name, value));
+        let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
         must_be_right(&format!("{what} of {who:?}"), job);
     }
 }
@@ -101,9 +92,7 @@ fn taken_away_later(what: &str, env: &[(&str, &str)]) {
             .mpiexec(["-n", &ranks.to_string()])
             .args([text(&ability), what, &odd.to_string()])
             .limit(Duration::from_secs(240));
-        let job = env
-            .iter()
-            .fold(job, |job, (name, value)| job.env(name, value));
+        let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
         must_be_right(&format!("{what} of {odd} in {ranks}, later"), job);
     }
 }
@@ -168,9 +157,7 @@ fn loads_and_stores_are_refused_later() {
 
 /// Checks that the error names the variable, the ranks that differ and both values.
 fn expect_difference(outcome: Outcome, variable: &str, values: [&str; 2]) {
-    let outcome = outcome
-        .expect_failure()
-        .says("all ranks must have the same value");
+    let outcome = outcome.expect_failure().says("all ranks must have the same value");
     let line = outcome.stderr.lines().find(|line| line.contains(variable));
     let line = line.unwrap_or_else(|| panic!("no {variable}:\n{}", outcome.report()));
     for word in values.into_iter().chain(["rank 0", "rank 1"]) {
@@ -225,10 +212,7 @@ fn the_hang_report_says_what_a_rank_does_without() {
     }
     job.signal(Signal::TERM);
     let outcome = job.finish();
-    let line = outcome
-        .stderr
-        .lines()
-        .find(|line| line.contains("do without"));
+    let line = outcome.stderr.lines().find(|line| line.contains("do without"));
     let line = line.unwrap_or_else(|| panic!("{}", outcome.report()));
     for word in ["rank 1", "PROCMAP_QUERY", "Operation not permitted"] {
         assert!(line.contains(word), "no '{word}' in: {line}");
@@ -239,17 +223,10 @@ fn the_hang_report_says_what_a_rank_does_without() {
 fn the_table_of_traffic_says_what_a_rank_does_without() {
     let _turn = one_at_a_time();
     let install = Install::find();
-    let (refuse, ability) = (
-        install.program("tools/refuse"),
-        install.program("coll_ability"),
-    );
+    let (refuse, ability) = (install.program("tools/refuse"), install.program("coll_ability"));
     let before = [text(&refuse), "procmap"];
     let job = but_one(&install, (2, 1), &before, &[text(&ability), "part=bcast"]);
     let outcome = job.env("MICA_STATS", "table").run().expect_code(0);
     let outcome = outcome.says("rank 1 does without mapped: PROCMAP_QUERY");
-    assert!(
-        !outcome.stderr.contains("rank 0 does without"),
-        "{}",
-        outcome.report()
-    );
+    assert!(!outcome.stderr.contains("rank 0 does without"), "{}", outcome.report());
 }

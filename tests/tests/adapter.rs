@@ -50,9 +50,7 @@ fn program(file: &Path, action: &str) -> Job {
     Job::new("/bin/sh")
         .args(["-c", r#"exec 9<>"$1"; shift; exec "$@""#, "sh"])
         .args([file.as_os_str()])
-        .args([Install::find()
-            .program("tools/adapter_registers")
-            .as_os_str()])
+        .args([Install::find().program("tools/adapter_registers").as_os_str()])
         .args([action])
         .env(ADAPTER_VARIABLE, "9")
 }
@@ -75,17 +73,9 @@ fn a_receive_is_a_command_and_abort_is_the_end_of_the_process() {
     let command = COMMANDS_OFFSET + place * 128;
     let word = |at: usize| u32::from_le_bytes(device.at(command + at));
     assert_eq!(word(0), CommandKind::Receive as u32);
-    assert_eq!(
-        (word(4), word(16), word(20)),
-        (0, 77, 0),
-        "source, tag, flags"
-    );
+    assert_eq!((word(4), word(16), word(20)), (0, 77, 0), "source, tag, flags");
     assert_eq!(device.register(command + 32), 4, "bytes of the buffer");
-    assert_eq!(
-        device.register(HINT),
-        device.register(command + 40),
-        "its token"
-    );
+    assert_eq!(device.register(HINT), device.register(command + 40), "its token");
 }
 
 #[test]
@@ -94,41 +84,18 @@ fn refuses_what_is_no_adapter_in_one_line() {
     let no_rank = Device::new("rank", MAGIC, 3, 3);
     let named = |value: &str| {
         let program = Install::find().program("tools/adapter_registers");
-        Job::new(program)
-            .args(["finalize"])
-            .env(ADAPTER_VARIABLE, value)
+        Job::new(program).args(["finalize"]).env(ADAPTER_VARIABLE, value)
     };
     for (job, reason) in [
-        (
-            named("four"),
-            "MICA_SIM_ADAPTER=four: expected the number of a descriptor",
-        ),
-        (
-            named("-1"),
-            "MICA_SIM_ADAPTER=-1: expected the number of a descriptor",
-        ),
-        (
-            named("77"),
-            "MICA_SIM_ADAPTER=77: this descriptor is no memory of an adapter",
-        ),
-        (
-            program(Path::new("/dev/null"), "finalize"),
-            "this descriptor has 0 bytes",
-        ),
-        (
-            program(&device.0, "finalize"),
-            "the adapter's first register is 0x1",
-        ),
-        (
-            program(&no_rank.0, "finalize"),
-            "the adapter says rank 3 of 3",
-        ),
+        (named("four"), "MICA_SIM_ADAPTER=four: expected the number of a descriptor"),
+        (named("-1"), "MICA_SIM_ADAPTER=-1: expected the number of a descriptor"),
+        (named("77"), "MICA_SIM_ADAPTER=77: this descriptor is no memory of an adapter"),
+        (program(Path::new("/dev/null"), "finalize"), "this descriptor has 0 bytes"),
+        (program(&device.0, "finalize"), "the adapter's first register is 0x1"),
+        (program(&no_rank.0, "finalize"), "the adapter says rank 3 of 3"),
     ] {
         let out = job.run().expect_failure().says(reason);
-        let lines = out
-            .stderr
-            .lines()
-            .filter(|line| line.contains(ADAPTER_VARIABLE));
+        let lines = out.stderr.lines().filter(|line| line.contains(ADAPTER_VARIABLE));
         assert_eq!(lines.count(), 1, "{}", out.report());
     }
 }

@@ -11,10 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("tests/ lies in the workspace")
-        .into()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the workspace").into()
 }
 
 /// The path in `variable`, or `default` in the build directory of the workspace.
@@ -32,9 +29,7 @@ fn run<S: AsRef<OsStr>>(
 ) -> String {
     let mut command = Command::new(program);
     command.args(arguments);
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         output.status.success(),
@@ -48,9 +43,7 @@ fn run<S: AsRef<OsStr>>(
 
 /// An empty directory for one test.
 fn scratch(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("bindings")
-        .join(name);
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bindings").join(name);
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("the target directory is writable");
     directory
@@ -69,21 +62,14 @@ fn rows() -> Vec<(String, i64)> {
         .map(|line| {
             let mut fields = line.split('\t');
             let name = fields.next().expect("a name");
-            let value = fields
-                .next()
-                .expect("a value")
-                .parse()
-                .expect("a decimal value");
+            let value = fields.next().expect("a value").parse().expect("a decimal value");
             (name.replace("MPI_Status.", "MPI_Status, "), value)
         })
         .collect()
 }
 
 fn functions() -> Vec<String> {
-    data("mpi5-abi-functions.txt")
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect()
+    data("mpi5-abi-functions.txt").split_whitespace().map(str::to_owned).collect()
 }
 
 /// Compiles a program against `include/mpi.h`; panics with the compiler's messages if that fails.
@@ -111,11 +97,8 @@ fn comparison() -> String {
          int main(void)\n{\n",
     );
     for (expression, value) in rows() {
-        writeln!(
-            program,
-            "    compare(\"{expression}\", (intptr_t) ({expression}), {value});"
-        )
-        .expect("strings grow");
+        writeln!(program, "    compare(\"{expression}\", (intptr_t) ({expression}), {value});")
+            .expect("strings grow");
     }
     program.push_str("    return wrong;\n}\n");
     program
@@ -199,10 +182,7 @@ const COMPILERS: [(&str, &str, &str); 4] = [
 #[test]
 fn regenerating_changes_nothing() {
     let generator = root().join("bindings/generate.py");
-    run(
-        path("MICA_PYTHON", "venv/bin/python"),
-        [generator.as_os_str(), OsStr::new("--check")],
-    );
+    run(path("MICA_PYTHON", "venv/bin/python"), [generator.as_os_str(), OsStr::new("--check")]);
 }
 
 #[test]
@@ -224,13 +204,7 @@ fn the_header_has_the_types_of_the_abi() {
     for (compiler, standard, suffix) in COMPILERS {
         let source = directory.join(format!("types.{suffix}"));
         std::fs::write(&source, TYPES).expect("the scratch directory is writable");
-        compile(
-            compiler,
-            standard,
-            &["-c"],
-            &source,
-            &directory.join("types.o"),
-        );
+        compile(compiler, standard, &["-c"], &source, &directory.join("types.o"));
     }
 }
 
@@ -258,42 +232,28 @@ fn the_header_declares_every_function_under_both_names() {
 #[test]
 fn the_library_exports_the_abi_and_nothing_else() {
     let library = path("MICA_LIB", "release/libmpi_abi.so");
-    let listing = run(
-        "nm",
-        [
-            OsStr::new("-D"),
-            OsStr::new("--defined-only"),
-            library.as_os_str(),
-        ],
-    );
+    let listing = run("nm", [OsStr::new("-D"), OsStr::new("--defined-only"), library.as_os_str()]);
     let exported: BTreeSet<&str> = listing
         .lines()
         .filter_map(|line| line.split_once(" T ").map(|(_, name)| name.trim()))
         .collect();
     let names = functions();
     assert_eq!(names.len(), 664);
-    let wanted: Vec<String> = names
-        .iter()
-        .flat_map(|name| [name.clone(), format!("P{name}")])
-        .collect();
+    let wanted: Vec<String> =
+        names.iter().flat_map(|name| [name.clone(), format!("P{name}")]).collect();
     let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
     let missing: Vec<_> = wanted.difference(&exported).collect();
     assert!(missing.is_empty(), "not exported: {missing:?}");
     let extra: Vec<_> = exported.difference(&wanted).collect();
-    assert!(
-        extra.is_empty(),
-        "exported, though not in the ABI: {extra:?}"
-    );
+    assert!(extra.is_empty(), "exported, though not in the ABI: {extra:?}");
 }
 
 #[test]
 fn the_library_is_named_as_the_abi_asks() {
     let library = path("MICA_LIB", "release/libmpi_abi.so");
     let dynamic = run("readelf", [OsStr::new("-d"), library.as_os_str()]);
-    let soname = dynamic
-        .lines()
-        .find(|line| line.contains("(SONAME)"))
-        .expect("the library has a SONAME");
+    let soname =
+        dynamic.lines().find(|line| line.contains("(SONAME)")).expect("the library has a SONAME");
     assert!(soname.ends_with("[libmpi_abi.so.1]"), "{soname}");
 }
 
@@ -317,36 +277,19 @@ fn prototypes() -> Vec<(String, String)> {
     let header = std::fs::read_to_string(root().join("include/mpi.h")).expect("the header");
     let parameters = |name: &str| {
         let start = format!(" {name}(");
-        let (_, rest) = header
-            .split_once(&start)
-            .unwrap_or_else(|| panic!("no {name}"));
+        let (_, rest) = header.split_once(&start).unwrap_or_else(|| panic!("no {name}"));
         rest.split(';').next().unwrap_or_default().to_owned()
     };
     let functions = functions().into_iter();
-    functions
-        .map(|name| (name.clone(), parameters(&name)))
-        .collect()
+    functions.map(|name| (name.clone(), parameters(&name))).collect()
 }
 
 /// Every function with a buffer of a datatype is one whose bytes `mica profile` counts, or receives
 /// what its sender has counted, or moves nothing between processes.
 #[test]
 fn the_profiler_counts_every_call_that_moves_data() {
-    const RECEIVES: [&str; 6] = [
-        "Recv",
-        "Irecv",
-        "Recv_init",
-        "Precv_init",
-        "Mrecv",
-        "Imrecv",
-    ];
-    const LOCAL: [&str; 5] = [
-        "Pack",
-        "Unpack",
-        "Pack_external",
-        "Unpack_external",
-        "Reduce_local",
-    ];
+    const RECEIVES: [&str; 6] = ["Recv", "Irecv", "Recv_init", "Precv_init", "Mrecv", "Imrecv"];
+    const LOCAL: [&str; 5] = ["Pack", "Unpack", "Pack_external", "Unpack_external", "Reduce_local"];
     const COUNTED: [&str; 5] = ["To(", "Prepare(", "Target ", "Collective(", "File "];
     let wrappers = wrappers();
     let (mut counted, mut others) = (0, 0);
@@ -362,9 +305,7 @@ fn the_profiler_counts_every_call_that_moves_data() {
             others += 1;
             continue;
         }
-        let traffic = wrappers
-            .get(&name)
-            .unwrap_or_else(|| panic!("{name} has no wrapper"));
+        let traffic = wrappers.get(&name).unwrap_or_else(|| panic!("{name} has no wrapper"));
         let is_counted = COUNTED.iter().any(|kind| traffic.starts_with(kind));
         assert!(is_counted, "{name} counts nothing: {traffic}");
         assert!(!traffic.contains("Data::None"), "{name} counts no bytes");

@@ -52,9 +52,7 @@ fn tokens(text: &str) -> Vec<String> {
         } else if let Some(hashes) = raw_string(rest) {
             let close = format!("\"{}", "#".repeat(hashes));
             let open = rest.find('"').expect("a raw string opens") + 1;
-            at += rest[open..]
-                .find(&close)
-                .map_or(rest.len(), |end| open + end + close.len());
+            at += rest[open..].find(&close).map_or(rest.len(), |end| open + end + close.len());
         } else if first == b'"' {
             at += string(rest);
         } else if first == b'\'' {
@@ -150,10 +148,7 @@ fn read_file(file: &Path, below: &Path, path: Segments, modules: &mut Modules) {
 }
 
 fn read_items(tokens: &[String], file: &Path, below: &Path, path: Segments, modules: &mut Modules) {
-    let mut module = Module {
-        file: file.to_owned(),
-        ..Module::default()
-    };
+    let mut module = Module { file: file.to_owned(), ..Module::default() };
     let (mut at, mut is_test, mut is_public) = (0, false, false);
     // `#[path = "..."]` is not read: its string is no token, and no crate uses it.
     while at < tokens.len() {
@@ -172,19 +167,11 @@ fn read_items(tokens: &[String], file: &Path, below: &Path, path: Segments, modu
             }
             "pub" => {
                 is_public = true;
-                at = if next == "(" {
-                    closed(tokens, at + 1)
-                } else {
-                    at + 1
-                };
+                at = if next == "(" { closed(tokens, at + 1) } else { at + 1 };
                 continue;
             }
             "use" => {
-                let end = at
-                    + tokens[at..]
-                        .iter()
-                        .position(|t| t == ";")
-                        .expect("use ends");
+                let end = at + tokens[at..].iter().position(|t| t == ";").expect("use ends");
                 if !is_test {
                     imports(&tokens[at + 1..end], &[], is_public, &mut module.imports);
                 }
@@ -194,11 +181,7 @@ fn read_items(tokens: &[String], file: &Path, below: &Path, path: Segments, modu
                 let child: Segments = path.iter().cloned().chain([next.to_owned()]).collect();
                 let open = at + 2;
                 let is_inline = tokens.get(open).is_some_and(|token| token == "{");
-                let end = if is_inline {
-                    closed(tokens, open)
-                } else {
-                    open + 1
-                };
+                let end = if is_inline { closed(tokens, open) } else { open + 1 };
                 if !is_test {
                     module.items.insert(next.to_owned());
                     let folder = below.join(next);
@@ -295,11 +278,7 @@ fn imports(tree: &[String], prefix: &[String], is_reexport: bool, found: &mut Ve
     }
     let renamed = tree.get(at + 1).filter(|_| at < tree.len());
     if let Some(name) = renamed.or(path.last()).cloned() {
-        found.push(Import {
-            target: path,
-            name,
-            is_reexport,
-        });
+        found.push(Import { target: path, name, is_reexport });
     }
 }
 
@@ -310,9 +289,7 @@ fn absolute(target: &[String], module: &[String], known: &BTreeSet<Segments>) ->
         "self" | "super" => module.to_vec(),
         first => {
             let child: Segments = module.iter().cloned().chain([first.to_owned()]).collect();
-            return known
-                .contains(&child)
-                .then(|| module.iter().chain(target).cloned().collect());
+            return known.contains(&child).then(|| module.iter().chain(target).cloned().collect());
         }
     };
     for segment in target {
@@ -327,19 +304,14 @@ fn absolute(target: &[String], module: &[String], known: &BTreeSet<Segments>) ->
 
 /// The file that defines what `target` names. Re-exports are followed at most `steps` times.
 fn definition(target: &[String], modules: &Modules, steps: usize) -> Option<PathBuf> {
-    let depth = (0..=target.len())
-        .rev()
-        .find(|&depth| modules.contains_key(&target[..depth]))?;
+    let depth = (0..=target.len()).rev().find(|&depth| modules.contains_key(&target[..depth]))?;
     let module = &modules[&target[..depth]];
     let Some(name) = target.get(depth).filter(|name| *name != "*") else {
         return Some(module.file.clone());
     };
     if !module.items.contains(name) && steps > 0 {
         let named = module.imports.iter().filter(|import| import.name == *name);
-        let globs = module
-            .imports
-            .iter()
-            .filter(|i| i.is_reexport && i.name == "*");
+        let globs = module.imports.iter().filter(|i| i.is_reexport && i.name == "*");
         for import in named.chain(globs) {
             let mut onward = import.target.clone();
             if import.name == "*" {
@@ -403,12 +375,7 @@ fn circles(arrows: &Arrows) -> Vec<BTreeSet<PathBuf>> {
 /// The circles of a crate: the arrows of each, with the names that they import.
 fn circles_in(folder: &Path) -> Vec<String> {
     let arrows = arrows(&read_crate(folder));
-    let short = |file: &Path| {
-        file.strip_prefix(folder)
-            .unwrap_or(file)
-            .display()
-            .to_string()
-    };
+    let short = |file: &Path| file.strip_prefix(folder).unwrap_or(file).display().to_string();
     let circle = |files: BTreeSet<PathBuf>| {
         let mut lines = vec![format!("a circle of {} files:", files.len())];
         for from in &files {
@@ -434,10 +401,7 @@ fn no_file_imports_itself_in_a_circle() {
     folders.sort();
     let mut wrong = Vec::new();
     for folder in folders {
-        let name = folder
-            .file_name()
-            .expect("a folder has a name")
-            .to_string_lossy();
+        let name = folder.file_name().expect("a folder has a name").to_string_lossy();
         let circles = circles_in(&folder);
         wrong.extend(circles.iter().map(|circle| format!("{name}: {circle}")));
     }
@@ -469,10 +433,7 @@ fn finds_a_circle_by_way_of_a_reexport() {
     );
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("src/a.rs -> src/b.rs: Low"), "{found:?}");
-    assert!(
-        found[0].contains("src/b.rs -> src/a.rs: Top, a"),
-        "{found:?}"
-    );
+    assert!(found[0].contains("src/b.rs -> src/a.rs: Top, a"), "{found:?}");
 }
 
 #[test]
@@ -480,18 +441,9 @@ fn ignores_tests_comments_strings_and_faces() {
     let found = circles_of(
         "innocent",
         &[
-            (
-                "main.rs",
-                "mod a; mod b; const TEXT: &str = \"{ use b::B;\"; pub use a::A;",
-            ),
-            (
-                "a/mod.rs",
-                "mod deep; pub use deep::Deep; pub struct A; // use crate::b::B;",
-            ),
-            (
-                "a/deep.rs",
-                "use super::A; pub struct Deep<'a>(&'a char); const C: char = '\"';",
-            ),
+            ("main.rs", "mod a; mod b; const TEXT: &str = \"{ use b::B;\"; pub use a::A;"),
+            ("a/mod.rs", "mod deep; pub use deep::Deep; pub struct A; // use crate::b::B;"),
+            ("a/deep.rs", "use super::A; pub struct Deep<'a>(&'a char); const C: char = '\"';"),
             (
                 "b.rs",
                 "use crate::a::Deep; use std::fs; pub struct B;\n\

@@ -14,14 +14,9 @@ fn digest(install: &Install, ranks: u32, late: u32, env: &[(&str, &str)]) -> Str
         .mpiexec(["-n", &ranks.to_string()])
         .args([install.program("coll_digest")])
         .args(["24", &late.to_string(), "digest"]);
-    let job = env
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value));
+    let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.run().expect_code(0);
-    let line = outcome
-        .stdout
-        .lines()
-        .find_map(|l| l.strip_prefix("digest "));
+    let line = outcome.stdout.lines().find_map(|l| l.strip_prefix("digest "));
     let line = line.unwrap_or_else(|| panic!("no digest:\n{}", outcome.report()));
     line.to_owned()
 }
@@ -34,10 +29,7 @@ fn same_bits(ranks: &[u32], env: &[(&str, &str)]) {
         let first = digest(&install, n, 1, env);
         for late in [2, 3] {
             let again = digest(&install, n, late, env);
-            assert_eq!(
-                first, again,
-                "{n} ranks, {env:?}: other bits with delays {late}"
-            );
+            assert_eq!(first, again, "{n} ranks, {env:?}: other bits with delays {late}");
         }
         all.insert(first);
     }
@@ -61,11 +53,7 @@ fn bits_of_shared_areas() {
     same_bits(&[2, 3, 8], &[("MICA_COLL", "shared")]);
     same_bits(
         &[5, 9],
-        &[
-            ("MICA_COLL", "shared"),
-            ("MICA_COLL_SHAPE", "tree"),
-            ("MICA_COLL_FAN", "2"),
-        ],
+        &[("MICA_COLL", "shared"), ("MICA_COLL_SHAPE", "tree"), ("MICA_COLL_FAN", "2")],
     );
 }
 
@@ -75,11 +63,7 @@ fn bits_of_direct_copy() {
     // Some buffers are first copied by the kernel and later reached by mappings.
     same_bits(
         &[2, 5],
-        &[
-            ("MICA_COLL", "direct"),
-            ("MICA_MAPPED_AFTER", "2"),
-            ("MICA_MAPPED_MIN", "4K"),
-        ],
+        &[("MICA_COLL", "direct"), ("MICA_MAPPED_AFTER", "2"), ("MICA_MAPPED_MIN", "4K")],
     );
 }
 
@@ -97,9 +81,7 @@ fn trees_of_other_machines() {
         for shape in ["auto", "tree"] {
             let _turn = one_at_a_time();
             let job = install.mpiexec(["-n", ranks]).args([&program]);
-            let job = job
-                .args(["12", "139"])
-                .env("MICA_TOPOLOGY_SYNTHETIC", machine);
+            let job = job.args(["12", "139"]).env("MICA_TOPOLOGY_SYNTHETIC", machine);
             let job = job.env("MICA_COLL", "shared").env("MICA_COLL_SHAPE", shape);
             let outcome = job.run().expect_code(0);
             assert_eq!(outcome.stdout, "No Errors\n", "{}", outcome.report());
@@ -110,28 +92,19 @@ fn trees_of_other_machines() {
 /// The number of messages between ranks in one run, according to the traffic table.
 fn messages(install: &Install, program: &str, env: &[(&str, &str)]) -> u64 {
     let _turn = one_at_a_time();
-    let job = install
-        .mpiexec(["-n", "4"])
-        .args([install.program(program)])
-        .env("MICA_STATS", "table");
-    let job = env
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value));
+    let job =
+        install.mpiexec(["-n", "4"]).args([install.program(program)]).env("MICA_STATS", "table");
+    let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.run().expect_code(0);
     // Copies between buffers are counted with those of collectives, so they are left out here.
     let ways = ["inline", "ring", "cells", "net"];
     let counts = outcome.stderr.lines().filter_map(|line| {
         let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
         let way = words.next()?;
-        ways.contains(&way)
-            .then(|| words.next()?.parse::<u64>().ok())?
+        ways.contains(&way).then(|| words.next()?.parse::<u64>().ok())?
     });
     let counts: Vec<u64> = counts.collect();
-    assert!(
-        counts.len() == ways.len(),
-        "no table:\n{}",
-        outcome.report()
-    );
+    assert!(counts.len() == ways.len(), "no table:\n{}", outcome.report());
     counts.iter().sum()
 }
 
@@ -157,50 +130,23 @@ fn a_family_that_is_forced_does_all_the_work() {
 fn an_algorithm_that_is_forced_is_used() {
     let install = Install::find();
     for (name, algorithms, program) in [
-        (
-            "MICA_COLL_BARRIER",
-            ["dissemination"].as_slice(),
-            "coll_barrier",
-        ),
-        (
-            "MICA_COLL_BCAST",
-            &["binomial", "scatter-ring"],
-            "coll_data",
-        ),
+        ("MICA_COLL_BARRIER", ["dissemination"].as_slice(), "coll_barrier"),
+        ("MICA_COLL_BCAST", &["binomial", "scatter-ring"], "coll_data"),
         ("MICA_COLL_GATHER", &["binomial", "linear"], "coll_data"),
         ("MICA_COLL_SCATTER", &["binomial", "linear"], "coll_data"),
         ("MICA_COLL_ALLGATHER", &["bruck", "ring"], "coll_data"),
         ("MICA_COLL_ALLTOALL", &["bruck", "exchange"], "coll_data"),
         ("MICA_COLL_REDUCE", &["binomial", "halving"], "coll_digest"),
-        (
-            "MICA_COLL_ALLREDUCE",
-            &["doubling", "halving"],
-            "coll_digest",
-        ),
-        (
-            "MICA_COLL_REDUCE_SCATTER",
-            &["halving", "pairwise"],
-            "coll_digest",
-        ),
+        ("MICA_COLL_ALLREDUCE", &["doubling", "halving"], "coll_digest"),
+        ("MICA_COLL_REDUCE_SCATTER", &["halving", "pairwise"], "coll_digest"),
         ("MICA_COLL_SCAN", &["doubling"], "coll_digest"),
     ] {
         for algorithm in algorithms {
-            let sent = messages(
-                &install,
-                program,
-                &[("MICA_COLL", "shared"), (name, algorithm)],
-            );
+            let sent = messages(&install, program, &[("MICA_COLL", "shared"), (name, algorithm)]);
             assert!(sent > FEW, "{name}={algorithm}: {sent} messages");
         }
         let all = messages(&install, program, &[("MICA_COLL", "messages")]);
-        let fewer = messages(
-            &install,
-            program,
-            &[("MICA_COLL", "messages"), (name, "shared")],
-        );
-        assert!(
-            fewer < all,
-            "{name}=shared: {fewer} messages, without it {all}"
-        );
+        let fewer = messages(&install, program, &[("MICA_COLL", "messages"), (name, "shared")]);
+        assert!(fewer < all, "{name}=shared: {fewer} messages, without it {all}");
     }
 }

@@ -38,9 +38,7 @@ fn prose(text: &str) -> String {
 fn between<'a>(text: &'a str, open: &'a str, close: char) -> impl Iterator<Item = &'a str> {
     let ends_in_line =
         move |rest: &'a str| rest.lines().next().and_then(|line| line.split_once(close));
-    text.split(open)
-        .skip(1)
-        .filter_map(move |rest| ends_in_line(rest).map(|(span, _)| span))
+    text.split(open).skip(1).filter_map(move |rest| ends_in_line(rest).map(|(span, _)| span))
 }
 
 /// `path` from the folder of the file `from`; `None` if it leaves the repository.
@@ -73,10 +71,7 @@ fn dangling(file: &str, text: &str, known: &BTreeSet<String>) -> Vec<String> {
         let mut words = span.split(['/', '.', '-']);
         words.any(|word| word.len() > 1 && word.bytes().all(|b| b.is_ascii_uppercase()))
     };
-    for span in text
-        .lines()
-        .flat_map(|line| line.split('`').skip(1).step_by(2))
-    {
+    for span in text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)) {
         let path = span.trim_end_matches('/');
         if path.is_empty() || !path.chars().all(is_name) || stands_for_another(path) {
             continue;
@@ -110,23 +105,13 @@ fn documents_name_what_exists() {
 
 #[test]
 fn names_without_a_file_are_found() {
-    let known = [
-        "docs",
-        "docs/a.md",
-        "crates",
-        "crates/node",
-        "crates/node/src/ring.rs",
-    ];
+    let known = ["docs", "docs/a.md", "crates", "crates/node", "crates/node/src/ring.rs"];
     let known = known.map(str::to_owned).into_iter().collect();
     let text = "[a](a.md), [b](b.md), [up](../docs/a.md#x), [web](https://x.org/y)\n\
         `docs/c.md`, `docs/TARGET`, `src/ring.rs`, `ring/producer.rs`, `crates/node`, `a/b`\n\
         ```\n`docs/d.md`\n```\n";
     assert_eq!(
         dangling("docs/a.md", text, &known),
-        [
-            "docs/a.md: link to b.md",
-            "docs/a.md: `docs/c.md`",
-            "docs/a.md: `ring/producer.rs`"
-        ]
+        ["docs/a.md: link to b.md", "docs/a.md: `docs/c.md`", "docs/a.md: `ring/producer.rs`"]
     );
 }

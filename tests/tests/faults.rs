@@ -21,21 +21,12 @@ struct Traces {
 impl Traces {
     fn now() -> Self {
         let mut files = BTreeSet::new();
-        for dir in [
-            "/dev/shm",
-            "/dev/hugepages",
-            "/tmp",
-            "/var/tmp",
-            "/run/user",
-        ] {
+        for dir in ["/dev/shm", "/dev/hugepages", "/tmp", "/var/tmp", "/run/user"] {
             collect(Path::new(dir), 2, &mut files);
         }
         // Named Unix sockets, including abstract ones (@...): the eighth column.
         let unix = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-        let sockets = unix
-            .lines()
-            .filter_map(|l| l.split_whitespace().nth(7))
-            .map(str::to_owned);
+        let sockets = unix.lines().filter_map(|l| l.split_whitespace().nth(7)).map(str::to_owned);
         let sysv = ["shm", "sem", "msg"].iter().flat_map(|kind| {
             let text = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
             text.lines()
@@ -44,11 +35,7 @@ impl Traces {
                 .map(|id| format!("{kind} {id}"))
                 .collect::<Vec<_>>()
         });
-        Self {
-            files,
-            sockets: sockets.collect(),
-            sysv: sysv.collect(),
-        }
+        Self { files, sockets: sockets.collect(), sysv: sysv.collect() }
     }
 
     /// What is new since `before`. Other programs may make files in /tmp meanwhile: only files that
@@ -57,15 +44,8 @@ impl Traces {
         let ours = |f: &&String| f.starts_with("/dev/") || f.to_lowercase().contains("mica");
         let files = self.files.difference(&before.files).filter(ours).cloned();
         let named = |s: &&String| s.to_lowercase().contains("mica");
-        let sockets = self
-            .sockets
-            .difference(&before.sockets)
-            .filter(named)
-            .cloned();
-        files
-            .chain(sockets)
-            .chain(self.sysv.difference(&before.sysv).cloned())
-            .collect()
+        let sockets = self.sockets.difference(&before.sockets).filter(named).cloned();
+        files.chain(sockets).chain(self.sysv.difference(&before.sysv).cloned()).collect()
     }
 }
 
@@ -105,38 +85,21 @@ fn kill_one_timed(
     env: &[(&str, &str)],
 ) -> (Outcome, Duration) {
     let program = install.job();
-    let args = [
-        "--label",
-        "-n",
-        &n.to_string(),
-        &program.to_string_lossy(),
-        verb,
-        bytes,
-    ];
+    let args = ["--label", "-n", &n.to_string(), &program.to_string_lossy(), verb, bytes];
     let job = install.mpiexec(args);
-    let mut job = env
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value))
-        .start();
+    let mut job = env.iter().fold(job, |job, (name, value)| job.env(name, value)).start();
     // mpiexec may reorder lines of different ranks: "ready" may come before the pid.
     let pid = (0..500).find_map(|_| {
         let text = job.wait_for("ready");
         let mut lines = text.lines().filter_map(|l| l.split_once("pid "));
         let pid = lines.find(|(label, _)| {
-            label
-                .chars()
-                .filter(char::is_ascii_digit)
-                .collect::<String>()
-                == victim.to_string()
+            label.chars().filter(char::is_ascii_digit).collect::<String>() == victim.to_string()
         });
         pid.map(|(_, pid)| pid.trim().parse::<i32>().expect("a process id"))
     });
     let pid = pid.unwrap_or_else(|| panic!("no pid of rank {victim} after \"ready\""));
     let living = processes_with_mark(job.mark()).len();
-    assert!(
-        living as u32 > n,
-        "mpiexec and its ranks: {living} processes"
-    );
+    assert!(living as u32 > n, "mpiexec and its ranks: {living} processes");
     // Let the exchange run for a moment; where exactly the kill hits does not matter.
     std::thread::sleep(Duration::from_millis(200));
     let killed = Instant::now();
@@ -150,11 +113,7 @@ fn names_rank_and_signal(out: &Outcome, rank: u32, name: &str, number: i32) {
         line.contains(&format!("rank {rank}"))
             && (line.contains(name) || line.contains(&format!("signal {number}")))
     });
-    assert!(
-        said,
-        "rank {rank} and the signal are not named:\n{}",
-        out.report()
-    );
+    assert!(said, "rank {rank} and the signal are not named:\n{}", out.report());
 }
 
 #[test]
@@ -162,12 +121,8 @@ fn kill_9_in_the_middle_of_a_large_exchange() {
     let _turn = one_at_a_time();
     let install = Install::find();
     let before = Traces::now();
-    for (n, victim, bytes) in [
-        (8, 5, "1000000"),
-        (8, 0, "4000000"),
-        (2, 1, "30000"),
-        (3, 2, "100"),
-    ] {
+    for (n, victim, bytes) in [(8, 5, "1000000"), (8, 0, "4000000"), (2, 1, "30000"), (3, 2, "100")]
+    {
         let out = kill_one(&install, n, victim, ["pids", bytes], &[]).expect_failure();
         names_rank_and_signal(&out, victim, "SIGKILL", 9);
         assert_eq!(out.code(), 128 + 9, "{}", out.report());
@@ -182,11 +137,7 @@ fn kill_9_in_the_middle_of_collectives() {
     let _turn = one_at_a_time();
     let install = Install::find();
     let before = Traces::now();
-    let mapped = [
-        ("MICA_COLL", "direct"),
-        ("MICA_MAPPED_AFTER", "2"),
-        ("MICA_MAPPED_MIN", "4K"),
-    ];
+    let mapped = [("MICA_COLL", "direct"), ("MICA_MAPPED_AFTER", "2"), ("MICA_MAPPED_MIN", "4K")];
     for (n, victim, bytes, env) in [
         (8, 5, "100", &[("MICA_COLL", "messages")] as &[_]),
         (8, 0, "100", &[("MICA_COLL", "shared")]),
@@ -220,9 +171,8 @@ fn kill_9_of_a_rank_that_holds_a_lock() {
         (4, 3, &[("MICA_WINDOW_ACCESS", "messages")]),
         (4, 3, &[("MICA_VIRTUAL_NODES", "2")]),
     ];
-    let kills = std::env::var("MICA_LOCK_KILLS").map_or(settings.len(), |kills| {
-        kills.parse().expect("MICA_LOCK_KILLS is a number")
-    });
+    let kills = std::env::var("MICA_LOCK_KILLS")
+        .map_or(settings.len(), |kills| kills.parse().expect("MICA_LOCK_KILLS is a number"));
     let mut longest = Duration::ZERO;
     for kill in 0..kills {
         let (n, victim, env) = settings[kill % settings.len()];
@@ -244,11 +194,9 @@ fn a_rank_that_kills_itself() {
     let install = Install::find();
     let job = install.job();
     let before = Traces::now();
-    for (signal, name) in [
-        (Signal::KILL, "SIGKILL"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::ABORT, "SIGABRT"),
-    ] {
+    for (signal, name) in
+        [(Signal::KILL, "SIGKILL"), (Signal::SEGV, "SIGSEGV"), (Signal::ABORT, "SIGABRT")]
+    {
         let number = signal.as_raw();
         for victim in [0, 3, 7] {
             let args = [
@@ -275,20 +223,8 @@ fn a_rank_that_dies_in_the_cell_path() {
     let _turn = one_at_a_time();
     let install = Install::find();
     let program = install.job();
-    let args = [
-        "-n",
-        "8",
-        &program.to_string_lossy(),
-        "kill",
-        "9",
-        "4",
-        "2000000",
-    ];
-    let out = install
-        .mpiexec(args)
-        .env("MICA_DIRECT", "off")
-        .run()
-        .expect_failure();
+    let args = ["-n", "8", &program.to_string_lossy(), "kill", "9", "4", "2000000"];
+    let out = install.mpiexec(args).env("MICA_DIRECT", "off").run().expect_failure();
     names_rank_and_signal(&out, 4, "SIGKILL", 9);
 }
 
@@ -299,18 +235,12 @@ fn a_normal_run_leaves_nothing() {
     let before = Traces::now();
     let job = install.job();
     for _ in 0..3 {
-        install
-            .mpiexec(["-n", "8", &job.to_string_lossy(), "silent"])
-            .run()
-            .expect_success();
+        install.mpiexec(["-n", "8", &job.to_string_lossy(), "silent"]).run().expect_success();
         install
             .mpiexec(["-n", "4", &job.to_string_lossy(), "abort", "3", "1"])
             .run()
             .expect_code(3);
-        mica_tests::Job::new(&job)
-            .args(["silent"])
-            .run()
-            .expect_success();
+        mica_tests::Job::new(&job).args(["silent"]).run().expect_success();
     }
     let left = Traces::now().new_since(&before);
     assert!(left.is_empty(), "left behind: {left:?}");

@@ -38,8 +38,7 @@ impl Way<'_> {
         if let Some(code) = self.aborted {
             assert_eq!(aborted.code(), code, "{}", aborted.report());
         }
-        self.run(3, &[&job, "kill", "9", "1", "100000"])
-            .expect_failure();
+        self.run(3, &[&job, "kill", "9", "1", "100000"]).expect_failure();
     }
 }
 
@@ -52,11 +51,7 @@ fn under(name: &'static str, launcher: Launcher, pmi: &'static str, aborted: Opt
         let job = job.args(["-n", &ranks.to_string()]);
         job.env("MICA_PMI", pmi)
     };
-    let way = Way {
-        name,
-        start: Box::new(start),
-        aborted,
-    };
+    let way = Way { name, start: Box::new(start), aborted };
     way.check(&install);
 }
 
@@ -89,17 +84,11 @@ fn under_slurm() {
             let job = machine.job("srun");
             job.args([&format!("--mpi={plugin}"), "-n", &ranks.to_string()])
         };
-        let way = Way {
-            name,
-            start: Box::new(start),
-            aborted: None,
-        };
+        let way = Way { name, start: Box::new(start), aborted: None };
         way.check(&install);
     }
     // If the launcher does not end the other ranks, they notice the loss themselves.
-    let alone = machine
-        .job("srun")
-        .args(["--mpi=pmi2", "--kill-on-bad-exit=0"]);
+    let alone = machine.job("srun").args(["--mpi=pmi2", "--kill-on-bad-exit=0"]);
     let alone = alone.args(["-n", "3"]).args([install.job()]);
     let alone = alone.args(["kill", "9", "1", "100000"]).run();
     alone.expect_failure().says("lost rank 1");
@@ -151,34 +140,22 @@ fn programs_of_mpich_and_intel_under_our_mpiexec() {
     for library in [Launcher::Mpich, Launcher::Intel] {
         let libraries = library.libraries().display().to_string();
         let start = |words: &[&str], verb: &[&str]| {
-            let job = machine
-                .job(&mpiexec)
-                .args(words)
-                .args([&program])
-                .args(verb);
+            let job = machine.job(&mpiexec).args(words).args([&program]).args(verb);
             job.env("LD_LIBRARY_PATH", &libraries)
         };
         for ranks in [1, 2, 4] {
-            let out = start(&["-n", &ranks.to_string()], &["hello"])
-                .run()
-                .expect_success();
+            let out = start(&["-n", &ranks.to_string()], &["hello"]).run().expect_success();
             let hello = (0..ranks).map(|rank| format!("hello from {rank} of {ranks}"));
             let hello: Vec<_> = hello.collect();
             assert_eq!(out.sorted(), hello, "{library:?}: {}", out.report());
         }
         let aborted = start(&["-n", "3"], &["abort", "7", "1"]).run();
         aborted.expect_code(7).says("rank 1");
-        start(&["-n", "3"], &["kill", "9", "1", "1000"])
-            .run()
-            .expect_code(137);
+        start(&["-n", "3"], &["kill", "9", "1", "1000"]).run().expect_code(137);
         // A rank exits with 0 in the middle of the job, or never initializes.
-        let left = start(&["-n", "2"], &["early", "0", "1"])
-            .run()
-            .expect_code(1);
+        let left = start(&["-n", "2"], &["early", "0", "1"]).run().expect_code(1);
         left.says("without calling MPI_Finalize");
-        let mixed = start(&["-n", "1", "true", ":", "-n", "1"], &["hello"])
-            .run()
-            .expect_code(1);
+        let mixed = start(&["-n", "1", "true", ":", "-n", "1"], &["hello"]).run().expect_code(1);
         mixed.says("without calling MPI_Init, while rank 1 waits for it");
     }
 }
@@ -192,15 +169,8 @@ fn programs_of_open_mpi_are_refused() {
     let program = Launcher::OpenMpi.program("tools/job");
     let mpiexec = install.bin("mpiexec");
     let start = |words: &[&str]| {
-        let job = machine
-            .job(&mpiexec)
-            .args(words)
-            .args([&program])
-            .args(["hello"]);
-        job.env(
-            "LD_LIBRARY_PATH",
-            &Launcher::OpenMpi.libraries().display().to_string(),
-        )
+        let job = machine.job(&mpiexec).args(words).args([&program]).args(["hello"]);
+        job.env("LD_LIBRARY_PATH", &Launcher::OpenMpi.libraries().display().to_string())
     };
     for words in [
         &["-n", "2"][..],
@@ -214,8 +184,6 @@ fn programs_of_open_mpi_are_refused() {
     // A job of one rank is allowed: it is the same without a launcher.
     let one = start(&["-n", "1"]).run().expect_success();
     assert_eq!(one.sorted(), ["hello from 0 of 1"], "{}", one.report());
-    let forced = start(&["-n", "2", "-x", "MICA_FOREIGN_MPI=start"])
-        .run()
-        .expect_success();
+    let forced = start(&["-n", "2", "-x", "MICA_FOREIGN_MPI=start"]).run().expect_success();
     assert_eq!(forced.sorted(), ["hello from 0 of 1"; 2]);
 }

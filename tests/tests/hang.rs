@@ -22,9 +22,7 @@ fn expect(n: u32, scene: &str, env: &[(&str, &str)], lines: &[&str]) {
     let _turn = one_at_a_time();
     let program = install.program("tools/hang");
     let job = install.mpiexec(["-n", &n.to_string(), &program.to_string_lossy(), scene]);
-    let job = env
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value));
+    let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
     let mut job = job.start();
     // mpiexec is running by then: a signal before it handles signals would end it.
     job.wait_for("ready");
@@ -37,10 +35,7 @@ fn expect(n: u32, scene: &str, env: &[(&str, &str)], lines: &[&str]) {
             let reports: Vec<&str> = said.split("ranks are running:").collect();
             let complete = reports[reports.len() - 1];
             let report = plain(complete);
-            if lines
-                .iter()
-                .all(|line| report.lines().any(|l| l.ends_with(line)))
-            {
+            if lines.iter().all(|line| report.lines().any(|l| l.ends_with(line))) {
                 job.signal(Signal::TERM);
                 job.finish();
                 return;
@@ -162,10 +157,9 @@ fn ranks_that_have_ended_are_listed() {
 
 #[test]
 fn who_waits_for_a_lock_names_its_holder() {
-    let line = [
-        "the lock of rank 0, which is held by rank 2 (exclusive), in window \"table\", for # s; \
-         0 unexpected messages queued",
-    ];
+    let line =
+        ["the lock of rank 0, which is held by rank 2 (exclusive), in window \"table\", for # s; \
+         0 unexpected messages queued"];
     for design in ["barging", "test_and_set", "thread", "event"] {
         expect(3, "locks", &[("MICA_WINDOW_LOCK", design)], &line);
     }

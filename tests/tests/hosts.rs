@@ -17,9 +17,7 @@ fn on_virtual_nodes(install: &Install, words: &[&str]) -> Job {
 
 /// A job of four ranks on two hosts, started on the first.
 fn on_hosts(install: &Install, hosts: &Namespaces, words: &[&str]) -> Job {
-    install
-        .mpiexec_on(hosts, ["-ppn", "2", "--host-timeout", "3"])
-        .args(words)
+    install.mpiexec_on(hosts, ["-ppn", "2", "--host-timeout", "3"]).args(words)
 }
 
 /// Programs of `tests/c` that send messages of all kinds, and their arguments.
@@ -38,9 +36,7 @@ const PROGRAMS: [(&str, &[&str]); 8] = [
 fn suite(install: &Install, start: &dyn Fn(&[&str]) -> Job) {
     let job = install.job().to_string_lossy().into_owned();
     let out = start(&[&job, "hello"]).run().expect_success();
-    let wanted: Vec<String> = (0..4)
-        .map(|rank| format!("hello from {rank} of 4"))
-        .collect();
+    let wanted: Vec<String> = (0..4).map(|rank| format!("hello from {rank} of 4")).collect();
     assert_eq!(out.sorted(), wanted, "{}", out.report());
     assert_eq!(out.stderr, "", "a normal run is silent");
     start(&[&job, "silent"]).run().expect_success();
@@ -49,34 +45,18 @@ fn suite(install: &Install, start: &dyn Fn(&[&str]) -> Job) {
         let words = [&[program.as_str()], arguments].concat();
         start(&words).run().expect_success();
     }
-    let out = start(&[&job, "cat"])
-        .stdin("some text\n")
-        .run()
-        .expect_success();
+    let out = start(&[&job, "cat"]).stdin("some text\n").run().expect_success();
     assert_eq!(
         out.sorted(),
-        [
-            "rank 1 read 0 bytes",
-            "rank 2 read 0 bytes",
-            "rank 3 read 0 bytes",
-            "some text"
-        ]
+        ["rank 1 read 0 bytes", "rank 2 read 0 bytes", "rank 3 read 0 bytes", "some text"]
     );
     let out = start(&[&job, "abort", "42", "3"]).run().expect_code(42);
     out.says("rank 3 (pid ").says("MPI_Abort with code 42");
-    start(&[&job, "early", "9", "1"])
-        .run()
-        .expect_code(9)
-        .says("rank 1 (pid ");
-    let out = start(&[&job, "kill", "9", "2", "500000"])
-        .run()
-        .expect_code(128 + 9);
+    start(&[&job, "early", "9", "1"]).run().expect_code(9).says("rank 1 (pid ");
+    let out = start(&[&job, "kill", "9", "2", "500000"]).run().expect_code(128 + 9);
     out.says("rank 2 (pid ").says("SIGKILL");
     // The table covers all nodes' ranks, including network traffic.
-    let out = start(&[&job, "silent"])
-        .env("MICA_STATS", "table")
-        .run()
-        .expect_success();
+    let out = start(&[&job, "silent"]).env("MICA_STATS", "table").run().expect_success();
     let row = out.stderr.lines().find(|line| line.contains("  net "));
     let row = row.unwrap_or_else(|| panic!("no row for the network:\n{}", out.report()));
     let messages: u64 = row.split_whitespace().nth(2).unwrap().parse().unwrap();
@@ -104,12 +84,7 @@ fn two_hosts() {
 fn parent(pid: i32) -> i32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process that runs");
     let after_name = stat.rsplit(") ").next().expect("a state");
-    after_name
-        .split(' ')
-        .nth(1)
-        .expect("a parent")
-        .parse()
-        .expect("a number")
+    after_name.split(' ').nth(1).expect("a parent").parse().expect("a number")
 }
 
 /// Starts a job that exchanges forever, disturbs it, and returns how it ended.
@@ -124,12 +99,7 @@ fn disturbed(job: Job, disturb: impl FnOnce(&dyn Fn(u32) -> i32)) -> Outcome {
     let agent_of = |rank: u32| {
         let label = format!("[{rank}] pid ");
         let line = text.lines().find_map(|line| line.strip_prefix(&label));
-        parent(
-            line.expect("a rank's pid")
-                .trim()
-                .parse()
-                .expect("a number"),
-        )
+        parent(line.expect("a rank's pid").trim().parse().expect("a number"))
     };
     disturb(&agent_of);
     job.finish().expect_failure()
@@ -186,11 +156,7 @@ fn in_a_slurm_allocation() {
     // The default is as many ranks as the allocation has tasks.
     let words = ["--launcher", "srun", &job, "hello"];
     let out = allocated(&words).run().expect_success();
-    let wanted = [
-        "hello from 0 of 3",
-        "hello from 1 of 3",
-        "hello from 2 of 3",
-    ];
+    let wanted = ["hello from 0 of 3", "hello from 1 of 3", "hello from 2 of 3"];
     assert_eq!(out.sorted(), wanted, "{}", out.report());
     let words = ["--launcher", "srun", &job, "abort", "42", "1"];
     allocated(&words).run().expect_code(42).says("rank 1 (pid ");

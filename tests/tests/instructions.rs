@@ -46,9 +46,8 @@ fn records(text: &str, arch: &str) -> BTreeMap<String, f64> {
         match words[..] {
             [] => {}
             [of, call, count] => {
-                let count: f64 = count
-                    .parse()
-                    .unwrap_or_else(|e| panic!("'{line}': count '{count}': {e}"));
+                let count: f64 =
+                    count.parse().unwrap_or_else(|e| panic!("'{line}': count '{count}': {e}"));
                 let known = CALLS.iter().any(|(name, ..)| *name == call);
                 assert!(known, "'{line}': unknown call '{call}'");
                 if of == arch {
@@ -154,10 +153,7 @@ fn ping_pong_costs_what_is_recorded() {
             argument => counts(argument),
         };
         let count = each(short[rank], long[rank]);
-        assert!(
-            count > 10.0,
-            "{call}: {count} instructions cannot be: nothing was collected"
-        );
+        assert!(count > 10.0, "{call}: {count} instructions cannot be: nothing was collected");
         let Some(&record) = records.get(call) else {
             println!(
                 "{call}: nothing is recorded for {ARCH}; write '{ARCH} {call} {count:.1}' into {}",
@@ -186,8 +182,5 @@ fn a_count_that_grew_fails() {
 #[test]
 fn records_of_other_architectures_do_not_count() {
     let text = "# head\nx86_64 MPI_Send 10.5 # why\n\naarch64 MPI_Send 20\n";
-    assert_eq!(
-        records(text, "x86_64"),
-        BTreeMap::from([("MPI_Send".to_owned(), 10.5)])
-    );
+    assert_eq!(records(text, "x86_64"), BTreeMap::from([("MPI_Send".to_owned(), 10.5)]));
 }

@@ -25,21 +25,13 @@ struct Row {
 fn rows(install: &Install, outcome: &Outcome) -> Vec<Row> {
     let mut lines = outcome.stderr.lines();
     let head = lines.next().unwrap_or_default();
-    assert!(
-        head.contains("late arrivals at collectives (4 of 4 ranks"),
-        "{}",
-        outcome.report()
-    );
+    assert!(head.contains("late arrivals at collectives (4 of 4 ranks"), "{}", outcome.report());
     lines.skip(1).map(|line| row(install, line)).collect()
 }
 
 fn row(install: &Install, text: &str) -> Row {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let number = |at: usize| {
-        words[at]
-            .parse::<u64>()
-            .unwrap_or_else(|_| panic!("{text}"))
-    };
+    let number = |at: usize| words[at].parse::<u64>().unwrap_or_else(|_| panic!("{text}"));
     let ms = |at: usize| {
         let unit = match words[at + 1] {
             "ns" => 1e-6,
@@ -47,10 +39,7 @@ fn row(install: &Install, text: &str) -> Row {
             "ms" => 1.0,
             _ => 1e3,
         };
-        words[at]
-            .parse::<f64>()
-            .unwrap_or_else(|_| panic!("{text}"))
-            * unit
+        words[at].parse::<f64>().unwrap_or_else(|_| panic!("{text}")) * unit
     };
     // `program+0x12f4`, in parentheses after the name of an exported function.
     let place = words[words.len() - 1].trim_matches(['(', ')']);
@@ -101,9 +90,7 @@ fn run(install: &Install, options: &[&str]) -> Outcome {
 fn run_on(install: &Install, nodes: &[(&str, &str)], options: &[&str]) -> Outcome {
     let program = install.program("coll_late");
     let job = install.mpiexec(["-n", "4"]).args(options);
-    let job = nodes
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value));
+    let job = nodes.iter().fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.args([program]).args([ROUNDS.to_string()]).run();
     let outcome = outcome.expect_success();
     assert_eq!(outcome.stdout.trim(), "No Errors");
@@ -172,10 +159,7 @@ fn ranks_of_a_node_are_compared_among_themselves() {
 fn messages_carry_no_arrival_times() {
     let _turn = one_at_a_time();
     let install = Install::find();
-    let outcome = run(
-        &install,
-        &["-x", "MICA_LATE=on", "-x", "MICA_COLL=messages"],
-    );
+    let outcome = run(&install, &["-x", "MICA_LATE=on", "-x", "MICA_COLL=messages"]);
     let rows = rows(&install, &outcome);
     for comment in [
         "/* the last rank */",

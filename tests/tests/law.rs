@@ -14,20 +14,8 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-channel", &["mica-node"]),
     ("mica-policy", &["mica-node"]),
     ("mica-bootstrap", &["mica-node"]),
-    (
-        "mica-protocol",
-        &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"],
-    ),
-    (
-        "mica-mpi",
-        &[
-            "mica-protocol",
-            "mica-channel",
-            "mica-policy",
-            "mica-bootstrap",
-            "mica-node",
-        ],
-    ),
+    ("mica-protocol", &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"]),
+    ("mica-mpi", &["mica-protocol", "mica-channel", "mica-policy", "mica-bootstrap", "mica-node"]),
     (
         "mica-abi",
         &[
@@ -44,10 +32,7 @@ const LAW: &[(&str, &[&str])] = &[
     // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
-    (
-        "mica-launch",
-        &["mica-profile", "mica-policy", "mica-bootstrap", "mica-node"],
-    ),
+    ("mica-launch", &["mica-profile", "mica-policy", "mica-bootstrap", "mica-node"]),
     // What the profiler loads into ranks, under any vendor's library.
     ("mica-profile-preload", &["mica-node"]),
     // The profile as data: what `mica profile` writes and others draw.
@@ -135,13 +120,7 @@ fn root() -> PathBuf {
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--no-deps",
-            "--offline",
-        ])
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
         .output()
         .expect("cargo starts");
@@ -151,9 +130,7 @@ fn metadata() -> Value {
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key]
-        .as_str()
-        .unwrap_or_else(|| panic!("no {key} in {value}"))
+    value[key].as_str().unwrap_or_else(|| panic!("no {key} in {value}"))
 }
 
 /// Maps each crate to its folder and its dependencies as cargo describes them.
@@ -162,14 +139,8 @@ fn crates() -> BTreeMap<String, (PathBuf, Vec<Value>)> {
     let packages = metadata["packages"].as_array().expect("packages");
     let entry = |package: &Value| {
         let manifest = Path::new(text(package, "manifest_path"));
-        let folder = manifest
-            .parent()
-            .expect("a manifest is in a folder")
-            .to_owned();
-        let dependencies = package["dependencies"]
-            .as_array()
-            .expect("dependencies")
-            .clone();
+        let folder = manifest.parent().expect("a manifest is in a folder").to_owned();
+        let dependencies = package["dependencies"].as_array().expect("dependencies").clone();
         (text(package, "name").to_owned(), (folder, dependencies))
     };
     packages.iter().map(entry).collect()
@@ -178,9 +149,7 @@ fn crates() -> BTreeMap<String, (PathBuf, Vec<Value>)> {
 /// The dependencies of this crate that break the rules.
 fn violations(name: &str, dependencies: &[Value]) -> Vec<String> {
     let Some((_, allowed)) = LAW.iter().find(|(known, _)| *known == name) else {
-        return vec![format!(
-            "{name} is not in the law: add it, below what it may use"
-        )];
+        return vec![format!("{name} is not in the law: add it, below what it may use")];
     };
     let ours = |dependency: &str| LAW.iter().any(|(known, _)| *known == dependency);
     let library = LIBRARY.contains(&name);
@@ -197,9 +166,7 @@ fn violations(name: &str, dependencies: &[Value]) -> Vec<String> {
         }
         let features = dependency["features"].as_array().expect("features");
         if library && normal && features.iter().any(|f| f == "hwloc" || f == "launcher") {
-            found.push(format!(
-                "{name} must not ask {target} for a feature of the tools"
-            ));
+            found.push(format!("{name} must not ask {target} for a feature of the tools"));
         }
     }
     found
@@ -208,16 +175,11 @@ fn violations(name: &str, dependencies: &[Value]) -> Vec<String> {
 #[test]
 fn dependencies_point_downwards() {
     let crates = crates();
-    let found: Vec<String> = crates
-        .iter()
-        .flat_map(|(name, (_, uses))| violations(name, uses))
-        .collect();
+    let found: Vec<String> =
+        crates.iter().flat_map(|(name, (_, uses))| violations(name, uses)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
     for (name, _) in LAW {
-        assert!(
-            crates.contains_key(*name),
-            "{name} is in the law and not in the workspace"
-        );
+        assert!(crates.contains_key(*name), "{name} is in the law and not in the workspace");
     }
 }
 
@@ -259,10 +221,7 @@ fn unsafe_is_only_in_permitted_crates() {
         }
         let source = folder.join("src");
         let root = ["lib.rs", "main.rs"].map(|file| source.join(file));
-        let root = root
-            .iter()
-            .find(|path| path.exists())
-            .expect("a crate has a root");
+        let root = root.iter().find(|path| path.exists()).expect("a crate has a root");
         let code = fs::read_to_string(root).expect("a readable root");
         assert!(
             code.lines().any(|line| line == "#![forbid(unsafe_code)]"),

@@ -58,12 +58,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn counts_characters_and_not_bytes() {
-    let text = format!(
-        "{}\n{}\n{}x\n",
-        "ä".repeat(100),
-        "x".repeat(101),
-        "ä".repeat(100)
-    );
+    let text = format!("{}\n{}\n{}x\n", "ä".repeat(100), "x".repeat(101), "ä".repeat(100));
     let found: Vec<_> = long_lines(&text).collect();
     assert_eq!(found, [(2, 101), (3, 101)]);
 }

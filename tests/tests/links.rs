@@ -46,25 +46,11 @@ fn run_observes_times_the_account_and_memory() {
     let install = Install::find();
     let folder = folder("run");
     let mpiexec = install.bin("mpiexec").display().to_string();
-    let calls = [
-        "run",
-        "--collective",
-        "allreduce",
-        "--bytes",
-        "16384",
-        "--calls",
-        "60",
-    ];
+    let calls = ["run", "--collective", "allreduce", "--bytes", "16384", "--calls", "60"];
     let job = ["--", mpiexec.as_str(), "-n", "4"];
     let said = links(&install, &folder, &[&calls[..], &job].concat());
-    assert!(
-        said.contains("60 calls of allreduce on 4 ranks in links.mica"),
-        "{said}"
-    );
-    assert!(
-        said.contains("A call moves "),
-        "the library's account: {said}"
-    );
+    assert!(said.contains("60 calls of allreduce on 4 ranks in links.mica"), "{said}");
+    assert!(said.contains("A call moves "), "the library's account: {said}");
     let header = header(&folder.join("links.mica"));
     let names: Vec<&str> = header["columns"]
         .as_array()
@@ -72,37 +58,24 @@ fn run_observes_times_the_account_and_memory() {
         .iter()
         .map(|column| column["name"].as_str().expect("a name"))
         .collect();
-    assert!(
-        names.contains(&"rank_time:3") && names.contains(&"moved_bytes"),
-        "{names:?}"
-    );
+    assert!(names.contains(&"rank_time:3") && names.contains(&"moved_bytes"), "{names:?}");
     // Every rank needs every operand: at least three of four parts come from others.
     let pairs = header["workloads"][0]["pairs"].as_array().expect("pairs");
     let bytes = |pair: &Value| pair[2].as_u64().expect("bytes");
     let moved: u64 = pairs.iter().map(bytes).sum();
     assert!(moved >= 4 * 16384 * 3 / 4, "{pairs:?}");
-    let ranks = header["provenance"]["rank_chips"]
-        .as_array()
-        .expect("chips");
+    let ranks = header["provenance"]["rank_chips"].as_array().expect("chips");
     assert_eq!(ranks.len(), 4);
     if has_numa_maps() {
         let maps = header["provenance"]["numa"]["rank_bytes"].as_array();
         assert_eq!(maps.expect("numa_maps").len(), 4);
     }
-    let text = links(
-        &install,
-        &folder,
-        &["analyze", "links.mica", "--resamples", "50"],
-    );
+    let text = links(&install, &folder, &["analyze", "links.mica", "--resamples", "50"]);
     assert!(text.contains("allreduce of 16384 B on 4 ranks") && text.contains("A call moves "));
     if header["links"].as_array().expect("links").is_empty() {
         assert!(said.contains("one memory domain") && text.contains("no links between chips"));
     }
-    links(
-        &install,
-        &folder,
-        &["report", "links.mica", "--resamples", "50"],
-    );
+    links(&install, &folder, &["report", "links.mica", "--resamples", "50"]);
     let page = fs::read_to_string(folder.join("links.html")).expect("a page");
     assert!(page.contains("Beside the paper") && page.ends_with("</html>\n"));
 }
@@ -121,10 +94,7 @@ fn bytes_of_an_allgather(name: &str, variables: &[&str]) -> Vec<(u64, u64, u64)>
     let header = header(&folder.join("links.mica"));
     let pairs = header["workloads"][0]["pairs"].as_array().expect("pairs");
     let number = |pair: &Value, at: usize| pair[at].as_u64().expect("a number");
-    pairs
-        .iter()
-        .map(|pair| (number(pair, 0), number(pair, 1), number(pair, 2)))
-        .collect()
+    pairs.iter().map(|pair| (number(pair, 0), number(pair, 1), number(pair, 2))).collect()
 }
 
 #[test]
@@ -138,19 +108,12 @@ fn the_account_has_collectives_by_messages() {
 
 /// The number of calls of a function in a rank's account (`intranode/account.rs` has the format).
 fn accounted_calls(account: &[u8], function: &str) -> u64 {
-    let line = account
-        .iter()
-        .position(|byte| *byte == b'\n')
-        .expect("a line");
+    let line = account.iter().position(|byte| *byte == b'\n').expect("a line");
     let (line, records) = account.split_at(line + 1);
     let line = str::from_utf8(line).expect("text").trim_end();
     let mut names = line.split(' ').skip(2);
     let label = 1 + names.position(|name| name == function).expect("a label") as u64;
-    let words = records
-        .as_chunks()
-        .0
-        .iter()
-        .map(|word| u64::from_le_bytes(*word));
+    let words = records.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
     let words: Vec<u64> = words.collect();
     let (mut calls, mut at) = (0, 0);
     while let Some([_, of, _, _, repeats, members]) = words.get(at..at + 6) {
@@ -184,8 +147,7 @@ fn pcontrol_stops_the_account() {
     compile.args(["-o", "program", "program.c"]);
     run(compile);
     let mut job = Command::new(install.bin("mpiexec"));
-    job.args(["-n", "3", "./program"])
-        .env("MICA_TRANSFER_ACCOUNT", "account");
+    job.args(["-n", "3", "./program"]).env("MICA_TRANSFER_ACCOUNT", "account");
     run(job);
     for rank in 0..3 {
         let account = fs::read(folder.join(format!("account.{rank}"))).expect("an account");
@@ -196,11 +158,7 @@ fn pcontrol_stops_the_account() {
 #[test]
 fn the_account_has_steps_within_nodes_and_messages_between_them() {
     let _turn = one_at_a_time();
-    let nodes = [
-        "MICA_VIRTUAL_NODES=2",
-        "MICA_NET_PROVIDER=tcp",
-        "MICA_NET_INTERFACE=lo",
-    ];
+    let nodes = ["MICA_VIRTUAL_NODES=2", "MICA_NET_PROVIDER=tcp", "MICA_NET_INTERFACE=lo"];
     let pairs = bytes_of_an_allgather("nodes", &nodes);
     let of = |is_meant: fn(u64, u64) -> bool| -> u64 {
         let meant = pairs.iter().filter(|pair| is_meant(pair.0, pair.1));
@@ -232,26 +190,14 @@ fn run_reads_named_counters_around_each_call_or_says_why_not() {
         return;
     }
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        said.contains("Background traffic: memory streams copied"),
-        "{said}"
-    );
-    let analyzed = links(
-        &install,
-        &folder,
-        &["analyze", "links.mica", "--json", "--resamples", "20"],
-    );
+    assert!(said.contains("Background traffic: memory streams copied"), "{said}");
+    let analyzed =
+        links(&install, &folder, &["analyze", "links.mica", "--json", "--resamples", "20"]);
     let json: Value = serde_json::from_str(&analyzed).expect("JSON");
     let names = json[0]["links"].as_array().expect("links");
-    let at = names
-        .iter()
-        .position(|name| name == "software/config=1/")
-        .expect("the counter");
+    let at = names.iter().position(|name| name == "software/config=1/").expect("the counter");
     let loads = json[0]["fast_loads"].as_array().expect("loads");
-    let load = loads
-        .iter()
-        .find(|load| load["link"] == at)
-        .expect("its load");
+    let load = loads.iter().find(|load| load["link"] == at).expect("its load");
     // A barrier takes some of the thread's time.
     assert!(load["max"].as_f64().expect("a number") > 0.0, "{load}");
 }
@@ -274,45 +220,17 @@ fn observations_place_ranks_and_the_model_confirms_it() {
     let install = Install::find();
     let folder = folder("place");
     fs::write(folder.join("pairs.txt"), distant_pairs()).expect("written");
-    let model = [
-        "model",
-        "x4600",
-        "pairs.txt",
-        "--background",
-        "none",
-        "--calls",
-        "60",
-    ];
+    let model = ["model", "x4600", "pairs.txt", "--background", "none", "--calls", "60"];
     links(&install, &folder, &model);
-    let text = links(
-        &install,
-        &folder,
-        &["analyze", "links.mica", "--resamples", "20"],
-    );
-    let advice = text
-        .lines()
-        .find(|line| line.contains("--map-by profile:links.mica"));
+    let text = links(&install, &folder, &["analyze", "links.mica", "--resamples", "20"]);
+    let advice = text.lines().find(|line| line.contains("--map-by profile:links.mica"));
     let advice = advice.unwrap_or_else(|| panic!("no advice: {text}"));
-    assert!(
-        advice.contains("moves 0 B between chips instead of 1 MiB"),
-        "{advice}"
-    );
+    assert!(advice.contains("moves 0 B between chips instead of 1 MiB"), "{advice}");
     // mpiexec does as advised, on a machine of that shape.
     let file = folder.join("links.mica");
     let map = format!("profile:{}", file.display());
-    let job = install.mpiexec([
-        "-n",
-        "32",
-        "-v",
-        "--bind-to",
-        "core",
-        "--map-by",
-        map.as_str(),
-    ]);
-    let out = job
-        .env("MICA_TOPOLOGY_SYNTHETIC", "pack:8 l3:1 core:4 pu:1")
-        .args(["true"])
-        .run();
+    let job = install.mpiexec(["-n", "32", "-v", "--bind-to", "core", "--map-by", map.as_str()]);
+    let out = job.env("MICA_TOPOLOGY_SYNTHETIC", "pack:8 l3:1 core:4 pu:1").args(["true"]).run();
     let package = |rank: u32| {
         let begin = format!("mpiexec: rank {rank}: ");
         let line = out.stderr.lines().find(|line| line.starts_with(&begin));
@@ -325,15 +243,8 @@ fn observations_place_ranks_and_the_model_confirms_it() {
     }
     // And the model with ranks placed that way has nothing on its links.
     let said = links(&install, &folder, &[&model[..], &["--map"]].concat());
-    assert!(
-        said.contains("moves 0 B between chips, by default 1 MiB"),
-        "{said}"
-    );
-    let json = links(
-        &install,
-        &folder,
-        &["analyze", "links.mica", "--json", "--resamples", "20"],
-    );
+    assert!(said.contains("moves 0 B between chips, by default 1 MiB"), "{said}");
+    let json = links(&install, &folder, &["analyze", "links.mica", "--json", "--resamples", "20"]);
     let json: Value = serde_json::from_str(&json).expect("JSON");
     for load in json[0]["fast_loads"].as_array().expect("loads") {
         assert_eq!(load["max"].as_f64(), Some(0.0), "{load}");
@@ -345,22 +256,10 @@ fn cost_measures_a_prediction_and_the_observer() {
     let _turn = one_at_a_time();
     let install = Install::find();
     let folder = folder("cost");
-    let arguments = [
-        "cost",
-        "--json",
-        "--observer",
-        "2",
-        "--calls",
-        "300",
-        "--bytes",
-        "64",
-    ];
+    let arguments = ["cost", "--json", "--observer", "2", "--calls", "300", "--bytes", "64"];
     let said = links(&install, &folder, &arguments);
     let json: Value = serde_json::from_str(&said).expect("JSON");
-    assert!(
-        json["decision_ns"].as_f64().expect("a number") > 0.0,
-        "{said}"
-    );
+    assert!(json["decision_ns"].as_f64().expect("a number") > 0.0, "{said}");
     let observer = &json["observer"];
     assert_eq!(observer["jobs"], 2);
     for side in ["without_us", "with_us"] {

@@ -46,18 +46,11 @@ fn listed() -> Vec<Listed> {
         .map(|l| {
             let mut words = l.split_whitespace();
             let name = words.next().expect("not empty").to_owned();
-            let verdict = words
-                .next()
-                .unwrap_or_else(|| panic!("{name}: run or skip?"));
+            let verdict = words.next().unwrap_or_else(|| panic!("{name}: run or skip?"));
             let runs = verdict == "run";
             let rest: Vec<&str> = words.collect();
             assert!(runs || !rest.is_empty(), "{name}: skipped without a reason");
-            let mut listed = Listed {
-                name,
-                runs,
-                numpy: false,
-                only_on: None,
-            };
+            let mut listed = Listed { name, runs, numpy: false, only_on: None };
             for word in rest.into_iter().filter(|_| runs) {
                 match word.split_once('=') {
                     Some(("ranks", ranks)) => listed.only_on = ranks.parse().ok(),
@@ -74,9 +67,7 @@ fn listed() -> Vec<Listed> {
 fn counts(stdout: &str) -> Option<(u32, u32, u32)> {
     let line = stdout.lines().find(|l| l.starts_with("mpi4py: "))?;
     let (_, tail) = line.rsplit_once(": ")?;
-    let mut numbers = tail
-        .split(", ")
-        .map(|part| part.split(' ').next()?.parse().ok());
+    let mut numbers = tail.split(", ").map(|part| part.split(' ').next()?.parse().ok());
     Some((numbers.next()??, numbers.next()??, numbers.next()??))
 }
 
@@ -114,10 +105,7 @@ impl SuiteJob<'_> {
             .args([&python, &folder.join("run_mpi4py.py")])
             .args(["--limit", "300"])
             .args(["--src".as_ref(), source.as_os_str()])
-            .args([
-                "--list".as_ref(),
-                folder.join("mpi4py-modules.txt").as_os_str(),
-            ])
+            .args(["--list".as_ref(), folder.join("mpi4py-modules.txt").as_os_str()])
             .args((!self.numpy).then_some("--no-numpy"))
             .args(modules);
         let outcome = job.limit(Duration::from_secs(340)).run();
@@ -156,11 +144,7 @@ fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
         batches[usize::from(module.numpy || name == "2")].push(module.name);
     }
     for (numpy, modules) in [false, true].into_iter().zip(&batches) {
-        let job = SuiteJob {
-            ranks,
-            numpy,
-            mpiexec,
-        };
+        let job = SuiteJob { ranks, numpy, mpiexec };
         for batch in modules.chunks(BATCH) {
             let batch: Vec<&str> = batch.iter().map(String::as_str).collect();
             if let Err(report) = job.run(&batch, &mut sum) {
@@ -172,12 +156,7 @@ fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
             }
         }
     }
-    let SuiteRun {
-        run,
-        skipped,
-        reasons,
-        failures,
-    } = sum;
+    let SuiteRun { run, skipped, reasons, failures } = sum;
     // The skipped tests with their reasons, for people: `docs/mpi4py.md` summarizes them.
     let list = workspace().join(format!("target/mpi4py-skipped-{name}.txt"));
     fs::write(&list, reasons).unwrap_or_else(|e| panic!("{}: {e}", list.display()));
@@ -223,19 +202,11 @@ fn the_list_is_complete() {
     let modules: BTreeSet<String> = fs::read_dir(&dir)
         .unwrap_or_else(|e| panic!("{}: {e}", dir.display()))
         .flatten()
-        .filter_map(|e| {
-            e.file_name()
-                .to_str()?
-                .strip_suffix(".py")
-                .map(str::to_owned)
-        })
+        .filter_map(|e| e.file_name().to_str()?.strip_suffix(".py").map(str::to_owned))
         .filter(|name| name.starts_with("test_"))
         .collect();
-    let names: BTreeSet<String> = listed()
-        .into_iter()
-        .map(|module| module.name)
-        .filter(|name| !name.contains('.'))
-        .collect();
+    let names: BTreeSet<String> =
+        listed().into_iter().map(|module| module.name).filter(|name| !name.contains('.')).collect();
     assert_eq!(names, modules);
 }
 
@@ -243,17 +214,13 @@ fn the_list_is_complete() {
 fn on_two_nodes_of_two_ranks() {
     run_suite(4, "2x2", &|install| {
         let job = here(install);
-        TWO_NODES
-            .iter()
-            .fold(job, |job, (name, value)| job.env(name, value))
+        TWO_NODES.iter().fold(job, |job, (name, value)| job.env(name, value))
     });
 }
 
 #[test]
 fn on_two_hosts_of_two_ranks() {
     if let Some(hosts) = Namespaces::new() {
-        run_suite(4, "2x2-hosts", &|install| {
-            install.mpiexec_on(&hosts, [""; 0])
-        });
+        run_suite(4, "2x2-hosts", &|install| install.mpiexec_on(&hosts, [""; 0]));
     }
 }

@@ -26,17 +26,10 @@ fn heavy_pairs_move_to_one_node() {
         format!(r#"{{"from":{from},"to":{to},"messages":20,"bytes":{bytes}}}"#)
     };
     let rows: Vec<String> = (0..4)
-        .flat_map(|rank| {
-            [
-                row(rank, (rank + 2) % 4, 1 << 20),
-                row(rank, (rank + 1) % 4, 8),
-            ]
-        })
+        .flat_map(|rank| [row(rank, (rank + 2) % 4, 1 << 20), row(rank, (rank + 1) % 4, 8)])
         .collect();
-    let profile = format!(
-        r#"{{"format":1,"ranks":[{{}},{{}},{{}},{{}}],"matrix":[{}]}}"#,
-        rows.join(",")
-    );
+    let profile =
+        format!(r#"{{"format":1,"ranks":[{{}},{{}},{{}},{{}}],"matrix":[{}]}}"#, rows.join(","));
     fs::write(&file, profile).unwrap();
 
     let program = install.program("tools/place_pairs");
@@ -60,9 +53,8 @@ fn heavy_pairs_move_to_one_node() {
         .unwrap();
     assert!(said.status.success(), "{said:?}");
     let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
-    let hosts: Vec<&str> = (0..4)
-        .map(|rank| said["ranks"][rank]["host"].as_str().unwrap())
-        .collect();
+    let hosts: Vec<&str> =
+        (0..4).map(|rank| said["ranks"][rank]["host"].as_str().unwrap()).collect();
     assert!(hosts[0] == hosts[2] && hosts[1] == hosts[3] && hosts[0] != hosts[1]);
 }
 
@@ -78,21 +70,10 @@ fn places_on_the_cores_of_a_synthetic_machine() {
     };
     let rows: Vec<String> = (0..4).map(row).collect();
     let ranks = ["{}"; 8].join(",");
-    let profile = format!(
-        r#"{{"format":1,"ranks":[{ranks}],"matrix":[{}]}}"#,
-        rows.join(",")
-    );
+    let profile = format!(r#"{{"format":1,"ranks":[{ranks}],"matrix":[{}]}}"#, rows.join(","));
     fs::write(&file, profile).unwrap();
     let map = format!("profile:{}", file.display());
-    let job = install.mpiexec([
-        "-n",
-        "8",
-        "-v",
-        "--bind-to",
-        "core",
-        "--map-by",
-        map.as_str(),
-    ]);
+    let job = install.mpiexec(["-n", "8", "-v", "--bind-to", "core", "--map-by", map.as_str()]);
     let job = job.env("MICA_TOPOLOGY_SYNTHETIC", "pack:2 l3:2 core:2 pu:1");
     let out = job.args(["true"]).run();
     let cache = |rank: u32| {
@@ -106,13 +87,8 @@ fn places_on_the_cores_of_a_synthetic_machine() {
         assert_eq!(cache(rank), cache(rank + 4), "{}", out.report());
     }
     // A profile of another size, and a file that is none.
-    let wrong = install
-        .mpiexec(["-n", "4", "--map-by", map.as_str()])
-        .args(["true"]);
-    wrong
-        .run()
-        .expect_code(2)
-        .says("is of a job of 8 ranks, and this job has 4");
+    let wrong = install.mpiexec(["-n", "4", "--map-by", map.as_str()]).args(["true"]);
+    wrong.run().expect_code(2).says("is of a job of 8 ranks, and this job has 4");
     let none = install.mpiexec(["-n", "4", "--map-by", "profile:/nonexistent"]);
     let none = none.args(["true"]).run().expect_code(2);
     none.says("cannot read the profile /nonexistent");

@@ -23,12 +23,8 @@ fn directory(test: &str) -> PathBuf {
 /// `mica profile -o DIRECTORY -- mpiexec ARGUMENTS`.
 fn profiled(directory: &Path, arguments: &[&str]) -> Job {
     let install = Install::find();
-    let job = Job::new(install.bin("mica"))
-        .args(["profile", "-o"])
-        .args([directory]);
-    job.args(["--"])
-        .args([install.bin("mpiexec")])
-        .args(arguments)
+    let job = Job::new(install.bin("mica")).args(["profile", "-o"]).args([directory]);
+    job.args(["--"]).args([install.bin("mpiexec")]).args(arguments)
 }
 
 fn text(path: PathBuf) -> String {
@@ -49,22 +45,16 @@ fn profile(directory: &Path, outcome: &Outcome) -> Value {
 /// Number of the line of a source that has this mark.
 fn marked(source: &str, mark: &str) -> u64 {
     let source = fs::read_to_string(workspace().join("tests").join(source)).expect("a source");
-    let line = source
-        .lines()
-        .position(|line| line.contains(&format!("site: {mark}")));
+    let line = source.lines().position(|line| line.contains(&format!("site: {mark}")));
     line.unwrap_or_else(|| panic!("no mark {mark}")) as u64 + 1
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value[name]
-        .as_array()
-        .unwrap_or_else(|| panic!("no {name}"))
+    value[name].as_array().unwrap_or_else(|| panic!("no {name}"))
 }
 
 fn number(value: &Value, name: &str) -> u64 {
-    value[name]
-        .as_u64()
-        .unwrap_or_else(|| panic!("no {name} in {value}"))
+    value[name].as_u64().unwrap_or_else(|| panic!("no {name} in {value}"))
 }
 
 /// The site of a call record or late arrival.
@@ -74,9 +64,7 @@ fn site<'a>(profile: &'a Value, record: &Value) -> &'a Value {
 
 /// Sum of a number over the records of a call, optionally of those at a line.
 fn sum(profile: &Value, call: &str, line: Option<u64>, what: &str) -> u64 {
-    let calls = list(profile, "calls")
-        .iter()
-        .filter(|record| record["call"] == call);
+    let calls = list(profile, "calls").iter().filter(|record| record["call"] == call);
     let here = |record: &&Value| {
         line.is_none_or(|line| site(profile, record)["line"].as_u64() == Some(line))
     };
@@ -87,12 +75,7 @@ fn sum(profile: &Value, call: &str, line: Option<u64>, what: &str) -> u64 {
 fn pair(profile: &Value, from: u64, to: u64) -> [u64; 4] {
     let of = |pair: &&Value| number(pair, "from") == from && number(pair, "to") == to;
     let found = list(profile, "matrix").iter().find(of);
-    let names = [
-        "messages",
-        "bytes",
-        "collective_messages",
-        "collective_bytes",
-    ];
+    let names = ["messages", "bytes", "collective_messages", "collective_bytes"];
     names.map(|name| found.map_or(0, |pair| number(pair, name)))
 }
 
@@ -101,14 +84,10 @@ fn known_pattern_is_counted_exactly() {
     let _turn = one_at_a_time();
     let directory = directory("pattern");
     let program = text(Install::find().program("tools/profile_pattern"));
-    let outcome = profiled(&directory, &["-n", "3", &program])
-        .run()
-        .expect_success();
+    let outcome = profiled(&directory, &["-n", "3", &program]).run().expect_success();
     let profile = profile(&directory, &outcome);
     assert_eq!(number(&profile["job"], "exit_code"), 0);
-    let is_mica = profile["job"]["library"]
-        .as_str()
-        .is_some_and(|text| text.contains("Mica"));
+    let is_mica = profile["job"]["library"].as_str().is_some_and(|text| text.contains("Mica"));
     assert_eq!(profile["job"]["is_mica"], is_mica);
 
     let source = "c/tools/profile_pattern.c";
@@ -126,10 +105,7 @@ fn known_pattern_is_counted_exactly() {
     assert_eq!(sum(&profile, "MPI_Irecv", None, "count"), 50 * RANKS);
     assert_eq!(sum(&profile, "MPI_Irecv", None, "bytes"), 0);
     assert_eq!(sum(&profile, "MPI_Alltoall", None, "bytes"), 4 * RANKS);
-    assert_eq!(
-        sum(&profile, "MPI_Alltoallv", None, "bytes"),
-        4 * RANKS * RANKS
-    );
+    assert_eq!(sum(&profile, "MPI_Alltoallv", None, "bytes"), 4 * RANKS * RANKS);
     // The root's block; the other ranks' arguments do not count.
     assert_eq!(sum(&profile, "MPI_Scatter", None, "bytes"), 4);
     // Between MPI_Pcontrol(0) and MPI_Pcontrol(1).
@@ -176,9 +152,7 @@ fn blocks_of_all_collectives_are_in_the_matrix() {
     let _turn = one_at_a_time();
     let directory = directory("moves");
     let program = text(Install::find().program("tools/profile_moves"));
-    let outcome = profiled(&directory, &["-n", "3", &program])
-        .run()
-        .expect_success();
+    let outcome = profiled(&directory, &["-n", "3", &program]).run().expect_success();
     let profile = profile(&directory, &outcome);
     for (from, to) in (0..RANKS).flat_map(|from| (0..RANKS).map(move |to| (from, to))) {
         let [blocks, bytes] = if from == to { [0, 0] } else { moved(from, to) };
@@ -199,36 +173,21 @@ fn rank_that_sleeps_before_a_collective_is_blamed_with_its_line() {
     let _turn = one_at_a_time();
     let directory = directory("late");
     let program = text(Install::find().program("tools/profile_pattern"));
-    let outcome = profiled(&directory, &["-n", "3", &program])
-        .run()
-        .expect_success();
+    let outcome = profiled(&directory, &["-n", "3", &program]).run().expect_success();
     let profile = profile(&directory, &outcome);
     let late = &list(&profile, "late")[0];
-    assert_eq!(
-        (late["call"].as_str(), number(late, "rank")),
-        (Some("MPI_Allreduce"), 1)
-    );
+    assert_eq!((late["call"].as_str(), number(late, "rank")), (Some("MPI_Allreduce"), 1));
     // On a busy machine another rank may have been later once.
     assert!(number(late, "times") >= 3, "{late}");
     assert!(number(late, "wait_ns") >= 2 * 3 * 30_000_000, "{late}");
     let place = site(&profile, late);
-    assert_eq!(
-        number(place, "line"),
-        marked("c/tools/profile_pattern.c", "late")
-    );
+    assert_eq!(number(place, "line"), marked("c/tools/profile_pattern.c", "late"));
     assert_eq!(place["function"], "come_late");
-    assert!(
-        place["file"]
-            .as_str()
-            .is_some_and(|file| file.ends_with("profile_pattern.c"))
-    );
+    assert!(place["file"].as_str().is_some_and(|file| file.ends_with("profile_pattern.c")));
     // Those who waited did so in the call: four times 50 ms.
     let rank_0 = &list(&profile, "ranks")[0];
     assert!(number(rank_0, "mpi_ns") >= 100_000_000, "{rank_0}");
-    assert!(
-        number(rank_0, "app_ns") >= number(rank_0, "mpi_ns"),
-        "{rank_0}"
-    );
+    assert!(number(rank_0, "app_ns") >= number(rank_0, "mpi_ns"), "{rank_0}");
     // Mica says why; other libraries do not.
     let is_mica = profile["job"]["is_mica"] == true;
     assert_eq!(profile["waits"].is_array(), is_mica);
@@ -246,9 +205,7 @@ fn exit_codes_and_records_survive_an_end_without_finalize() {
     let program = text(Install::find().program("tools/profile_pattern"));
     for (how, code) in [("exit", 3), ("abort", 5)] {
         let directory = directory(how);
-        let outcome = profiled(&directory, &["-n", "1", &program, how])
-            .run()
-            .expect_code(code);
+        let outcome = profiled(&directory, &["-n", "1", &program, how]).run().expect_code(code);
         let profile = profile(&directory, &outcome);
         assert_eq!(number(&profile["job"], "exit_code"), code as u64);
         assert_eq!(list(&profile, "ranks")[0]["finalized"], false);
@@ -261,9 +218,7 @@ fn threads_windows_groups_and_children_are_counted_exactly() {
     let _turn = one_at_a_time();
     let directory = directory("threads");
     let program = text(Install::find().program("tools/profile_threads"));
-    let outcome = profiled(&directory, &["-n", "2", &program])
-        .run()
-        .expect_success();
+    let outcome = profiled(&directory, &["-n", "2", &program]).run().expect_success();
     let profile = profile(&directory, &outcome);
     let line = Some(marked("c/tools/profile_threads.c", "thread") - 1);
     let (of_threads, bytes) = (2 * 4 * 200, 2 * 4 * 200 * 64);
@@ -276,11 +231,7 @@ fn threads_windows_groups_and_children_are_counted_exactly() {
     assert_eq!(sum(&profile, "MPI_Send", None, "bytes"), 2);
     assert_eq!(pair(&profile, 0, 1), [802, 800 * 64 + 16 + 2, 0, 0]);
     assert_eq!(pair(&profile, 1, 0), [801, 800 * 64 + 8, 0, 0]);
-    assert!(
-        list(&profile, "ranks")
-            .iter()
-            .all(|rank| rank["finalized"] == true)
-    );
+    assert!(list(&profile, "ranks").iter().all(|rank| rank["finalized"] == true));
 }
 
 #[test]
@@ -295,18 +246,12 @@ fn levels_tell_nodes_apart() {
     let outcome = job.run().expect_success();
     let profile = profile(&directory, &outcome);
     let of = |level: &str| -> u64 {
-        let sizes = list(&profile, "sizes")
-            .iter()
-            .filter(|size| size["level"] == level);
+        let sizes = list(&profile, "sizes").iter().filter(|size| size["level"] == level);
         sizes.map(|size| number(size, "messages")).sum()
     };
-    let nodes = list(&profile, "ranks")
-        .iter()
-        .map(|rank| number(rank, "node"));
+    let nodes = list(&profile, "ranks").iter().map(|rank| number(rank, "node"));
     let nodes: Vec<u64> = nodes.collect();
-    let away = (0..4)
-        .filter(|rank| nodes[*rank] != nodes[(rank + 1) % 4])
-        .count() as u64;
+    let away = (0..4).filter(|rank| nodes[*rank] != nodes[(rank + 1) % 4]).count() as u64;
     assert!(away > 0, "{nodes:?}");
     // Messages to the next rank, and one from rank 0 to rank 3.
     let reversed = u64::from(nodes[0] != nodes[3]);
@@ -326,29 +271,12 @@ fn lines_of_python_are_named() {
     // mpi4py calls the forms with large counts.
     let source = "python/profile_calls.py";
     let line = Some(marked(source, "pass_on"));
-    assert_eq!(
-        sum(&profile, "MPI_Sendrecv_c", line, "count"),
-        2 * 2 * 20,
-        "{profile:#}"
-    );
-    assert_eq!(
-        sum(&profile, "MPI_Sendrecv_c", line, "bytes"),
-        2 * 2 * 20 * 1000
-    );
-    assert_eq!(
-        sum(
-            &profile,
-            "MPI_Barrier",
-            Some(marked(source, "barrier")),
-            "count"
-        ),
-        2
-    );
+    assert_eq!(sum(&profile, "MPI_Sendrecv_c", line, "count"), 2 * 2 * 20, "{profile:#}");
+    assert_eq!(sum(&profile, "MPI_Sendrecv_c", line, "bytes"), 2 * 2 * 20 * 1000);
+    assert_eq!(sum(&profile, "MPI_Barrier", Some(marked(source, "barrier")), "count"), 2);
     let named = |name: &str| {
         let sites = list(&profile, "sites").iter();
-        sites
-            .filter(|site| site["language"] == "python" && site["function"] == name)
-            .count()
+        sites.filter(|site| site["language"] == "python" && site["function"] == name).count()
     };
     assert_eq!((named("pass_on"), named("<module>")), (1, 1));
 }
@@ -356,9 +284,7 @@ fn lines_of_python_are_named() {
 /// `mica profile OPTIONS -- mpiexec -n 3 profile_pattern`.
 fn profiled_pattern(options: &[&str]) -> Outcome {
     let install = Install::find();
-    let job = Job::new(install.bin("mica"))
-        .args(["profile"])
-        .args(options);
+    let job = Job::new(install.bin("mica")).args(["profile"]).args(options);
     job.args(["--"])
         .args([install.bin("mpiexec")])
         .args(["-n", "3", &text(install.program("tools/profile_pattern"))])
@@ -371,27 +297,14 @@ fn settings_are_compared_side_by_side() {
     let _turn = one_at_a_time();
     let directory = directory("compare");
     let output = directory.to_str().expect("UTF-8");
-    let options = [
-        "--compare",
-        "MICA_DIRECT=off",
-        "--rounds",
-        "1",
-        "-o",
-        output,
-    ];
+    let options = ["--compare", "MICA_DIRECT=off", "--rounds", "1", "-o", output];
     let outcome = profiled_pattern(&options);
     let read = |name: &str| fs::read_to_string(directory.join(name)).expect("an output");
     let comparison: Value = serde_json::from_str(&read("comparison.json")).expect("JSON");
     let sides = list(&comparison, "sides");
-    let names: Vec<&str> = sides
-        .iter()
-        .filter_map(|side| side["name"].as_str())
-        .collect();
+    let names: Vec<&str> = sides.iter().filter_map(|side| side["name"].as_str()).collect();
     assert_eq!(names, ["as it is", "MICA_DIRECT=off"]);
-    let place = format!(
-        "profile_pattern.c:{}",
-        marked("c/tools/profile_pattern.c", "send")
-    );
+    let place = format!("profile_pattern.c:{}", marked("c/tools/profile_pattern.c", "send"));
     for side in sides {
         let is_send = |row: &&Value| {
             let site = row["site"].as_str().unwrap_or_default();
@@ -421,10 +334,7 @@ fn overhead_is_measured_and_leaves_nothing() {
     }
     let install = Install::find();
     let job = Job::new(install.bin("mica")).args(["profile", "--overhead", "--rounds", "1", "--"]);
-    job.args(["sh", "-c", "exit 4"])
-        .run()
-        .expect_failure()
-        .says("without the profiler");
+    job.args(["sh", "-c", "exit 4"]).run().expect_failure().says("without the profiler");
 }
 
 #[test]
@@ -471,14 +381,8 @@ fn scaling_names_contention_by_what_is_counted() {
     let path = env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", directory.display());
     for (count, reason) in [
-        (
-            "1000 * N * N + 1000",
-            "2.5 times the cache misses: ranks contend for caches and memory",
-        ),
-        (
-            "1000 + N",
-            "1.0 times the cache misses: caches are not the reason",
-        ),
+        ("1000 * N * N + 1000", "2.5 times the cache misses: ranks contend for caches and memory"),
+        ("1000 + N", "1.0 times the cache misses: caches are not the reason"),
     ] {
         perf_that_counts(&directory, count);
         let outcome = Job::new(install.bin("mica"))
@@ -495,10 +399,7 @@ fn scaling_names_contention_by_what_is_counted() {
         assert_eq!(findings.len(), 2, "{scaling:#}");
         for finding in findings {
             let said = finding.as_str().expect("text");
-            assert!(
-                said.contains(reason) && said.starts_with("2 ranks"),
-                "{said}"
-            );
+            assert!(said.contains(reason) && said.starts_with("2 ranks"), "{said}");
         }
     }
 }

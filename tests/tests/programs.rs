@@ -26,11 +26,7 @@ const FAMILIES: [&str; 19] = [
 ];
 
 fn family(entry: &Entry) -> &str {
-    entry
-        .program
-        .split('_')
-        .next()
-        .expect("split yields one at least")
+    entry.program.split('_').next().expect("split yields one at least")
 }
 
 /// How a run of a line differs from the plain one.
@@ -66,10 +62,7 @@ impl Pass {
             // One rank cannot be on two nodes, and more than five test nothing new.
             Pass::Nodes => several().filter(|n| *n <= 5).collect(),
             // Two ranks on each host, or as close to that as the line allows.
-            Pass::Hosts => several()
-                .min_by_key(|n| n.abs_diff(4))
-                .into_iter()
-                .collect(),
+            Pass::Hosts => several().min_by_key(|n| n.abs_diff(4)).into_iter().collect(),
             _ => entry.ranks.clone(),
         }
     }
@@ -116,10 +109,7 @@ fn run(name: &str, pass: Pass) {
             }
         }
     }
-    println!(
-        "{name}: {passed} runs passed, {} skipped {skipped:?}",
-        skipped.len()
-    );
+    println!("{name}: {passed} runs passed, {} skipped {skipped:?}", skipped.len());
     assert!(
         failures.is_empty(),
         "{name}: {} of {} runs failed\n\n{}",
@@ -255,21 +245,12 @@ fn every_program_is_listed() {
     let programs: BTreeSet<String> = fs::read_dir(&dir)
         .expect("tests/c")
         .flatten()
-        .filter_map(|e| {
-            e.file_name()
-                .to_str()?
-                .strip_suffix(".c")
-                .map(str::to_owned)
-        })
+        .filter_map(|e| e.file_name().to_str()?.strip_suffix(".c").map(str::to_owned))
         .collect();
     let listed: BTreeSet<String> = list().into_iter().map(|e| e.program).collect();
     assert_eq!(programs, listed);
     for entry in list() {
-        assert!(
-            FAMILIES.contains(&family(&entry)),
-            "{}: no family runs it",
-            entry.program
-        );
+        assert!(FAMILIES.contains(&family(&entry)), "{}: no family runs it", entry.program);
     }
 }
 
@@ -277,10 +258,7 @@ fn every_program_is_listed() {
 #[test]
 fn the_filter_refuses_cma() {
     let install = Install::find();
-    let (nocma, probe) = (
-        install.program("tools/nocma"),
-        install.program("tools/cma_probe"),
-    );
+    let (nocma, probe) = (install.program("tools/nocma"), install.program("tools/cma_probe"));
     let refused = Job::new(&nocma).args([&probe]).run().expect_code(1);
     assert_eq!(refused.stdout, "Operation not permitted\n");
 }
@@ -322,12 +300,8 @@ fn each_function_of_the_tools_interface_is_called_and_checked() {
 fn virtual_nodes_talk_over_the_network() {
     let install = Install::find();
     let _turn = one_at_a_time();
-    let job = install
-        .mpiexec(["-n", "4"])
-        .args([&install.program("coll_data")]);
-    let job = TWO_NODES
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value));
+    let job = install.mpiexec(["-n", "4"]).args([&install.program("coll_data")]);
+    let job = TWO_NODES.iter().fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.env("MICA_STATS", "table").run().expect_code(0);
     assert!(messages(&outcome, "net") > 0, "{}", outcome.report());
     assert!(messages(&outcome, "inline") > 0, "{}", outcome.report());
@@ -353,9 +327,7 @@ fn one_sided_operations_go_the_way_that_was_chosen() {
         let job = install.mpiexec(["-n", "4"]);
         let job = job.args([&install.program("rma_random")]);
         let job = job.args(["8", "7", "0", "3", "nocheck"]);
-        let job = nodes
-            .iter()
-            .fold(job, |job, (name, value)| job.env(name, value));
+        let job = nodes.iter().fold(job, |job, (name, value)| job.env(name, value));
         let job = job.env("MICA_WINDOW_ACCESS", access);
         job.env("MICA_STATS", "table").run().expect_code(0)
     };

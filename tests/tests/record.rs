@@ -41,15 +41,9 @@ fn check(record: &str, rank: usize) {
     let (begun, ended) = (of("begin"), of("end"));
     assert!(!begun.is_empty(), "rank {rank} has recorded nothing");
     assert_eq!(begun.len(), ended.len(), "rank {rank}");
-    assert!(
-        ended.iter().all(|line| !line.ends_with("failed")),
-        "rank {rank}"
-    );
+    assert!(ended.iter().all(|line| !line.ends_with("failed")), "rank {rank}");
     // Short calls too, which would take the fast path.
-    assert!(
-        begun.iter().any(|line| line.contains("MPI_Bcast ")),
-        "rank {rank}"
-    );
+    assert!(begun.iter().any(|line| line.contains("MPI_Bcast ")), "rank {rank}");
     for word in ["publish", "wait", "load"] {
         assert!(!of(word).is_empty(), "rank {rank} has no {word}");
     }

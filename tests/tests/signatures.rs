@@ -162,10 +162,7 @@ fn has_reason(above: &[&str], word: &str) -> bool {
     let trimmed: Vec<&str> = above.iter().map(|line| line.trim()).collect();
     let block = trimmed.iter().rev().take_while(belongs);
     let opening = format!("// {word}: ");
-    let reason = |line: &&str| {
-        line.strip_prefix(opening.as_str())
-            .is_some_and(|r| r.len() > 9)
-    };
+    let reason = |line: &&str| line.strip_prefix(opening.as_str()).is_some_and(|r| r.len() > 9);
     block.into_iter().any(reason)
 }
 
@@ -204,11 +201,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
         if !is_test(&item.attrs) {
-            self.function(
-                (&item.attrs, &item.sig),
-                item.block.span().end().line,
-                Origin::Own,
-            );
+            self.function((&item.attrs, &item.sig), item.block.span().end().line, Origin::Own);
             visit::visit_item_fn(self, item);
         }
     }
@@ -225,22 +218,14 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             if let syn::ImplItem::Fn(method) = member
                 && !is_test(&method.attrs)
             {
-                self.function(
-                    (&method.attrs, &method.sig),
-                    method.block.span().end().line,
-                    origin,
-                );
+                self.function((&method.attrs, &method.sig), method.block.span().end().line, origin);
                 visit::visit_block(self, &method.block);
             }
         }
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
-        self.function(
-            (&item.attrs, &item.sig),
-            item.span().end().line,
-            Origin::Own,
-        );
+        self.function((&item.attrs, &item.sig), item.span().end().line, Origin::Own);
         visit::visit_trait_item_fn(self, item);
     }
 }
@@ -325,10 +310,7 @@ fn finds_flags_many_arguments_and_long_functions() {
         "// flag: the reason of another function\nfn b() {}\nfn flag(a: A, on: bool) {}",
     ] {
         let found = found_in(flag);
-        assert!(
-            found.len() == 1 && found[0].ends_with("flag` takes a flag"),
-            "{flag}: {found:?}"
-        );
+        assert!(found.len() == 1 && found[0].ends_with("flag` takes a flag"), "{flag}: {found:?}");
     }
 }
 

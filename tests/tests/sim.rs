@@ -10,10 +10,7 @@ use serde_json::Value;
 
 /// The emulator is there; says so if it is not.
 fn can_emulate() -> bool {
-    let found = Command::new("qemu-x86_64")
-        .arg("--version")
-        .output()
-        .is_ok();
+    let found = Command::new("qemu-x86_64").arg("--version").output().is_ok();
     if !found {
         eprintln!("skipped: qemu-x86_64 is not there (Debian: qemu-user)");
     }
@@ -47,10 +44,7 @@ fn read(file: &PathBuf) -> Value {
 
 /// Runs the test program on `nodes` nodes and returns the results without the host's time.
 fn run(install: &Install, hosts: u32, nodes: &str, options: &[&str], program: &[&str]) -> Value {
-    let name = format!(
-        "{hosts}-{nodes}-{}.json",
-        program.join("-").replace('/', "_")
-    );
+    let name = format!("{hosts}-{nodes}-{}.json", program.join("-").replace('/', "_"));
     let file = json(&name);
     let simulated = install.program("tools/simulated");
     let mut arguments = vec!["-n", nodes, "--json", file.to_str().unwrap()];
@@ -89,11 +83,7 @@ fn time_is_simulated() {
     let simulated = install.program("tools/simulated");
     let program = ["-n", "1", "--", simulated.to_str().unwrap(), "clock"];
     let said = simulate(&install, 1, &program).run().expect_success();
-    assert!(
-        said.stdout.contains("slept 20 20 ms in 2026"),
-        "{}",
-        said.report()
-    );
+    assert!(said.stdout.contains("slept 20 20 ms in 2026"), "{}", said.report());
 }
 
 #[test]
@@ -118,13 +108,7 @@ fn child_of_a_fork_is_not_simulated() {
     if !can_emulate() {
         return;
     }
-    run(
-        &Install::find(),
-        1,
-        "2",
-        &["--loose"],
-        &["fork", "100", "2"],
-    );
+    run(&Install::find(), 1, "2", &["--loose"], &["fork", "100", "2"]);
 }
 
 /// Fails, says this in one line that starts with the command's name, and leaves no process.
@@ -144,10 +128,7 @@ fn refuses_what_cannot_be_simulated_in_one_line() {
     let refuse = |arguments: &[&str], text: &str| {
         refused(simulate(&install, 1, arguments).run(), text);
     };
-    refuse(
-        &["--machine", "nowhere.toml", "--", program],
-        "nowhere.toml",
-    );
+    refuse(&["--machine", "nowhere.toml", "--", program], "nowhere.toml");
     refuse(&["--set", "caches.l1d.ways=0", "--", program], "ways");
     refuse(&["--policy", "wishful", "--", program], "wishful");
     refuse(&["--", "no-such-program"], "no-such-program");
@@ -162,12 +143,7 @@ fn refuses_what_cannot_be_simulated_in_one_line() {
     fs::write(&source, "int main(void) { return 0; }\n").unwrap();
     let compile = |name: &str, options: &[&str]| {
         let file = folder.join(name);
-        let done = Command::new("cc")
-            .args(options)
-            .arg("-o")
-            .arg(&file)
-            .arg(&source)
-            .status();
+        let done = Command::new("cc").args(options).arg("-o").arg(&file).arg(&source).status();
         assert!(done.unwrap().success());
         file
     };

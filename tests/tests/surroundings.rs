@@ -27,10 +27,7 @@ fn shell(script: &str) -> Job {
 
 /// Whether this command works here; if not, prints that a test is skipped and why.
 fn works(command: &[&str]) -> bool {
-    let done = Command::new(command[0])
-        .args(&command[1..])
-        .stdin(Stdio::null())
-        .output();
+    let done = Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output();
     let why = match done {
         Ok(done) if done.status.success() => return true,
         Ok(done) => String::from_utf8_lossy(&done.stderr).trim().to_owned(),
@@ -56,18 +53,10 @@ fn among_strangers(unshare: &[&str]) {
     let [program, options @ ..] = unshare else {
         panic!("no command");
     };
-    let out = Job::new(program)
-        .args(options)
-        .args(["bash", "-c", &script])
-        .run();
+    let out = Job::new(program).args(options).args(["bash", "-c", &script]).run();
     assert!(!out.hung, "{}", out.report());
     let lines: Vec<&str> = out.stdout.lines().take(3).collect();
-    assert_eq!(
-        lines,
-        ["ended 0", "ended 124", "alive 60"],
-        "{}",
-        out.report()
-    );
+    assert_eq!(lines, ["ended 0", "ended 124", "alive 60"], "{}", out.report());
 }
 
 #[test]
@@ -81,18 +70,9 @@ fn strangers_of_a_pid_namespace_live_on() {
 #[test]
 fn strangers_of_a_user_namespace_live_on() {
     let _turn = one_at_a_time();
-    let nobody = [
-        "setpriv",
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-    ];
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let unshare = ["unshare", "--kill-child", "-Urpf"];
-    let words = if is_root() {
-        [&nobody[..], &unshare].concat()
-    } else {
-        unshare.to_vec()
-    };
+    let words = if is_root() { [&nobody[..], &unshare].concat() } else { unshare.to_vec() };
     let mpiexec = install().bin("mpiexec").display().to_string();
     if works(&[&words[..], &[&mpiexec, "--version"]].concat()) {
         among_strangers(&words);
@@ -115,17 +95,10 @@ fn names_processes_that_cannot_be_killed() {
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join("unkillable");
     // The copy must be made by another process: see crates/launch/tests/wrappers.rs.
-    let copy = Command::new("cp")
-        .args([&install().program("tools/unkillable"), &program])
-        .status();
+    let copy = Command::new("cp").args([&install().program("tools/unkillable"), &program]).status();
     assert!(copy.unwrap().success());
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
-    let nobody = [
-        "setpriv",
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-    ];
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let program = program.display().to_string();
     let (mpiexec, _) = words();
     let test = format!("test -x {program} -a -x {mpiexec}");
@@ -136,26 +109,15 @@ fn names_processes_that_cannot_be_killed() {
         format!("{mpiexec} --timeout 1 --grace 0.1 -n 2 {program}"),
         format!("{mpiexec} -n 1 sh -c '{program} & sleep 1'"),
     ] {
-        let job = Job::new(nobody[0])
-            .args(&nobody[1..])
-            .args(["sh", "-c", &script])
-            .start();
+        let job = Job::new(nobody[0]).args(&nobody[1..]).args(["sh", "-c", &script]).start();
         let mark = job.mark().to_owned();
         let out = job.finish();
         for (pid, _) in processes_with_mark(&mark) {
             let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
         }
         assert!(out.stdout.contains("up"), "{}", out.report());
-        assert!(
-            !out.hung && out.stderr.contains("(unkillable)"),
-            "{}",
-            out.report()
-        );
-        assert!(
-            out.stderr.contains("could not end process"),
-            "{}",
-            out.report()
-        );
+        assert!(!out.hung && out.stderr.contains("(unkillable)"), "{}", out.report());
+        assert!(out.stderr.contains("could not end process"), "{}", out.report());
         assert!(!out.survivors.is_empty());
     }
 }
@@ -168,12 +130,7 @@ fn with_mounts(mounts: &str, script: &str) -> Option<Outcome> {
         return None;
     }
     let script = format!("{mounts}; {script}");
-    Some(
-        Job::new("unshare")
-            .args(&unshare[1..])
-            .args([&script])
-            .run(),
-    )
+    Some(Job::new("unshare").args(&unshare[1..]).args([&script]).run())
 }
 
 #[test]
@@ -186,10 +143,7 @@ fn without_proc() {
             return;
         };
         let out = out.expect_success();
-        assert_eq!(
-            out.stdout.lines().count(),
-            if rest == "cat" { 1 } else { 2 }
-        );
+        assert_eq!(out.stdout.lines().count(), if rest == "cat" { 1 } else { 2 });
     }
     // Processes that a rank leaves behind are found without /proc, too.
     let script = format!("exec {mpiexec} -n 1 sh -c '(setsid sleep 1000 &) ; sleep 0.2'");
@@ -203,11 +157,7 @@ fn with_an_empty_dev() {
     let (mpiexec, job) = words();
     let script = format!("exec {mpiexec} -n 3 {job} hello");
     if let Some(out) = with_mounts("mount -t tmpfs none /dev", &script) {
-        let lines = [
-            "hello from 0 of 3",
-            "hello from 1 of 3",
-            "hello from 2 of 3",
-        ];
+        let lines = ["hello from 0 of 3", "hello from 1 of 3", "hello from 2 of 3"];
         assert_eq!(out.expect_success().sorted(), lines);
     }
 }
@@ -217,25 +167,15 @@ fn file_size_limit_is_named() {
     let _turn = one_at_a_time();
     let (mpiexec, job) = words();
     let hard = shell(&format!("ulimit -f 0; exec {mpiexec} -n 2 {job} hello"));
-    let refused = hard
-        .run()
-        .expect_code(1)
-        .says("RLIMIT_FSIZE")
-        .says("ulimit -f");
+    let refused = hard.run().expect_code(1).says("RLIMIT_FSIZE").says("ulimit -f");
     assert!(!refused.stdout.contains("hello"));
     // A soft limit applies to the ranks' files only.
     let soft = shell(&format!("ulimit -Sf 0; exec {mpiexec} -n 2 {job} hello"));
     let lines = ["hello from 0 of 2", "hello from 1 of 2"];
     assert_eq!(soft.run().expect_success().sorted(), lines);
     // mpiexec's own output: the write fails, and mpiexec reports that.
-    let file = target()
-        .join("tests-c")
-        .join("limited.txt")
-        .display()
-        .to_string();
-    let full = shell(&format!(
-        "ulimit -Sf 1; exec {mpiexec} -n 2 {job} lines 500 > {file}"
-    ));
+    let file = target().join("tests-c").join("limited.txt").display().to_string();
+    let full = shell(&format!("ulimit -Sf 1; exec {mpiexec} -n 2 {job} lines 500 > {file}"));
     full.run().expect_code(1).says("File too large");
     fs::remove_file(file).unwrap();
 }
@@ -251,33 +191,14 @@ fn system_calls_for_binding_refused() {
         ("sched_getaffinity", "none"),
         ("sched_getaffinity,sched_setaffinity", "core"),
     ] {
-        let words = [
-            call,
-            &mpiexec,
-            "--timeout",
-            "60",
-            "--bind-to",
-            bind,
-            "-n",
-            "2",
-            &job,
-            "hello",
-        ];
+        let words =
+            [call, &mpiexec, "--timeout", "60", "--bind-to", bind, "-n", "2", &job, "hello"];
         let out = Job::new(&deny).args(words).run().expect_success();
         assert_eq!(out.stdout.lines().count(), 2, "{}", out.report());
         out.says("ranks are not bound");
     }
     // With nothing to bind there must be no message.
-    let words = [
-        "sched_setaffinity",
-        &mpiexec,
-        "--bind-to",
-        "none",
-        "-n",
-        "2",
-        &job,
-        "silent",
-    ];
+    let words = ["sched_setaffinity", &mpiexec, "--bind-to", "none", "-n", "2", &job, "silent"];
     let out = Job::new(&deny).args(words).run().expect_success();
     assert_eq!(out.stderr, "");
 }
@@ -298,9 +219,7 @@ fn programs_that_lost_what_they_inherited_join() {
     for script in [SUBPROCESS, REUSED] {
         let start = || install().mpiexec(["-n", "4", "python3", "-c", script, &job, "hello"]);
         assert_eq!(start().run().expect_success().sorted(), lines);
-        let nodes = TWO_NODES
-            .iter()
-            .fold(start(), |job, (name, value)| job.env(name, value));
+        let nodes = TWO_NODES.iter().fold(start(), |job, (name, value)| job.env(name, value));
         assert_eq!(nodes.run().expect_success().sorted(), lines);
     }
 }
@@ -327,9 +246,7 @@ fn jobs_have_names_of_their_own() {
     }
     let (mpiexec, _) = words();
     let name = || {
-        let job = Job::new("unshare")
-            .args(unshare)
-            .args([&mpiexec, "-n", "1"]);
+        let job = Job::new("unshare").args(unshare).args([&mpiexec, "-n", "1"]);
         let out = job.args(["python3", "-c", NAME]).run().expect_success();
         assert!(out.stdout.starts_with("1 kvs_"), "{}", out.report());
         out.stdout
@@ -348,12 +265,8 @@ fn a_lost_segment_without_a_launcher_is_an_error() {
         .env("MICA_RANK", "0")
         .env("MICA_SEGMENT_SOCKET", "00112233445566778899aabbccddeeff")
         .run();
-    let out = out
-        .expect_failure()
-        .says("descriptor 77")
-        .says("closes descriptors");
-    out.says("mpiexec cannot be reached")
-        .says("close_fds=False");
+    let out = out.expect_failure().says("descriptor 77").says("closes descriptors");
+    out.says("mpiexec cannot be reached").says("close_fds=False");
 }
 
 #[test]
@@ -375,12 +288,8 @@ fn program_started_inside_a_rank_learns_how_to_start_its_own_job() {
     assert_eq!(out.stdout, "hello from 0 of 1\nhello from 0 of 1\n");
     // A job within the job works as well.
     let out = run(&[&mpiexec, "-n", "2", &job, "hello"]).expect_success();
-    let lines = [
-        "hello from 0 of 2",
-        "hello from 0 of 2",
-        "hello from 1 of 2",
-        "hello from 1 of 2",
-    ];
+    let lines =
+        ["hello from 0 of 2", "hello from 0 of 2", "hello from 1 of 2", "hello from 1 of 2"];
     assert_eq!(out.sorted(), lines);
 }
 
@@ -389,17 +298,11 @@ fn program_started_inside_a_rank_learns_how_to_start_its_own_job() {
 fn a_rank_that_leaves_without_init() {
     let _turn = one_at_a_time();
     let (mpiexec, job) = words();
-    install()
-        .mpiexec(["-n", "1", "true", ":", "-n", "1", "sleep", "1"])
-        .run()
-        .expect_success();
+    install().mpiexec(["-n", "1", "true", ":", "-n", "1", "sleep", "1"]).run().expect_success();
     let nodes =
         format!("MICA_VIRTUAL_NODES=2 MICA_NET_PROVIDER=tcp MICA_NET_INTERFACE=lo {mpiexec}");
     for mpiexec in [&mpiexec, &nodes] {
-        for other in [
-            format!("{job} hello"),
-            format!("sh -c 'sleep 1; exec {job} silent'"),
-        ] {
+        for other in [format!("{job} hello"), format!("sh -c 'sleep 1; exec {job} silent'")] {
             let out = shell(&format!("{mpiexec} -n 1 true : -n 1 {other}")).run();
             let out = out.expect_code(1).says("rank 0 (pid ");
             out.says("exited with code 0 without calling MPI_Init, while rank 1 waits for it");

@@ -21,10 +21,7 @@ fn doctor(install: &Install, before: &[&str], arguments: &[&str]) -> Command {
     }
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();
-        if ["MICA_", "PMI", "LD_LIBRARY"]
-            .iter()
-            .any(|start| name_text.starts_with(start))
-        {
+        if ["MICA_", "PMI", "LD_LIBRARY"].iter().any(|start| name_text.starts_with(start)) {
             command.env_remove(&name);
         }
     }
@@ -39,10 +36,7 @@ fn doctor(install: &Install, before: &[&str], arguments: &[&str]) -> Command {
 fn run(mut command: Command) -> (Option<i32>, String) {
     let output = command.output().expect("mica is installed");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    (
-        output.status.code(),
-        text + &String::from_utf8_lossy(&output.stderr),
-    )
+    (output.status.code(), text + &String::from_utf8_lossy(&output.stderr))
 }
 
 /// Checks that the doctor finds more with a hindering change than it finds on this machine anyway.
@@ -52,10 +46,7 @@ fn finds(install: &Install, command: Command, words: &[&str]) {
     assert_eq!(status, Some(1), "{text}");
     for word in words {
         assert!(text.contains(word), "no {word:?} in:\n{text}");
-        assert!(
-            !before.contains(word),
-            "{word:?} without the change:\n{before}"
-        );
+        assert!(!before.contains(word), "{word:?} without the change:\n{before}");
     }
     assert!(text.contains("remedy: "), "{text}");
 }
@@ -75,24 +66,15 @@ fn exit_status_reports_findings() {
     let (status, text) = run(doctor(&install, &[], &["--all"]));
     let healthy = text.contains("Nothing hinders MPI here");
     assert_eq!(status, Some(i32::from(!healthy)), "{text}");
-    assert_eq!(
-        text.lines().any(|line| line == "Hinders"),
-        !healthy,
-        "{text}"
-    );
-    assert!(
-        text.contains("installation   libmpi_abi.so.1 lies beside this command"),
-        "{text}"
-    );
+    assert_eq!(text.lines().any(|line| line == "Hinders"), !healthy, "{text}");
+    assert!(text.contains("installation   libmpi_abi.so.1 lies beside this command"), "{text}");
 
     let (status, text) = run(doctor(&install, &[], &["--json"]));
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(json["healthy"], status == Some(0));
     let findings = json["findings"].as_array().expect("a list");
     assert!(
-        findings
-            .iter()
-            .all(|finding| finding["check"].is_string() && finding["found"].is_string())
+        findings.iter().all(|finding| finding["check"].is_string() && finding["found"].is_string())
     );
 }
 
@@ -102,11 +84,7 @@ fn refusals_of_the_kernel_are_found() {
     let _turn = one_at_a_time();
     let nocma = install.program("tools/nocma");
     let nocma = nocma.to_str().expect("a path");
-    finds(
-        &install,
-        doctor(&install, &[nocma], &[]),
-        &["process_vm_readv", "copied twice"],
-    );
+    finds(&install, doctor(&install, &[nocma], &[]), &["process_vm_readv", "copied twice"]);
 }
 
 #[test]
@@ -114,18 +92,11 @@ fn limits_are_found() {
     let Some(install) = mica() else { return };
     for (limit, word) in [
         ("ulimit -f 0", "files may have 0 B"),
-        (
-            "ulimit -v 3000000",
-            "a process may map 2.9 GiB at most: too little",
-        ),
+        ("ulimit -v 3000000", "a process may map 2.9 GiB at most: too little"),
         ("ulimit -n 100", "100 descriptors open"),
     ] {
         let script = format!("{limit}; exec \"$0\" \"$@\"");
-        finds(
-            &install,
-            doctor(&install, &["sh", "-c", &script], &[]),
-            &[word],
-        );
+        finds(&install, doctor(&install, &["sh", "-c", &script], &[]), &[word]);
     }
 }
 
@@ -140,16 +111,8 @@ fn doctor_checks_environment_variables() {
     let misspelt = "MICA_EAGERMAX: Mica has no variable of this name; is MICA_EAGER_MAX meant?";
     finds(&install, with("MICA_EAGERMAX", "1"), &[misspelt]);
     finds(&install, with("MICA_SPIN", "lots"), &["MICA_SPIN=lots"]);
-    finds(
-        &install,
-        with("PMI_RANK", "0"),
-        &["takes itself for a rank", "unset PMI_RANK"],
-    );
-    finds(
-        &install,
-        with("MICA_TUNING", "/no/such/file"),
-        &["/no/such/file"],
-    );
+    finds(&install, with("PMI_RANK", "0"), &["takes itself for a rank", "unset PMI_RANK"]);
+    finds(&install, with("MICA_TUNING", "/no/such/file"), &["/no/such/file"]);
 
     let other = target().join(format!("doctor-{}", std::process::id()));
     fs::create_dir_all(&other).expect("target is writable");
@@ -159,39 +122,19 @@ fn doctor_checks_environment_variables() {
     fs::write(other.join("libmpi_abi.so.1"), "").expect("target is writable");
     let folder = other.to_str().expect("a path");
     let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
-    finds(
-        &install,
-        with("PATH", &path),
-        &["not this installation's", "export PATH="],
-    );
-    finds(
-        &install,
-        with("LD_LIBRARY_PATH", folder),
-        &["another libmpi_abi.so.1"],
-    );
+    finds(&install, with("PATH", &path), &["not this installation's", "export PATH="]);
+    finds(&install, with("LD_LIBRARY_PATH", folder), &["another libmpi_abi.so.1"]);
     fs::remove_dir_all(&other).expect("own folder");
 }
 
 #[test]
 fn version_prints_library_and_build() {
     let Some(install) = mica() else { return };
-    let output = Command::new(install.bin("mica"))
-        .arg("version")
-        .output()
-        .expect("mica");
+    let output = Command::new(install.bin("mica")).arg("version").output().expect("mica");
     let text = String::from_utf8(output.stdout).expect("text");
-    let library = install
-        .prefix()
-        .canonicalize()
-        .expect("there")
-        .join("lib/libmpi_abi.so.1");
+    let library = install.prefix().canonicalize().expect("there").join("lib/libmpi_abi.so.1");
     assert!(text.contains(&library.display().to_string()), "{text}");
-    for part in [
-        "Mica ",
-        "standard  MPI 5.0",
-        "build     release",
-        "commit    ",
-    ] {
+    for part in ["Mica ", "standard  MPI 5.0", "build     release", "commit    "] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -208,21 +151,11 @@ fn valgrind_reports_nothing_lost() {
     let suppressions = install.prefix().join("share/mica/mica.supp");
     let leaks = |suppressions: &[String]| {
         let job = install.mpiexec(["-n", "2", "valgrind", "-q", "--leak-check=full"]);
-        let job = job.args([
-            "--errors-for-leak-kinds=definite,possible",
-            "--error-exitcode=9",
-        ]);
-        job.args(suppressions)
-            .args([install.job()])
-            .args(["hello"])
-            .run()
+        let job = job.args(["--errors-for-leak-kinds=definite,possible", "--error-exitcode=9"]);
+        job.args(suppressions).args([install.job()]).args(["hello"]).run()
     };
     let with = leaks(&[format!("--suppressions={}", suppressions.display())]);
     let with = with.expect_success();
     assert_eq!(with.stderr, "", "{}", with.report());
-    assert_eq!(
-        leaks(&[]).code(),
-        9,
-        "the suppressions are of no use any more"
-    );
+    assert_eq!(leaks(&[]).code(), 9, "the suppressions are of no use any more");
 }

@@ -21,9 +21,7 @@ const STRANGER: &str = "65534";
 fn job(install: &Install, env: &[(&str, &str)]) -> Running {
     let program = install.program("tools/top");
     let job = install.mpiexec(["-n", "3", &program.to_string_lossy()]);
-    let job = env
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value));
+    let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
     let mut job = job.start();
     job.wait_for("ready");
     job
@@ -59,10 +57,7 @@ fn state_with(install: &Install, job: &Running, calls: &[(usize, &str)]) -> Valu
     loop {
         let state = state(install, job);
         let ranks = &state["ranks"];
-        if calls
-            .iter()
-            .all(|&(rank, call)| ranks[rank]["wait"]["call"] == call)
-        {
+        if calls.iter().all(|&(rank, call)| ranks[rank]["wait"]["call"] == call) {
             return state;
         }
         assert!(Instant::now() < until, "{calls:?} in {state:#}");
@@ -88,20 +83,13 @@ fn ranks_are_shown_with_calls_peers_and_exact_counts() {
     }
     let _turn = one_at_a_time();
     // The second time, ranks spin for ever where they wait.
-    let spinning = [
-        ("MICA_SPIN", "1000000000"),
-        ("MICA_SPIN_SHARED", "1000000000"),
-    ];
+    let spinning = [("MICA_SPIN", "1000000000"), ("MICA_SPIN_SHARED", "1000000000")];
     for env in [&[][..], &spinning] {
         let job = job(&install, env);
         let state = state_with(&install, &job, &[(1, "MPI_Recv"), (2, "MPI_Barrier")]);
         let ranks = &state["ranks"];
         let wait = &ranks[1]["wait"];
-        assert_eq!(
-            (&wait["peer"], &wait["tag"]),
-            (&0.into(), &7.into()),
-            "{wait}"
-        );
+        assert_eq!((&wait["peer"], &wait["tag"]), (&0.into(), &7.into()), "{wait}");
         assert!(wait["seconds"].as_f64() > Some(0.0), "{wait}");
         let states = [0, 1, 2].map(|rank| ranks[rank]["state"].as_str().unwrap());
         assert_eq!(states, ["computes", "waits", "waits"]);
@@ -111,25 +99,14 @@ fn ranks_are_shown_with_calls_peers_and_exact_counts() {
             let sent = (shm["messages"].as_u64(), shm["bytes"].as_u64());
             assert_eq!(sent, (Some(messages), Some(8 * messages)), "rank {rank}");
             let counters = &ranks[rank]["counters"];
-            let of = |level| {
-                counters[format!("level_{level}_messages")][0]
-                    .as_u64()
-                    .unwrap()
-            };
+            let of = |level| counters[format!("level_{level}_messages")][0].as_u64().unwrap();
             let levels = ["shared_cache", "package", "node", "network"];
-            assert_eq!(
-                levels.into_iter().map(of).sum::<u64>(),
-                messages,
-                "rank {rank}"
-            );
+            assert_eq!(levels.into_iter().map(of).sum::<u64>(), messages, "rank {rank}");
         }
         assert_eq!(ranks[0]["unexpected"], 4);
         let resident = ranks[0]["resident_bytes"].as_u64().unwrap();
         assert!(resident > 1 << 20);
-        assert_eq!(
-            (&state["job"]["size"], &state["job"]["ranks_here"]),
-            (&3.into(), &3.into())
-        );
+        assert_eq!((&state["job"]["size"], &state["job"]["ranks_here"]), (&3.into(), &3.into()));
         // Nothing happens any more: rates are zero, and a second look finds the same counts.
         let again = state_with(&install, &job, &[(1, "MPI_Recv")]);
         assert_eq!(again["ranks"][1]["channels"]["shm"]["messages"], 1000);
@@ -196,9 +173,7 @@ impl Drop for Pane {
 
 /// The words of the line whose first word is this one, and of which there are more than `than`.
 fn words(screen: &str, first: &str, than: usize) -> Vec<String> {
-    let lines = screen
-        .lines()
-        .map(|line| line.split_whitespace().map(str::to_owned));
+    let lines = screen.lines().map(|line| line.split_whitespace().map(str::to_owned));
     let mut lines = lines.map(Iterator::collect::<Vec<String>>);
     let found = lines.find(|line| line.len() > than && line[0] == first);
     found.unwrap_or_default()
@@ -226,10 +201,7 @@ fn a_terminal_shows_the_ranks_until_the_job_ends() {
     let command = format!("{} top --interval 0.1 {}", mica.display(), job.pid());
     let pane = Pane::start(&command);
     let screen = pane.wait_for("MPI_Recv", |screen| screen.contains("MPI_Recv"));
-    assert!(
-        screen.starts_with(&format!("job {}", job.pid())),
-        "{screen}"
-    );
+    assert!(screen.starts_with(&format!("job {}", job.pid())), "{screen}");
     let waits = row(&screen, "1");
     assert_eq!(&waits[2..6], ["waits", "MPI_Recv", "0", "7"], "{screen}");
     assert_eq!(row(&screen, "0")[2], "computes", "{screen}");
@@ -259,11 +231,8 @@ fn a_signal_gives_the_terminal_back() {
     let job = job(&install, &[]);
     let mica = install.bin("mica");
     // The shell's child tells its process id before it becomes `mica`.
-    let command = format!(
-        "sh -c 'echo pid $$; sleep 1; exec {} top {}'",
-        mica.display(),
-        job.pid()
-    );
+    let command =
+        format!("sh -c 'echo pid $$; sleep 1; exec {} top {}'", mica.display(), job.pid());
     let pane = Pane::start(&command);
     let screen = pane.wait_for("pid", |screen| !words(screen, "pid", 1).is_empty());
     let pid = words(&screen, "pid", 1)[1].parse().expect("a process id");
@@ -307,18 +276,11 @@ fn as_stranger(program: &PathBuf, arguments: &[&str]) -> Option<Output> {
     let user = format!("--reuid={STRANGER}");
     let group = format!("--regid={STRANGER}");
     let become_other = ["--clear-groups", &user, &group, "--"];
-    let check = Command::new("setpriv")
-        .args(become_other)
-        .arg("true")
-        .output();
+    let check = Command::new("setpriv").args(become_other).arg("true").output();
     if !check.is_ok_and(|check| check.status.success()) {
         return None;
     }
-    let output = Command::new("setpriv")
-        .args(become_other)
-        .arg(program)
-        .args(arguments)
-        .output();
+    let output = Command::new("setpriv").args(become_other).arg(program).args(arguments).output();
     Some(output.expect("setpriv runs"))
 }
 
@@ -353,18 +315,13 @@ fn another_user_sees_nothing_and_idle_connections_do_no_harm() {
             let said = String::from_utf8_lossy(&output.stdout);
             assert_eq!(said.trim(), "refused", "by the socket itself");
             let number = mpiexec.to_string();
-            for arguments in [
-                &["top", &number, "--once"][..],
-                &["top", "--once"],
-                &["top", "--list"],
-            ] {
+            for arguments in
+                [&["top", &number, "--once"][..], &["top", "--once"], &["top", "--list"]]
+            {
                 let output = as_stranger(&mica, arguments).expect("as before");
                 let said = String::from_utf8_lossy(&output.stderr);
                 let shown = String::from_utf8_lossy(&output.stdout);
-                assert!(
-                    !shown.contains("tools/top") && !shown.contains(&number),
-                    "{shown}"
-                );
+                assert!(!shown.contains("tools/top") && !shown.contains(&number), "{shown}");
                 match arguments.len() {
                     3 => assert!(said.contains("only that user and root"), "{said}"),
                     _ if arguments[1] == "--once" => assert!(said.contains("no job"), "{said}"),
@@ -398,10 +355,7 @@ fn parts_of_a_job_on_one_machine_are_shown_together() {
     let state = state_with(&install, &job, &[(1, "MPI_Recv")]);
     let numbers: Vec<_> = state["ranks"].as_array().expect("a list").iter().collect();
     assert_eq!(numbers.len(), 3);
-    assert!(
-        (0..3).all(|rank| numbers[rank]["rank"] == rank),
-        "{state:#}"
-    );
+    assert!((0..3).all(|rank| numbers[rank]["rank"] == rank), "{state:#}");
     assert_eq!(state["job"]["nodes"], 2);
     end(job);
 }
@@ -429,9 +383,7 @@ fn ranks_that_poll_are_told_from_those_that_compute() {
     }
     let _turn = one_at_a_time();
     let program = install.program("tools/top_poll");
-    let mut job = install
-        .mpiexec(["-n", "3", &program.to_string_lossy()])
-        .start();
+    let mut job = install.mpiexec(["-n", "3", &program.to_string_lossy()]).start();
     job.wait_for("ready");
     let state = state_until(&install, job.pid(), |state| {
         let call = |rank: usize| &state["ranks"][rank]["wait"]["call"];
@@ -441,11 +393,7 @@ fn ranks_that_poll_are_told_from_those_that_compute() {
     for (rank, peer, tag) in [(0, Value::from(1), 7), (1, Value::from("any"), 5)] {
         assert_eq!(ranks[rank]["state"], "polls", "{state:#}");
         let wait = &ranks[rank]["wait"];
-        assert_eq!(
-            (&wait["peer"], &wait["tag"]),
-            (&peer, &tag.into()),
-            "{wait}"
-        );
+        assert_eq!((&wait["peer"], &wait["tag"]), (&peer, &tag.into()), "{wait}");
     }
     assert_eq!(ranks[2]["wait"], Value::Null);
     end(job);
@@ -463,11 +411,7 @@ fn jobs_of_other_launchers_are_watched_by_their_user_alone() {
     let _turn = one_at_a_time();
     let (launcher, options) = Launcher::Mpich.find();
     let program = install.program("tools/top");
-    let mut job = Job::new(launcher)
-        .args(options)
-        .args(["-n", "3"])
-        .args([&program])
-        .start();
+    let mut job = Job::new(launcher).args(options).args(["-n", "3"]).args([&program]).start();
     job.wait_for("ready");
     let state = state_until(&install, job.pid(), |state| {
         state["ranks"][1]["wait"]["call"] == "MPI_Recv"
@@ -493,12 +437,7 @@ fn jobs_of_other_launchers_are_watched_by_their_user_alone() {
 
     let mut alone = Job::new(install.program("tools/top_poll")).start();
     alone.wait_for("ready");
-    let state = state_until(&install, alone.pid(), |state| {
-        state["ranks"][0]["state"].is_string()
-    });
-    assert_eq!(
-        (&state["job"]["size"], &state["job"]["pid"]),
-        (&1.into(), &alone.pid().into())
-    );
+    let state = state_until(&install, alone.pid(), |state| state["ranks"][0]["state"].is_string());
+    assert_eq!((&state["job"]["size"], &state["job"]["pid"]), (&1.into(), &alone.pid().into()));
     end(alone);
 }

@@ -7,15 +7,11 @@ use std::time::Duration;
 use mica_tests::{Install, Job, one_at_a_time, target};
 
 fn mica(args: &[&str]) -> Job {
-    Job::new(Install::find().bin("mica"))
-        .args(args)
-        .limit(Duration::from_secs(240))
+    Job::new(Install::find().bin("mica")).args(args).limit(Duration::from_secs(240))
 }
 
 fn scratch(name: &str) -> PathBuf {
-    let folder = target()
-        .join("tmp")
-        .join(format!("{name}-{}", std::process::id()));
+    let folder = target().join("tmp").join(format!("{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("target is writable");
     folder
 }
@@ -26,32 +22,15 @@ fn text(path: &Path) -> &str {
 
 #[test]
 fn info_explains_the_choice_of_a_path() {
-    let out = mica(&[
-        "info",
-        "--explain",
-        "1M",
-        "--paths",
-        "all",
-        "--level",
-        "node",
-        "--peer-waiting",
-    ])
-    .env("MICA_TUNING", "off")
-    .run()
-    .expect_success();
-    for part in [
-        "1048576 bytes",
-        "shipped defaults",
-        "mapped-cooperate",
-        "chosen",
-        "eager up to",
-    ] {
+    let out =
+        mica(&["info", "--explain", "1M", "--paths", "all", "--level", "node", "--peer-waiting"])
+            .env("MICA_TUNING", "off")
+            .run()
+            .expect_success();
+    for part in ["1048576 bytes", "shipped defaults", "mapped-cooperate", "chosen", "eager up to"] {
         assert!(out.stdout.contains(part), "{part}: {}", out.report());
     }
-    mica(&["info", "--explain", "1M", "--level", "moon"])
-        .run()
-        .expect_failure()
-        .says("moon");
+    mica(&["info", "--explain", "1M", "--level", "moon"]).run().expect_failure().says("moon");
 }
 
 #[test]
@@ -60,42 +39,22 @@ fn info_explains_the_choice_of_an_algorithm() {
         let words = [&["info", "--explain"], words].concat();
         mica(&words).env("MICA_TUNING", "off")
     };
-    let out = explain(&["allreduce", "64K", "-n", "8", "--cores", "2"])
-        .run()
-        .expect_success();
-    for part in [
-        "65536 bytes",
-        "8 on 2 cores",
-        "MICA_COLL_ALLREDUCE=halving",
-        "(least time)",
-        "By length",
-    ] {
+    let out = explain(&["allreduce", "64K", "-n", "8", "--cores", "2"]).run().expect_success();
+    for part in
+        ["65536 bytes", "8 on 2 cores", "MICA_COLL_ALLREDUCE=halving", "(least time)", "By length"]
+    {
         assert!(out.stdout.contains(part), "{part}: {}", out.report());
     }
     let out = explain(&["allreduce", "64K", "-n", "8"])
         .env("MICA_COLL_ALLREDUCE", "doubling")
         .run()
         .expect_success();
-    assert!(
-        out.stdout
-            .contains("doubling (forced by MICA_COLL_ALLREDUCE)"),
-        "{}",
-        out.report()
-    );
-    let out = explain(&["bcast", "64K", "-n", "8"])
-        .env("MICA_COLL_AREA", "0")
-        .run()
-        .expect_success();
-    assert!(
-        out.stdout.contains("the communicator has no shared area"),
-        "{}",
-        out.report()
-    );
+    assert!(out.stdout.contains("doubling (forced by MICA_COLL_ALLREDUCE)"), "{}", out.report());
+    let out =
+        explain(&["bcast", "64K", "-n", "8"]).env("MICA_COLL_AREA", "0").run().expect_success();
+    assert!(out.stdout.contains("the communicator has no shared area"), "{}", out.report());
     explain(&["allreduce"]).run().expect_failure().says("64K");
-    explain(&["allreduces", "64K"])
-        .run()
-        .expect_failure()
-        .says("reduce_scatter");
+    explain(&["allreduces", "64K"]).run().expect_failure().says("reduce_scatter");
     explain(&["bcast", "64K"])
         .env("MICA_COLL_BCAST", "bruck")
         .run()
@@ -120,10 +79,8 @@ fn tune_writes_a_file_that_jobs_use() {
         let out = out.expect_success();
         // The paths that exist on every machine.
         let rows = |way: &str| {
-            let rows = out
-                .stdout
-                .lines()
-                .filter(|line| line.split_whitespace().nth(1) == Some(way));
+            let rows =
+                out.stdout.lines().filter(|line| line.split_whitespace().nth(1) == Some(way));
             rows.map(str::to_owned).collect::<Vec<_>>()
         };
         for way in ["inline", "ring", "cells", "streamed"] {
@@ -135,10 +92,7 @@ fn tune_writes_a_file_that_jobs_use() {
         let written = fs::read_to_string(&file).expect("the file was written");
         assert!(written.contains("[machine]"), "{written}");
         // Only figures with a proven gain are written, and all of them are listed.
-        let accepted = out
-            .stdout
-            .lines()
-            .find(|line| line.starts_with("Accepted: "));
+        let accepted = out.stdout.lines().find(|line| line.starts_with("Accepted: "));
         let accepted = accepted.unwrap_or_else(|| panic!("{}", out.report()));
         for section in written.lines().filter(|line| line.starts_with('[')) {
             let name = section.trim_matches(['[', ']']);
@@ -146,11 +100,7 @@ fn tune_writes_a_file_that_jobs_use() {
                 true => accepted.contains("steps of collectives"),
                 false => name == "machine" || accepted.contains(name),
             };
-            assert!(
-                named,
-                "{name} is written, but not accepted\n{}",
-                out.report()
-            );
+            assert!(named, "{name} is written, but not accepted\n{}", out.report());
         }
         assert_eq!(
             accepted.contains("nothing"),
@@ -162,11 +112,7 @@ fn tune_writes_a_file_that_jobs_use() {
             .env("MICA_TUNING", text(&file))
             .run()
             .expect_success();
-        assert!(
-            explained.stdout.contains("here.toml"),
-            "{}",
-            explained.report()
-        );
+        assert!(explained.stdout.contains("here.toml"), "{}", explained.report());
 
         // The same figures from a machine with another kernel are refused.
         let other = folder.join("other.toml");
@@ -190,15 +136,8 @@ fn names_a_missing_installation() {
         .run()
         .expect_failure();
     let reasons = ["/no/such/place/bin/mpiexec", "two cores"];
-    assert!(
-        reasons.iter().any(|words| out.stderr.contains(words)),
-        "{}",
-        out.report()
-    );
-    assert_eq!(
-        fs::read_dir(&folder).expect("the folder is there").count(),
-        0
-    );
+    assert!(reasons.iter().any(|words| out.stderr.contains(words)), "{}", out.report());
+    assert_eq!(fs::read_dir(&folder).expect("the folder is there").count(), 0);
     fs::remove_dir_all(folder).expect("the folder is ours");
 }
 
@@ -216,10 +155,7 @@ fn a_malformed_file_is_named_with_its_line() {
     let _turn = one_at_a_time();
     let install = Install::find();
     let program = install.program("tools/job");
-    for args in [
-        &["-n", "2", text(&program), "hello"][..],
-        &[text(&program), "hello"],
-    ] {
+    for args in [&["-n", "2", text(&program), "hello"][..], &[text(&program), "hello"]] {
         install
             .mpiexec(args)
             .env("MICA_TUNING", text(&file))

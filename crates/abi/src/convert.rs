@@ -89,12 +89,7 @@ pub fn flag(value: bool) -> c_int {
 
 #[cold]
 fn null(argument: &'static str) -> Error {
-    Error::argument(
-        c::ERR_ARG,
-        argument,
-        "NULL",
-        "a null pointer is not allowed here",
-    )
+    Error::argument(c::ERR_ARG, argument, "NULL", "a null pointer is not allowed here")
 }
 
 /// The caller's array of `n` elements; `count` and `argument` name the two arguments.
@@ -233,18 +228,10 @@ mod tests {
                 slice::<c_int>(std::ptr::null(), 1, "flag", "n").unwrap_err(),
             ]
         };
-        assert!(
-            errors
-                .iter()
-                .all(|e| e.to_string().starts_with("flag = NULL"))
-        );
+        assert!(errors.iter().all(|e| e.to_string().starts_with("flag = NULL")));
         // SAFETY: no element is read.
         unsafe {
-            assert!(
-                slice::<c_int>(std::ptr::null(), 0, "ranks", "n")
-                    .unwrap()
-                    .is_empty()
-            );
+            assert!(slice::<c_int>(std::ptr::null(), 0, "ranks", "n").unwrap().is_empty());
             let negative = slice::<c_int>(std::ptr::null(), -1, "ranks", "n").unwrap_err();
             assert!(negative.to_string().starts_with("n = -1"));
         }

@@ -74,20 +74,12 @@ fn caller() -> Caller {
 
     static OWN: OnceLock<Range<u64>> = OnceLock::new();
     let own = OWN.get_or_init(|| object_of(caller as *const () as u64).map_or(0..0, |o| o.range));
-    let mut walk = Walk {
-        own,
-        frames: 0,
-        entry: 0,
-        site: 0,
-    };
+    let mut walk = Walk { own, frames: 0, entry: 0, site: 0 };
     // SAFETY: `visit_frame` uses its arguments only during the call and does not unwind.
     unsafe { unwind::backtrace(visit_frame, (&raw mut walk).cast()) };
     match walk.site {
         0 => Caller::default(),
-        site => Caller {
-            site,
-            entry: walk.entry,
-        },
+        site => Caller { site, entry: walk.entry },
     }
 }
 
@@ -97,10 +89,7 @@ fn name(address: u64) -> CallSite {
     // function.
     let call = address - 1;
     let Some(object) = object_of(call) else {
-        return CallSite {
-            address,
-            ..CallSite::default()
-        };
+        return CallSite { address, ..CallSite::default() };
     };
     let (symbol, symbol_offset) = symbol_of(call).unwrap_or_default();
     CallSite {
@@ -162,18 +151,11 @@ fn object_of(address: u64) -> Option<Object> {
         };
         let first = parts.iter().map(|part| part.start).min();
         let end = parts.iter().map(|part| part.end).max();
-        search.found = Some(Object {
-            path,
-            range: first.unwrap_or(0)..end.unwrap_or(0),
-            bias,
-        });
+        search.found = Some(Object { path, range: first.unwrap_or(0)..end.unwrap_or(0), bias });
         1
     }
 
-    let mut search = ObjectSearch {
-        address,
-        found: None,
-    };
+    let mut search = ObjectSearch { address, found: None };
     // SAFETY: `visit_object` uses its arguments only during the call.
     unsafe { libc::dl_iterate_phdr(Some(visit_object), (&raw mut search).cast()) };
     search.found

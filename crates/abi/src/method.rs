@@ -69,8 +69,6 @@ pub unsafe fn datatypes(
 ) -> Result<Vec<Datatype>> {
     // SAFETY: by the contract above.
     let handles = unsafe { slice(list, length, argument, of_length)? };
-    let resolved = handles
-        .iter()
-        .map(|h| Datatype::resolve_as(h.raw(), argument));
+    let resolved = handles.iter().map(|h| Datatype::resolve_as(h.raw(), argument));
     resolved.collect()
 }

@@ -61,10 +61,7 @@ impl PolyArray {
     /// Wraps the caller's pointer, which may be null.
     #[inline]
     pub const fn new<T: PolyInt>(base: *const T) -> Self {
-        Self {
-            base: base.cast(),
-            wide: T::WIDE,
-        }
+        Self { base: base.cast(), wide: T::WIDE }
     }
 
     /// The caller's pointer.
@@ -109,10 +106,7 @@ impl PolyOut {
     /// Wraps the caller's pointer, which may be null.
     #[inline]
     pub const fn new<T: PolyInt>(base: *mut T) -> Self {
-        Self {
-            base: base.cast(),
-            wide: T::WIDE,
-        }
+        Self { base: base.cast(), wide: T::WIDE }
     }
 
     /// Whether the caller passed a null pointer.
@@ -143,13 +137,7 @@ impl PolyOut {
     #[inline]
     pub unsafe fn get(self, i: usize) -> i64 {
         // SAFETY: by the contract above.
-        unsafe {
-            PolyArray {
-                base: self.base,
-                wide: self.wide,
-            }
-            .get(i)
-        }
+        unsafe { PolyArray { base: self.base, wide: self.wide }.get(i) }
     }
 
     /// Writes `value` to element `i`. A value that does not fit is cut to its low 32 bits: where it
@@ -177,11 +165,7 @@ impl PolyOut {
     /// The caller's array is writable and has more than `i` elements.
     #[inline]
     pub unsafe fn set_or_undefined(self, i: usize, value: i64) {
-        let value = if self.fits(value) {
-            value
-        } else {
-            i64::from(UNDEFINED)
-        };
+        let value = if self.fits(value) { value } else { i64::from(UNDEFINED) };
         // SAFETY: by the contract above.
         unsafe { self.set(i, value) }
     }
@@ -217,10 +201,7 @@ mod tests {
     fn what_does_not_fit_is_undefined_only_in_the_plain_form() {
         let (mut narrow, mut wide) = ([0 as c_int; 2], [0 as MPI_Count; 2]);
         let big = i64::from(c_int::MAX) + 1;
-        for out in [
-            PolyOut::new(&raw mut narrow[0]),
-            PolyOut::new(&raw mut wide[0]),
-        ] {
+        for out in [PolyOut::new(&raw mut narrow[0]), PolyOut::new(&raw mut wide[0])] {
             // SAFETY: two elements each.
             unsafe {
                 out.set_or_undefined(0, big);

@@ -21,32 +21,20 @@ impl ErrorOn {
     /// `error`, to be raised on `target`.
     #[cold]
     pub fn new(target: ErrorTarget, error: Error) -> Self {
-        Self {
-            error,
-            on: Some(target),
-            handler: None,
-        }
+        Self { error, on: Some(target), handler: None }
     }
 
     /// `error`, for the handler that the call itself got.
     #[cold]
     pub fn for_handler(handler: Errhandler, target: ErrorTarget, error: Error) -> Self {
-        Self {
-            error,
-            on: Some(target),
-            handler: Some(handler),
-        }
+        Self { error, on: Some(target), handler: Some(handler) }
     }
 }
 
 impl From<Error> for ErrorOn {
     #[cold]
     fn from(error: Error) -> Self {
-        Self {
-            error,
-            on: None,
-            handler: None,
-        }
+        Self { error, on: None, handler: None }
     }
 }
 

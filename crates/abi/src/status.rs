@@ -61,12 +61,7 @@ pub unsafe fn write<'a>(status: *mut MPI_Status) -> Result<&'a mut MPI_Status> {
 
 #[cold]
 fn no_status() -> Error {
-    Error::argument(
-        c::ERR_ARG,
-        "status",
-        "MPI_STATUS_IGNORE",
-        "a status is needed",
-    )
+    Error::argument(c::ERR_ARG, "status", "MPI_STATUS_IGNORE", "a status is needed")
 }
 
 #[cfg(test)]

@@ -75,8 +75,7 @@ pub unsafe fn name<'a>(text: *const c_char) -> Result<&'a str, c_int> {
     // SAFETY: by the contract above.
     let text = unsafe { CStr::from_ptr(text) };
     // No name of the library has other bytes.
-    text.to_str()
-        .map_err(|_| ToolInterfaceError::InvalidName.code())
+    text.to_str().map_err(|_| ToolInterfaceError::InvalidName.code())
 }
 
 /// Writes as many indices as the caller has room for.

@@ -11,14 +11,7 @@ use std::time::{Duration, Instant};
 use mica_bootstrap::{Joined, exchange, join};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let Joined {
-        segment,
-        rank,
-        size,
-        nodes,
-        manager,
-        ..
-    } = join()?;
+    let Joined { segment, rank, size, nodes, manager, .. } = join()?;
     segment.claim(rank)?;
     // Every rank leaves its rank in a mark of its own, and reads those of the others.
     let word = |rank: u32| -> &AtomicU32 { &segment.marks(rank)[0] };

@@ -19,10 +19,7 @@ pub struct Announced {
 
 /// Reads the environment.
 pub fn announced() -> Announced {
-    read(
-        &environment::text,
-        tunables::PMI.choice().unwrap_or_default(),
-    )
+    read(&environment::text, tunables::PMI.choice().unwrap_or_default())
 }
 
 fn read(get: &dyn Fn(&str) -> Option<String>, forced: &str) -> Announced {
@@ -65,22 +62,11 @@ mod tests {
 
     #[test]
     fn finds_size_and_host_under_each_launcher() {
-        let ours = [
-            ("MICA_SEGMENT_FD", "5"),
-            ("MICA_RANK", "1"),
-            ("MICA_SIZE", "4"),
-        ];
+        let ours = [("MICA_SEGMENT_FD", "5"), ("MICA_RANK", "1"), ("MICA_SIZE", "4")];
         let served = [("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("PMI_HOSTNAME", "n2")];
-        let foreign = [
-            ("PMI_RANK", "0"),
-            ("PMI_SIZE", "9"),
-            ("PMI_HOSTNAME", "outer"),
-        ];
+        let foreign = [("PMI_RANK", "0"), ("PMI_SIZE", "9"), ("PMI_HOSTNAME", "outer")];
         assert_eq!(with(&ours), (Some(4), None));
-        assert_eq!(
-            with(&[&ours[..], &served].concat()),
-            (Some(4), Some("n2".into()))
-        );
+        assert_eq!(with(&[&ours[..], &served].concat()), (Some(4), Some("n2".into())));
         assert_eq!(with(&[&ours[..], &foreign].concat()), (Some(4), None));
         assert_eq!(with(&[("PMI_FD", "7"), ("PMI_SIZE", "3")]).0, Some(3));
         let pmix = [("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0")];

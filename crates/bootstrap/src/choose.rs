@@ -24,32 +24,16 @@ const NO_SOCKET: &str = "gives it no PMI_FD to speak PMI over";
 /// Variables of launchers that Mica does not speak, or not in this way: which launcher, and why
 /// not.
 const FOREIGN: [(&str, &str, &str); 6] = [
-    (
-        "PMI_PORT",
-        A_PMI_LAUNCHER,
-        "speaks PMI over a port, which this version of Mica does not",
-    ),
+    ("PMI_PORT", A_PMI_LAUNCHER, "speaks PMI over a port, which this version of Mica does not"),
     ("PMI_RANK", A_PMI_LAUNCHER, NO_SOCKET),
     (
         "OMPI_COMM_WORLD_SIZE",
         "Open MPI's mpirun",
         "gives it no PMIX_NAMESPACE and PMIX_RANK to speak PMIx by",
     ),
-    (
-        "PMIX_RANK",
-        A_PMIX_LAUNCHER,
-        "gives it no PMIX_NAMESPACE to speak PMIx by",
-    ),
-    (
-        "PMIX_NAMESPACE",
-        A_PMIX_LAUNCHER,
-        "gives it no PMIX_RANK to speak PMIx by",
-    ),
-    (
-        "PALS_RANKID",
-        "HPE's PALS",
-        "this version of Mica does not speak",
-    ),
+    ("PMIX_RANK", A_PMIX_LAUNCHER, "gives it no PMIX_NAMESPACE to speak PMIx by"),
+    ("PMIX_NAMESPACE", A_PMIX_LAUNCHER, "gives it no PMIX_RANK to speak PMIx by"),
+    ("PALS_RANKID", "HPE's PALS", "this version of Mica does not speak"),
 ];
 
 /// Decides by the variables that `is_set` knows; `forced` is the tunable's value.
@@ -81,11 +65,7 @@ pub(crate) fn choose(
     }
     let foreign = FOREIGN.iter().find(|(variable, ..)| is_set(variable));
     if let Some(&(variable, launcher, why)) = foreign {
-        return Err(BootstrapError::ForeignLauncher {
-            launcher,
-            variable,
-            why,
-        });
+        return Err(BootstrapError::ForeignLauncher { launcher, variable, why });
     }
     // srun without a PMI. In a batch script the step's variables are not set; a step of one task is
     // a job of one.
@@ -166,38 +146,16 @@ mod tests {
             ("SLURM_STEP_NUM_TASKS", "2"),
             ("SLURM_PROCID", "1"),
         ];
-        assert_eq!(
-            chosen(&slurm, "auto").expect("known"),
-            DetectedLauncher::Pmi2
-        );
+        assert_eq!(chosen(&slurm, "auto").expect("known"), DetectedLauncher::Pmi2);
         let hydra = [("PMI_FD", "9"), ("SLURM_STEP_ID", "0")];
-        assert_eq!(
-            chosen(&hydra, "auto").expect("known"),
-            DetectedLauncher::Pmi1
-        );
-        let pmix = [
-            ("PMIX_NAMESPACE", "x"),
-            ("PMIX_RANK", "0"),
-            ("OMPI_COMM_WORLD_SIZE", "2"),
-        ];
-        assert_eq!(
-            chosen(&pmix, "auto").expect("known"),
-            DetectedLauncher::Pmix
-        );
+        assert_eq!(chosen(&hydra, "auto").expect("known"), DetectedLauncher::Pmi1);
+        let pmix = [("PMIX_NAMESPACE", "x"), ("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")];
+        assert_eq!(chosen(&pmix, "auto").expect("known"), DetectedLauncher::Pmix);
         assert_eq!(chosen(&[], "auto").expect("known"), DetectedLauncher::None);
         let one = [("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_PROCID", "0")];
-        assert_eq!(
-            chosen(&one, "auto").expect("a job of one"),
-            DetectedLauncher::None
-        );
-        assert_eq!(
-            chosen(&pmi, "pmi2").expect("forced"),
-            DetectedLauncher::Pmi2
-        );
-        assert_eq!(
-            chosen(&pmi, "pmix").expect("forced"),
-            DetectedLauncher::Pmix
-        );
+        assert_eq!(chosen(&one, "auto").expect("a job of one"), DetectedLauncher::None);
+        assert_eq!(chosen(&pmi, "pmi2").expect("forced"), DetectedLauncher::Pmi2);
+        assert_eq!(chosen(&pmi, "pmix").expect("forced"), DetectedLauncher::Pmix);
     }
 
     #[test]
@@ -208,10 +166,7 @@ mod tests {
             (&[("OMPI_COMM_WORLD_SIZE", "2")], "Open MPI"),
             (&[("PMIX_RANK", "0")], "PMIX_NAMESPACE"),
             (&[("PALS_RANKID", "0")], "PALS"),
-            (
-                &[("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "1")],
-                "--mpi=pmi2",
-            ),
+            (&[("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "1")], "--mpi=pmi2"),
         ] {
             let error = chosen(set, "auto").expect_err(name).to_string();
             assert!(error.contains(name) && error.contains("mpiexec"), "{error}");

@@ -45,9 +45,7 @@ pub(crate) fn claim(namespace: &str, rank: &str, uid: u32) -> Result<RankClaim, 
     let base = format!("mica-rank-{uid}-{:016x}-{rank:.20}", hasher.finish());
     for number in 0..NAMES_MAX {
         if let Some(listener) = try_name(format!("{base}.{number}").as_bytes(), uid)? {
-            return Ok(RankClaim {
-                _listener: Some(listener),
-            });
+            return Ok(RankClaim { _listener: Some(listener) });
         }
     }
     // The claim protects the user from a mistake. It must not let strangers stop the job.
@@ -87,10 +85,7 @@ mod tests {
     fn a_second_process_of_the_user_is_refused() {
         let job = namespace();
         let first = claim(&job, "3", own_uid()).expect("a free rank");
-        assert!(matches!(
-            claim(&job, "3", own_uid()),
-            Err(ClaimError::Taken)
-        ));
+        assert!(matches!(claim(&job, "3", own_uid()), Err(ClaimError::Taken)));
         claim(&job, "4", own_uid()).expect("another rank");
         drop(first);
         claim(&job, "3", own_uid()).expect("free again");

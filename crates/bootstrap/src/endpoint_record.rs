@@ -50,8 +50,7 @@ pub fn machine() -> String {
 /// The identity of a namespace of this process; empty if it cannot be read.
 fn namespace(name: &str) -> String {
     let link = fs::read_link(format!("/proc/self/ns/{name}"));
-    link.map(|link| link.to_string_lossy().into_owned())
-        .unwrap_or_default()
+    link.map(|link| link.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// What processes that share messages must have in common: the format of their introductions, the
@@ -75,10 +74,8 @@ impl EndpointRecord {
         host: Option<String>,
         appnum: u32,
     ) -> Result<EndpointRecord, BootstrapError> {
-        let nonce = handover::nonce().map_err(|source| BootstrapError::System {
-            call: "getrandom",
-            source,
-        })?;
+        let nonce = handover::nonce()
+            .map_err(|source| BootstrapError::System { call: "getrandom", source })?;
         let line = |path| fs::read_to_string(path).map(|text| text.trim().to_owned());
         let host = host.or_else(|| line("/proc/sys/kernel/hostname").ok());
         let host = host.filter(|name| !name.is_empty());
@@ -131,9 +128,7 @@ impl EndpointRecord {
         let broken = || bad_record("has an introduction that is cut or damaged".to_owned());
         let mut rest = RecordReader(bytes);
         if rest.array() != Some(MAGIC) {
-            return Err(bad_record(
-                "did not introduce itself as Mica does".to_owned(),
-            ));
+            return Err(bad_record("did not introduce itself as Mica does".to_owned()));
         }
         let [version, width] = rest.array().ok_or_else(broken)?;
         if version != VERSION {
@@ -147,11 +142,7 @@ impl EndpointRecord {
             return Err(bad_record(format!(
                 "runs on another kind of machine ({} bits, {} byte order): one job cannot mix them",
                 u32::from(width) * 8,
-                if order == ORDER {
-                    "the same"
-                } else {
-                    "another"
-                },
+                if order == ORDER { "the same" } else { "another" },
             )));
         }
         let mut read = || {
@@ -206,18 +197,9 @@ mod tests {
     #[test]
     fn record_round_trips() {
         let record = EndpointRecord::own("3", None, 7).expect("a record");
-        assert_eq!(
-            EndpointRecord::decode(&record.encode(), 0).expect("a record"),
-            record
-        );
-        assert_ne!(
-            EndpointRecord::own("3", None, 7).expect("another").nonce,
-            record.nonce
-        );
-        assert_ne!(
-            EndpointRecord::own("4", None, 7).expect("another").node,
-            record.node
-        );
+        assert_eq!(EndpointRecord::decode(&record.encode(), 0).expect("a record"), record);
+        assert_ne!(EndpointRecord::own("3", None, 7).expect("another").nonce, record.nonce);
+        assert_ne!(EndpointRecord::own("4", None, 7).expect("another").node, record.node);
     }
 
     #[test]
@@ -226,9 +208,7 @@ mod tests {
         let refusal = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = record.clone();
             change(&mut bytes);
-            EndpointRecord::decode(&bytes, 5)
-                .expect_err("changed")
-                .to_string()
+            EndpointRecord::decode(&bytes, 5).expect_err("changed").to_string()
         };
         let is = |text: String, word: &str| {
             assert!(text.contains(word) && text.contains("rank 5"), "{text}");

@@ -114,10 +114,7 @@ fn read_greeting(caller: &HandoverConnection) -> Option<JoiningProcess> {
     let (greeting, rest) = bytes.split_first_chunk()?;
     let (rank, nonce) = rest.split_first_chunk()?;
     (*greeting == GREETING && descriptor.is_none()).then_some(())?;
-    Some(JoiningProcess {
-        rank: u32::from_le_bytes(*rank),
-        nonce: nonce.try_into().ok()?,
-    })
+    Some(JoiningProcess { rank: u32::from_le_bytes(*rank), nonce: nonce.try_into().ok()? })
 }
 
 /// Gets the descriptor from the leader whose nonce this is.
@@ -139,10 +136,9 @@ pub(crate) fn fetch(
     connection.send(&greeting, None, deadline)?;
     match connection.receive(WELCOME.len(), deadline)? {
         (bytes, Some(descriptor)) if bytes == WELCOME => Ok(descriptor),
-        (bytes, _) if bytes.is_empty() => Err(io::Error::new(
-            io::ErrorKind::ConnectionReset,
-            "it closed the connection",
-        )),
+        (bytes, _) if bytes.is_empty() => {
+            Err(io::Error::new(io::ErrorKind::ConnectionReset, "it closed the connection"))
+        }
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "it answered something else than Mica does",
@@ -192,17 +188,9 @@ mod tests {
         let come =
             |process: JoiningProcess| thread::spawn(move || fetch(&nonce, process, uid, soon()));
         // Wrong nonce; wrong rank; one that says something else; one that says nothing and stays.
-        let wrong = [
-            come(joining_process(1)),
-            come(JoiningProcess {
-                rank: 2,
-                ..joining[0]
-            }),
-        ];
+        let wrong = [come(joining_process(1)), come(JoiningProcess { rank: 2, ..joining[0] })];
         let invalid = HandoverConnection::connect(&name(&nonce), soon()).expect("it listens");
-        invalid
-            .send(b"GET / HTTP/1.1\r\nHost: nowhere.example\r\n", None, soon())
-            .expect("sent");
+        invalid.send(b"GET / HTTP/1.1\r\nHost: nowhere.example\r\n", None, soon()).expect("sent");
         let silent = HandoverConnection::connect(&name(&nonce), soon()).expect("it listens");
         for refused_process in wrong {
             // The leader turns it away while it waits for others: only started once these are known
@@ -312,10 +300,7 @@ mod tests {
                 let bytes = crate::manager::unhex(hex).expect("a nonce");
                 bytes.try_into().expect("16 bytes")
             };
-            let me = JoiningProcess {
-                rank: 1,
-                nonce: bytes(words[1]),
-            };
+            let me = JoiningProcess { rank: 1, nonce: bytes(words[1]) };
             // The process takes the leader's user for its own: only the leader can turn it
             // away.
             let uid = words[2].parse().expect("a user");

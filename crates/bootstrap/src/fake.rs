@@ -74,10 +74,7 @@ fn serve_lines(mut stream: UnixStream, job: &FakeJob) {
             // In two pieces: the client must put them together.
             let line = answer.to_line().expect("words");
             let (head, tail) = line.as_bytes().split_at(line.len() / 2);
-            if [head, tail]
-                .iter()
-                .any(|part| stream.write_all(part).is_err())
-            {
+            if [head, tail].iter().any(|part| stream.write_all(part).is_err()) {
                 return;
             }
         }
@@ -87,20 +84,12 @@ fn serve_lines(mut stream: UnixStream, job: &FakeJob) {
 /// `None`: the client has aborted.
 fn answer_line(request: &Pmi1Message, job: &FakeJob) -> Option<Pmi1Message> {
     let values = || job.values.lock().expect("no panic");
-    let field = |key| {
-        request
-            .get(key)
-            .unwrap_or_else(|| panic!("{key} in {request:?}"))
-    };
+    let field = |key| request.get(key).unwrap_or_else(|| panic!("{key} in {request:?}"));
     Some(match request.command() {
-        "init" => Pmi1Message::new("response_to_init")
-            .with("rc", 0)
-            .with("pmi_version", 1),
+        "init" => Pmi1Message::new("response_to_init").with("rc", 0).with("pmi_version", 1),
         "get_maxes" => {
             let maxes = Pmi1Message::new("maxes").with("kvsname_max", 256);
-            maxes
-                .with("keylen_max", 64)
-                .with("vallen_max", job.value_max)
+            maxes.with("keylen_max", 64).with("vallen_max", job.value_max)
         }
         "get_appnum" => Pmi1Message::new("appnum").with("appnum", 3),
         "get_universe_size" => Pmi1Message::new("universe_size").with("size", -1),
@@ -109,21 +98,15 @@ fn answer_line(request: &Pmi1Message, job: &FakeJob) -> Option<Pmi1Message> {
             let (key, value) = (field("key"), field("value"));
             assert!(key.len() < 64 && value.len() < job.value_max, "{request:?}");
             values().insert(key.to_owned(), value.to_owned());
-            Pmi1Message::new("put_result")
-                .with("rc", 0)
-                .with("msg", "success")
+            Pmi1Message::new("put_result").with("rc", 0).with("msg", "success")
         }
         "barrier_in" => {
             job.barrier.wait();
             Pmi1Message::new("barrier_out")
         }
         "get" => match values().get(field("key")) {
-            Some(value) => Pmi1Message::new("get_result")
-                .with("rc", 0)
-                .with("value", value),
-            None => Pmi1Message::new("get_result")
-                .with("rc", -1)
-                .with("msg", "key_not_found"),
+            Some(value) => Pmi1Message::new("get_result").with("rc", 0).with("value", value),
+            None => Pmi1Message::new("get_result").with("rc", -1).with("msg", "key_not_found"),
         },
         "finalize" => Pmi1Message::new("finalize_ack"),
         "abort" => return None,
@@ -151,10 +134,7 @@ fn serve_frames(mut stream: UnixStream, job: &FakeJob, rank: u32) {
             };
             let frame = to_frame(&answer).expect("words");
             let (head, tail) = frame.split_at(3);
-            if [head, tail]
-                .iter()
-                .any(|part| stream.write_all(part).is_err())
-            {
+            if [head, tail].iter().any(|part| stream.write_all(part).is_err()) {
                 return;
             }
         }
@@ -163,11 +143,7 @@ fn serve_frames(mut stream: UnixStream, job: &FakeJob, rank: u32) {
 
 fn answer_frame(request: &Pmi1Message, job: &FakeJob, rank: u32) -> Option<Pmi1Message> {
     let values = || job.values.lock().expect("no panic");
-    let field = |key| {
-        request
-            .get(key)
-            .unwrap_or_else(|| panic!("{key} in {request:?}"))
-    };
+    let field = |key| request.get(key).unwrap_or_else(|| panic!("{key} in {request:?}"));
     let name = format!("{}-response", request.command());
     let well = |name: &str| Pmi1Message::new(name).with("rc", 0);
     Some(match request.command() {

@@ -141,12 +141,8 @@ pub(crate) fn manager(rank: u32) -> Result<LauncherSocket, BootstrapError> {
         Ok(socket) => return Ok(socket),
         Err(number) => number,
     };
-    request_again(
-        DescriptorKind::Manager,
-        rank,
-        &SegmentError::ClosedDescriptor { fd },
-    )
-    .map(LauncherSocket::from)
+    request_again(DescriptorKind::Manager, rank, &SegmentError::ClosedDescriptor { fd })
+        .map(LauncherSocket::from)
 }
 
 /// Closes the connection to mpiexec's process manager, which serves programs of other MPI libraries
@@ -179,10 +175,7 @@ fn request_again(
     rank: u32,
     lost: &SegmentError,
 ) -> Result<OwnedFd, BootstrapError> {
-    let refused = |answer: String| BootstrapError::NotInherited {
-        lost: lost.to_string(),
-        answer,
-    };
+    let refused = |answer: String| BootstrapError::NotInherited { lost: lost.to_string(), answer };
     let Some(nonce) = text(SEGMENT_SOCKET_VARIABLE) else {
         return Err(refused(format!("{SEGMENT_SOCKET_VARIABLE} is not set")));
     };
@@ -220,22 +213,11 @@ mod tests {
 
     #[test]
     fn requests_round_trip() {
-        for wanted in [
-            DescriptorKind::Segment,
-            DescriptorKind::Manager,
-            DescriptorKind::Values,
-        ] {
-            let request = DescriptorRequest {
-                wanted,
-                rank: 70_000,
-            };
+        for wanted in [DescriptorKind::Segment, DescriptorKind::Manager, DescriptorKind::Values] {
+            let request = DescriptorRequest { wanted, rank: 70_000 };
             assert_eq!(DescriptorRequest::decode(&request.encode()), Some(request));
         }
-        let bytes = DescriptorRequest {
-            wanted: DescriptorKind::Segment,
-            rank: 1,
-        }
-        .encode();
+        let bytes = DescriptorRequest { wanted: DescriptorKind::Segment, rank: 1 }.encode();
         assert_eq!(DescriptorRequest::decode(&bytes[..12]), None);
         assert_eq!(DescriptorRequest::decode(b"GET / HTTP/1"), None);
         assert_eq!(DescriptorRequest::decode(&[]), None);
@@ -252,15 +234,9 @@ mod tests {
                 HandoverConnection::connect(&socket_name(&nonce), soon()).expect("it listens");
             let other = listener.try_accept().expect("accept").expect("queued");
             assert_eq!(DescriptorRequest::read(&other).expect("open"), None);
-            let request = DescriptorRequest {
-                wanted: DescriptorKind::Segment,
-                rank: 5,
-            };
+            let request = DescriptorRequest { wanted: DescriptorKind::Segment, rank: 5 };
             one.send(&request.encode(), None, soon()).expect("sent");
-            assert_eq!(
-                DescriptorRequest::read(&other).expect("open"),
-                Some(request)
-            );
+            assert_eq!(DescriptorRequest::read(&other).expect("open"), Some(request));
             DescriptorRequest::answer(&other, given);
             let (bytes, descriptor) = one.receive(ANSWER, soon()).expect("received");
             assert_eq!(descriptor.is_some(), given.is_ok());

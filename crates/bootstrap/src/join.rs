@@ -146,15 +146,7 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
         Box::new(Pmi1::connect(socket, rank, size)?.with_tables());
     // Nodes are what mpiexec made, and it knows them all.
     let nodes = NodeMap::of_launcher(manager.as_mut())?;
-    Ok(Joined {
-        segment,
-        rank,
-        size,
-        launched: true,
-        nodes,
-        manager: Some(manager),
-        adapter: None,
-    })
+    Ok(Joined { segment, rank, size, launched: true, nodes, manager: Some(manager), adapter: None })
 }
 
 fn alone() -> Result<Joined, BootstrapError> {
@@ -176,9 +168,7 @@ fn exchange_records(
 ) -> Result<Vec<EndpointRecord>, BootstrapError> {
     let records = exchange(manager, "card", &record.encode())?;
     let records = records.iter().zip(0..);
-    records
-        .map(|(bytes, rank)| EndpointRecord::decode(bytes, rank))
-        .collect()
+    records.map(|(bytes, rank)| EndpointRecord::decode(bytes, rank)).collect()
 }
 
 /// Settings of a job under a launcher of another MPI.
@@ -219,23 +209,12 @@ pub(crate) fn launched(
     let (rank, size) = (manager.rank(), manager.size());
     let part = settings.part(rank, size);
     let record = EndpointRecord::own(&part, None, manager.identity().appnum.unwrap_or(0))?;
-    let listener =
-        HandoverListener::bind(&name(&record.nonce)).map_err(|source| BootstrapError::System {
-            call: "bind",
-            source,
-        })?;
+    let listener = HandoverListener::bind(&name(&record.nonce))
+        .map_err(|source| BootstrapError::System { call: "bind", source })?;
     let records = exchange_records(manager.as_mut(), &record)?;
     let nodes = NodeMap::from_records(&records);
     let segment = obtain_segment(listener, &records, &nodes, rank, settings.timeout)?;
-    Ok(Joined {
-        segment,
-        rank,
-        size,
-        launched: true,
-        nodes,
-        manager: Some(manager),
-        adapter: None,
-    })
+    Ok(Joined { segment, rank, size, launched: true, nodes, manager: Some(manager), adapter: None })
 }
 
 /// Gets the node's segment: makes it and hands it out, or fetches it.
@@ -250,14 +229,9 @@ fn obtain_segment(
     let own = &records[rank as usize];
     let node = nodes.of[rank as usize];
     let members = nodes.members(node);
-    let failed = |what: String| BootstrapError::Handover {
-        node: nodes.names[node as usize].clone(),
-        what,
-    };
-    let process = |rank: u32| JoiningProcess {
-        rank,
-        nonce: records[rank as usize].nonce,
-    };
+    let failed =
+        |what: String| BootstrapError::Handover { node: nodes.names[node as usize].clone(), what };
+    let process = |rank: u32| JoiningProcess { rank, nonce: records[rank as usize].nonce };
     let leader = members[0];
     if leader != rank {
         drop(listener);
@@ -301,9 +275,9 @@ fn obtain_segment(
             "of ranks {members:?}, {ranks:?} did not come for the job segment within {} s",
             timeout.as_secs_f64()
         ))),
-        Err(ExchangeError::Failed(error)) => Err(failed(format!(
-            "rank {rank} could not hand out the job segment: {error}"
-        ))),
+        Err(ExchangeError::Failed(error)) => {
+            Err(failed(format!("rank {rank} could not hand out the job segment: {error}")))
+        }
     }
 }
 
@@ -328,10 +302,7 @@ mod tests {
     #[test]
     fn virtual_nodes_are_blocks() {
         let of = |size: u32, virtual_nodes: u64| -> Vec<String> {
-            let settings = LauncherSettings {
-                virtual_nodes,
-                timeout: EXCHANGE_TIMEOUT,
-            };
+            let settings = LauncherSettings { virtual_nodes, timeout: EXCHANGE_TIMEOUT };
             (0..size).map(|rank| settings.part(rank, size)).collect()
         };
         let blocks = |numbers: &[u32]| -> Vec<String> {

@@ -84,14 +84,9 @@ mod tests {
         check("card", "1:ab/+=").expect("storable");
         check("card", "").expect("storable");
         let long = "k".repeat(KEY_MAX + 1);
-        for (key, value) in [
-            ("", "x"),
-            ("a b", "x"),
-            (&*long, "x"),
-            ("a", "x y"),
-            ("a", "x;"),
-            ("a", "ä"),
-        ] {
+        for (key, value) in
+            [("", "x"), ("a b", "x"), (&*long, "x"), ("a", "x y"), ("a", "x;"), ("a", "ä")]
+        {
             assert!(check(key, value).is_err(), "{key}={value}");
         }
     }

@@ -111,7 +111,5 @@ pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     let pairs = text.as_bytes().chunks_exact(2);
-    pairs
-        .map(|p| Some(digit(p[0])? << 4 | digit(p[1])?))
-        .collect()
+    pairs.map(|p| Some(digit(p[0])? << 4 | digit(p[1])?)).collect()
 }

@@ -45,11 +45,7 @@ impl NodeNames {
 impl NodeMap {
     /// All ranks on one node.
     pub(crate) fn one(size: u32, name: String) -> NodeMap {
-        NodeMap {
-            of: vec![0; size as usize],
-            names: vec![name],
-            all_on_one_machine: true,
-        }
+        NodeMap { of: vec![0; size as usize], names: vec![name], all_on_one_machine: true }
     }
 
     /// By the records of all ranks, in the order of ranks.
@@ -69,9 +65,7 @@ impl NodeMap {
         NodeMap {
             of,
             names: names.names,
-            all_on_one_machine: firsts
-                .windows(2)
-                .all(|two| two[0].machine == two[1].machine),
+            all_on_one_machine: firsts.windows(2).all(|two| two[0].machine == two[1].machine),
         }
     }
 
@@ -83,10 +77,7 @@ impl NodeMap {
     /// The ranks on node `node`, in rising order.
     pub fn members(&self, node: u32) -> Vec<u32> {
         let ranks = self.of.iter().zip(0..);
-        ranks
-            .filter(|(of, _)| **of == node)
-            .map(|(_, rank)| rank)
-            .collect()
+        ranks.filter(|(of, _)| **of == node).map(|(_, rank)| rank).collect()
     }
 }
 
@@ -138,10 +129,7 @@ impl NodeTable {
             Some((host.to_owned(), runs?))
         };
         let nodes: Option<Vec<_>> = lines.lines().map(node).collect();
-        Some(NodeTable {
-            machine: machine.to_owned(),
-            nodes: nodes?,
-        })
+        Some(NodeTable { machine: machine.to_owned(), nodes: nodes? })
     }
 
     /// Where the ranks of a job of `size` are; `None` if not each of them is on one node.
@@ -203,13 +191,7 @@ mod tests {
 
     #[test]
     fn nodes_are_numbered_as_they_appear() {
-        let records = [
-            ("m2", "b"),
-            ("m1", "a"),
-            ("m2", "b"),
-            ("m1", "a"),
-            ("m1", "c"),
-        ];
+        let records = [("m2", "b"), ("m1", "a"), ("m2", "b"), ("m1", "a"), ("m1", "c")];
         let records = records.map(|(machine, node)| record(machine, node, machine));
         let nodes = NodeMap::from_records(&records);
         assert_eq!(nodes.of, [0, 1, 0, 1, 2]);
@@ -223,11 +205,7 @@ mod tests {
         let node = |host: &str, ranks: &[u32]| (host.to_owned(), NodeTable::runs(ranks));
         NodeTable {
             machine: machine(),
-            nodes: vec![
-                node("here", &[2, 3]),
-                node("a b", &[0, 1, 4]),
-                node("here", &[5]),
-            ],
+            nodes: vec![node("here", &[2, 3]), node("a b", &[0, 1, 4]), node("here", &[5])],
         }
     }
 
@@ -256,10 +234,7 @@ mod tests {
         assert_eq!(beyond.map(6), None);
         assert_eq!(NodeTable::parse("00"), None);
         assert_eq!(NodeTable::parse(&hex(b"m\n0-1\th\n")), None);
-        let elsewhere = NodeTable {
-            machine: String::new(),
-            ..table()
-        };
+        let elsewhere = NodeTable { machine: String::new(), ..table() };
         assert!(!elsewhere.map(6).expect("a placement").all_on_one_machine);
     }
 

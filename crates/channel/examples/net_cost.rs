@@ -73,8 +73,7 @@ fn main() {
     if me == 1 {
         addresses.reverse();
     }
-    net.connect(me, mica_channel::net::JobSecret::new([1; 16]), addresses)
-        .expect("connected");
+    net.connect(me, mica_channel::net::JobSecret::new([1; 16]), addresses).expect("connected");
     messages(&mut net, me);
     reads(&mut net, me);
     empty_looks(&mut net, me);
@@ -110,18 +109,7 @@ fn report(what: &str, bytes: usize, rounds: u32, start: Instant, me: u32) {
 }
 
 fn messages(net: &mut Net, me: u32) {
-    for bytes in [
-        0,
-        8,
-        256,
-        4096,
-        16_000,
-        32_768,
-        65_536,
-        131_072,
-        262_144,
-        1 << 20,
-    ] {
+    for bytes in [0, 8, 256, 4096, 16_000, 32_768, 65_536, 131_072, 262_144, 1 << 20] {
         let view = view(bytes);
         let mut packet = Packet::of_kind(1);
         if bytes <= 8 {
@@ -175,9 +163,7 @@ fn reads(net: &mut Net, me: u32) {
                     };
                     net.consume(1 - me, &request);
                     let (address, key) = (request.word(0), request.word(1));
-                    while !net
-                        .start_read(1 - me, address, key, &target, bytes, 0)
-                        .expect("started")
+                    while !net.start_read(1 - me, address, key, &target, bytes, 0).expect("started")
                     {
                         net.poll();
                     }

@@ -42,11 +42,7 @@ impl Area {
     }
 
     fn new(area: Arc<mica_node::area::RawArea>) -> Area {
-        Area {
-            cells: Block::cells_of(&area),
-            lines: Block::lines_of(&area),
-            area,
-        }
+        Area { cells: Block::cells_of(&area), lines: Block::lines_of(&area), area }
     }
 
     /// The members' ranks in the job, in the communicator's order: a member's number is its place
@@ -117,17 +113,14 @@ impl Area {
     #[inline]
     pub fn put_words(&self, turn: usize, words: Inline) {
         // SAFETY: by the protocol only this member accesses the data of its line now.
-        self.my_line(turn)
-            .with_data_mut(|data| unsafe { data.write(words) });
+        self.my_line(turn).with_data_mut(|data| unsafe { data.write(words) });
     }
 
     /// The payload of a member's line as words.
     #[inline]
     pub fn get_words(&self, turn: usize, member: usize) -> Inline {
         // SAFETY: by the protocol no member writes these data now; all byte values are valid words.
-        self.area
-            .flag_line(turn, member)
-            .with_data(|data| unsafe { data.read() })
+        self.area.flag_line(turn, member).with_data(|data| unsafe { data.read() })
     }
 
     /// Publishes what this member has written to the operation header, the payload and the cell of
@@ -330,9 +323,7 @@ mod tests {
     fn a_cell_is_never_left() {
         let [a, _b] = pair();
         let cell = a.cell(1, 0).to_region();
-        cell.offset(1).view(Shape::Contiguous {
-            bytes: a.cell_bytes(),
-        });
+        cell.offset(1).view(Shape::Contiguous { bytes: a.cell_bytes() });
     }
 
     #[test]

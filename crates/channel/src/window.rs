@@ -175,10 +175,7 @@ impl WindowLocks {
         // SAFETY: 1. the block has the control's bytes after the alignment, and lives as long as
         // the region; 2. it was just zeroed, and nothing else uses it.
         let control = unsafe { WindowControl::new(base, ranks) };
-        Ok(WindowLocks {
-            control,
-            memory: LockMemory::Private(memory),
-        })
+        Ok(WindowLocks { control, memory: LockMemory::Private(memory) })
     }
 
     /// Maps the locks that rank `owner` has allocated for `ranks` ranks at `offset`.
@@ -270,18 +267,9 @@ mod tests {
         drop(window);
         region.write_bytes(&[1; 4096]);
         let next = SharedWindow::allocate(&mine, 0, 1).expect("memory");
-        assert_ne!(
-            next.offset(),
-            0,
-            "the place is taken as long as a region has it"
-        );
+        assert_ne!(next.offset(), 0, "the place is taken as long as a region has it");
         drop(region);
-        assert_eq!(
-            SharedWindow::allocate(&mine, 0, 1)
-                .expect("memory")
-                .offset(),
-            0
-        );
+        assert_eq!(SharedWindow::allocate(&mine, 0, 1).expect("memory").offset(), 0);
     }
 
     #[test]

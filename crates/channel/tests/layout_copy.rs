@@ -35,10 +35,7 @@ fn tree() -> impl Strategy<Value = Tree> {
         prop_oneof![
             (few(5), few(4), -40..80i64, boxed.clone())
                 .prop_map(|(n, length, stride, body)| Tree::Vector(n, length, stride, body)),
-            (
-                prop::collection::vec((few(3), displacement.clone()), 0..6),
-                boxed.clone()
-            )
+            (prop::collection::vec((few(3), displacement.clone()), 0..6), boxed.clone())
                 .prop_map(|(blocks, body)| Tree::Indexed(blocks, body)),
             prop::collection::vec((few(3), displacement, inner), 0..4).prop_map(Tree::Structure),
             (-16..16i64, -20..90i64, boxed)
@@ -67,19 +64,13 @@ fn build(tree: &Tree) -> Sample {
         }
         Tree::Indexed(blocks, body) => {
             let body = build(body);
-            blocks
-                .iter()
-                .for_each(|(length, at)| block(&body, *length, *at, &mut bytes));
+            blocks.iter().for_each(|(length, at)| block(&body, *length, *at, &mut bytes));
             body.layout.hindexed(blocks.iter().copied()).unwrap()
         }
         Tree::Structure(fields) => {
-            let parts: Vec<_> = fields
-                .iter()
-                .map(|(n, at, field)| (*n, *at, build(field)))
-                .collect();
-            parts
-                .iter()
-                .for_each(|(length, at, field)| block(field, *length, *at, &mut bytes));
+            let parts: Vec<_> =
+                fields.iter().map(|(n, at, field)| (*n, *at, build(field))).collect();
+            parts.iter().for_each(|(length, at, field)| block(field, *length, *at, &mut bytes));
             TypeLayout::structure(parts.iter().map(|(n, at, field)| (*n, *at, &field.layout)))
                 .unwrap()
         }
@@ -106,18 +97,13 @@ fn message(tree: &Tree, count: usize) -> Option<Message> {
     let Sample { layout, bytes } = build(tree);
     assert_eq!(layout.size() as usize, bytes.len());
     // The interpreter (Miri) needs a second for some kilobytes.
-    let limits = if cfg!(miri) {
-        (1 << 9, 1 << 11)
-    } else {
-        (1 << 16, 1 << 22)
-    };
+    let limits = if cfg!(miri) { (1 << 9, 1 << 11) } else { (1 << 16, 1 << 22) };
     if bytes.len() * count > limits.0 {
         return None;
     }
     let extent = layout.extent();
-    let all: Vec<i64> = (0..count as i64)
-        .flat_map(|i| bytes.iter().map(move |byte| byte + i * extent))
-        .collect();
+    let all: Vec<i64> =
+        (0..count as i64).flat_map(|i| bytes.iter().map(move |byte| byte + i * extent)).collect();
     let (low, high) = (all.iter().min().copied()?, all.iter().max().copied()?);
     let size = (high - low + 1) as usize;
     if size > limits.1 {
@@ -128,20 +114,13 @@ fn message(tree: &Tree, count: usize) -> Option<Message> {
     let shape = Shape::of(&Arc::new(layout), count).unwrap();
     let view = block.offset(-low as isize).view(shape);
     assert_eq!(view.len(), all.len());
-    Some(Message {
-        block,
-        size,
-        view,
-        bytes: all.iter().map(|at| (at - low) as usize).collect(),
-    })
+    Some(Message { block, size, view, bytes: all.iter().map(|at| (at - low) as usize).collect() })
 }
 
 impl Message {
     /// Fills the whole block, gaps too.
     fn fill(&self, seed: usize) -> Vec<u8> {
-        let content: Vec<u8> = (0..self.size)
-            .map(|i| (((i + seed) * 131) >> 3) as u8)
-            .collect();
+        let content: Vec<u8> = (0..self.size).map(|i| (((i + seed) * 131) >> 3) as u8).collect();
         self.block.write_bytes(&content);
         content
     }
@@ -250,10 +229,7 @@ fn regular() -> Vec<Tree> {
         Tree::Vector(3000, 1, 24, boxed(8)),
         Tree::Vector(40, 1, 4096, Box::new(Tree::Vector(50, 1, 48, boxed(16)))),
         Tree::Indexed((0..2000).map(|i| (1, i * i % 7919 * 8)).collect(), boxed(4)),
-        Tree::Indexed(
-            (0..900).map(|i| (1 + i as u64 % 3, i * 64)).collect(),
-            boxed(4),
-        ),
+        Tree::Indexed((0..900).map(|i| (1 + i as u64 % 3, i * 64)).collect(), boxed(4)),
         Tree::Vector(3, 1, 9000, boxed(5000)),
     ]
 }

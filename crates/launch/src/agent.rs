@@ -82,9 +82,7 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
         return Err(AgentError::Unsound);
     }
     let uplink = Uplink::new(link, orders, node.head_timeout);
-    Ok(supervisor::run_part(
-        uplink, &node, keeper, signals, address,
-    )?)
+    Ok(supervisor::run_part(uplink, &node, keeper, signals, address)?)
 }
 
 /// Reads the secret of this node's agent from one line of standard input, and no more than it.

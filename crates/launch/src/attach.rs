@@ -56,32 +56,26 @@ impl AttachListener {
             let Some(caller) = self.listener.try_accept()? else {
                 break;
             };
-            if caller
-                .peer()
-                .is_ok_and(|peer| is_served(peer.uid, own_uid()))
-            {
+            if caller.peer().is_ok_and(|peer| is_served(peer.uid, own_uid())) {
                 self.callers.push_back(caller);
             }
         }
-        self.callers
-            .retain(|caller| match attach::read_request(caller) {
-                Ok(None) => true,
-                // Errors are the caller's loss: it is gone, or does not read.
-                Ok(Some(Ok(()))) => {
-                    if let Err(error) = attach::welcome(caller, segment, &describe()) {
-                        let _ = attach::refuse(
-                            caller,
-                            &format!("its mpiexec cannot share it: {error}"),
-                        );
-                    }
-                    false
+        self.callers.retain(|caller| match attach::read_request(caller) {
+            Ok(None) => true,
+            // Errors are the caller's loss: it is gone, or does not read.
+            Ok(Some(Ok(()))) => {
+                if let Err(error) = attach::welcome(caller, segment, &describe()) {
+                    let _ =
+                        attach::refuse(caller, &format!("its mpiexec cannot share it: {error}"));
                 }
-                Ok(Some(Err(reason))) => {
-                    let _ = attach::refuse(caller, &reason);
-                    false
-                }
-                Err(_) => false,
-            });
+                false
+            }
+            Ok(Some(Err(reason))) => {
+                let _ = attach::refuse(caller, &reason);
+                false
+            }
+            Err(_) => false,
+        });
         while self.callers.len() > CALLERS_MAX {
             self.callers.pop_front();
         }

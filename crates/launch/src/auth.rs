@@ -58,14 +58,8 @@ impl JobKey {
     /// The secret of a node's agent. `None`: of all agents that one command starts, which cannot
     /// give each its own (Slurm's srun).
     pub fn secret(&self, node: Option<u32>) -> Secret {
-        let mac = keyed(&self.0)
-            .chain_update("node")
-            .chain_update(number(node))
-            .finalize();
-        Secret {
-            node,
-            key: mac.into_bytes().into(),
-        }
+        let mac = keyed(&self.0).chain_update("node").chain_update(number(node)).finalize();
+        Secret { node, key: mac.into_bytes().into() }
     }
 }
 
@@ -106,17 +100,11 @@ impl Secret {
     }
 
     fn hello_mac(&self, nonce: &Bytes) -> Hmac<Sha256> {
-        keyed(&self.key)
-            .chain_update("hello")
-            .chain_update(number(self.node))
-            .chain_update(nonce)
+        keyed(&self.key).chain_update("hello").chain_update(number(self.node)).chain_update(nonce)
     }
 
     fn mac(&self, label: &str, agent: &Bytes, head: &Bytes) -> Hmac<Sha256> {
-        keyed(&self.key)
-            .chain_update(label)
-            .chain_update(agent)
-            .chain_update(head)
+        keyed(&self.key).chain_update(label).chain_update(agent).chain_update(head)
     }
 }
 
@@ -139,17 +127,8 @@ pub struct Keys {
 
 impl Keys {
     fn new(secret: &Secret, agent: &Bytes, head: &Bytes) -> Keys {
-        let key = |label| {
-            secret
-                .mac(label, agent, head)
-                .finalize()
-                .into_bytes()
-                .into()
-        };
-        Keys {
-            up: key("up"),
-            down: key("down"),
-        }
+        let key = |label| secret.mac(label, agent, head).finalize().into_bytes().into();
+        Keys { up: key("up"), down: key("down") }
     }
 
     /// The seals for sending and receiving, on the agent's side.
@@ -172,10 +151,7 @@ pub struct Seal {
 
 impl Seal {
     fn new(key: Bytes) -> Seal {
-        Seal {
-            cipher: ChaCha20Poly1305::new(&Key::<ChaCha20Poly1305>::from(key)),
-            next: 0,
-        }
+        Seal { cipher: ChaCha20Poly1305::new(&Key::<ChaCha20Poly1305>::from(key)), next: 0 }
     }
 
     fn nonce(&mut self) -> Nonce<ChaCha20Poly1305> {
@@ -200,9 +176,7 @@ impl Seal {
     pub fn open(&mut self, body: &mut [u8], tag: [u8; TAG]) -> bool {
         let nonce = self.nonce();
         let tag: Tag<ChaCha20Poly1305> = tag.into();
-        self.cipher
-            .decrypt_inout_detached(&nonce, &[], body.into(), &tag)
-            .is_ok()
+        self.cipher.decrypt_inout_detached(&nonce, &[], body.into(), &tag).is_ok()
     }
 }
 
@@ -286,10 +260,7 @@ impl AgentSide {
         let mac = secret.mac("head", &self.own, &head);
         mac.verify_slice(proof).ok()?;
         let proof = secret.mac("agent", &self.own, &head).finalize();
-        Some((
-            proof.into_bytes().into(),
-            Keys::new(secret, &self.own, &head),
-        ))
+        Some((proof.into_bytes().into(), Keys::new(secret, &self.own, &head)))
     }
 }
 
@@ -374,9 +345,8 @@ mod tests {
             let (mut frame, mut expected) = (*b"frame", *b"frame");
             let tag = seal.seal(&mut frame);
             let nonce: Nonce<ChaCha20Poly1305> = nonce.into();
-            let wanted = other
-                .encrypt_inout_detached(&nonce, &[], expected.as_mut_slice().into())
-                .unwrap();
+            let wanted =
+                other.encrypt_inout_detached(&nonce, &[], expected.as_mut_slice().into()).unwrap();
             assert_eq!((frame, tag), (expected, wanted.into()));
         }
     }
@@ -394,10 +364,7 @@ mod tests {
         let (agent, hello) = AgentSide::new(&node).unwrap();
         let (head, challenge) = HeadSide::answer(&right, &hello).unwrap();
         let nonce: Bytes = challenge[..LENGTH].try_into().unwrap();
-        let forged = other
-            .mac("agent", &agent.own, &nonce)
-            .finalize()
-            .into_bytes();
+        let forged = other.mac("agent", &agent.own, &nonce).finalize().into_bytes();
         assert!(head.accept(&forged.into()).is_none());
     }
 

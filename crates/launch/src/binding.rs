@@ -32,9 +32,7 @@ const WIDEST: usize = 65536;
 
 /// Parses a number of cores for each rank.
 pub fn width(text: &str) -> Option<usize> {
-    text.parse()
-        .ok()
-        .filter(|width| (1..=WIDEST).contains(width))
+    text.parse().ok().filter(|width| (1..=WIDEST).contains(width))
 }
 
 impl Binding {
@@ -165,12 +163,7 @@ mod tests {
     #[test]
     fn what_ranks_are_bound_to() {
         let to = |to, width, objects| {
-            Some(Binding {
-                bind: Some(Bind::To(to)),
-                width,
-                objects,
-                ..Binding::default()
-            })
+            Some(Binding { bind: Some(Bind::To(to)), width, objects, ..Binding::default() })
         };
         assert_eq!(bind("core"), to(BindTo::Core, None, None));
         assert_eq!(bind("Core:4"), to(BindTo::Core, Some(4), None));
@@ -183,9 +176,7 @@ mod tests {
         let sets = [CpuSet::from_cpus([0, 2]), CpuSet::from_cpus([1, 2, 3])];
         assert_eq!(user, Some(Bind::User(sets.to_vec())));
         assert_eq!(bind("rr").unwrap().map, Some(MapBy::HwThread));
-        for bad in [
-            "moon", "core:0", "core:x", "none:2", "user:", "user:0+x", "core:1:2", "",
-        ] {
+        for bad in ["moon", "core:0", "core:x", "none:2", "user:", "user:0+x", "core:1:2", ""] {
             assert_eq!(bind(bad), None, "{bad}");
         }
     }
@@ -203,14 +194,7 @@ mod tests {
         assert_eq!(map("socket:PE=2,SPAN"), both);
         assert_eq!(map("node"), Some((None, None, Some(1))));
         assert_eq!(map("ppr:2:node:pe=8"), Some((None, Some(8), Some(2))));
-        for bad in [
-            "board",
-            "slot:PE",
-            "slot:PE=0",
-            "ppr:2:socket",
-            "ppr",
-            "core:2",
-        ] {
+        for bad in ["board", "slot:PE", "slot:PE=0", "ppr:2:socket", "ppr", "core:2"] {
             assert_eq!(map(bad), None, "{bad}");
         }
     }
@@ -222,12 +206,8 @@ mod tests {
             let bytes = postcard::to_stdvec(&binding).unwrap();
             assert_eq!(postcard::from_bytes::<Binding>(&bytes).unwrap(), binding);
         }
-        let words = BindingWords {
-            bind: Some("user:x".to_owned()),
-            map: None,
-            width: None,
-            objects: None,
-        };
+        let words =
+            BindingWords { bind: Some("user:x".to_owned()), map: None, width: None, objects: None };
         let bytes = postcard::to_stdvec(&words).unwrap();
         assert!(postcard::from_bytes::<Binding>(&bytes).is_err());
     }

@@ -86,9 +86,7 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
     let now = Instant::now();
     job.deadlines.set(Deadline::Heartbeat, now + BEAT);
     let mut agents = AgentPool::new(options, nodes, listener);
-    let result = agents
-        .prepare(nodes)
-        .and_then(|()| Ok(job.run(&mut agents)?));
+    let result = agents.prepare(nodes).and_then(|()| Ok(job.run(&mut agents)?));
     agents.clean_up(&mut job);
     if result.is_ok() && options.wants_traffic() {
         let counters = agents.nodes.iter().flat_map(|node| &node.counters);
@@ -378,9 +376,8 @@ impl<'a> AgentPool<'a> {
         }
         let left = end_children(FAREWELL);
         if !left.is_empty() {
-            job.master.say(format_args!(
-                "mpiexec: could not end processes {left:?} of remote shells\n"
-            ));
+            job.master
+                .say(format_args!("mpiexec: could not end processes {left:?} of remote shells\n"));
         }
     }
 }

@@ -62,11 +62,7 @@ impl DepartedRanks {
     /// An empty list, made when the first rank leaves.
     pub fn new() -> DepartedRanks {
         let since = Instant::now();
-        DepartedRanks {
-            ranks: Vec::new(),
-            since,
-            next_look: since + INTERVAL,
-        }
+        DepartedRanks { ranks: Vec::new(), since, next_look: since + INTERVAL }
     }
 
     /// Adds a rank that has left, and the id of its process.
@@ -105,10 +101,7 @@ fn missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> Option<u32> {
         Doing::Runs => None,
         Doing::Unseen => Some(first),
     };
-    let named = others
-        .iter()
-        .filter(|doing| is_stuck(doing))
-        .find_map(waits_for);
+    let named = others.iter().filter(|doing| is_stuck(doing)).find_map(waits_for);
     let is_over = gone_for >= DEPARTURE_TIMEOUT || others.iter().all(is_stuck);
     named.or((!others.is_empty() && is_over).then_some(first))
 }
@@ -145,11 +138,7 @@ mod tests {
     fn ranks_that_cannot_go_on_miss_those_that_left() {
         let short = Duration::from_secs(2);
         assert!(is_missed(&[5, 1], short, &[Runs, wait(Some(1), 2)]));
-        assert!(is_missed(
-            &[1],
-            short,
-            &[wait(Some(2), 2), wait(Some(0), 2)]
-        ));
+        assert!(is_missed(&[1], short, &[wait(Some(2), 2), wait(Some(0), 2)]));
         assert!(is_missed(&[1], short, &[wait(None, 2)]));
         assert!(is_missed(&[1], DEPARTURE_TIMEOUT, &[Runs, Runs]));
     }

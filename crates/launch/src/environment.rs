@@ -47,8 +47,7 @@ const SLURM: [&str; 2] = ["SLURM_", "SLURMD_"];
 /// section inherit. What the user excepts does not leave this machine.
 pub fn for_agents(launcher: AgentLauncher, options: &JobOptions) -> Vec<(OsString, OsString)> {
     let own = std::env::vars_os();
-    own.filter(|(name, _)| goes_along(name, launcher) && is_inherited(name, options))
-        .collect()
+    own.filter(|(name, _)| goes_along(name, launcher) && is_inherited(name, options)).collect()
 }
 
 /// Whether ranks of some section inherit this variable.
@@ -75,11 +74,7 @@ pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
             command.env_remove(&name);
         }
     }
-    let sent = job
-        .programs
-        .inherited
-        .iter()
-        .filter(|(name, _)| inherit.takes(name));
+    let sent = job.programs.inherited.iter().filter(|(name, _)| inherit.takes(name));
     let given = job.programs.environment.iter().chain(&section.environment);
     for (name, value) in sent.chain(given) {
         command.env(name, value);
@@ -90,11 +85,7 @@ pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
 pub fn is_given(job: &NodeJob, section: &ProgramSection, name: &str) -> bool {
     let inherit = section.inherit.as_ref().unwrap_or(&job.programs.inherit);
     let given = job.programs.environment.iter().chain(&section.environment);
-    let here = job
-        .programs
-        .inherited
-        .iter()
-        .any(|(known, _)| known == name)
+    let here = job.programs.inherited.iter().any(|(known, _)| known == name)
         || std::env::var_os(name).is_some();
     given.into_iter().any(|(known, _)| known == name) || (inherit.takes(OsStr::new(name)) && here)
 }
@@ -103,11 +94,7 @@ pub fn is_given(job: &NodeJob, section: &ProgramSection, name: &str) -> bool {
 pub fn value(job: &NodeJob, section: &ProgramSection, name: &str) -> Option<OsString> {
     let inherit = section.inherit.as_ref().unwrap_or(&job.programs.inherit);
     let given = job.programs.environment.iter().chain(&section.environment);
-    let sent = job
-        .programs
-        .inherited
-        .iter()
-        .filter(|(name, _)| inherit.takes(name));
+    let sent = job.programs.inherited.iter().filter(|(name, _)| inherit.takes(name));
     let mut set = sent.chain(given).rev();
     let set = set.find(|(known, _)| known == name);
     let own = || std::env::var_os(name).filter(|_| inherit.takes(OsStr::new(name)));
@@ -155,24 +142,12 @@ mod tests {
     #[test]
     fn what_goes_along() {
         let goes = |name: &str, launcher| goes_along(OsStr::new(name), launcher);
-        for name in [
-            "PATH",
-            "LD_LIBRARY_PATH",
-            "OMP_NUM_THREADS",
-            "MICA_NET",
-            "FI_PROVIDER",
-            "HOSTS",
-        ] {
+        for name in
+            ["PATH", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "MICA_NET", "FI_PROVIDER", "HOSTS"]
+        {
             assert!(goes(name, AgentLauncher::Srun), "{name}");
         }
-        for name in [
-            "PWD",
-            "HOSTNAME",
-            "PMI_FD",
-            "SSH_AUTH_SOCK",
-            "MICA_RANK",
-            "_",
-        ] {
+        for name in ["PWD", "HOSTNAME", "PMI_FD", "SSH_AUTH_SOCK", "MICA_RANK", "_"] {
             assert!(!goes(name, AgentLauncher::Ssh), "{name}");
         }
         assert!(

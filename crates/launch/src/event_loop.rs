@@ -176,10 +176,8 @@ impl<'a> JobLoop<'a> {
     /// Sets the deadlines that the user asked for.
     pub fn set_time_limits(&mut self, options: &JobOptions) {
         let now = Instant::now();
-        let limits = [
-            (Deadline::Timeout, options.timeout),
-            (Deadline::HangReport, options.hang_report),
-        ];
+        let limits =
+            [(Deadline::Timeout, options.timeout), (Deadline::HangReport, options.hang_report)];
         for (deadline, time) in limits {
             if let Some(time) = time {
                 self.deadlines.set(deadline, now + time);
@@ -260,9 +258,7 @@ impl<'a> JobLoop<'a> {
         if let Some(number) = self.signals.next() {
             return Some(LoopEvent::Signal(number));
         }
-        self.deadlines
-            .take_passed(self.now)
-            .map(LoopEvent::Deadline)
+        self.deadlines.take_passed(self.now).map(LoopEvent::Deadline)
     }
 
     fn on_event<W: Workers>(
@@ -365,8 +361,7 @@ impl<'a> JobLoop<'a> {
             Deadline::Heartbeat => {
                 self.on_uplink(workers);
                 workers.on_deadline(self, deadline);
-                self.deadlines
-                    .set(Deadline::Heartbeat, Instant::now() + BEAT);
+                self.deadlines.set(Deadline::Heartbeat, Instant::now() + BEAT);
             }
             _ => workers.on_deadline(self, deadline),
         }
@@ -387,8 +382,7 @@ impl<'a> JobLoop<'a> {
         ] {
             self.deadlines.clear(moot);
         }
-        self.deadlines
-            .set(Deadline::Kill, Instant::now() + self.grace);
+        self.deadlines.set(Deadline::Kill, Instant::now() + self.grace);
         workers.ask_to_end(self, number);
     }
 
@@ -396,8 +390,7 @@ impl<'a> JobLoop<'a> {
         self.stage = EndStage::Killed;
         self.deadlines.clear(Deadline::Kill);
         let limit = workers.kill();
-        self.deadlines
-            .set_earlier(Deadline::GiveUp, Instant::now() + limit);
+        self.deadlines.set_earlier(Deadline::GiveUp, Instant::now() + limit);
     }
 
     /// Carries out the controller's orders. If the controller is lost, kills the workers.

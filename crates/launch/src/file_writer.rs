@@ -79,12 +79,8 @@ impl FileWriter {
     /// Gives a text of the stream with number `source` to the thread of a file.
     pub fn write(&mut self, number: u32, text: Vec<u8>, source: u32) {
         let file = &mut self.files[number as usize];
-        let item = WriteItem {
-            sink: Arc::clone(&file.sink),
-            channel: number,
-            text,
-            source: Some(source),
-        };
+        let item =
+            WriteItem { sink: Arc::clone(&file.sink), channel: number, text, source: Some(source) };
         let thread = match file.is_named_pipe {
             true => &mut file.thread,
             false => &mut self.thread,

@@ -13,12 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The libraries of Open MPI from version 2 on (version 1 named its library as MPICH does). These
 /// are prefixes, as `.so` and the version follow.
-const OPEN_MPI: [&str; 4] = [
-    "libmpi.so.20",
-    "libmpi.so.40",
-    "libmpi_mpifh.so.",
-    "liboshmem.so.",
-];
+const OPEN_MPI: [&str; 4] = ["libmpi.so.20", "libmpi.so.40", "libmpi_mpifh.so.", "liboshmem.so."];
 
 /// Open MPI's library, if this program is linked to it.
 pub fn open_mpi_library(program: &Path) -> Option<String> {
@@ -70,11 +65,7 @@ fn needed_libraries(path: &Path) -> Option<Vec<String>> {
         let entry = read(&file, at, 56)?;
         let (offset, address, bytes) = (word(&entry, 8)?, word(&entry, 16)?, word(&entry, 32)?);
         match u32::from_le_bytes(entry.get(..4)?.try_into().ok()?) {
-            PT_LOAD => loaded.push(Segment {
-                offset,
-                address,
-                bytes,
-            }),
+            PT_LOAD => loaded.push(Segment { offset, address, bytes }),
             PT_DYNAMIC => dynamic = Some((offset, bytes)),
             _ => {}
         }
@@ -163,11 +154,7 @@ mod tests {
     #[test]
     fn programs_are_found_as_a_shell_does() {
         let found = |word: &str, directory: &str| {
-            find_program(
-                OsStr::new(word),
-                Path::new(directory),
-                OsStr::new("/no/such:/bin"),
-            )
+            find_program(OsStr::new(word), Path::new(directory), OsStr::new("/no/such:/bin"))
         };
         assert_eq!(found("sh", "/"), Some("/bin/sh".into()));
         assert_eq!(found("./sh", "/bin"), Some("/bin/./sh".into()));

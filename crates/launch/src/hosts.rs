@@ -65,10 +65,7 @@ pub fn parse_host(text: &str) -> Option<Host> {
         None if rest.is_empty() => None,
         None => return None,
     };
-    is_name(name).then(|| Host {
-        name: name.to_owned(),
-        slots,
-    })
+    is_name(name).then(|| Host { name: name.to_owned(), slots })
 }
 
 /// Maximum slots on one host; more are a mistake. Sums of slots cannot overflow.
@@ -88,19 +85,15 @@ fn is_name(name: &str) -> bool {
 
 /// Parses `a,b:4,c`. The error is the host that is malformed.
 pub fn parse_list(text: &str) -> Result<Vec<Host>, String> {
-    let hosts = text
-        .split(',')
-        .map(|host| parse_host(host.trim()).ok_or_else(|| host.to_owned()));
+    let hosts = text.split(',').map(|host| parse_host(host.trim()).ok_or_else(|| host.to_owned()));
     hosts.collect()
 }
 
 /// Reads a file of hosts: one per line as `name`, `name:slots` or `name slots=N` (further words
 /// such as `max_slots=N` are ignored); `#` begins a comment.
 pub fn read_file(path: &Path) -> Result<Vec<Host>, HostError> {
-    let text = std::fs::read_to_string(path).map_err(|source| HostError::File {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| HostError::File { path: path.to_owned(), source })?;
     let hosts = parse_file(&text).map_err(|(line, text)| HostError::Line {
         path: path.to_owned(),
         line,
@@ -155,9 +148,7 @@ pub fn merge(hosts: Vec<Host>) -> Vec<Host> {
 /// The number of ranks of a job without `-n`: the slots of its hosts, where a host without a number
 /// counts as one.
 pub fn default_ranks(hosts: &[Host], per_host: Option<usize>) -> usize {
-    let slots = hosts
-        .iter()
-        .map(|host| per_host.or(host.slots).unwrap_or(1));
+    let slots = hosts.iter().map(|host| per_host.or(host.slots).unwrap_or(1));
     slots.sum()
 }
 
@@ -183,10 +174,7 @@ pub fn assign(hosts: &[Host], ranks: usize, per_host: Option<usize>) -> Vec<Vec<
 /// count / ranks).
 pub fn virtual_nodes(count: usize, ranks: usize) -> (Vec<Host>, Vec<Vec<u32>>) {
     let count = count.clamp(1, ranks.max(1));
-    let host = |index| Host {
-        name: format!("node{index}"),
-        slots: None,
-    };
+    let host = |index| Host { name: format!("node{index}"), slots: None };
     let mut members = vec![Vec::new(); count];
     for rank in 0..ranks {
         members[rank * count / ranks].push(rank as u32);
@@ -336,10 +324,7 @@ mod tests {
     #[test]
     fn lists() {
         let hosts = parse_list("a,b:4, c.d-e").unwrap();
-        assert_eq!(
-            hosts,
-            [host("a", None), host("b", Some(4)), host("c.d-e", None)]
-        );
+        assert_eq!(hosts, [host("a", None), host("b", Some(4)), host("c.d-e", None)]);
         assert_eq!(parse_host("[fe80::1]:2"), Some(host("fe80::1", Some(2))));
         assert_eq!(parse_host("user@h"), Some(host("user@h", None)));
         for bad in [
@@ -368,12 +353,7 @@ mod tests {
         assert_eq!(parse_file("a\nb two").unwrap_err(), (2, "b two".to_owned()));
         assert_eq!(parse_file("a slots=0").unwrap_err().0, 1);
         assert_eq!(parse_file("a slots=1048577").unwrap_err().0, 1);
-        assert!(
-            read_file(Path::new("/no/such"))
-                .unwrap_err()
-                .to_string()
-                .contains("/no/such")
-        );
+        assert!(read_file(Path::new("/no/such")).unwrap_err().to_string().contains("/no/such"));
     }
 
     #[test]
@@ -410,10 +390,7 @@ mod tests {
         ok("a", "a");
         ok("n[1-3]", "n1 n2 n3");
         ok("n[08-10,3]", "n08 n09 n10 n3");
-        ok(
-            "login,r[1-2]n[1,3]-ib,x",
-            "login r1n1-ib r1n3-ib r2n1-ib r2n3-ib x",
-        );
+        ok("login,r[1-2]n[1,3]-ib,x", "login r1n1-ib r1n3-ib r2n1-ib r2n3-ib x");
         for bad in [
             "",
             "a,",
@@ -433,14 +410,7 @@ mod tests {
             assert_eq!(names(bad), None, "{bad}");
         }
         let hosts = of_slurm("n[1-3]", Some("2(x2),1")).unwrap();
-        assert_eq!(
-            hosts,
-            [
-                host("n1", Some(2)),
-                host("n2", Some(2)),
-                host("n3", Some(1))
-            ]
-        );
+        assert_eq!(hosts, [host("n1", Some(2)), host("n2", Some(2)), host("n3", Some(1))]);
         for bad in ["2", "2(x4)", "x", "2(x", "0(x3)"] {
             let error = of_slurm("n[1-3]", Some(bad)).unwrap_err().to_string();
             assert!(error.contains("SLURM_TASKS_PER_NODE"), "{error}");

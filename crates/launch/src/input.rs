@@ -110,11 +110,8 @@ mod tests {
 
     /// Adds the input pipe of a process that stops reading until its output is read.
     fn reader(input: &mut Input) -> Child {
-        let mut child = Command::new("cat")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let pipe = child.stdin.take().unwrap();
         set_nonblocking(pipe.as_fd()).unwrap();
         input.add(pipe);

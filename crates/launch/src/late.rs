@@ -59,13 +59,7 @@ impl LateArrivals {
         self.answered += 1;
         add(&mut self.calls_left_out, table.calls_left_out);
         for site in table.sites {
-            let CallSite {
-                address,
-                object,
-                offset,
-                symbol,
-                symbol_offset,
-            } = site.place;
+            let CallSite { address, object, offset, symbol, symbol_offset } = site.place;
             let key = SiteKey {
                 // Without a file only the address is known, which means something in this process
                 // only.
@@ -126,10 +120,7 @@ impl LateArrivals {
             add(&mut left_out, sum.calls);
         }
         if left_out > 0 {
-            let _ = writeln!(
-                text,
-                "mpiexec:   {left_out} calls at sites with less waiting"
-            );
+            let _ = writeln!(text, "mpiexec:   {left_out} calls at sites with less waiting");
         }
         text
     }
@@ -167,11 +158,7 @@ impl SiteSum {
         let mut last: Vec<LastArrival> = self
             .last
             .iter()
-            .map(|(&rank, &(times, wait_ns))| LastArrival {
-                rank,
-                times,
-                wait_ns,
-            })
+            .map(|(&rank, &(times, wait_ns))| LastArrival { rank, times, wait_ns })
             .collect();
         last.sort_by_key(|l| (Reverse((l.wait_ns, l.times)), l.rank));
         let names = last.iter().take(LATEST).map(|l| {
@@ -225,19 +212,12 @@ fn place(key: &SiteKey, sum: &SiteSum) -> String {
     let file = file.map_or(key.object.as_str().into(), |name| name.to_string_lossy());
     match &*sum.symbol {
         "" => format!("{file}+{:#x}", key.offset),
-        symbol => format!(
-            "{symbol}+{:#x} ({file}+{:#x})",
-            sum.symbol_offset, key.offset
-        ),
+        symbol => format!("{symbol}+{:#x} ({file}+{:#x})", sum.symbol_offset, key.offset),
     }
 }
 
 fn percent(part: u64, all: u64) -> f64 {
-    if all == 0 {
-        0.0
-    } else {
-        100.0 * part as f64 / all as f64
-    }
+    if all == 0 { 0.0 } else { 100.0 * part as f64 / all as f64 }
 }
 
 /// Nanoseconds for people.
@@ -278,19 +258,12 @@ mod tests {
             wait_ns,
             longest_ns: wait_ns,
             inside_ns: wait_ns.saturating_mul(2),
-            last: vec![LastArrival {
-                rank: last,
-                times: waited,
-                wait_ns,
-            }],
+            last: vec![LastArrival { rank: last, times: waited, wait_ns }],
         }
     }
 
     fn table_of(sites: Vec<LateSite>) -> Option<LateRecord> {
-        Some(LateRecord {
-            sites,
-            calls_left_out: 0,
-        })
+        Some(LateRecord { sites, calls_left_out: 0 })
     }
 
     fn words(line: &str) -> Vec<&str> {
@@ -323,26 +296,16 @@ mod tests {
     #[test]
     fn what_is_not_known_is_left_open() {
         let mut late = LateArrivals::default();
-        let alone = SiteCounts {
-            calls: 7,
-            inside_ns: 900,
-            ..SiteCounts::default()
-        };
+        let alone = SiteCounts { calls: 7, inside_ns: 900, ..SiteCounts::default() };
         let mut nameless = site(0, "bcast", alone.clone());
         nameless.collective.clear();
-        nameless.place = CallSite {
-            address: 0x1234,
-            ..CallSite::default()
-        };
+        nameless.place = CallSite { address: 0x1234, ..CallSite::default() };
         let mut unexported = site(0x300, "bcast", alone);
         unexported.place.symbol.clear();
         late.add(table_of(vec![nameless, unexported]));
         let text = late.table();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(
-            words(lines[2]),
-            words("mpiexec: ? 4 7 0 0 ns 0 ns 0 ns 900 ns - 0x1234")
-        );
+        assert_eq!(words(lines[2]), words("mpiexec: ? 4 7 0 0 ns 0 ns 0 ns 900 ns - 0x1234"));
         assert!(lines[3].ends_with("  program+0x300"), "{text}");
         let empty = LateArrivals::default().table();
         assert_eq!(empty.lines().count(), 1, "{empty}");
@@ -352,10 +315,7 @@ mod tests {
     fn only_so_many_rows_are_shown() {
         let mut late = LateArrivals::default();
         let sites = (0..50u64).map(|n| site(n, "scan", counts(0, 1, 1 + n)));
-        late.add(Some(LateRecord {
-            sites: sites.collect(),
-            calls_left_out: 5,
-        }));
+        late.add(Some(LateRecord { sites: sites.collect(), calls_left_out: 5 }));
         let text = late.table();
         assert_eq!(text.lines().count(), 2 + ROWS + 1);
         assert!(text.contains("  105 calls at sites"), "{text}");
@@ -366,11 +326,7 @@ mod tests {
     fn absurd_counts_are_no_panic() {
         let mut late = LateArrivals::default();
         for _ in 0..2 {
-            late.add(table_of(vec![site(
-                1,
-                "scan",
-                counts(0, u64::MAX, u64::MAX),
-            )]));
+            late.add(table_of(vec![site(1, "scan", counts(0, u64::MAX, u64::MAX))]));
         }
         assert!(late.table().contains("scan"));
     }

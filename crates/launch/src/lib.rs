@@ -87,9 +87,7 @@ pub fn main() -> ExitCode {
     let request = match options::parse_with(&arguments, &|name| std::env::var_os(name)) {
         Ok(request) => request,
         Err(error) => {
-            say(format_args!(
-                "mpiexec: {error}\nmpiexec: try `mpiexec --help`\n"
-            ));
+            say(format_args!("mpiexec: {error}\nmpiexec: try `mpiexec --help`\n"));
             return ExitCode::from(USAGE);
         }
     };
@@ -111,9 +109,7 @@ fn print(text: &str) -> ExitCode {
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(format_args!(
-                "mpiexec: cannot write to standard output: {error}\n"
-            ));
+            say(format_args!("mpiexec: cannot write to standard output: {error}\n"));
             ExitCode::from(INTERNAL)
         }
     }

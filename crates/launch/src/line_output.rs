@@ -25,11 +25,7 @@ impl LineLabel {
     /// The label of a rank.
     pub fn new(pattern: NamePattern, rank: PatternRank) -> LineLabel {
         let text = (!pattern.has_time()).then(|| pattern.fill(&rank));
-        LineLabel {
-            pattern,
-            rank,
-            text,
-        }
+        LineLabel { pattern, rank, text }
     }
 
     /// Appends the label for a line that is written now.

@@ -117,8 +117,7 @@ impl Connection {
         }
         let mut body = body.to_vec();
         let tag = self.seal.seal(&mut body);
-        self.unsent
-            .extend_from_slice(&(body.len() as u32).to_le_bytes());
+        self.unsent.extend_from_slice(&(body.len() as u32).to_le_bytes());
         self.unsent.extend_from_slice(&body);
         self.unsent.extend_from_slice(&tag);
         self.said = Instant::now();
@@ -216,9 +215,7 @@ impl Connection {
                 Some(parts) if parts.1.len() >= TAG => parts,
                 _ => break,
             };
-            let (tag, after) = after
-                .split_first_chunk_mut::<TAG>()
-                .expect("checked just above");
+            let (tag, after) = after.split_first_chunk_mut::<TAG>().expect("checked just above");
             if !self.open.open(body, *tag) {
                 result = Err(LinkLost::Wrong("a frame that the other side did not send"));
                 break;
@@ -363,9 +360,7 @@ pub mod tests {
         head.send(&"before");
         head.send(&"x".repeat(BODY_MAX + 1));
         head.send(&"after");
-        let lost = head
-            .receive::<String>(&mut Vec::new())
-            .expect_err("refused");
+        let lost = head.receive::<String>(&mut Vec::new()).expect_err("refused");
         assert!(matches!(lost, LinkLost::TooLong(bytes) if bytes > BODY_MAX));
         // The other side gets all before it, and nothing that it must refuse.
         drop(head);
@@ -382,11 +377,7 @@ pub mod tests {
             bytes.extend_from_slice(&[0; TAG]);
             bytes
         };
-        for bytes in [
-            frame(b"\x02up"),
-            frame(b""),
-            u32::MAX.to_le_bytes().to_vec(),
-        ] {
+        for bytes in [frame(b"\x02up"), frame(b""), u32::MAX.to_le_bytes().to_vec()] {
             let (mut head, _agent, mut raw) = pair();
             raw.write_all(&bytes).unwrap();
             let (messages, end) = receive(&mut head, 1);

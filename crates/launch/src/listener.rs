@@ -93,12 +93,7 @@ impl AgentListener {
             let text = format!("no port from {low} to {high} (--port-range) can be had: {problem}");
             return Err(io::Error::new(problem.kind(), text));
         }
-        Ok(AgentListener {
-            key,
-            listeners,
-            callers: Vec::new(),
-            awaited,
-        })
+        Ok(AgentListener { key, listeners, callers: Vec::new(), awaited })
     }
 
     /// Where it listens.
@@ -147,17 +142,11 @@ impl AgentListener {
 
     /// Takes the next steps of a caller's handshake; keeps the caller if it is not done.
     fn advance(&mut self, caller: PendingConnection) -> Option<(Box<Connection>, Vec<Up>)> {
-        let PendingConnection {
-            since,
-            origin,
-            state,
-        } = caller;
+        let PendingConnection { since, origin, state } = caller;
         match self.step(state) {
-            HandshakeStep::Wait(state) => self.callers.push(PendingConnection {
-                since,
-                origin,
-                state,
-            }),
+            HandshakeStep::Wait(state) => {
+                self.callers.push(PendingConnection { since, origin, state })
+            }
             HandshakeStep::Enter(link, messages) => return Some((link, messages)),
             HandshakeStep::Drop => {}
         }
@@ -357,12 +346,7 @@ mod tests {
             stream.write_all(&proof).unwrap();
             let mut link = Connection::of_agent(stream, keys).unwrap();
             let (node, slurm, machine) = (Some(3), None, String::new());
-            link.send(&Up::Hello {
-                node,
-                slurm,
-                machine,
-                surroundings: Default::default(),
-            });
+            link.send(&Up::Hello { node, slurm, machine, surroundings: Default::default() });
             let fds = [link.as_fd()];
             wait_readable(&fds, None).unwrap();
             true
@@ -374,10 +358,7 @@ mod tests {
         let (mut door, address, secret) = open();
         let agent = agent(address, secret);
         let entered = enter(&mut door);
-        assert!(matches!(
-            entered[0].1[..],
-            [Up::Hello { node: Some(3), .. }]
-        ));
+        assert!(matches!(entered[0].1[..], [Up::Hello { node: Some(3), .. }]));
         drop(entered);
         assert!(agent.join().unwrap());
     }
@@ -394,10 +375,9 @@ mod tests {
     #[test]
     fn garbage_is_dropped_without_an_answer() {
         let (mut door, address, _) = open();
-        for bytes in [
-            &b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"[..],
-            &[0xff; 5000],
-        ] {
+        for bytes in
+            [&b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"[..], &[0xff; 5000]]
+        {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(bytes).unwrap();
             assert!(attend(&mut door).is_empty());
@@ -442,12 +422,7 @@ mod tests {
         }
         stream.read_exact(&mut challenge).unwrap();
         let (proof, keys) = side.prove(secret, &challenge).unwrap();
-        BegunAgent {
-            stream,
-            hello,
-            proof,
-            keys,
-        }
+        BegunAgent { stream, hello, proof, keys }
     }
 
     /// Sends the agent's proof and its first message, which names this node.

@@ -61,14 +61,7 @@ impl Uplink {
     /// An uplink over which the plan has come, and `orders` after it.
     pub fn new(link: Connection, orders: Vec<Down>, head_timeout: Duration) -> Uplink {
         link.outlast(head_timeout);
-        Uplink {
-            link,
-            orders,
-            unwritten: 0,
-            closed: Vec::new(),
-            dismissed: false,
-            head_timeout,
-        }
+        Uplink { link, orders, unwritten: 0, closed: Vec::new(), dismissed: false, head_timeout }
     }
 
     /// The orders that have come, and the loss of the connection.
@@ -152,9 +145,9 @@ impl Master<'_> {
     pub fn say_signalled(&mut self, number: i32) {
         let name = signal_name(number);
         match self {
-            Master::User(user) => user.writer.say(format_args!(
-                "mpiexec: got signal {number} ({name}), ending the job.\n"
-            )),
+            Master::User(user) => user
+                .writer
+                .say(format_args!("mpiexec: got signal {number} ({name}), ending the job.\n")),
             Master::Head(uplink) => uplink.link.send(&Up::Failed {
                 status: signal_status(number),
                 text: format!("its agent got signal {number} ({name})"),

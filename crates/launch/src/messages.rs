@@ -147,22 +147,15 @@ mod tests {
             any::<u32>().prop_map(Up::InputTaken),
             (any::<u32>(), any::<i32>()).prop_map(|(rank, code)| {
                 let cause = Some(Cause::Aborted { code });
-                Up::Ended(vec![RankEnd {
-                    rank,
-                    pid: 1,
-                    cause,
-                    without_init: false,
-                }])
+                Up::Ended(vec![RankEnd { rank, pid: 1, cause, without_init: false }])
             }),
             proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(|lines| {
                 let ended = lines.clone();
                 Up::Hang(NodeReport { lines, ended })
             }),
             proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),
-            proptest::option::of(Just(LateArrivals::default())).prop_map(|late| Up::Done {
-                counters: vec![CounterValues([3; COUNTERS])],
-                late
-            }),
+            proptest::option::of(Just(LateArrivals::default()))
+                .prop_map(|late| Up::Done { counters: vec![CounterValues([3; COUNTERS])], late }),
         ]
     }
 

@@ -144,10 +144,7 @@ pub struct NodePlacement {
 impl NodePlacement {
     /// As ranks read it.
     pub fn table(&self) -> NodeTable {
-        NodeTable {
-            machine: self.network.clone(),
-            nodes: self.nodes.clone(),
-        }
+        NodeTable { machine: self.network.clone(), nodes: self.nodes.clone() }
     }
 }
 
@@ -176,10 +173,7 @@ impl NodeJob {
             name: job_name().to_owned(),
             size: section_of.len() as u32,
             programs: NodePrograms {
-                section_of: members
-                    .iter()
-                    .map(|&rank| section_of[rank as usize])
-                    .collect(),
+                section_of: members.iter().map(|&rank| section_of[rank as usize]).collect(),
                 sections: options.sections.clone(),
                 environment: environment(options),
                 inherited: Vec::new(),
@@ -230,12 +224,7 @@ impl NodeJob {
 
     /// The rank that output patterns are filled in for.
     pub fn pattern_rank(&self, rank: u32) -> PatternRank {
-        PatternRank {
-            rank,
-            size: self.size,
-            node: self.node,
-            host: self.host.clone(),
-        }
+        PatternRank { rank, size: self.size, node: self.node, host: self.host.clone() }
     }
 
     /// Whether the fields are consistent, so that no index into them is out of range.
@@ -245,11 +234,7 @@ impl NodeJob {
             && !self.members.is_empty()
             && self.members.is_sorted_by(|a, b| a < b)
             && self.members.iter().all(|&rank| rank < self.size)
-            && self
-                .programs
-                .section_of
-                .iter()
-                .all(|&number| number < sections)
+            && self.programs.section_of.iter().all(|&number| number < sections)
             && self.programs.sections.iter().all(|s| !s.command.is_empty())
             && self.cores.widths.are_for(self.programs.sections.len())
             && self.cores.machine_first as usize + self.members.len()
@@ -262,13 +247,8 @@ fn environment(options: &JobOptions) -> Vec<(OsString, OsString)> {
     let mut all = Vec::new();
     if let Some((low, high)) = options.hosts.ports {
         // Variables of libfabric; what the user sets comes after them and wins.
-        let names = [
-            ("FI_TCP_PORT_LOW_RANGE", low),
-            ("FI_TCP_PORT_HIGH_RANGE", high),
-        ];
-        let unset = names
-            .into_iter()
-            .filter(|(name, _)| std::env::var_os(name).is_none());
+        let names = [("FI_TCP_PORT_LOW_RANGE", low), ("FI_TCP_PORT_HIGH_RANGE", high)];
+        let unset = names.into_iter().filter(|(name, _)| std::env::var_os(name).is_none());
         all.extend(unset.map(|(name, port)| (name.into(), port.to_string().into())));
     }
     all.extend(options.environment.iter().cloned());

@@ -51,9 +51,7 @@ pub fn parse_with(
     if let Some((first, rest)) = arguments.split_first()
         && first == AGENT
     {
-        return Agent::parse(rest)
-            .ok_or(UsageError::Agent)
-            .map(CommandRequest::Agent);
+        return Agent::parse(rest).ok_or(UsageError::Agent).map(CommandRequest::Agent);
     }
     if arguments.first().is_some_and(|first| first == STARTER) {
         return match arguments {
@@ -76,12 +74,7 @@ pub fn parse_with(
     }
     // Other hosts may have other directories, so directories are checked only without hosts.
     if parser.options.names_no_hosts() {
-        for directory in parser
-            .options
-            .sections
-            .iter()
-            .filter_map(|s| s.directory.as_ref())
-        {
+        for directory in parser.options.sections.iter().filter_map(|s| s.directory.as_ref()) {
             if !directory.is_dir() {
                 return Err(wrong("-wdir", directory.as_os_str(), "a directory"));
             }

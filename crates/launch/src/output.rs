@@ -69,13 +69,7 @@ impl RankStream {
         pipe: impl Pipe + 'static,
         target: OutputTarget,
     ) -> RankStream {
-        RankStream {
-            pipe: Box::new(pipe),
-            lines: LineCutter::new(label),
-            target,
-            file: None,
-            id,
-        }
+        RankStream { pipe: Box::new(pipe), lines: LineCutter::new(label), target, file: None, id }
     }
 
     /// Adds a file to the stream.
@@ -147,14 +141,7 @@ struct LineCutter {
 impl LineCutter {
     fn new(label: Option<LineLabel>) -> LineCutter {
         let now = Instant::now();
-        LineCutter {
-            label,
-            partial: Vec::new(),
-            since: now,
-            last: now,
-            read: 0,
-            burst: 0,
-        }
+        LineCutter { label, partial: Vec::new(), since: now, last: now, read: 0, burst: 0 }
     }
 
     /// The complete lines after adding `bytes`.
@@ -292,12 +279,7 @@ mod tests {
 
     fn label(rank: u32) -> LineLabel {
         let pattern = crate::pattern::NamePattern::parse("[%r] ").unwrap();
-        let rank = crate::pattern::PatternRank {
-            rank,
-            size: 4,
-            node: 0,
-            host: String::new(),
-        };
+        let rank = crate::pattern::PatternRank { rank, size: 4, node: 0, host: String::new() };
         LineLabel::new(pattern, rank)
     }
 

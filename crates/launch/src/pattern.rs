@@ -44,10 +44,7 @@ impl NamePattern {
         let mut rest = self.0.as_str();
         while let Some((text, after)) = rest.split_once('%') {
             let end = if after.starts_with("0r") { 2 } else { 1 };
-            let end = after
-                .char_indices()
-                .nth(end)
-                .map_or(after.len(), |(at, _)| at);
+            let end = after.char_indices().nth(end).map_or(after.len(), |(at, _)| at);
             let (place, next) = after.split_at(end);
             pieces.push((text, Some(place)));
             rest = next;
@@ -103,12 +100,7 @@ mod tests {
     use super::*;
 
     fn fill(pattern: &str, rank: u32) -> String {
-        let rank = PatternRank {
-            rank,
-            size: 101,
-            node: 1,
-            host: "n7".to_owned(),
-        };
+        let rank = PatternRank { rank, size: 101, node: 1, host: "n7".to_owned() };
         NamePattern::parse(pattern).expect(pattern).fill(&rank)
     }
 

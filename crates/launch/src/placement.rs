@@ -113,14 +113,8 @@ pub fn place(
             profiled::assign(&options.traffic, &mut members.collect::<Vec<_>>());
         }
     }
-    let tools = options
-        .tools
-        .iter()
-        .map(|tool| ("--debug or --tool", &tool.ranks));
-    let sets = [
-        ("-s", &options.input),
-        ("-output-from", &options.output.only),
-    ];
+    let tools = options.tools.iter().map(|tool| ("--debug or --tool", &tool.ranks));
+    let sets = [("-s", &options.input), ("-output-from", &options.output.only)];
     for (option, set) in sets.into_iter().chain(tools) {
         if let Some(rank) = set.highest().filter(|&rank| rank as usize >= size) {
             return Err(PlacementError::Rank { option, rank, size });
@@ -167,10 +161,7 @@ fn place_unnamed(
     let launcher = options.hosts.launcher;
     let count = variable("MICA_VIRTUAL_NODES").filter(|text| !matches!(text.as_str(), "" | "0"));
     if let (Some(text), None | Some(AgentLauncher::Fork)) = (count, launcher) {
-        let count = text
-            .parse()
-            .ok()
-            .filter(|count| (1..=65536).contains(count));
+        let count = text.parse().ok().filter(|count| (1..=65536).contains(count));
         let count: usize = count.ok_or(PlacementError::Virtual(text))?;
         if let Some(per_host) = options.hosts.per_host {
             count_by(options, count * per_host);
@@ -190,10 +181,7 @@ fn place_unnamed(
         }
         (Some(AgentLauncher::Srun), None) => Err(PlacementError::NoAllocation),
         (Some(AgentLauncher::Fork), _) => {
-            let this = Host {
-                name: host_name(),
-                slots: None,
-            };
+            let this = Host { name: host_name(), slots: None };
             Ok(on_hosts(options, vec![this], AgentLauncher::Fork))
         }
         (None | Some(AgentLauncher::Ssh), _) => {
@@ -227,14 +215,8 @@ fn nodes(launcher: AgentLauncher, hosts: Vec<Host>, members: Vec<Vec<u32>>) -> P
     let nodes = hosts.into_iter().zip(members);
     let nodes = nodes
         .filter(|(_, members)| !members.is_empty())
-        .map(|(host, members)| NodeRanks {
-            host: host.name,
-            members,
-        });
-    Placement::Nodes(JobNodes {
-        launcher,
-        nodes: nodes.collect(),
-    })
+        .map(|(host, members)| NodeRanks { host: host.name, members });
+    Placement::Nodes(JobNodes { launcher, nodes: nodes.collect() })
 }
 
 /// Whether a host's name means this machine, without asking a name server.
@@ -274,10 +256,7 @@ fn addresses_towards(
             if found.is_empty() {
                 let mut names: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
                 names.dedup();
-                return Err(PlacementError::Interface(
-                    wanted.to_owned(),
-                    names.join(", "),
-                ));
+                return Err(PlacementError::Interface(wanted.to_owned(), names.join(", ")));
             }
             found
         }
@@ -294,11 +273,7 @@ fn addresses_towards(
             leading.unwrap_or(outside)
         }
     };
-    Ok(if wanted.is_empty() {
-        vec![loopback]
-    } else {
-        wanted
-    })
+    Ok(if wanted.is_empty() { vec![loopback] } else { wanted })
 }
 
 #[cfg(test)]
@@ -364,20 +339,11 @@ mod tests {
         }
         let own = format!("Fork {}:0+1", host_name());
         assert_eq!(placed("--launcher fork -ppn 2 p", &[]).unwrap(), own);
-        assert_eq!(
-            placed("p", &[("MICA_VIRTUAL_NODES", "0")]),
-            placed("p", &[])
-        );
+        assert_eq!(placed("p", &[("MICA_VIRTUAL_NODES", "0")]), placed("p", &[]));
         let two = [("MICA_VIRTUAL_NODES", "2")];
-        assert_eq!(
-            placed("-ppn 2 p", &two).unwrap(),
-            "Fork node0:0+1 node1:2+3"
-        );
+        assert_eq!(placed("-ppn 2 p", &two).unwrap(), "Fork node0:0+1 node1:2+3");
         let here = host_name();
-        let slurm = [
-            ("SLURM_JOB_NODELIST", here.as_str()),
-            ("SLURM_TASKS_PER_NODE", "4"),
-        ];
+        let slurm = [("SLURM_JOB_NODELIST", here.as_str()), ("SLURM_TASKS_PER_NODE", "4")];
         assert_eq!(placed("p", &slurm).unwrap(), "here 4");
         assert_eq!(placed("-n 2 p", &slurm).unwrap(), "here 2");
     }
@@ -392,27 +358,17 @@ mod tests {
         assert!(error("-n 2 -output-from 0-2 p").contains("-output-from"));
         assert_eq!(placed("-n 3 -s 2 p", &[]).unwrap(), "here 3");
         assert!(error("-hosts a,b -outfile-pattern out p").contains("%r (rank)"));
-        assert_eq!(
-            placed("-hosts a,b -outfile-pattern out.%h p", &[]).unwrap(),
-            "Ssh a:0 b:1"
-        );
+        assert_eq!(placed("-hosts a,b -outfile-pattern out.%h p", &[]).unwrap(), "Ssh a:0 b:1");
     }
 
     #[test]
     fn hosts_of_the_command_line() {
         assert_eq!(placed("-hosts a,b -n 3 p", &[]).unwrap(), "Ssh a:0+1 b:2");
-        assert_eq!(
-            placed("-hosts a,b -ppn 2 p", &[]).unwrap(),
-            "Ssh a:0+1 b:2+3"
-        );
+        assert_eq!(placed("-hosts a,b -ppn 2 p", &[]).unwrap(), "Ssh a:0+1 b:2+3");
         assert_eq!(placed("-hosts a:1,b:3 p", &[]).unwrap(), "Ssh a:0 b:1+2+3");
         assert_eq!(placed("-hosts a,b -n 1 p", &[]).unwrap(), "Ssh a:0");
         let two = placed("-hosts a,b p : q", &[]);
-        assert_eq!(
-            two.unwrap(),
-            "Ssh a:0 b:1",
-            "programs without -n have one rank each"
-        );
+        assert_eq!(two.unwrap(), "Ssh a:0 b:1", "programs without -n have one rank each");
         let slurm = [("SLURM_JOB_NODELIST", "n1"), ("MICA_VIRTUAL_NODES", "3")];
         assert_eq!(placed("-hosts a p", &slurm).unwrap(), "Ssh a:0");
     }
@@ -427,25 +383,15 @@ mod tests {
 
     #[test]
     fn slurm_allocations() {
-        let two = [
-            ("SLURM_JOB_NODELIST", "n[1-2]"),
-            ("SLURM_TASKS_PER_NODE", "2,1"),
-        ];
+        let two = [("SLURM_JOB_NODELIST", "n[1-2]"), ("SLURM_TASKS_PER_NODE", "2,1")];
         assert_eq!(placed("p", &two).unwrap(), "Srun n1:0+1 n2:2");
         assert_eq!(placed("-n 2 p", &two).unwrap(), "Srun n1:0+1");
         assert_eq!(placed("--launcher ssh p", &two).unwrap(), "here 1");
         let here = host_name();
         let one = [("SLURM_JOB_NODELIST", here.as_str())];
         assert_eq!(placed("p", &one).unwrap(), "here 1");
-        assert_eq!(
-            placed("--launcher srun p", &one).unwrap(),
-            format!("Srun {here}:0")
-        );
-        assert!(
-            placed("--launcher srun p", &[])
-                .unwrap_err()
-                .contains("no Slurm allocation")
-        );
+        assert_eq!(placed("--launcher srun p", &one).unwrap(), format!("Srun {here}:0"));
+        assert!(placed("--launcher srun p", &[]).unwrap_err().contains("no Slurm allocation"));
     }
 
     #[test]
@@ -462,10 +408,7 @@ mod tests {
         ];
         let nodes = |launcher, host: &str| JobNodes {
             launcher,
-            nodes: vec![NodeRanks {
-                host: host.to_owned(),
-                members: vec![0],
-            }],
+            nodes: vec![NodeRanks { host: host.to_owned(), members: vec![0] }],
         };
         // As the kernel's routes would say.
         let sources = |hosts: &BTreeSet<&str>| {
@@ -478,40 +421,18 @@ mod tests {
         };
         let of = |launcher, host, wanted| {
             let addresses = addresses_towards(&nodes(launcher, host), wanted, &all, &sources);
-            addresses.map(|all| {
-                all.iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            })
+            addresses.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
         };
         assert_eq!(of(AgentLauncher::Fork, "a", None).unwrap(), "127.0.0.1");
-        assert_eq!(
-            of(AgentLauncher::Ssh, "localhost", None).unwrap(),
-            "127.0.0.1"
-        );
-        assert_eq!(
-            of(AgentLauncher::Ssh, "a", None).unwrap(),
-            "10.0.0.1 10.1.0.1"
-        );
+        assert_eq!(of(AgentLauncher::Ssh, "localhost", None).unwrap(), "127.0.0.1");
+        assert_eq!(of(AgentLauncher::Ssh, "a", None).unwrap(), "10.0.0.1 10.1.0.1");
         for launcher in [AgentLauncher::Ssh, AgentLauncher::Srun] {
             assert_eq!(of(launcher, "far", None).unwrap(), "10.1.0.1");
             assert_eq!(of(launcher, "strange", None).unwrap(), "10.0.0.1 10.1.0.1");
         }
-        assert_eq!(
-            of(AgentLauncher::Ssh, "a", Some("ib0")).unwrap(),
-            "10.0.0.1"
-        );
-        assert_eq!(
-            of(AgentLauncher::Srun, "a", Some("10.1.0.1")).unwrap(),
-            "10.1.0.1"
-        );
-        let none = of(AgentLauncher::Ssh, "a", Some("ib1"))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            none.contains("ib1") && none.contains("lo, ib0, eth0"),
-            "{none}"
-        );
+        assert_eq!(of(AgentLauncher::Ssh, "a", Some("ib0")).unwrap(), "10.0.0.1");
+        assert_eq!(of(AgentLauncher::Srun, "a", Some("10.1.0.1")).unwrap(), "10.1.0.1");
+        let none = of(AgentLauncher::Ssh, "a", Some("ib1")).unwrap_err().to_string();
+        assert!(none.contains("ib1") && none.contains("lo, ib0, eth0"), "{none}");
     }
 }

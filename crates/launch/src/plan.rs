@@ -122,21 +122,11 @@ impl<'a> NodePlan<'a> {
         let machine = Machine::load()?;
         if machine.is_synthetic() {
             let decision = decide(&machine, job, &Circumstances::default())?;
-            return Ok(NodePlan::of(
-                &machine,
-                job,
-                decision,
-                Reservation::default(),
-            ));
+            return Ok(NodePlan::of(&machine, job, decision, Reservation::default()));
         }
         if let Some(grant) = &job.cores.grant {
             let decision = granted(&machine, job, grant)?;
-            return Ok(NodePlan::of(
-                &machine,
-                job,
-                decision,
-                Reservation::default(),
-            ));
+            return Ok(NodePlan::of(&machine, job, decision, Reservation::default()));
         }
         let (decision, reservation) = reserve(&machine, job)?;
         Ok(NodePlan::of(&machine, job, decision, reservation))
@@ -155,10 +145,7 @@ impl<'a> NodePlan<'a> {
             None => decision,
         };
         // Virtual nodes share the machine: each takes its part of the places for all their ranks.
-        let (count, first) = (
-            job.cores.machine_ranks as usize,
-            job.cores.machine_first as usize,
-        );
+        let (count, first) = (job.cores.machine_ranks as usize, job.cores.machine_first as usize);
         let first = if job.cores.grant.is_some() { 0 } else { first };
         let here = job.members.iter().zip(&job.programs.section_of);
         let slots = decision.slots.into_iter().skip(first);
@@ -214,10 +201,7 @@ impl<'a> NodePlan<'a> {
     /// The message about bindings without `-v`: all bindings, if the user asked for them, or that
     /// ranks could not be bound.
     pub fn notice(&self, job: &NodeJob) -> String {
-        match (
-            &self.unbound,
-            job.reports.report_bindings && !job.reports.verbose,
-        ) {
+        match (&self.unbound, job.reports.report_bindings && !job.reports.verbose) {
             (_, true) => self.lines(false),
             (Some(why), false) if self.is_refusal => {
                 format!("mpiexec: ranks are not bound: {why}\n")
@@ -231,11 +215,7 @@ impl<'a> NodePlan<'a> {
             "mpiexec: {} ranks, {} cores available{}",
             self.ranks.len(),
             self.available_cores,
-            if self.synthetic {
-                ", synthetic topology"
-            } else {
-                ""
-            }
+            if self.synthetic { ", synthetic topology" } else { "" }
         );
         if let Some(why) = &self.unbound {
             let _ = write!(text, "; ranks are not bound: {why}");
@@ -277,9 +257,7 @@ fn refusal(machine: &Machine, placement: &RankPlacement) -> Option<String> {
         None if placement.unbound.is_some() || machine.is_synthetic() => return None,
         None => ("sched_setaffinity", can_bind().err()?.to_string()),
     };
-    Some(format!(
-        "the kernel refuses {call} ({error}); a container's seccomp profile does that"
-    ))
+    Some(format!("the kernel refuses {call} ({error}); a container's seccomp profile does that"))
 }
 
 /// Decides on the placement, and reserves its processors for as long as the reservation lives.
@@ -369,11 +347,7 @@ fn bound_by_user(
         let units = machine.units().iter().map(|unit| unit.os_index);
         PlanError::Processor(cpu, CpuSet::from_cpus(units))
     })?;
-    Ok(RankPlacement {
-        slots,
-        unbound: None,
-        need: ranks,
-    })
+    Ok(RankPlacement { slots, unbound: None, need: ranks })
 }
 
 /// Decides on places for all of the job's ranks on this machine.
@@ -386,21 +360,14 @@ fn decide(
     let widths = |by_section: &[usize]| {
         let mut widths: Vec<usize> = Vec::with_capacity(count);
         let most = by_section.iter().copied().max().unwrap_or(1);
-        let own = job
-            .programs
-            .section_of
-            .iter()
-            .map(|&number| by_section[number as usize]);
+        let own = job.programs.section_of.iter().map(|&number| by_section[number as usize]);
         match job.members.len() == count {
             true => widths.extend(own),
             false => widths.resize(count, most),
         }
         widths
     };
-    let (sure, roomy) = (
-        widths(&job.cores.widths.sure),
-        widths(&job.cores.widths.roomy),
-    );
+    let (sure, roomy) = (widths(&job.cores.widths.sure), widths(&job.cores.widths.roomy));
     let need: usize = sure.iter().sum();
     let bound = |bind: BindTo, widths: &[usize], free: Option<&CpuSet>| RankPlacement {
         slots: map_wide(machine, &request(bind, job, widths, free)),

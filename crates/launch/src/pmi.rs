@@ -26,11 +26,8 @@ use crate::messages::Puts;
 const KEY_MAX: usize = 64;
 const VALUE_MAX: usize = 1024;
 /// The limits that are announced to ranks.
-const MAXES: [(&str, usize); 3] = [
-    ("kvsname_max", 256),
-    ("keylen_max", KEY_MAX),
-    ("vallen_max", VALUE_MAX),
-];
+const MAXES: [(&str, usize); 3] =
+    [("kvsname_max", 256), ("keylen_max", KEY_MAX), ("vallen_max", VALUE_MAX)];
 /// Bytes of answers kept for a rank that does not read them.
 const UNREAD_MAX: usize = 1 << 20;
 
@@ -134,9 +131,7 @@ impl PmiServer {
 
     /// The progress of the rank with this number on the node.
     pub fn progress(&self, index: usize) -> PmiProgress {
-        self.clients
-            .get(index)
-            .map_or(PmiProgress::Silent, |client| client.progress)
+        self.clients.get(index).map_or(PmiProgress::Silent, |client| client.progress)
     }
 
     /// The connection of the rank with this number on the node, if it is open.
@@ -200,9 +195,7 @@ impl PmiServer {
         }
         self.flush(index);
         if !self.clients[index].open {
-            let _ = self.clients[index]
-                .socket
-                .shutdown(std::net::Shutdown::Both);
+            let _ = self.clients[index].socket.shutdown(std::net::Shutdown::Both);
         }
     }
 
@@ -224,9 +217,9 @@ impl PmiServer {
                     .with("pmi_subversion", 1)
                     .with("rc", rc)
             }
-            "get_maxes" => MAXES
-                .iter()
-                .fold(done("maxes"), |m, (name, value)| m.with(*name, value)),
+            "get_maxes" => {
+                MAXES.iter().fold(done("maxes"), |m, (name, value)| m.with(*name, value))
+            }
             "get_my_kvsname" => done("my_kvsname").with("kvsname", &self.name),
             "get_appnum" => done("appnum").with("appnum", client.appnum),
             "get_universe_size" => done("universe_size").with("size", self.size),
@@ -237,15 +230,13 @@ impl PmiServer {
                         self.puts.push((key.to_owned(), value.to_owned()));
                         done("put_result").with("msg", "success")
                     }
-                    Some(reason) => Pmi1Message::new("put_result")
-                        .with("rc", -1)
-                        .with("msg", reason),
+                    Some(reason) => {
+                        Pmi1Message::new("put_result").with("rc", -1).with("msg", reason)
+                    }
                 }
             }
             "get" => match self.values.get(message.text("key")?) {
-                Some(value) => done("get_result")
-                    .with("msg", "success")
-                    .with("value", value),
+                Some(value) => done("get_result").with("msg", "success").with("value", value),
                 None => Pmi1Message::new("get_result")
                     .with("rc", -1)
                     .with("msg", "key_not_found")
@@ -318,20 +309,14 @@ impl PmiServer {
 
 /// The answer to a message that lacks a key.
 fn refusal(message: &Pmi1Message, error: &MessageError) -> Option<Pmi1Message> {
-    let text: String = error
-        .to_string()
-        .chars()
-        .map(|c| if c.is_whitespace() { '_' } else { c })
-        .collect();
+    let text: String =
+        error.to_string().chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
     let answer = Pmi1Message::new(format!("{}_result", message.command()));
     Some(answer.with("rc", -1).with("msg", text))
 }
 
 fn is_temporary(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 impl PmiSocket {
@@ -381,10 +366,7 @@ fn put_refusal(key: &str, value: &str) -> Option<String> {
     if key.len() > KEY_MAX {
         Some(format!("key_of_{}_bytes_exceeds_{KEY_MAX}", key.len()))
     } else if value.len() > VALUE_MAX {
-        Some(format!(
-            "value_of_{}_bytes_exceeds_{VALUE_MAX}",
-            value.len()
-        ))
+        Some(format!("value_of_{}_bytes_exceeds_{VALUE_MAX}", value.len()))
     } else {
         None
     }
@@ -435,14 +417,8 @@ mod tests {
             "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024"
         );
         assert_eq!(asked("cmd=get_appnum"), "cmd=appnum rc=0 appnum=3");
-        assert_eq!(
-            asked("cmd=get_universe_size"),
-            "cmd=universe_size rc=0 size=5"
-        );
-        assert_eq!(
-            asked("cmd=get_my_kvsname"),
-            "cmd=my_kvsname rc=0 kvsname=kvs_1"
-        );
+        assert_eq!(asked("cmd=get_universe_size"), "cmd=universe_size rc=0 size=5");
+        assert_eq!(asked("cmd=get_my_kvsname"), "cmd=my_kvsname rc=0 kvsname=kvs_1");
         assert!(asked("cmd=get kvsname=k").contains("rc=-1"), "no key");
         assert!(asked("cmd=lookup_name service=x").starts_with("cmd=lookup_name_result rc=-1"));
         assert_eq!(asked("cmd=finalize"), "cmd=finalize_ack rc=0");
@@ -463,23 +439,14 @@ mod tests {
         assert_eq!(put(1, 1025), refused("value_of_1025_bytes_exceeds_1024"));
         rank.say("cmd=barrier_in");
         server.serve(0);
-        assert_eq!(
-            server.arrived().unwrap().len(),
-            1,
-            "the first alone is kept"
-        );
+        assert_eq!(server.arrived().unwrap().len(), 1, "the first alone is kept");
     }
 
     #[test]
     fn values_are_there_after_the_barrier() {
         let mut server = PmiServer::new(3, "kvs_1", 2);
         let mut ranks = [0, 0].map(|appnum| PmiRank(server.add(appnum).unwrap()));
-        let put = ask(
-            &mut server,
-            &mut ranks[0],
-            0,
-            "cmd=put kvsname=k key=a value=x=y",
-        );
+        let put = ask(&mut server, &mut ranks[0], 0, "cmd=put kvsname=k key=a value=x=y");
         assert_eq!(put, "cmd=put_result rc=0 msg=success");
         let get = "cmd=get kvsname=k key=a";
         assert!(ask(&mut server, &mut ranks[0], 0, get).contains("rc=-1"));

@@ -210,12 +210,8 @@ mod tests {
         polled.read(PollSource::Signals, pipes[2].0.as_fd());
         polled.read(PollSource::Input, pipes[2].0.as_fd());
         let ready = set.wait(&polled, None).unwrap();
-        let wanted = [
-            PollSource::Stream(7),
-            PollSource::Rank(0),
-            PollSource::Input,
-            PollSource::Signals,
-        ];
+        let wanted =
+            [PollSource::Stream(7), PollSource::Rank(0), PollSource::Input, PollSource::Signals];
         assert_eq!(ready, wanted);
     }
 

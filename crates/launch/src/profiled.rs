@@ -32,10 +32,7 @@ pub fn assign(traffic: &RecordedTraffic, hosts: &mut [&mut Vec<u32>]) {
             node_of[rank as usize] = number;
         }
     }
-    let place = |&node: &u32| Place {
-        node,
-        core: CorePlace::UNKNOWN,
-    };
+    let place = |&node: &u32| Place { node, core: CorePlace::UNKNOWN };
     let places: Vec<Place> = node_of.iter().map(place).collect();
     let pairs = traffic.pairs.iter().map(|pair| PairTraffic {
         from: pair.from as usize,
@@ -86,15 +83,10 @@ pub fn arrange(traffic: &[NodeTraffic], slots: Vec<RankSlot>) -> Vec<RankSlot> {
     if traffic.is_empty() || slots.windows(2).any(|two| width(&two[0]) != width(&two[1])) {
         return slots;
     }
-    let place = |slot: &RankSlot| Place {
-        node: 0,
-        core: slot.place,
-    };
+    let place = |slot: &RankSlot| Place { node: 0, core: slot.place };
     let places: Vec<Place> = slots.iter().map(place).collect();
     // An agent's controller may be of another host: what it sends is checked here.
-    let known = traffic
-        .iter()
-        .filter(|pair| (pair.from.max(pair.to) as usize) < slots.len());
+    let known = traffic.iter().filter(|pair| (pair.from.max(pair.to) as usize) < slots.len());
     let pairs = known.map(|pair| PairTraffic {
         from: pair.from as usize,
         to: pair.to as usize,
@@ -113,18 +105,10 @@ mod tests {
 
     /// Pairs (i, i + 4) of 8 ranks exchange 1 MiB, and all ranks a little with the next.
     fn pairs() -> RecordedTraffic {
-        let pair = |from, to, bytes| RecordedPair {
-            from,
-            to,
-            messages: 16,
-            bytes,
-        };
+        let pair = |from, to, bytes| RecordedPair { from, to, messages: 16, bytes };
         let heavy = (0..4).map(|i| pair(i, i + 4, 1 << 20));
         let light = (0..8).map(|i| pair(i, (i + 1) % 8, 64));
-        RecordedTraffic {
-            ranks: 8,
-            pairs: heavy.chain(light).collect(),
-        }
+        RecordedTraffic { ranks: 8, pairs: heavy.chain(light).collect() }
     }
 
     #[test]

@@ -56,16 +56,9 @@ impl Cause {
     pub fn of(exit: Exit, stage: RankStage) -> Option<Cause> {
         match (stage, exit) {
             (RankStage::Aborted { code }, _) => Some(Cause::Aborted { code }),
-            (
-                _,
-                Exit::Signal {
-                    number,
-                    core_dumped,
-                },
-            ) => Some(Cause::Killed {
-                number,
-                core_dumped,
-            }),
+            (_, Exit::Signal { number, core_dumped }) => {
+                Some(Cause::Killed { number, core_dumped })
+            }
             (RankStage::Running, Exit::Code(0)) => Some(Cause::NotFinalized),
             (_, Exit::Code(0)) => None,
             (_, Exit::Code(code)) => Some(Cause::Exited { code }),
@@ -99,16 +92,9 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Cause::Aborted { code } => write!(f, "called MPI_Abort with code {code}"),
-            Cause::Killed {
-                number,
-                core_dumped,
-            } => {
+            Cause::Killed { number, core_dumped } => {
                 let core = if core_dumped { ", core dumped" } else { "" };
-                write!(
-                    f,
-                    "was killed by signal {number} ({}{core})",
-                    signal_name(number)
-                )
+                write!(f, "was killed by signal {number} ({}{core})", signal_name(number))
             }
             Cause::Exited { code } => {
                 write!(f, "exited with code {code}")?;
@@ -127,10 +113,9 @@ impl fmt::Display for Cause {
                 f,
                 "exited with code 0 without calling MPI_Init, while rank {waiting} waits for it"
             ),
-            Cause::NotFinalized => write!(
-                f,
-                "exited with code 0 without calling MPI_Finalize, or with a session open"
-            ),
+            Cause::NotFinalized => {
+                write!(f, "exited with code 0 without calling MPI_Finalize, or with a session open")
+            }
         }
     }
 }

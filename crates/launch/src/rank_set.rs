@@ -40,9 +40,9 @@ impl RankSet {
     pub fn contains(&self, rank: u32) -> bool {
         match self {
             RankSet::All => true,
-            RankSet::Ranges(ranges) => ranges
-                .iter()
-                .any(|&(first, last)| (first..=last).contains(&rank)),
+            RankSet::Ranges(ranges) => {
+                ranges.iter().any(|&(first, last)| (first..=last).contains(&rank))
+            }
         }
     }
 

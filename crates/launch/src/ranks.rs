@@ -198,22 +198,16 @@ impl<'a> RankProcesses<'a> {
         let started = ChildProcess::spawn(&mut command, setup);
         let mut process = started.map_err(|source| self.exec_error(plan, source))?;
         if let Some(cpus) = &plan.slot.cpus {
-            self.notes
-                .extend(check_binding(plan.rank, process.pid(), cpus));
+            self.notes.extend(check_binding(plan.rank, process.pid(), cpus));
         }
         let ids = streams.iter().map(|stream| stream.id).collect();
-        self.streams
-            .extend(streams.into_iter().map(|stream| (stream.id, stream)));
+        self.streams.extend(streams.into_iter().map(|stream| (stream.id, stream)));
         if let Some(pipe) = process.stdin.take() {
             set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
             self.input.get_or_insert_default().add(pipe);
         }
         self.alive.insert(process.pid());
-        self.ranks.push(RankProcess {
-            process,
-            streams: ids,
-            exit: None,
-        });
+        self.ranks.push(RankProcess { process, streams: ids, exit: None });
         Ok(())
     }
 
@@ -252,9 +246,7 @@ impl<'a> RankProcesses<'a> {
 
     /// Numbers on the node of the ranks that are running.
     fn alive(&self) -> Vec<usize> {
-        (0..self.ranks.len())
-            .filter(|&index| self.ranks[index].is_alive())
-            .collect()
+        (0..self.ranks.len()).filter(|&index| self.ranks[index].is_alive()).collect()
     }
 
     /// Rank and process of those that are running, for people.

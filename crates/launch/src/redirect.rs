@@ -91,11 +91,7 @@ impl Redirect {
             return Ok([StreamOutlet::Null, StreamOutlet::Null]);
         }
         let err_rules = if rules.merge { &rules.out } else { &rules.err };
-        let err_target = if rules.merge {
-            OutputTarget::Out
-        } else {
-            OutputTarget::Err
-        };
+        let err_target = if rules.merge { OutputTarget::Out } else { OutputTarget::Err };
         let mut outlet = |stream: &StreamRules, target| -> io::Result<StreamOutlet> {
             let label = stream.label.clone();
             let label = label.map(|pattern| LineLabel::new(pattern, rank.clone()));
@@ -120,19 +116,13 @@ impl Redirect {
                 }),
             })
         };
-        Ok([
-            outlet(&rules.out, OutputTarget::Out)?,
-            outlet(err_rules, err_target)?,
-        ])
+        Ok([outlet(&rules.out, OutputTarget::Out)?, outlet(err_rules, err_target)?])
     }
 
     /// Opens a file for a stream. The first open on this node truncates it; all writes append.
     fn open(&mut self, path: &Path) -> io::Result<OpenedFile> {
         let named = |error: io::Error| {
-            let text = format!(
-                "cannot write the output of ranks to {}: {error}",
-                path.display()
-            );
+            let text = format!("cannot write the output of ranks to {}: {error}", path.display());
             io::Error::new(error.kind(), text)
         };
         if let Some(file) = self.files.get(path) {
@@ -144,11 +134,7 @@ impl Redirect {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(named)?;
         }
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)
-            .map_err(named)?;
+        let file = OpenOptions::new().create(true).append(true).open(path).map_err(named)?;
         // A file that is not a regular one (/dev/null, a pipe) cannot be truncated, and need not
         // be.
         if file.metadata().is_ok_and(|data| data.is_file()) {
@@ -166,12 +152,7 @@ mod tests {
 
     #[test]
     fn files_as_open_mpi_names_them() {
-        let rank = PatternRank {
-            rank: 2,
-            size: 12,
-            node: 0,
-            host: "h".to_owned(),
-        };
+        let rank = PatternRank { rank: 2, size: 12, node: 0, host: "h".to_owned() };
         let names = |text: &str, read: fn(&mut OutputRules, &str) -> Option<()>| {
             let mut rules = OutputRules::default();
             read(&mut rules, text)?;
@@ -180,10 +161,7 @@ mod tests {
         };
         let wanted = |out: &str, err: &str, copy| Some((out.to_owned(), err.to_owned(), copy));
         let directory = OutputRules::read_directory;
-        assert_eq!(
-            names("d", directory),
-            wanted("d/1/rank.02/stdout", "d/1/rank.02/stderr", true)
-        );
+        assert_eq!(names("d", directory), wanted("d/1/rank.02/stdout", "d/1/rank.02/stderr", true));
         assert_eq!(
             names("100%:nocopy,nojobid", directory),
             wanted("100%/rank.02/stdout", "100%/rank.02/stderr", false)
@@ -191,10 +169,7 @@ mod tests {
         assert_eq!(names("d:what", directory), None);
         assert_eq!(names(":nocopy", directory), None);
         let words = OutputRules::read_words;
-        assert_eq!(
-            names("file=f", words),
-            wanted("f.02.out", "f.02.err", false)
-        );
+        assert_eq!(names("file=f", words), wanted("f.02.out", "f.02.err", false));
         assert_eq!(
             names("tag,dir=d", words),
             wanted("d/1/rank.02/stdout", "d/1/rank.02/stderr", false)

@@ -82,10 +82,7 @@ fn slurm_command(
         "--input=all".into(),
     ]);
     command.extend(options.launcher_args.iter().map(OsString::from));
-    command.extend(means.agent_command(&Agent {
-        addresses: means.addresses.clone(),
-        node: None,
-    }));
+    command.extend(means.agent_command(&Agent { addresses: means.addresses.clone(), node: None }));
     AgentCommand {
         nodes: (0..count).collect(),
         // srun gives all the same input.
@@ -141,11 +138,7 @@ impl RemoteShell {
             ShellOutput::Inherited => Stdio::inherit(),
         };
         let mut command = Command::new(&start.command[0]);
-        command
-            .args(&start.command[1..])
-            .stdin(Stdio::piped())
-            .stdout(pipe())
-            .stderr(pipe());
+        command.args(&start.command[1..]).stdin(Stdio::piped()).stdout(pipe()).stderr(pipe());
         let mut process = ChildProcess::spawn(&mut command, ChildSetup::default())?;
         if let Some(stdin) = process.stdin.take() {
             give_input(stdin, start.input + "\n")?;
@@ -301,15 +294,8 @@ impl RemoteShell {
             return text + ".\n";
         }
         let said = String::from_utf8_lossy(&self.said);
-        let lines: Vec<&str> = said
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect();
-        text.push_str(if lines.is_empty() {
-            " and said nothing.\n"
-        } else {
-            " and said:\n"
-        });
+        let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        text.push_str(if lines.is_empty() { " and said nothing.\n" } else { " and said:\n" });
         for line in lines {
             let line = line.strip_prefix("mpiexec: ").unwrap_or(line);
             text.push_str(&format!("mpiexec:     {}\n", line.trim_end()));
@@ -326,10 +312,7 @@ fn give_input(mut stdin: ChildStdin, line: String) -> io::Result<()> {
     }
     // ssh reads its input once it has connected. A shell that is killed ends the thread.
     let write = move || drop(stdin.write_all(line.as_bytes()));
-    std::thread::Builder::new()
-        .name("shell-input".to_owned())
-        .spawn(write)
-        .map(drop)
+    std::thread::Builder::new().name("shell-input".to_owned()).spawn(write).map(drop)
 }
 
 /// Reads what a pipe holds, and keeps the end of it all. Returns whether more can come.
@@ -364,14 +347,8 @@ mod tests {
         shell: Option<&str>,
         extra: &[String],
     ) -> Vec<String> {
-        let node = |host: &&str| NodeRanks {
-            host: host.to_string(),
-            members: vec![0],
-        };
-        let nodes = JobNodes {
-            launcher,
-            nodes: hosts.iter().map(node).collect(),
-        };
+        let node = |host: &&str| NodeRanks { host: host.to_string(), members: vec![0] };
+        let nodes = JobNodes { launcher, nodes: hosts.iter().map(node).collect() };
         let options = HostOptions {
             launcher_exec: shell.map(|words| words.split(' ').map(str::to_owned).collect()),
             launcher_args: extra.to_vec(),
@@ -395,10 +372,7 @@ mod tests {
         hosts.insert(1, "localhost");
         let ssh = lines(AgentLauncher::Ssh, &hosts, None);
         assert_eq!(ssh.len(), FANOUT + 1);
-        assert_eq!(
-            ssh[0],
-            r"ssh -x -o BatchMode=yes h0 exec '/a b/it'\''s' '--starter'"
-        );
+        assert_eq!(ssh[0], r"ssh -x -o BatchMode=yes h0 exec '/a b/it'\''s' '--starter'");
         assert_eq!(ssh[1], "/a b/it's --agent 10.0.0.1:5 1");
     }
 
@@ -407,30 +381,18 @@ mod tests {
         let wanted = r"ssh -x -o BatchMode=yes h exec '/a b/it'\''s' '--agent' '10.0.0.1:5' '0'";
         assert_eq!(lines(AgentLauncher::Ssh, &["h"], None), [wanted]);
         let own = lines(AgentLauncher::Ssh, &["h"], Some("/usr/bin/ssh -p 2222"));
-        assert!(
-            own[0].starts_with("/usr/bin/ssh -p 2222 h exec '/a b"),
-            "{own:?}"
-        );
+        assert!(own[0].starts_with("/usr/bin/ssh -p 2222 h exec '/a b"), "{own:?}");
         let mixed = lines(AgentLauncher::Ssh, &["h", "localhost"], None);
-        assert_eq!(
-            mixed[1], "/a b/it's --agent 10.0.0.1:5 1",
-            "this machine needs no ssh"
-        );
+        assert_eq!(mixed[1], "/a b/it's --agent 10.0.0.1:5 1", "this machine needs no ssh");
     }
 
     #[test]
     fn more_arguments_come_before_the_host() {
         let extra = ["-p".to_owned(), "2222".to_owned()];
         let ssh = lines_with(AgentLauncher::Ssh, &["h"], None, &extra);
-        assert!(
-            ssh[0].starts_with("ssh -x -o BatchMode=yes -p 2222 h exec"),
-            "{ssh:?}"
-        );
+        assert!(ssh[0].starts_with("ssh -x -o BatchMode=yes -p 2222 h exec"), "{ssh:?}");
         let srun = lines_with(AgentLauncher::Srun, &["h"], None, &extra);
-        assert!(
-            srun[0].contains("--overlap --input=all -p 2222 /a b"),
-            "{srun:?}"
-        );
+        assert!(srun[0].contains("--overlap --input=all -p 2222 /a b"), "{srun:?}");
     }
 
     #[test]
@@ -446,10 +408,8 @@ mod tests {
         let words = lines(AgentLauncher::Srun, &["n1", "n2"], None);
         assert_eq!(
             words,
-            [
-                "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2 --mpi=none \
-              --cpu-bind=none --overlap --input=all /a b/it's --agent 10.0.0.1:5 slurm"
-            ]
+            ["srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2 --mpi=none \
+              --cpu-bind=none --overlap --input=all /a b/it's --agent 10.0.0.1:5 slurm"]
         );
     }
 }

@@ -35,14 +35,7 @@ pub struct RankFailure {
 
 impl fmt::Display for RankFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RankFailure {
-            rank,
-            pid,
-            host,
-            program,
-            cause,
-            others,
-        } = self;
+        let RankFailure { rank, pid, host, program, cause, others } = self;
         writeln!(f, "mpiexec: rank {rank} (pid {pid} on {host}) {cause}.")?;
         writeln!(f, "mpiexec:   program: {program}")?;
         match others {
@@ -56,13 +49,7 @@ impl fmt::Display for RankFailure {
 /// The note about the first rank that left without `MPI_Finalize`, printed if the program is
 /// checked.
 pub fn left_note(first: &RankFailure) -> String {
-    let RankFailure {
-        rank,
-        pid,
-        host,
-        cause,
-        ..
-    } = first;
+    let RankFailure { rank, pid, host, cause, .. } = first;
     format!(
         "mpiexec: rank {rank} (pid {pid} on {host}) {cause}; \
          MICA_CHECK=1 says so, since it does no harm as long as no other rank needs it.\n"
@@ -125,17 +112,9 @@ pub fn hang_report(size: u32, report: &NodeReport) -> String {
 pub fn end_text(exit: Exit, stage: RankStage) -> String {
     let how = match (exit, stage) {
         (_, RankStage::Aborted { code }) => Cause::Aborted { code }.to_string(),
-        (
-            Exit::Signal {
-                number,
-                core_dumped,
-            },
-            _,
-        ) => Cause::Killed {
-            number,
-            core_dumped,
+        (Exit::Signal { number, core_dumped }, _) => {
+            Cause::Killed { number, core_dumped }.to_string()
         }
-        .to_string(),
         (Exit::Code(code), _) => Cause::Exited { code }.to_string(),
     };
     match stage {
@@ -148,9 +127,7 @@ pub fn end_text(exit: Exit, stage: RankStage) -> String {
 
 /// Of the failures found at the same time, the one that is reported.
 pub fn first_failure(ends: &[RankEnd]) -> Option<(u32, u32, Cause)> {
-    let failures = ends
-        .iter()
-        .filter_map(|end| Some((end.rank, end.pid, end.cause?)));
+    let failures = ends.iter().filter_map(|end| Some((end.rank, end.pid, end.cause?)));
     failures.min_by_key(|(rank, _, cause)| (cause.order(), *rank))
 }
 
@@ -202,18 +179,12 @@ mod tests {
 
     #[test]
     fn statuses() {
-        let killed = Exit::Signal {
-            number: signal::SIGKILL,
-            core_dumped: false,
-        };
+        let killed = Exit::Signal { number: signal::SIGKILL, core_dumped: false };
         assert_eq!(cause(killed, RankStage::Running).status(), 137);
         assert_eq!(cause(Exit::Code(3), RankStage::Finalized).status(), 3);
         assert_eq!(cause(Exit::Code(0), RankStage::Running).status(), 1);
         let aborted = |code| cause(Exit::Code(0), RankStage::Aborted { code }).status();
-        assert_eq!(
-            (aborted(0), aborted(-1), aborted(77), aborted(1000)),
-            (1, 1, 77, 255)
-        );
+        assert_eq!((aborted(0), aborted(-1), aborted(77), aborted(1000)), (1, 1, 77, 255));
         assert_eq!(Ending::Signalled(signal::SIGINT).status(), 130);
         assert_eq!(Ending::TimedOut.status(), 124);
     }
@@ -221,13 +192,7 @@ mod tests {
     #[test]
     fn a_kill_outranks_an_abort_and_both_outrank_an_exit() {
         let aborted = cause(Exit::Code(5), RankStage::Aborted { code: 5 });
-        let killed = cause(
-            Exit::Signal {
-                number: 6,
-                core_dumped: true,
-            },
-            RankStage::Running,
-        );
+        let killed = cause(Exit::Signal { number: 6, core_dumped: true }, RankStage::Running);
         let exited = cause(Exit::Code(1), RankStage::Running);
         assert!(killed.order() < aborted.order() && aborted.order() < exited.order());
     }
@@ -239,10 +204,7 @@ mod tests {
             pid: 4711,
             host: "node1".into(),
             program: "./solve -x".into(),
-            cause: Cause::Killed {
-                number: signal::SIGSEGV,
-                core_dumped: true,
-            },
+            cause: Cause::Killed { number: signal::SIGSEGV, core_dumped: true },
             others: 7,
         };
         let text = failure.to_string();
@@ -259,10 +221,7 @@ mod tests {
         let end = |code| end_text(Exit::Code(code), RankStage::Finalized);
         let what = "waits in MPI_Waitall for 2 requests\na\u{1b}[31m\nb";
         let report = NodeReport {
-            lines: vec![(
-                3,
-                hang_line(3, 77, None, RankStage::Running, Some(what.into())),
-            )],
+            lines: vec![(3, hang_line(3, 77, None, RankStage::Running, Some(what.into())))],
             ended: vec![
                 (0, end(0)),
                 (1, end(0)),

@@ -67,18 +67,17 @@ impl Requests {
         while self.callers.len() > self.callers_max {
             self.callers.pop_front();
         }
-        self.callers
-            .retain(|caller| match DescriptorRequest::read(caller) {
-                Ok(None) => true,
-                Ok(Some(request)) => {
-                    match give(request) {
-                        Ok(descriptor) => DescriptorRequest::answer(caller, Ok(descriptor.as_fd())),
-                        Err(reason) => DescriptorRequest::answer(caller, Err(&reason)),
-                    }
-                    false
+        self.callers.retain(|caller| match DescriptorRequest::read(caller) {
+            Ok(None) => true,
+            Ok(Some(request)) => {
+                match give(request) {
+                    Ok(descriptor) => DescriptorRequest::answer(caller, Ok(descriptor.as_fd())),
+                    Err(reason) => DescriptorRequest::answer(caller, Err(&reason)),
                 }
-                Err(_) => false,
-            });
+                false
+            }
+            Err(_) => false,
+        });
         Ok(())
     }
 }
@@ -104,11 +103,7 @@ mod tests {
         // The first ones are turned away, the last one is served.
         let (bytes, _) = callers[0].receive(16, deadline).unwrap();
         assert!(bytes.is_empty());
-        callers
-            .last()
-            .unwrap()
-            .send(b"what?", None, deadline)
-            .unwrap();
+        callers.last().unwrap().send(b"what?", None, deadline).unwrap();
         requests.serve(&mut |_| Err(String::new())).unwrap();
         assert_eq!(requests.callers.len(), CALLERS_MAX + 2);
     }

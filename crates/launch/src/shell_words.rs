@@ -16,9 +16,7 @@ pub fn shell_words(line: &str) -> Result<Vec<OsString>, String> {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
             (Some('"') | None, '\\') => {
-                let next = chars
-                    .next()
-                    .ok_or("a backslash at the end of the last line")?;
+                let next = chars.next().ok_or("a backslash at the end of the last line")?;
                 let word = word.get_or_insert_default();
                 if quote.is_some() && !matches!(next, '"' | '\\' | '$' | '`') {
                     word.push('\\');
@@ -48,19 +46,13 @@ mod tests {
 
     fn texts(line: &str) -> Vec<String> {
         let words = shell_words(line).unwrap();
-        words
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect()
+        words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     #[test]
     fn words_are_those_of_a_shell() {
         assert_eq!(texts("  -n 2  ./a b"), ["-n", "2", "./a", "b"]);
-        assert_eq!(
-            texts(r#"'a b' "c \"d\" \e" f\ g ''"#),
-            ["a b", r#"c "d" \e"#, "f g", ""]
-        );
+        assert_eq!(texts(r#"'a b' "c \"d\" \e" f\ g ''"#), ["a b", r#"c "d" \e"#, "f g", ""]);
         assert_eq!(texts("a#b # rest"), ["a#b"]);
         assert!(texts("# all").is_empty());
         assert!(shell_words("'a").unwrap_err().contains("not closed"));

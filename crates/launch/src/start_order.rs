@@ -101,24 +101,16 @@ impl StartMeans {
             fanout => fanout.min(nodes.len()),
         };
         let first = |group: usize| group * nodes.len() / groups;
-        (0..groups)
-            .map(|group| self.start(&nodes[first(group)..first(group + 1)]))
-            .collect()
+        (0..groups).map(|group| self.start(&nodes[first(group)..first(group + 1)])).collect()
     }
 
     /// The command that starts the agents of a group, on the host of its first.
     fn start(&self, group: &[NodeStart]) -> AgentCommand {
         if let [node] = group {
             let command = self.reach(&node.host, self.agent(node));
-            return AgentCommand {
-                command,
-                ..self.here(node)
-            };
+            return AgentCommand { command, ..self.here(node) };
         }
-        let order = StartOrder {
-            means: self.clone(),
-            nodes: group.to_vec(),
-        };
+        let order = StartOrder { means: self.clone(), nodes: group.to_vec() };
         let starter = vec![self.program.clone(), STARTER.into()];
         AgentCommand {
             nodes: group.iter().map(|node| node.number as usize).collect(),
@@ -129,19 +121,14 @@ impl StartMeans {
     }
 
     fn agent(&self, node: &NodeStart) -> Vec<OsString> {
-        let agent = Agent {
-            addresses: self.addresses.clone(),
-            node: Some(node.number),
-        };
+        let agent = Agent { addresses: self.addresses.clone(), node: Some(node.number) };
         self.agent_command(&agent)
     }
 
     /// The command line of an agent.
     pub fn agent_command(&self, agent: &Agent) -> Vec<OsString> {
         let arguments = agent.arguments().into_iter().map(OsString::from);
-        std::iter::once(self.program.clone())
-            .chain(arguments)
-            .collect()
+        std::iter::once(self.program.clone()).chain(arguments).collect()
     }
 
     /// A command on a host.
@@ -149,9 +136,7 @@ impl StartMeans {
         let Some(shell) = &self.shell else {
             return command;
         };
-        let is_ssh = Path::new(&shell[0])
-            .file_name()
-            .is_some_and(|name| name == "ssh");
+        let is_ssh = Path::new(&shell[0]).file_name().is_some_and(|name| name == "ssh");
         let words = shell.iter().chain(&self.extra).map(OsString::from);
         let mut reached: Vec<OsString> = words.chain([host.into()]).collect();
         match is_ssh {
@@ -184,9 +169,8 @@ impl StartOrder {
     pub fn from_line(line: &[u8]) -> Option<StartOrder> {
         let digits = line.trim_ascii_end();
         let digit = |byte: u8| char::from(byte).to_digit(16);
-        let bytes = digits
-            .chunks(2)
-            .map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8));
+        let bytes =
+            digits.chunks(2).map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8));
         let bytes = bytes.collect::<Option<Vec<u8>>>()?;
         let order: StartOrder = postcard::from_bytes(&bytes).ok()?;
         let shell_is_sound = order.means.shell.as_ref().is_none_or(|s| !s.is_empty());
@@ -310,16 +294,10 @@ mod tests {
     #[test]
     fn lines_name_the_nodes_that_refused() {
         assert_eq!(refused_nodes(&refused_line(&[3])), Some(vec![3]));
-        assert_eq!(
-            refused_nodes(&refused_line(&[3, 40_000])),
-            Some(vec![3, 40_000])
-        );
-        for other in [
-            "",
-            "Welcome to host 3",
-            "mica-starter: refused ",
-            "mica-starter: refused 1;2",
-        ] {
+        assert_eq!(refused_nodes(&refused_line(&[3, 40_000])), Some(vec![3, 40_000]));
+        for other in
+            ["", "Welcome to host 3", "mica-starter: refused ", "mica-starter: refused 1;2"]
+        {
             assert_eq!(refused_nodes(other), None, "{other}");
         }
     }

@@ -53,11 +53,7 @@ fn try_run() -> Result<u8, StarterError> {
     poll.add(PollSource::Signals, signals.as_fd());
     let stdout = io::stdout();
     poll.add_end_of(PollSource::Uplink, stdout.as_fd());
-    let mut starts = ShellStarts {
-        order: &order,
-        shells: Vec::new(),
-        has_refused: false,
-    };
+    let mut starts = ShellStarts { order: &order, shells: Vec::new(), has_refused: false };
     starts.begin(&mut poll);
     while starts.shells.iter().any(|shell| !shell.has_ended()) {
         let ready = poll.wait(&Polled::default(), None).map_err(doing("poll"))?;
@@ -113,10 +109,7 @@ impl ShellStarts<'_> {
                     self.shells.push(shell);
                 }
                 Err(error) => {
-                    self.refuse(
-                        &nodes,
-                        &format!("mpiexec:   cannot run {program:?}: {error}\n"),
-                    );
+                    self.refuse(&nodes, &format!("mpiexec:   cannot run {program:?}: {error}\n"));
                 }
             }
         }
@@ -126,9 +119,7 @@ impl ShellStarts<'_> {
     fn look(&mut self, number: usize, poll: &mut PollSet) -> Result<(), LaunchError> {
         let shell = &mut self.shells[number];
         let had_ended = shell.has_ended();
-        shell
-            .look(poll)
-            .map_err(doing("cannot look at a remote shell"))?;
+        shell.look(poll).map_err(doing("cannot look at a remote shell"))?;
         if !had_ended && shell.has_failed() {
             let (nodes, text) = (shell.nodes.clone(), shell.describe());
             self.refuse(&nodes, &text);

@@ -182,8 +182,7 @@ impl<'a> LocalRanks<'a> {
         }
         self.stage = LocalStage::Writing;
         if job.is_ending() {
-            job.deadlines
-                .set(Deadline::GiveUp, Instant::now() + FAREWELL);
+            job.deadlines.set(Deadline::GiveUp, Instant::now() + FAREWELL);
         }
         let written = job.run(self);
         result.and(written)
@@ -203,8 +202,7 @@ impl<'a> LocalRanks<'a> {
         }
         if ends.iter().any(|end| end.without_init) && !job.is_ending() {
             self.recheck = RECHECK;
-            job.deadlines
-                .set(Deadline::WithoutInit, Instant::now() + RECHECK);
+            job.deadlines.set(Deadline::WithoutInit, Instant::now() + RECHECK);
         }
     }
 
@@ -284,8 +282,7 @@ impl<'a> LocalRanks<'a> {
             return self.on_failure(job, rank, pid, Cause::NotInitialized { waiting }, &[]);
         }
         self.recheck = (2 * self.recheck).min(RECHECK_MAX);
-        job.deadlines
-            .set(Deadline::WithoutInit, Instant::now() + self.recheck);
+        job.deadlines.set(Deadline::WithoutInit, Instant::now() + self.recheck);
     }
 
     /// Reports to the controller, once, that a rank here has called MPI_Init.
@@ -407,8 +404,7 @@ impl Workers for LocalRanks<'_> {
 
     fn ask_to_end(&mut self, job: &mut JobLoop<'_>, number: i32) {
         if self.stage == LocalStage::Writing {
-            job.deadlines
-                .set(Deadline::GiveUp, Instant::now() + FAREWELL);
+            job.deadlines.set(Deadline::GiveUp, Instant::now() + FAREWELL);
         }
         self.processes.signal(number);
         // A stopped process does not handle signals.

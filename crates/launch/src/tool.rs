@@ -49,23 +49,15 @@ impl Tool {
     pub fn parse(text: &str) -> Option<Vec<Tool>> {
         let tool = |part: &str| {
             let (command, ranks) = part.rsplit_once(':')?;
-            let command = shell_words(command)
-                .ok()
-                .filter(|words| !words.is_empty())?;
-            Some(Tool {
-                ranks: RankSet::parse(ranks.trim())?,
-                command: Some(command),
-            })
+            let command = shell_words(command).ok().filter(|words| !words.is_empty())?;
+            Some(Tool { ranks: RankSet::parse(ranks.trim())?, command: Some(command) })
         };
         text.split(';').map(tool).collect()
     }
 
     /// The debugger for these ranks.
     pub fn debugger(ranks: RankSet) -> Tool {
-        Tool {
-            ranks,
-            command: None,
-        }
+        Tool { ranks, command: None }
     }
 
     /// Whether it is a debugger for this rank alone, which then has the terminal.
@@ -173,10 +165,7 @@ mod tests {
         let tools = Tool::parse("valgrind -q:0,2;strace -o 'a b':2").unwrap();
         assert_eq!(line(&tools, 0, &[]).unwrap(), "valgrind -q a b");
         assert_eq!(line(&tools, 1, &[]).unwrap(), "a b");
-        assert_eq!(
-            line(&tools, 2, &[]).unwrap(),
-            "valgrind -q strace -o a b a b"
-        );
+        assert_eq!(line(&tools, 2, &[]).unwrap(), "valgrind -q strace -o a b a b");
         for bad in ["", "valgrind", ":0", "a:x", "a:0;", "'a:0"] {
             assert_eq!(Tool::parse(bad), None, "{bad}");
         }
@@ -186,20 +175,14 @@ mod tests {
     fn one_debugger_has_the_terminal_and_several_have_windows() {
         let one = [Tool::debugger(RankSet::one(1))];
         assert_eq!(line(&one, 1, &[]).unwrap(), "gdb -q --args a b");
-        assert_eq!(
-            line(&one, 1, &[("MICA_DEBUGGER", "lldb")]).unwrap(),
-            "lldb -- a b"
-        );
+        assert_eq!(line(&one, 1, &[("MICA_DEBUGGER", "lldb")]).unwrap(), "lldb -- a b");
         assert!(one[0].debugs_alone(1, 4) && !one[0].debugs_alone(0, 4));
         let all = [Tool::debugger(RankSet::All)];
         assert!(!all[0].debugs_alone(0, 4) && all[0].debugs_alone(0, 1));
         assert_eq!(line(&all, 3, &[]), Err(ToolError::NoDisplay(4)));
         let window = line(&all, 3, &[("DISPLAY", ":0")]).unwrap();
         assert_eq!(window, "xterm -T rank:3 -e gdb -q --args a b");
-        let own = [
-            ("MICA_TERMINAL", "konsole -e"),
-            ("MICA_DEBUGGER", "ddd --args"),
-        ];
+        let own = [("MICA_TERMINAL", "konsole -e"), ("MICA_DEBUGGER", "ddd --args")];
         assert_eq!(line(&all, 0, &own).unwrap(), "konsole -e ddd --args a b");
         let wrong = line(&one, 1, &[("MICA_DEBUGGER", "'x")]).unwrap_err();
         assert!(wrong.to_string().contains("MICA_DEBUGGER"), "{wrong}");

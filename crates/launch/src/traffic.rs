@@ -52,11 +52,7 @@ pub fn table(ranks: &[CounterValues]) -> String {
     let all: u64 = TrafficClass::ALL.iter().map(|&path| sum.bytes(path)).sum();
     for path in TrafficClass::ALL {
         let (messages, bytes) = (sum.messages(path), sum.bytes(path));
-        let share = if all == 0 {
-            0.0
-        } else {
-            100.0 * bytes as f64 / all as f64
-        };
+        let share = if all == 0 { 0.0 } else { 100.0 * bytes as f64 / all as f64 };
         writeln!(
             text,
             "mpiexec:   {:<8}{messages:>12}{bytes:>16}{share:>7.1}%  {}",
@@ -82,11 +78,8 @@ fn by_level(sum: &Counters) -> String {
         let (messages, bytes) = sum.by_level(level);
         if messages > 0 {
             let (name, sizes) = (level.name(), sizes(sum, level, messages));
-            writeln!(
-                text,
-                "mpiexec:   {name:<14}{messages:>10}{bytes:>16}  {sizes}"
-            )
-            .expect("a string takes all");
+            writeln!(text, "mpiexec:   {name:<14}{messages:>10}{bytes:>16}  {sizes}")
+                .expect("a string takes all");
         }
     }
     text
@@ -102,18 +95,14 @@ fn sizes(sum: &Counters, level: Level, messages: u64) -> String {
         Some(max) => format!("<={max}"),
     };
     let classes = (0..SIZE_CLASSES).filter(|&class| share(class) > 0.0);
-    let shares: Vec<String> = classes
-        .map(|class| format!("{}: {:.0} %", name(class), share(class)))
-        .collect();
+    let shares: Vec<String> =
+        classes.map(|class| format!("{}: {:.0} %", name(class), share(class))).collect();
     shares.join(", ")
 }
 
 /// The rows of waits by reason, with the mean over the ranks; none if no rank waited for long.
 fn waits(sum: &Counters, ranks: usize) -> String {
-    if WaitReason::ALL
-        .iter()
-        .all(|&reason| sum.waits(reason).0 == 0)
-    {
+    if WaitReason::ALL.iter().all(|&reason| sum.waits(reason).0 == 0) {
         return String::new();
     }
     let mut text = format!(
@@ -190,15 +179,8 @@ mod tests {
         rank.add_messages(TrafficClass::Direct, 1, 76);
         let text = table(&[CounterValues(*rank.values()); 2]);
         let row = |name: &str| {
-            let line = text
-                .lines()
-                .find(|l| l.contains(&format!("  {name} ")))
-                .expect("a row");
-            line.split_whitespace()
-                .skip(2)
-                .take(3)
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+            let line = text.lines().find(|l| l.contains(&format!("  {name} "))).expect("a row");
+            line.split_whitespace().skip(2).take(3).map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(row("inline"), ["6", "48", "24.0%"]);
         assert_eq!(row("direct"), ["2", "152", "76.0%"]);
@@ -215,17 +197,11 @@ mod tests {
         let text = table(&[CounterValues(*rank.values()); 2]);
         let package = text.lines().find(|l| l.contains("package  ")).expect("row");
         assert!(package.ends_with("<=64: 75 %, <=4K: 25 %"), "{package}");
-        assert!(
-            package.contains(" 8 ") && package.contains(" 8240 "),
-            "{package}"
-        );
+        assert!(package.contains(" 8 ") && package.contains(" 8240 "), "{package}");
         let peer = text.lines().find(|l| l.contains(" peer ")).expect("row");
         assert!(peer.contains(" 2 ") && peer.contains(" 3.000 "), "{peer}");
         let silent = table(&[CounterValues(*Counters::default().values())]);
-        assert!(
-            !silent.contains("distance") && !silent.contains("waits"),
-            "{silent}"
-        );
+        assert!(!silent.contains("distance") && !silent.contains("waits"), "{silent}");
     }
 
     #[test]

@@ -29,9 +29,7 @@ impl Widths {
         let sections = options.sections.iter();
         let sure = |section: &ProgramSection| {
             let asked = options.binding.width;
-            asked
-                .or_else(|| number(section, "OMP_NUM_THREADS"))
-                .unwrap_or(1)
+            asked.or_else(|| number(section, "OMP_NUM_THREADS")).unwrap_or(1)
         };
         let roomy = |section: &ProgramSection| match options.binding.width {
             Some(width) => width,

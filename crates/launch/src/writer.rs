@@ -44,10 +44,7 @@ impl OutputWriter {
         let sink = |target| OutputSink::new(move || own(target));
         let sinks = [OutputTarget::Out, OutputTarget::Err].map(sink);
         let writer = OutputWriter::with_sinks(sinks)?;
-        Ok(OutputWriter {
-            is_one_file: is_one_file(),
-            ..writer
-        })
+        Ok(OutputWriter { is_one_file: is_one_file(), ..writer })
     }
 
     /// Writes to these files in place of this process's output.

@@ -25,10 +25,7 @@ pub struct OutputSink {
 impl OutputSink {
     /// A file that `open` opens.
     pub fn new(open: impl Fn() -> io::Result<File> + Send + Sync + 'static) -> OutputSink {
-        OutputSink {
-            file: OnceLock::new(),
-            open: Box::new(open),
-        }
+        OutputSink { file: OnceLock::new(), open: Box::new(open) }
     }
 
     /// Writes all bytes, even if another process has made the file non-blocking.

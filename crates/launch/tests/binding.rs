@@ -101,11 +101,7 @@ fn jobs_at_the_same_time_have_different_cores() {
     let mut different = bound.clone();
     different.sort();
     different.dedup();
-    assert_eq!(
-        different.len(),
-        bound.len(),
-        "two jobs on one core: {lines:?}"
-    );
+    assert_eq!(different.len(), bound.len(), "two jobs on one core: {lines:?}");
     assert!(bound.len() >= 2 || count(&all) > 2, "{lines:?}");
     assert_eq!(rest[0], all, "no core is left: not bound");
     // A job that is not bound runs on all of them, so the next has no core to itself either.
@@ -168,10 +164,7 @@ fn nodes_of_one_machine_have_different_cores() {
     assert_eq!(lines[2..4], [all.clone(), all], "{lines:?}");
     let report = lines[4..].join("\n");
     assert!(report.contains("rank 1: bound to processors"), "{report}");
-    assert!(
-        report.contains("2 ranks want 2000 cores together"),
-        "{report}"
-    );
+    assert!(report.contains("2 ranks want 2000 cores together"), "{report}");
 }
 
 #[test]

@@ -55,13 +55,7 @@ impl Job {
         let name = groups.trim().rsplit('/').next().unwrap().to_owned();
         let keeper = name.strip_prefix("mica-job-").unwrap().to_owned();
         assert_eq!(comm(&keeper), "mpiexec-keeper");
-        Job {
-            launcher,
-            keeper,
-            rank,
-            escaped: pids.remove(0),
-            cgroup: parent.join(name),
-        }
+        Job { launcher, keeper, rank, escaped: pids.remove(0), cgroup: parent.join(name) }
     }
 
     /// Waits until nothing of the job is left.

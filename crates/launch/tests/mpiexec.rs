@@ -32,10 +32,7 @@ fn ranks_know_their_rank_and_size() {
                   test -e /proc/self/fd/$MICA_SEGMENT_FD";
     let output = run(&["-n", "3"], script);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(
-        sorted_lines(&output.stdout),
-        ["0/3 0/3", "1/3 1/3", "2/3 2/3"]
-    );
+    assert_eq!(sorted_lines(&output.stdout), ["0/3 0/3", "1/3 1/3", "2/3 2/3"]);
     assert_eq!(text(&output.stderr), "");
 }
 
@@ -74,11 +71,7 @@ fn sections_with_environment_and_directory() {
 #[test]
 fn standard_input_goes_to_rank_0() {
     let mut command = mpiexec(&["-n", "3", "sh", "-c", "echo $MICA_RANK:$(cat)"]);
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"hello").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(sorted_lines(&output.stdout), ["0:hello", "1:", "2:"]);
@@ -89,10 +82,8 @@ fn labelled_lines_are_whole() {
     let script = "for i in 1 2 3; do printf 'out '; echo $i; echo err >&2; done; printf end";
     let output = run(&["-n", "2", "--label"], script);
     let lines = ["[0] end", "[0] out 1", "[0] out 2", "[0] out 3"];
-    let both: Vec<String> = lines
-        .iter()
-        .flat_map(|line| [line.to_string(), line.replace("[0]", "[1]")])
-        .collect();
+    let both: Vec<String> =
+        lines.iter().flat_map(|line| [line.to_string(), line.replace("[0]", "[1]")]).collect();
     let mut both = both;
     both.sort();
     assert_eq!(sorted_lines(&output.stdout), both);
@@ -109,19 +100,12 @@ fn the_first_failing_rank_ends_the_job() {
     assert!(report.contains("exited with code 7"), "{report}");
     assert!(report.contains("ending the 3 other ranks"), "{report}");
     assert!(report.contains("program: sh -c test"), "{report}");
-    assert_eq!(
-        report.matches("exited").count(),
-        1,
-        "one block only: {report}"
-    );
+    assert_eq!(report.matches("exited").count(), 1, "one block only: {report}");
 }
 
 #[test]
 fn a_killed_rank_is_named_with_its_signal() {
-    let output = run(
-        &["-n", "3"],
-        "test $MICA_RANK = 1 && kill -9 $$; sleep 1000",
-    );
+    let output = run(&["-n", "3"], "test $MICA_RANK = 1 && kill -9 $$; sleep 1000");
     assert_eq!(output.status.code(), Some(128 + 9));
     let report = text(&output.stderr);
     assert!(report.contains("rank 1 (pid "), "{report}");
@@ -146,10 +130,7 @@ fn descendants_in_other_sessions_are_ended_too() {
     let pids = sorted_lines(&output.stdout);
     assert_eq!(pids.len(), 2);
     for pid in pids {
-        assert!(
-            !Path::new(&format!("/proc/{pid}")).exists(),
-            "{pid} is left behind"
-        );
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left behind");
     }
 }
 
@@ -181,16 +162,8 @@ fn signals_are_forwarded() {
         let status = child.wait().unwrap();
         assert_eq!(status.code(), Some(128 + number));
         let mut rest = String::new();
-        child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut rest)
-            .unwrap();
-        assert_eq!(
-            rest, "got\ngot\n",
-            "each rank got SIG{signal} and ended by itself"
-        );
+        child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "got\ngot\n", "each rank got SIG{signal} and ended by itself");
     }
 }
 
@@ -208,9 +181,7 @@ fn ranks_see_a_forwarded_signal_that_the_launcher_was_started_to_ignore() {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     send("-INT", child.id());
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
@@ -238,9 +209,7 @@ fn time_over() {
 #[test]
 fn what_ranks_wait_for_on_request() {
     let (mut child, _) = start(&["-n", "2", "sh", "-c", "echo $$; sleep 1000"], 2);
-    let mut report = BufReader::new(child.stderr.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
+    let mut report = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     send("-USR1", child.id());
     assert_eq!(report.next().unwrap(), "mpiexec: 2 of 2 ranks are running:");
     assert!(report.next().unwrap().ends_with("has not called MPI_Init"));
@@ -258,24 +227,17 @@ fn what_ranks_wait_for_on_request() {
 
 #[test]
 fn programs_that_cannot_be_started() {
-    let output = mpiexec(&["-n", "2", "mica-no-such-program"])
-        .output()
-        .unwrap();
+    let output = mpiexec(&["-n", "2", "mica-no-such-program"]).output().unwrap();
     assert_eq!(output.status.code(), Some(127));
     let report = text(&output.stderr);
-    assert!(
-        report.contains("cannot start \"mica-no-such-program\" for rank 0"),
-        "{report}"
-    );
+    assert!(report.contains("cannot start \"mica-no-such-program\" for rank 0"), "{report}");
 
     let output = mpiexec(&["/etc/passwd"]).output().unwrap();
     assert_eq!(output.status.code(), Some(126));
     assert!(text(&output.stderr).contains("/etc/passwd"));
 
     // The ranks started before are ended.
-    let output = mpiexec(&["sleep", "1000", ":", "/no/such"])
-        .output()
-        .unwrap();
+    let output = mpiexec(&["sleep", "1000", ":", "/no/such"]).output().unwrap();
     assert_eq!(output.status.code(), Some(127));
     assert!(text(&output.stderr).contains("for rank 1"));
 }
@@ -294,21 +256,12 @@ fn binding_follows_the_plan() {
     let script = "echo $MICA_RANK $(grep Cpus_allowed_list /proc/self/status | cut -f2)";
     let output = run(&["-n", "1", "-v", "--bind-to", "core"], script);
     let plan = text(&output.stderr);
-    let bound = plan
-        .split("bound to processors ")
-        .nth(1)
-        .unwrap()
-        .split(", core")
-        .next()
-        .unwrap();
+    let bound = plan.split("bound to processors ").nth(1).unwrap().split(", core").next().unwrap();
     assert_eq!(text(&output.stdout), format!("0 {bound}\n"));
 
     // Not bound: what mpiexec itself may use.
     let own = fs::read_to_string("/proc/self/status").unwrap();
-    let own = own
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:\t"))
-        .unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t")).unwrap();
     let output = run(&["-n", "1", "--bind-to", "none"], script);
     assert_eq!(text(&output.stdout), format!("0 {own}\n"));
 }
@@ -321,15 +274,9 @@ fn a_synthetic_machine_is_planned_but_not_bound() {
         .unwrap();
     assert!(output.status.success());
     let plan = text(&output.stderr);
-    assert!(
-        plan.contains("rank 1: not bound, core 4, shared cache 2, package 1"),
-        "{plan}"
-    );
+    assert!(plan.contains("rank 1: not bound, core 4, shared cache 2, package 1"), "{plan}");
 
-    let output = mpiexec(&["true"])
-        .env("MICA_TOPOLOGY_SYNTHETIC", "nonsense")
-        .output()
-        .unwrap();
+    let output = mpiexec(&["true"]).env("MICA_TOPOLOGY_SYNTHETIC", "nonsense").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("nonsense"));
 }
@@ -373,10 +320,7 @@ fn an_ignored_sigchld_is_no_obstacle() {
 #[test]
 fn an_ignored_sighup_does_not_end_the_job() {
     let rank = "echo up; while test ! -e $STOP; do sleep 0.02; done; echo done";
-    let script = format!(
-        "trap '' HUP; exec {} -n 1 sh -c \"$0\"",
-        env!("CARGO_BIN_EXE_mpiexec")
-    );
+    let script = format!("trap '' HUP; exec {} -n 1 sh -c \"$0\"", env!("CARGO_BIN_EXE_mpiexec"));
     let stop = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stop-{}", std::process::id()));
     let mut child = Command::new("sh")
         .args(["-c", &script, rank])
@@ -402,9 +346,7 @@ fn an_ignored_sighup_does_not_end_the_job() {
 fn the_report_names_ranks_that_have_ended() {
     let script = "test $MICA_RANK = 1 || { echo up; sleep 1000; }";
     let (mut child, _) = start(&["-n", "2", "sh", "-c", script], 1);
-    let mut report = BufReader::new(child.stderr.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
+    let mut report = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     // Rank 1 may not have ended yet.
     let line = loop {
         send("-USR1", child.id());

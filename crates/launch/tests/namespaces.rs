@@ -21,12 +21,7 @@ fn mpiexec(hosts: &Namespaces, options: &[&str], script: &str) -> Command {
     command
         .args(words)
         .arg(env!("CARGO_BIN_EXE_mpiexec"))
-        .args([
-            "-hosts",
-            &hosts.hosts(),
-            "--launcher-exec",
-            Namespaces::SHELL,
-        ])
+        .args(["-hosts", &hosts.hosts(), "--launcher-exec", Namespaces::SHELL])
         .args(options)
         .args(["sh", "-c", script])
         .stdin(Stdio::null())
@@ -38,9 +33,7 @@ fn mpiexec(hosts: &Namespaces, options: &[&str], script: &str) -> Command {
 /// Starts a job of four ranks that sleep; answers their processes by rank.
 fn sleepers(hosts: &Namespaces) -> (Child, Vec<u32>) {
     let script = "echo $MICA_RANK $$; exec sleep 1000";
-    let mut child = mpiexec(hosts, &["-ppn", "2", "--host-timeout", "2"], script)
-        .spawn()
-        .unwrap();
+    let mut child = mpiexec(hosts, &["-ppn", "2", "--host-timeout", "2"], script).spawn().unwrap();
     let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     let mut lines: Vec<String> = lines.take(4).map(Result::unwrap).collect();
     lines.sort();
@@ -61,8 +54,7 @@ fn report(mut child: Child, pids: &[u32]) -> String {
     let mut stderr = child.stderr.take().unwrap();
     stderr.read_to_string(&mut report).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{report}");
-    pids.iter()
-        .for_each(|&pid| wait_until_gone(&pid.to_string()));
+    pids.iter().for_each(|&pid| wait_until_gone(&pid.to_string()));
     report
 }
 
@@ -74,20 +66,10 @@ fn ranks_are_where_their_host_is() {
     let script = "echo $MICA_RANK $(ip -4 -o address show scope global | grep -o '10[.][.0-9]*' \
                   | head -n 1)";
     let output = mpiexec(&hosts, &["-n", "3"], script).output().unwrap();
-    let mut lines: Vec<&str> = std::str::from_utf8(&output.stdout)
-        .unwrap()
-        .lines()
-        .collect();
+    let mut lines: Vec<&str> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
     lines.sort_unstable();
-    assert_eq!(
-        lines,
-        ["0 10.77.0.1", "1 10.77.0.1", "2 10.77.0.2"],
-        "{output:?}"
-    );
-    assert!(
-        output.status.success() && output.stderr.is_empty(),
-        "{output:?}"
-    );
+    assert_eq!(lines, ["0 10.77.0.1", "1 10.77.0.1", "2 10.77.0.2"], "{output:?}");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]
@@ -98,21 +80,13 @@ fn the_interface_can_be_named() {
     let script = "echo $MICA_RANK $MICA_NET_INTERFACE";
     let options = ["-n", "2", "-iface", "10.77.0.1"];
     let output = mpiexec(&hosts, &options, script).output().unwrap();
-    let mut lines: Vec<&str> = std::str::from_utf8(&output.stdout)
-        .unwrap()
-        .lines()
-        .collect();
+    let mut lines: Vec<&str> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["0 10.77.0.1", "1 10.77.0.2"], "{output:?}");
-    let output = mpiexec(&hosts, &["-iface", "mica9"], "true")
-        .output()
-        .unwrap();
+    let output = mpiexec(&hosts, &["-iface", "mica9"], "true").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let report = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        report.contains("--interface mica9: no network interface"),
-        "{report}"
-    );
+    assert!(report.contains("--interface mica9: no network interface"), "{report}");
 }
 
 #[test]
@@ -134,9 +108,7 @@ fn a_killed_agent_is_a_lost_host() {
         return;
     };
     let (child, pids) = sleepers(&hosts);
-    let status = Command::new("kill")
-        .args(["-KILL", &parent(pids[3])])
-        .status();
+    let status = Command::new("kill").args(["-KILL", &parent(pids[3])]).status();
     assert!(status.unwrap().success());
     let report = report(child, &pids);
     let lost = format!("host {} (ranks 2-3) was lost: ", hosts.names[1]);
@@ -175,12 +147,7 @@ fn a_suspended_head_costs_no_job() {
     // mpiexec passes SIGCONT on to the rank.
     send("-CONT", child.id());
     let mut report = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut report)
-        .unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut report).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{report}");
     assert_eq!(report, "");
 }

@@ -49,10 +49,7 @@ fn slots_say_how_many_ranks_there_are() {
     ] {
         let output = run(options, "echo $MICA_SIZE");
         assert_eq!(text(&output.stdout).lines().count(), ranks, "{options:?}");
-        assert!(
-            text(&output.stdout).starts_with(&ranks.to_string()),
-            "{options:?}"
-        );
+        assert!(text(&output.stdout).starts_with(&ranks.to_string()), "{options:?}");
     }
 }
 
@@ -73,11 +70,7 @@ fn ranks_get_as_much_of_the_environment_as_is_said() {
     assert_eq!(with(&["-genvnone", "-envall"]), "0 12\n");
     // The program is found all the same.
     let mut none = mpiexec(&["env"]);
-    let none = none
-        .env("HYDRA_ENV", "none")
-        .env("ONE", "1")
-        .output()
-        .unwrap();
+    let none = none.env("HYDRA_ENV", "none").env("ONE", "1").output().unwrap();
     let lines = sorted_lines(&none.stdout);
     assert!(lines.iter().any(|line| line == "MICA_RANK=0"), "{lines:?}");
     let inherited = |line: &String| line.starts_with("ONE=") || line.starts_with("PATH=");
@@ -87,30 +80,14 @@ fn ranks_get_as_much_of_the_environment_as_is_said() {
 #[test]
 fn nodes_get_as_much_of_the_environment_as_is_said() {
     let script = "echo $MICA_RANK $ONE$TWO$SET";
-    let arguments = [
-        "-n",
-        "2",
-        "-genvlist",
-        "TWO",
-        "-genv",
-        "SET",
-        "s",
-        "sh",
-        "-c",
-        script,
-    ];
+    let arguments = ["-n", "2", "-genvlist", "TWO", "-genv", "SET", "s", "sh", "-c", script];
     let output = mpiexec(&arguments)
         .env("MICA_VIRTUAL_NODES", "2")
         .env("ONE", "1")
         .env("TWO", "2")
         .output()
         .unwrap();
-    assert_eq!(
-        sorted_lines(&output.stdout),
-        ["0 2s", "1 2s"],
-        "{}",
-        text(&output.stderr)
-    );
+    assert_eq!(sorted_lines(&output.stdout), ["0 2s", "1 2s"], "{}", text(&output.stderr));
 }
 
 #[test]
@@ -120,10 +97,7 @@ fn programs_come_from_a_file() {
                  -n 2 sh -c \\\n 'echo $MICA_RANK two $A'\n";
     fs::write(&file, lines).unwrap();
     for option in ["-configfile", "--app"] {
-        let output = mpiexec(&[option, file.to_str().unwrap()])
-            .env_remove("A")
-            .output()
-            .unwrap();
+        let output = mpiexec(&[option, file.to_str().unwrap()]).env_remove("A").output().unwrap();
         assert_eq!(
             sorted_lines(&output.stdout),
             ["0 one 1", "1 two", "2 two"],
@@ -141,14 +115,8 @@ fn each_rank_has_its_files() {
     let folder = empty_folder("files");
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let script = "echo out $MICA_RANK; echo err $MICA_RANK >&2";
-    let options = [
-        "-n",
-        "3",
-        "-outfile-pattern",
-        &file("o.%r"),
-        "-errfile-pattern",
-        &file("new/e.%h.%r"),
-    ];
+    let options =
+        ["-n", "3", "-outfile-pattern", &file("o.%r"), "-errfile-pattern", &file("new/e.%h.%r")];
     let output = run(&options, script);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
@@ -161,23 +129,13 @@ fn each_rank_has_its_files() {
     // whose it is.
     fs::write(file("all"), "old\n").unwrap();
     run(&["-n", "4", "-outfile-pattern", &file("all")], script);
-    assert_eq!(
-        sorted_lines(read("all").as_bytes()),
-        ["out 0", "out 1", "out 2", "out 3"]
-    );
+    assert_eq!(sorted_lines(read("all").as_bytes()), ["out 0", "out 1", "out 2", "out 3"]);
     run(&["-n", "2", "-l", "-outfile-pattern", &file("all")], script);
-    assert_eq!(
-        sorted_lines(read("all").as_bytes()),
-        ["[0] out 0", "[1] out 1"]
-    );
+    assert_eq!(sorted_lines(read("all").as_bytes()), ["[0] out 0", "[1] out 1"]);
 
     let output = run(&["-n", "2", "-outfile-pattern", "/proc/no/such"], script);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output.stderr).contains("/proc/no/such"),
-        "{}",
-        text(&output.stderr)
-    );
+    assert!(text(&output.stderr).contains("/proc/no/such"), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -191,19 +149,10 @@ fn files_as_open_mpi_has_them() {
     assert_eq!(sorted_lines(&output.stderr), ["err 0", "err 1"]);
     assert_eq!(read("d/1/rank.1/stdout"), "out 1\n");
     assert_eq!(read("d/1/rank.0/stderr"), "err 0\n");
-    let output = run(
-        &["-n", "2", "--output-filename", &(file("q") + ":nocopy")],
-        script,
-    );
+    let output = run(&["-n", "2", "--output-filename", &(file("q") + ":nocopy")], script);
     assert_eq!(text(&output.stdout), "");
     assert_eq!(read("q/1/rank.0/stdout"), "out 0\n");
-    let both = [
-        "-n",
-        "1",
-        "--merge-stderr-to-stdout",
-        "--output",
-        &format!("file={}", file("m")),
-    ];
+    let both = ["-n", "1", "--merge-stderr-to-stdout", "--output", &format!("file={}", file("m"))];
     run(&both, script);
     assert_eq!(sorted_lines(read("m.0.out").as_bytes()), ["err 0", "out 0"]);
 }
@@ -214,10 +163,7 @@ fn files_are_written_on_each_node() {
     let pattern = folder.join("%p.%r");
     let options = ["-n", "4", "-outfile-pattern", pattern.to_str().unwrap()];
     let arguments = [&options[..], &["sh", "-c", "echo $MICA_RANK"]].concat();
-    let output = mpiexec(&arguments)
-        .env("MICA_VIRTUAL_NODES", "2")
-        .output()
-        .unwrap();
+    let output = mpiexec(&arguments).env("MICA_VIRTUAL_NODES", "2").output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     for name in ["0.0", "0.1", "1.2", "1.3"] {
         let rank = name.split('.').nth(1).unwrap();
@@ -229,10 +175,7 @@ fn files_are_written_on_each_node() {
 fn lines_begin_as_is_said() {
     let script = "echo out; echo err >&2";
     let output = run(&["-n", "2", "-prepend-pattern", "<%r of %g> "], script);
-    assert_eq!(
-        sorted_lines(&output.stdout),
-        ["<0 of 0> out", "<1 of 0> out"]
-    );
+    assert_eq!(sorted_lines(&output.stdout), ["<0 of 0> out", "<1 of 0> out"]);
     let with = |variables: &[(&str, &str)]| {
         let mut command = mpiexec(&["sh", "-c", script]);
         command.envs(variables.iter().copied()).output().unwrap()
@@ -243,14 +186,8 @@ fn lines_begin_as_is_said() {
     let output = with(&[("MPIEXEC_PREFIX_STDERR", "rank %d: ")]);
     assert_eq!(text(&output.stdout), "out\n");
     assert_eq!(text(&output.stderr), "rank 0: err\n");
-    let output = run(
-        &["-n", "2", "-output-from", "1"],
-        "echo $MICA_RANK; echo e >&2",
-    );
-    assert_eq!(
-        (text(&output.stdout), text(&output.stderr)),
-        ("1\n".to_owned(), "e\n".to_owned())
-    );
+    let output = run(&["-n", "2", "-output-from", "1"], "echo $MICA_RANK; echo e >&2");
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("1\n".to_owned(), "e\n".to_owned()));
     let output = run(&["-n", "1", "--merge-stderr-to-stdout"], script);
     assert_eq!(sorted_lines(&output.stdout), ["err", "out"]);
     assert_eq!(text(&output.stderr), "");
@@ -269,12 +206,7 @@ fn standard_input_goes_to_the_ranks_that_are_named() {
         for option in ["-s", "--stdin"] {
             let command = mpiexec(&["-n", "3", option, ranks, "sh", "-c", script]);
             let output = with_input(command, &input);
-            assert_eq!(
-                sorted_lines(&output.stdout),
-                wanted,
-                "{ranks}: {}",
-                text(&output.stderr)
-            );
+            assert_eq!(sorted_lines(&output.stdout), wanted, "{ranks}: {}", text(&output.stderr));
         }
         let mut command = mpiexec(&["-n", "3", "-s", ranks, "sh", "-c", script]);
         command.env("MICA_VIRTUAL_NODES", "2");
@@ -302,20 +234,11 @@ fn a_rank_that_reads_late_keeps_no_other_from_reading() {
 
 #[test]
 fn tools_and_debuggers_stand_before_programs() {
-    let output = run(
-        &["-n", "3", "--tool", "env MARK=yes:0,2"],
-        "echo $MICA_RANK $MARK",
-    );
+    let output = run(&["-n", "3", "--tool", "env MARK=yes:0,2"], "echo $MICA_RANK $MARK");
     assert_eq!(sorted_lines(&output.stdout), ["0 yes", "1", "2 yes"]);
     let mut command = mpiexec(&["-n", "2", "--debug", "1", "echo", "program"]);
-    let output = command
-        .env("MICA_DEBUGGER", "echo debugger")
-        .output()
-        .unwrap();
-    assert_eq!(
-        sorted_lines(&output.stdout),
-        ["debugger echo program", "program"]
-    );
+    let output = command.env("MICA_DEBUGGER", "echo debugger").output().unwrap();
+    assert_eq!(sorted_lines(&output.stdout), ["debugger echo program", "program"]);
     let mut command = mpiexec(&["-n", "2", "-gdb", "true"]);
     let output = command
         .env_remove("DISPLAY")
@@ -324,11 +247,7 @@ fn tools_and_debuggers_stand_before_programs() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output.stderr).contains("no display"),
-        "{}",
-        text(&output.stderr)
-    );
+    assert!(text(&output.stderr).contains("no display"), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -340,11 +259,7 @@ fn gdb_reads_its_commands_from_standard_input() {
     let command = mpiexec(&["-n", "2", "--debug", "1", "true"]);
     let output = with_input(command, b"print 6 * 7\nquit\n");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(
-        text(&output.stdout).contains("$1 = 42"),
-        "{}",
-        text(&output.stdout)
-    );
+    assert!(text(&output.stdout).contains("$1 = 42"), "{}", text(&output.stdout));
 }
 
 /// Under a terminal the debugged rank is its foreground, and mpiexec is again when the job is
@@ -399,35 +314,17 @@ fn hosts_and_ports_of_the_environment_count() {
     // connections, and announced to ranks.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let arguments = [
-        "-n",
-        "2",
-        "sh",
-        "-c",
-        "echo $FI_TCP_PORT_LOW_RANGE-$FI_TCP_PORT_HIGH_RANGE",
-    ];
+    let arguments = ["-n", "2", "sh", "-c", "echo $FI_TCP_PORT_LOW_RANGE-$FI_TCP_PORT_HIGH_RANGE"];
     let with = |range: String| {
         let mut command = mpiexec(&arguments);
-        command
-            .env("MICA_VIRTUAL_NODES", "2")
-            .env("MPIEXEC_PORT_RANGE", range);
-        command
-            .env_remove("FI_TCP_PORT_LOW_RANGE")
-            .env_remove("FI_TCP_PORT_HIGH_RANGE");
+        command.env("MICA_VIRTUAL_NODES", "2").env("MPIEXEC_PORT_RANGE", range);
+        command.env_remove("FI_TCP_PORT_LOW_RANGE").env_remove("FI_TCP_PORT_HIGH_RANGE");
         command.output().unwrap()
     };
     let output = with(format!("{port}:{port}"));
     assert_eq!(output.status.code(), Some(1));
     let error = text(&output.stderr);
-    assert!(
-        error.contains(&format!("no port from {port} to {port}")),
-        "{error}"
-    );
+    assert!(error.contains(&format!("no port from {port} to {port}")), "{error}");
     let output = with("20000:29999".to_owned());
-    assert_eq!(
-        sorted_lines(&output.stdout),
-        ["20000-29999"; 2],
-        "{}",
-        text(&output.stderr)
-    );
+    assert_eq!(sorted_lines(&output.stdout), ["20000-29999"; 2], "{}", text(&output.stderr));
 }

@@ -57,11 +57,7 @@ fn read_some(mut from: impl Read + Send + 'static, bytes: usize) -> Vec<u8> {
         let done = from.read_exact(&mut buffer).map(|()| buffer);
         let _ = send.send((done, from));
     });
-    receive
-        .recv_timeout(WATCHDOG)
-        .expect("output comes")
-        .0
-        .unwrap()
+    receive.recv_timeout(WATCHDOG).expect("output comes").0.unwrap()
 }
 
 /// awk's output goes through a buffer of the C library, which cuts lines anywhere.
@@ -146,9 +142,8 @@ fn one_file_for_both_keeps_their_order() {
 #[test]
 fn bytes_pass_unchanged_and_complete() {
     let path = scratch("bytes");
-    let bytes: Vec<u8> = (0..5_000_000u32)
-        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
-        .collect();
+    let bytes: Vec<u8> =
+        (0..5_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     fs::write(&path, &bytes).unwrap();
     let script = format!("test $MICA_RANK = 1 && cat {}; true", path.display());
     let output = run(&["-n", "3"], &script);
@@ -171,9 +166,7 @@ fn a_prompt_is_passed_on_before_its_answer() {
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let stdout = child.stdout.take().unwrap();
     let (prompt, mut stdout) = {
-        let copy = std::os::fd::AsFd::as_fd(&stdout)
-            .try_clone_to_owned()
-            .unwrap();
+        let copy = std::os::fd::AsFd::as_fd(&stdout).try_clone_to_owned().unwrap();
         (read_some(File::from(copy), 6), stdout)
     };
     assert_eq!(prompt, b"name? ");
@@ -199,16 +192,12 @@ fn a_stuck_reader_does_not_stop_the_launcher() {
     let flood = "while :; do echo $MICA_RANK and a text of some length to fill the pipe; done";
     for label in [&[][..], &["-l"]] {
         // A signal.
-        let mut child = mpiexec(&[label, &["-n", "2"]].concat(), flood)
-            .spawn()
-            .unwrap();
+        let mut child = mpiexec(&[label, &["-n", "2"]].concat(), flood).spawn().unwrap();
         let stdout = child.stdout.take().unwrap();
         let _ = read_some(stdout.try_clone_for_test(), 10);
         // Time for the flood to fill the pipe. If it is too short, the test only shows less.
         std::thread::sleep(Duration::from_millis(300));
-        let status = Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status();
+        let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
         assert!(status.unwrap().success());
         assert_eq!(code(&mut child), 130);
         drop(stdout);
@@ -220,9 +209,7 @@ fn a_stuck_reader_does_not_stop_the_launcher() {
         // A death: it is reported while the reader is stuck, and all is there when it reads again.
         let script = "test $MICA_RANK = 0 && { head -c 2000000 /dev/zero | tr '\\0' x; sleep \
                       1000; }; sleep 0.5; exit 7";
-        let mut child = mpiexec(&[label, &["-n", "2"]].concat(), script)
-            .spawn()
-            .unwrap();
+        let mut child = mpiexec(&[label, &["-n", "2"]].concat(), script).spawn().unwrap();
         let mut line = String::new();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         stderr.read_line(&mut line).unwrap();
@@ -248,16 +235,13 @@ fn a_named_pipe_without_a_reader_does_not_stop_the_launcher() {
         let path = named_pipe("unread");
         let file = ["-n", "2", "-outfile-pattern", path.to_str().unwrap()];
         let options = [label, &file].concat();
-        let mut child = mpiexec(&options, "echo lost; echo started >&2; exec sleep 1000")
-            .spawn()
-            .unwrap();
+        let mut child =
+            mpiexec(&options, "echo lost; echo started >&2; exec sleep 1000").spawn().unwrap();
         let mut line = String::new();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         stderr.read_line(&mut line).unwrap();
         assert!(line.ends_with("started\n"), "{line}");
-        let status = Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status();
+        let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
         assert!(status.unwrap().success());
         assert_eq!(code(&mut child), 130);
         fs::remove_file(&path).unwrap();
@@ -311,29 +295,16 @@ fn output_that_cannot_be_written_is_reported() {
         let output = mpiexec(options, "echo hi").stdout(full()).output().unwrap();
         let report = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{options:?}: {report}");
-        assert!(
-            report.contains("cannot write to standard output"),
-            "{report}"
-        );
+        assert!(report.contains("cannot write to standard output"), "{report}");
         assert!(report.contains("No space left"), "{report}");
-        let output = mpiexec(options, "echo hi >&2")
-            .stderr(full())
-            .output()
-            .unwrap();
+        let output = mpiexec(options, "echo hi >&2").stderr(full()).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{options:?}");
         // A rank's own failure counts more.
-        let output = mpiexec(options, "echo hi; exit 9")
-            .stdout(full())
-            .output()
-            .unwrap();
+        let output = mpiexec(options, "echo hi; exit 9").stdout(full()).output().unwrap();
         assert_eq!(output.status.code(), Some(9));
     }
     for question in ["--help", "--version"] {
-        let output = Command::new(MPIEXEC)
-            .arg(question)
-            .stdout(full())
-            .output()
-            .unwrap();
+        let output = Command::new(MPIEXEC).arg(question).stdout(full()).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert!(text(&output.stderr).contains("No space left"));
     }
@@ -359,10 +330,8 @@ fn the_only_rank_writes_itself() {
 fn a_terminal_is_left_to_the_ranks() {
     // script(1) gives a terminal.
     let inner = format!("{MPIEXEC} -n 2 sh -c 'test -t 1 && echo terminal'");
-    let output = Command::new("script")
-        .args(["-qec", &inner, "/dev/null"])
-        .stdin(Stdio::null())
-        .output();
+    let output =
+        Command::new("script").args(["-qec", &inner, "/dev/null"]).stdin(Stdio::null()).output();
     match output {
         Ok(output) => assert_eq!(text(&output.stdout).matches("terminal").count(), 2),
         Err(error) => eprintln!("skipped: there is no script(1): {error}"),

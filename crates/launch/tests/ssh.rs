@@ -49,34 +49,14 @@ impl Daemon {
         let process = Command::new(SSHD)
             .args(["-D", "-f", "/dev/null", "-p", &port.to_string(), "-h"])
             .arg(folder.join("host"))
-            .args([
-                "-o",
-                "ListenAddress=127.0.0.1",
-                "-o",
-                "ListenAddress=127.0.0.2",
-            ])
-            .args([
-                "-o",
-                "StrictModes=no",
-                "-o",
-                "PidFile=none",
-                "-o",
-                "PermitRootLogin=yes",
-                "-o",
-            ])
-            .arg(option(
-                "AuthorizedKeysFile",
-                folder.join("user.pub").display().to_string(),
-            ))
+            .args(["-o", "ListenAddress=127.0.0.1", "-o", "ListenAddress=127.0.0.2"])
+            .args(["-o", "StrictModes=no", "-o", "PidFile=none", "-o", "PermitRootLogin=yes", "-o"])
+            .arg(option("AuthorizedKeysFile", folder.join("user.pub").display().to_string()))
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let daemon = Daemon {
-            process,
-            folder,
-            port,
-        };
+        let daemon = Daemon { process, folder, port };
         while TcpStream::connect(("127.0.0.2", port)).is_err() {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -136,30 +116,16 @@ fn a_job_over_ssh() {
         assert_eq!(report, "");
     }
 
-    let output = daemon.run(
-        "user",
-        &[
-            "-n",
-            "2",
-            "sh",
-            "-c",
-            "test $MICA_RANK = 1 && exit 3; sleep 1000",
-        ],
-    );
+    let output =
+        daemon.run("user", &["-n", "2", "sh", "-c", "test $MICA_RANK = 1 && exit 3; sleep 1000"]);
     assert_eq!(output.status.code(), Some(3));
     let report = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        report.contains(" on 127.0.0.2) exited with code 3"),
-        "{report}"
-    );
+    assert!(report.contains(" on 127.0.0.2) exited with code 3"), "{report}");
 
     // A key that is not let in: ssh's own words.
     let output = daemon.run("host", &["true"]);
     assert_eq!(output.status.code(), Some(1));
     let report = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        report.contains("cannot start an agent on host 127.0.0."),
-        "{report}"
-    );
+    assert!(report.contains("cannot start an agent on host 127.0.0."), "{report}");
     assert!(report.contains("Permission denied"), "{report}");
 }

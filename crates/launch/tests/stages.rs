@@ -40,13 +40,8 @@ fn rank(role: &str) -> ExitCode {
             return ExitCode::from(9);
         }
         ("wait", _) => {
-            let waiting = Waiting {
-                kind: WaitKind::Receive,
-                peer: 0,
-                tag: 77,
-                context: 0,
-                unexpected: 3,
-            };
+            let waiting =
+                Waiting { kind: WaitKind::Receive, peer: 0, tag: 77, context: 0, unexpected: 3 };
             block.set_waiting(Some((&waiting, monotonic_ns())));
             println!("wait");
             sleep();
@@ -79,11 +74,7 @@ fn rank(role: &str) -> ExitCode {
 /// What rank `me` of four counts when rank 3 comes a millisecond late each of ten times.
 fn waited_for_three(me: u32) -> LateRecord {
     let waited = if me == 3 { 0 } else { 10 };
-    let last = LastArrival {
-        rank: 3,
-        times: waited,
-        wait_ns: waited * 1_000_000,
-    };
+    let last = LastArrival { rank: 3, times: waited, wait_ns: waited * 1_000_000 };
     let counts = SiteCounts {
         calls: 10,
         waited,
@@ -100,12 +91,7 @@ fn waited_for_three(me: u32) -> LateRecord {
         ..CallSite::default()
     };
     LateRecord {
-        sites: vec![LateSite {
-            place,
-            collective: "barrier".to_owned(),
-            ranks: 4,
-            counts,
-        }],
+        sites: vec![LateSite { place, collective: "barrier".to_owned(), ranks: 4, counts }],
         calls_left_out: 0,
     }
 }
@@ -131,23 +117,11 @@ fn mpiexec(role: &str, options: &[&str]) -> Output {
 fn tests() {
     let tests: [(&str, fn()); 6] = [
         ("ranks_that_finalize", ranks_that_finalize),
-        (
-            "an_exit_without_finalize_is_a_failure",
-            an_exit_without_finalize_is_a_failure,
-        ),
+        ("an_exit_without_finalize_is_a_failure", an_exit_without_finalize_is_a_failure),
         ("an_abort_gives_its_code", an_abort_gives_its_code),
-        (
-            "the_report_says_what_ranks_wait_for",
-            the_report_says_what_ranks_wait_for,
-        ),
-        (
-            "ranks_read_their_section_and_place",
-            ranks_read_their_section_and_place,
-        ),
-        (
-            "late_arrivals_of_all_nodes_are_one_table",
-            late_arrivals_of_all_nodes_are_one_table,
-        ),
+        ("the_report_says_what_ranks_wait_for", the_report_says_what_ranks_wait_for),
+        ("ranks_read_their_section_and_place", ranks_read_their_section_and_place),
+        ("late_arrivals_of_all_nodes_are_one_table", late_arrivals_of_all_nodes_are_one_table),
     ];
     for (name, test) in tests {
         test();
@@ -175,11 +149,7 @@ fn an_exit_without_finalize_is_a_failure() {
 
 fn an_abort_gives_its_code() {
     let output = mpiexec("abort", &["-n", "3", "RANK"]);
-    assert_eq!(
-        output.status.code(),
-        Some(42),
-        "the code of the abort, not the exit status"
-    );
+    assert_eq!(output.status.code(), Some(42), "the code of the abort, not the exit status");
     let report = text(&output.stderr);
     assert!(report.contains("rank 1 (pid "), "{report}");
     assert!(report.contains("called MPI_Abort with code 42"), "{report}");
@@ -196,33 +166,17 @@ fn the_report_says_what_ranks_wait_for() {
         .unwrap();
     // Both ranks have said that they wait now.
     let stdout = BufReader::new(child.stdout.take().unwrap());
-    assert_eq!(
-        stdout
-            .lines()
-            .take(2)
-            .map(Result::unwrap)
-            .collect::<String>(),
-        "waitwait"
-    );
+    assert_eq!(stdout.lines().take(2).map(Result::unwrap).collect::<String>(), "waitwait");
     let pid = child.id().to_string();
     let send = |signal: &str| {
-        assert!(
-            Command::new("kill")
-                .args([signal, &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     };
     send("-USR1");
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let report: Vec<String> = stderr.lines().take(3).map(Result::unwrap).collect();
     send("-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
-    assert!(
-        report[2].starts_with("mpiexec:   rank 1 (pid "),
-        "{report:?}"
-    );
+    assert!(report[2].starts_with("mpiexec:   rank 1 (pid "), "{report:?}");
     for part in ["from rank 0", "tag 77", "3 unexpected"] {
         assert!(report[2].contains(part), "{part}: {report:?}");
     }
@@ -237,23 +191,14 @@ fn ranks_read_their_section_and_place() {
     let machine = "MICA_TOPOLOGY_SYNTHETIC=pack:2 core:2 pu:1";
     let own = std::env::current_exe().unwrap();
     let output = Command::new("env")
-        .args([
-            machine,
-            "MICA_TEST_ROLE=places",
-            env!("CARGO_BIN_EXE_mpiexec"),
-        ])
+        .args([machine, "MICA_TEST_ROLE=places", env!("CARGO_BIN_EXE_mpiexec")])
         .args(["-n", "3", "--map-by", "package"])
         .arg(own)
         .output()
         .unwrap();
     let mut lines: Vec<String> = text(&output.stdout).lines().map(str::to_owned).collect();
     lines.sort();
-    assert_eq!(
-        lines,
-        ["0 0 0", "1 2 1", "2 1 0"],
-        "{}",
-        text(&output.stderr)
-    );
+    assert_eq!(lines, ["0 0 0", "1 2 1", "2 1 0"], "{}", text(&output.stderr));
 }
 
 fn late_arrivals_of_all_nodes_are_one_table() {

@@ -49,21 +49,12 @@ const LINK: &str = "-LP/lib -Wl,-rpath,P/lib -lmpi_abi";
 fn compiling_and_linking() {
     let prefix = Prefix::new("compiling");
     let show = |arguments: &[&str]| prefix.printed("mpicc", &[&["-show"], arguments].concat());
-    assert_eq!(
-        show(&["a.c", "-o", "a"]),
-        format!("cc a.c -o a -IP/include {LINK}")
-    );
+    assert_eq!(show(&["a.c", "-o", "a"]), format!("cc a.c -o a -IP/include {LINK}"));
     assert_eq!(show(&["-c", "a.c"]), "cc -c a.c -IP/include");
     assert_eq!(show(&["-E", "a.c"]), "cc -E a.c -IP/include");
-    assert_eq!(
-        show(&["-norpath", "a.o"]),
-        "cc a.o -IP/include -LP/lib -lmpi_abi"
-    );
+    assert_eq!(show(&["-norpath", "a.o"]), "cc a.o -IP/include -LP/lib -lmpi_abi");
     // A value that looks like an option of the wrapper, and words with blanks.
-    assert_eq!(
-        show(&["-c", "-o", "-show", "a b.c"]),
-        "cc -c -o -show 'a b.c' -IP/include"
-    );
+    assert_eq!(show(&["-c", "-o", "-show", "a b.c"]), "cc -c -o -show 'a b.c' -IP/include");
     let quoted = show(&["-c", "-DNAME=\"it's\"", "a.c"]);
     assert!(quoted.contains(r#"'-DNAME="it'\''s"'"#), "{quoted}");
 }
@@ -81,43 +72,18 @@ fn questions() {
     ] {
         assert_eq!(prefix.printed("mpicc", &[question]), answer, "{question}");
     }
-    assert_eq!(
-        prefix.printed("mpicc", &["-link_info"]),
-        format!("cc {LINK}")
-    );
-    assert_eq!(
-        prefix.printed("mpicc", &["-show"]),
-        format!("cc -IP/include {LINK}")
-    );
-    assert_eq!(
-        prefix.run("mpicc", &["--showme:weather"]).status.code(),
-        Some(2)
-    );
+    assert_eq!(prefix.printed("mpicc", &["-link_info"]), format!("cc {LINK}"));
+    assert_eq!(prefix.printed("mpicc", &["-show"]), format!("cc -IP/include {LINK}"));
+    assert_eq!(prefix.run("mpicc", &["--showme:weather"]).status.code(), Some(2));
 }
 
 #[test]
 fn compilers() {
     let prefix = Prefix::new("compilers");
-    assert!(
-        prefix
-            .printed("mpicxx", &["-show", "-c", "a.cc"])
-            .starts_with("c++ ")
-    );
-    assert!(
-        prefix
-            .printed("mpic++", &["-show", "-c", "a.cc"])
-            .starts_with("c++ ")
-    );
-    assert!(
-        prefix
-            .printed("mpicc", &["-cc=clang", "-show", "a.c"])
-            .starts_with("clang ")
-    );
-    assert!(
-        prefix
-            .printed("mpicxx", &["-cxx=clang++", "-show", "a.c"])
-            .starts_with("clang++ ")
-    );
+    assert!(prefix.printed("mpicxx", &["-show", "-c", "a.cc"]).starts_with("c++ "));
+    assert!(prefix.printed("mpic++", &["-show", "-c", "a.cc"]).starts_with("c++ "));
+    assert!(prefix.printed("mpicc", &["-cc=clang", "-show", "a.c"]).starts_with("clang "));
+    assert!(prefix.printed("mpicxx", &["-cxx=clang++", "-show", "a.c"]).starts_with("clang++ "));
     let output = Command::new(prefix.0.join("bin/mpicc"))
         .args(["-c", "a b.c"])
         .env("MICA_CC", "echo two words")
@@ -141,10 +107,7 @@ fn settings_and_profiling_libraries() {
         prefix.printed("mpicc", &["-config=other", "-show", "a.c"]),
         format!("gcc -m64 a.c -DA -IP/include -Lx {rpath} -lmpi_abi -lm -lz")
     );
-    let chosen = prefix.printed(
-        "mpicc",
-        &["-cc=clang", "-config=other", "-show", "-c", "a.c"],
-    );
+    let chosen = prefix.printed("mpicc", &["-cc=clang", "-config=other", "-show", "-c", "a.c"]);
     assert_eq!(chosen, "clang -c a.c -DA -IP/include");
 
     fs::write(prefix.0.join("lib/libtrace.a"), "").unwrap();
@@ -159,10 +122,9 @@ fn settings_and_profiling_libraries() {
         format!("cc a.c -I/p -IP/include {rpath} -lpre -lmpi_abi -lpost")
     );
 
-    for (option, part) in [
-        ("-config=none", "etc/mica/mpicc-none.conf"),
-        ("-profile=none", "no library"),
-    ] {
+    for (option, part) in
+        [("-config=none", "etc/mica/mpicc-none.conf"), ("-profile=none", "no library")]
+    {
         let output = prefix.run("mpicc", &[option, "-show", "a.c"]);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}");
@@ -178,10 +140,7 @@ fn the_command_is_printed_on_request_and_runs() {
         .env("MICA_CC", "echo ran")
         .output()
         .unwrap();
-    let (out, err) = (
-        String::from_utf8(output.stdout),
-        String::from_utf8(output.stderr),
-    );
+    let (out, err) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
     assert!(out.unwrap().starts_with("ran -c a b.c -I"));
     let err = err.unwrap();
     assert!(err.starts_with("echo ran -c 'a b.c' -I"), "{err}");
@@ -206,9 +165,7 @@ fn pkg_config_gives_the_directory_for_running() {
             return;
         };
         let libs = String::from_utf8(output.stdout).unwrap();
-        let rpath = libs
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("-Wl,-rpath,"));
+        let rpath = libs.split_whitespace().find_map(|word| word.strip_prefix("-Wl,-rpath,"));
         let rpath = rpath.unwrap_or_else(|| panic!("no rpath: {libs}"));
         assert_eq!(fs::canonicalize(rpath).unwrap(), prefix.0.join("lib"));
     }
@@ -226,10 +183,7 @@ fn without_input_nothing_is_linked() {
 #[test]
 fn the_exit_status_is_the_compilers() {
     let prefix = Prefix::new("status");
-    assert_eq!(
-        prefix.run("mpicc", &["-c", "/no/such.c"]).status.code(),
-        Some(1)
-    );
+    assert_eq!(prefix.run("mpicc", &["-c", "/no/such.c"]).status.code(), Some(1));
 }
 
 #[test]
@@ -237,13 +191,7 @@ fn a_link_to_the_wrapper_finds_the_installation() {
     let prefix = Prefix::new("link");
     let link = prefix.0.join("elsewhere-mpicc");
     symlink(prefix.0.join("bin/mpicc"), &link).unwrap();
-    let output = Command::new(&link)
-        .arg("--showme:incdirs")
-        .output()
-        .unwrap();
+    let output = Command::new(&link).arg("--showme:incdirs").output().unwrap();
     let include = prefix.0.join("include");
-    assert_eq!(
-        String::from_utf8(output.stdout).unwrap().trim_end(),
-        include.to_str().unwrap()
-    );
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), include.to_str().unwrap());
 }

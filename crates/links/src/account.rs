@@ -75,11 +75,7 @@ impl RankAccount {
         let mut numbers = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes));
         let mut records = Vec::new();
         while let Some(ranks) = numbers.next() {
-            let mut next = || {
-                numbers
-                    .next()
-                    .ok_or_else(|| wrong("it ends within a record"))
-            };
+            let mut next = || numbers.next().ok_or_else(|| wrong("it ends within a record"));
             let (label, part, steps) = (next()?, next()?, next()?);
             let (repeats, members) = (next()?, next()?);
             let name = (label as usize).checked_sub(1).and_then(|at| names.get(at));
@@ -100,9 +96,7 @@ impl RankAccount {
                 });
             }
         }
-        Ok(RankAccount {
-            calls: with_steps(records),
-        })
+        Ok(RankAccount { calls: with_steps(records) })
     }
 
     /// The last `count` calls of a function on `ranks` ranks; `None` if there are fewer.
@@ -150,18 +144,11 @@ impl ChipLinks {
     /// Those of a described machine.
     pub fn of_machine(machine: &ChipMachine) -> ChipLinks {
         let chips = 0..machine.chips();
-        let route = |from: usize| {
-            chips
-                .clone()
-                .map(move |to| machine.route(from, to).to_vec())
-        };
+        let route = |from: usize| chips.clone().map(move |to| machine.route(from, to).to_vec());
         ChipLinks {
             links: machine.link_set(),
             routes: chips.clone().map(|from| route(from).collect()).collect(),
-            source: format!(
-                "Links and routes are those of the description of {}.",
-                machine.name()
-            ),
+            source: format!("Links and routes are those of the description of {}.", machine.name()),
         }
     }
 
@@ -182,14 +169,8 @@ impl ChipLinks {
             .filter(|&(a, b)| distance(a, b) == nearest || distance(b, a) == nearest)
             .collect();
         let (ends, source) = match shortest(count, &near) {
-            Some(_) => (
-                near,
-                "Links are the pairs of memory domains at the smallest distance",
-            ),
-            None => (
-                remote().collect(),
-                "Each pair of memory domains counts as a link",
-            ),
+            Some(_) => (near, "Links are the pairs of memory domains at the smallest distance"),
+            None => (remote().collect(), "Each pair of memory domains counts as a link"),
         };
         let name = |&(a, b): &(usize, usize)| {
             let number = |at: usize| domains.domains[at].number;
@@ -208,10 +189,7 @@ impl ChipLinks {
 
     /// Those between these chips, with shortest paths; ways that are not connected cross none.
     pub fn of_ends(chips: usize, ends: &[(usize, usize)], source: &str) -> ChipLinks {
-        let names = ends
-            .iter()
-            .map(|(from, to)| format!("{from}->{to}"))
-            .collect();
+        let names = ends.iter().map(|(from, to)| format!("{from}->{to}")).collect();
         ChipLinks {
             links: LinkSet::new(names).expect("each pair of chips once"),
             routes: shortest(chips, ends).unwrap_or_default(),
@@ -432,11 +410,7 @@ mod tests {
         assert_eq!(found.link_bytes[link], [72.0]);
         assert_eq!(found.link_bytes[1 - link], [0.0]);
         assert_eq!(found.moved, [72.0]);
-        let pair = PairBytes {
-            from: 1,
-            to: 0,
-            bytes: 72,
-        };
+        let pair = PairBytes { from: 1, to: 0, bytes: 72 };
         assert_eq!(found.pairs, [pair]);
         let apart = transfers(&accounts, "allreduce", 1, &[0, 0], &links).expect("a call");
         assert_eq!((apart.link_bytes[link][0], apart.moved[0]), (0.0, 72.0));

@@ -92,11 +92,7 @@ impl Background {
                     continue;
                 }
                 let memory = others[(2 * index + nth) % others.len()];
-                let (from, to) = if index % 2 == 0 {
-                    (io, memory)
-                } else {
-                    (memory, io)
-                };
+                let (from, to) = if index % 2 == 0 { (io, memory) } else { (memory, io) };
                 kinds.push(BurstKind {
                     weight: length.powf(-0.9),
                     from,
@@ -135,20 +131,13 @@ impl Background {
                 traffic: BurstTraffic::Fair(intensity.streams),
             }],
         };
-        Background {
-            processes: (0..chips).map(process).collect(),
-        }
+        Background { processes: (0..chips).map(process).collect() }
     }
 
     /// Bursts of one kind.
     pub fn planted(quiet: f64, kind: BurstKind) -> Background {
-        let kinds = vec![BurstKind {
-            weight: 1.0,
-            ..kind
-        }];
-        Background {
-            processes: vec![BurstProcess { quiet, kinds }],
-        }
+        let kinds = vec![BurstKind { weight: 1.0, ..kind }];
+        Background { processes: vec![BurstProcess { quiet, kinds }] }
     }
 
     /// Both at once.
@@ -192,16 +181,9 @@ impl BurstTimes {
             let own_seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(index);
             let mut random = XorShiftRng::seed_from_u64(own_seed);
             let until = exponential(&mut random, process.quiet);
-            RunningProcess {
-                process: process.clone(),
-                random,
-                active: None,
-                until,
-            }
+            RunningProcess { process: process.clone(), random, active: None, until }
         };
-        BurstTimes {
-            processes: (0..).zip(&background.processes).map(running).collect(),
-        }
+        BurstTimes { processes: (0..).zip(&background.processes).map(running).collect() }
     }
 
     /// When the next burst begins or ends; infinite if there is none.
@@ -213,28 +195,19 @@ impl BurstTimes {
     /// The change at the time that [`next`](Self::next) has returned.
     pub fn advance(&mut self) -> Option<BurstChange> {
         let next = self.next();
-        let running = self
-            .processes
-            .iter_mut()
-            .find(|running| running.until == next)?;
+        let running = self.processes.iter_mut().find(|running| running.until == next)?;
         let kinds = &running.process.kinds;
         match running.active.take() {
             Some(active) => {
                 running.until += exponential(&mut running.random, running.process.quiet);
-                Some(BurstChange {
-                    kind: kinds[active].clone(),
-                    begins: false,
-                })
+                Some(BurstChange { kind: kinds[active].clone(), begins: false })
             }
             None => {
                 let active = choose(&mut running.random, kinds);
                 let within = 0.9 + 0.2 * uniform(&mut running.random);
                 running.until += kinds[active].length * within;
                 running.active = Some(active);
-                Some(BurstChange {
-                    kind: kinds[active].clone(),
-                    begins: true,
-                })
+                Some(BurstChange { kind: kinds[active].clone(), begins: true })
             }
         }
     }
@@ -268,9 +241,7 @@ mod tests {
     fn changes(seed: u64, count: usize) -> Vec<(f64, BurstChange)> {
         let machine = ChipMachine::shipped("x4600").expect("shipped");
         let mut times = BurstTimes::new(&Background::io(&machine), seed);
-        (0..count)
-            .map(|_| (times.next(), times.advance().expect("never ends")))
-            .collect()
+        (0..count).map(|_| (times.next(), times.advance().expect("never ends"))).collect()
     }
 
     #[test]

@@ -193,10 +193,7 @@ impl CounterUnit {
 /// What is wrong with the text, as a sentence.
 pub fn named_event(root: &Path, text: &str) -> Result<Vec<RawEvent>, String> {
     let wrong = || format!("{text:?} is not UNIT/FIELD=VALUE,.../");
-    let (name, fields) = text
-        .trim_end_matches('/')
-        .split_once('/')
-        .ok_or_else(wrong)?;
+    let (name, fields) = text.trim_end_matches('/').split_once('/').ok_or_else(wrong)?;
     let mut values = Vec::new();
     for field in fields.split(',') {
         let (field, value) = field.split_once('=').ok_or_else(wrong)?;
@@ -247,9 +244,7 @@ pub struct RawEvent {
 pub fn encode(format: &BTreeMap<String, String>, fields: &[(&str, u64)]) -> Result<u64, String> {
     let mut config = 0;
     for &(name, value) in fields {
-        let text = format
-            .get(name)
-            .ok_or_else(|| format!("the unit has no field {name:?}"))?;
+        let text = format.get(name).ok_or_else(|| format!("the unit has no field {name:?}"))?;
         let bits = bits_of(text).ok_or_else(|| format!("field {name} is {text:?}"))?;
         let mut left = value;
         for bit in bits {
@@ -257,9 +252,7 @@ pub fn encode(format: &BTreeMap<String, String>, fields: &[(&str, u64)]) -> Resu
             left >>= 1;
         }
         if left != 0 {
-            return Err(format!(
-                "{value:#x} does not fit into field {name} ({text})"
-            ));
+            return Err(format!("{value:#x} does not fit into field {name} ({text})"));
         }
     }
     Ok(config)
@@ -285,9 +278,7 @@ mod tests {
     use super::*;
 
     fn found(tree: &str) -> LinkEvents {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/sysfs")
-            .join(tree);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sysfs").join(tree);
         LinkUnits::find(&root).expect("a tree").link_events()
     }
 
@@ -349,12 +340,7 @@ mod tests {
         assert_eq!(found[1].cpu, Some(32));
         let raw = named_event(&root, "cpu/config=0x10/").expect("a source without a mask");
         assert_eq!((raw[0].config, raw[0].cpu), (0x10, None));
-        for text in [
-            "uncore_upi_1",
-            "uncore_upi_1/event/",
-            "nothing/event=1/",
-            "cpu/event=x/",
-        ] {
+        for text in ["uncore_upi_1", "uncore_upi_1/event/", "nothing/event=1/", "cpu/event=x/"] {
             assert!(named_event(&root, text).is_err(), "{text}");
         }
     }
@@ -363,16 +349,9 @@ mod tests {
     fn fields_are_spread_over_their_bits_or_refused() {
         let format = |text: &str| BTreeMap::from([("event".to_owned(), text.to_owned())]);
         let one = |text: &str, value| encode(&format(text), &[("event", value)]);
-        assert_eq!(
-            one("config:0-7,32-35,59-60", 0x1fff),
-            Ok(0x0800_000f_0000_00ff)
-        );
+        assert_eq!(one("config:0-7,32-35,59-60", 0x1fff), Ok(0x0800_000f_0000_00ff));
         assert_eq!(one("config:18", 1), Ok(1 << 18));
-        assert!(
-            one("config:0-7", 0x100)
-                .unwrap_err()
-                .contains("does not fit")
-        );
+        assert!(one("config:0-7", 0x100).unwrap_err().contains("does not fit"));
         assert!(one("config1:0-7", 1).is_err() && one("config:7-0", 1).is_err());
         assert!(encode(&format("config:0-7"), &[("umask", 1)]).is_err());
     }

@@ -197,10 +197,9 @@ impl LinkSet {
         let mut sorted: Vec<&String> = names.iter().collect();
         sorted.sort_unstable();
         match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(DataError::Inconsistent(format!(
-                "two links are named {:?}",
-                pair[0]
-            ))),
+            Some(pair) => {
+                Err(DataError::Inconsistent(format!("two links are named {:?}", pair[0])))
+            }
             None => Ok(LinkSet { names }),
         }
     }
@@ -261,15 +260,11 @@ impl Calls {
         let wrong = |problem: String| Err(DataError::Inconsistent(problem));
         let rows = self.len();
         if self.link_bytes.len() != links {
-            return wrong(format!(
-                "{} columns of bytes for {links} links",
-                self.link_bytes.len()
-            ));
+            return wrong(format!("{} columns of bytes for {links} links", self.link_bytes.len()));
         }
-        for (what, columns) in [
-            ("background bytes", &self.background_bytes),
-            ("accounted bytes", &self.account_bytes),
-        ] {
+        for (what, columns) in
+            [("background bytes", &self.background_bytes), ("accounted bytes", &self.account_bytes)]
+        {
             if ![0, links].contains(&columns.len()) {
                 let found = columns.len();
                 return wrong(format!("{found} columns of {what} for {links} links"));
@@ -286,10 +281,7 @@ impl Calls {
         }
         for (name, _, column) in self.real_columns() {
             if column.len() != rows {
-                return wrong(format!(
-                    "{} values of {name} for {rows} calls",
-                    column.len()
-                ));
+                return wrong(format!("{} values of {name} for {rows} calls", column.len()));
             }
             if let Some(call) = column.iter().position(|value| !value.is_finite()) {
                 return wrong(format!("{name} of call {call} is {}", column[call]));
@@ -300,10 +292,8 @@ impl Calls {
 
     /// The columns of reals: name, unit and values, in the order of the file.
     pub(crate) fn real_columns(&self) -> Vec<(String, &'static str, &Vec<f64>)> {
-        let mut found = vec![
-            ("start".to_owned(), "s", &self.start),
-            ("time".to_owned(), "s", &self.time),
-        ];
+        let mut found =
+            vec![("start".to_owned(), "s", &self.start), ("time".to_owned(), "s", &self.time)];
         for (name, unit, columns) in [
             ("rank_entry", "s", &self.rank_entry),
             ("rank_time", "s", &self.rank_time),

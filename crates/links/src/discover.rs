@@ -146,11 +146,7 @@ impl LinkUnits {
             false => None,
         };
         let information = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
-        Ok(LinkUnits {
-            units,
-            paranoid,
-            processor: parse_processor(&information),
-        })
+        Ok(LinkUnits { units, paranoid, processor: parse_processor(&information) })
     }
 
     /// Whether link counters can be used without privileges.
@@ -204,9 +200,7 @@ impl CounterUnit {
             let folder = path.join(folder);
             let is_event = |file: &String| !file.ends_with(".scale") && !file.ends_with(".unit");
             let files = names_in(&folder).into_iter().filter(is_event);
-            files
-                .map(|file| Ok((file.clone(), text(&folder.join(file))?)))
-                .collect()
+            files.map(|file| Ok((file.clone(), text(&folder.join(file))?))).collect()
         };
         let mask = path.join("cpumask");
         let cpus = match mask.exists() || kind != UnitKind::Other {
@@ -225,11 +219,7 @@ impl CounterUnit {
             name,
             kind,
             event_type: parsed(&path.join("type"), "a number")?,
-            packages: cpus
-                .iter()
-                .enumerate()
-                .map(package)
-                .collect::<Result<_, _>>()?,
+            packages: cpus.iter().enumerate().map(package).collect::<Result<_, _>>()?,
             cpus,
             peers: peers(path)?,
             events: table("events")?,
@@ -264,10 +254,7 @@ fn parse_processor(text: &str) -> Option<ProcessorModel> {
         let mut found = fields.filter(|(name, _)| name.trim() == wanted);
         found.next()?.1.trim().parse::<u32>().ok()
     };
-    Some(ProcessorModel {
-        family: value("cpu family")?,
-        model: value("model")?,
-    })
+    Some(ProcessorModel { family: value("cpu family")?, model: value("model")? })
 }
 
 impl Domains {
@@ -298,9 +285,7 @@ impl Domains {
                     .ok_or_else(|| form(&numastat, &pages, "names and numbers of pages"))?,
             })
         };
-        Ok(Domains {
-            domains: numbers.into_iter().map(domain).collect::<Result<_, _>>()?,
-        })
+        Ok(Domains { domains: numbers.into_iter().map(domain).collect::<Result<_, _>>()? })
     }
 
     /// One sentence for a report.
@@ -351,27 +336,20 @@ pub fn parse_numa_maps(text: &str) -> Option<BTreeMap<u32, u64>> {
 /// The names in a folder, in order; none if there is no such folder.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();
     names
 }
 
 fn text(path: &Path) -> Result<String, DiscoverError> {
-    let read = fs::read_to_string(path).map_err(|error| DiscoverError::Read {
-        path: path.display().to_string(),
-        error,
-    })?;
+    let read = fs::read_to_string(path)
+        .map_err(|error| DiscoverError::Read { path: path.display().to_string(), error })?;
     Ok(read.trim().to_owned())
 }
 
 fn form(path: &Path, text: &str, expected: &'static str) -> DiscoverError {
-    DiscoverError::Form {
-        path: path.display().to_string(),
-        text: text.to_owned(),
-        expected,
-    }
+    DiscoverError::Form { path: path.display().to_string(), text: text.to_owned(), expected }
 }
 
 fn parsed<T: std::str::FromStr>(path: &Path, expected: &'static str) -> Result<T, DiscoverError> {
@@ -412,10 +390,7 @@ mod tests {
         assert_eq!(of(UnitKind::Memory).count(), 1);
         let upi = of(UnitKind::IntelLink).next().expect("three");
         assert_eq!((upi.name.as_str(), upi.event_type), ("uncore_upi_0", 31));
-        assert_eq!(
-            (&upi.cpus[..], &upi.packages[..]),
-            (&[0, 32][..], &[0, 1][..])
-        );
+        assert_eq!((&upi.cpus[..], &upi.packages[..]), (&[0, 32][..], &[0, 1][..]));
         assert_eq!(upi.peers, BTreeMap::from([(0, 1), (1, 0)]));
         assert_eq!(upi.format["umask"], "config:8-15");
         assert_eq!(found.links(), LinkCounters::NeedPrivilege(2));
@@ -445,10 +420,7 @@ mod tests {
     fn machine_without_such_files_has_one_domain_and_no_counters() {
         let nowhere = tree("nowhere");
         let found = LinkUnits::find(&nowhere).expect("nothing to fail at");
-        assert_eq!(
-            (found.links(), found.units.len()),
-            (LinkCounters::Absent, 0)
-        );
+        assert_eq!((found.links(), found.units.len()), (LinkCounters::Absent, 0));
         let domains = Domains::find(&nowhere).expect("nothing to fail at");
         assert!(domains.summary().contains("one memory domain"));
     }
@@ -470,10 +442,7 @@ mod tests {
         let sums = parse_numa_maps(maps).expect("three mappings");
         assert_eq!(sums[&0], 3 * 4096 + (2 << 20));
         assert_eq!(sums[&1], 2 << 20);
-        assert_eq!(
-            parse_numa_maps("0 default N0=many kernelpagesize_kB=4"),
-            None
-        );
+        assert_eq!(parse_numa_maps("0 default N0=many kernelpagesize_kB=4"), None);
     }
 
     #[test]

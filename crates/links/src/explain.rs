@@ -118,10 +118,7 @@ pub fn select(
         // since what a cache keeps is accounted for and crosses no link.
         let own = calls.account_bytes.iter().map(of);
         let beyond = |(all, own): (&Vec<f64>, Vec<f64>)| -> Vec<f64> {
-            all.iter()
-                .zip(own)
-                .map(|(all, own)| (all - own).max(0.0))
-                .collect()
+            all.iter().zip(own).map(|(all, own)| (all - own).max(0.0)).collect()
         };
         background = bytes.iter().zip(own).map(beyond).collect();
     }
@@ -139,13 +136,7 @@ pub fn select(
             bytes.iter().map(rate).collect()
         }
     };
-    let selected = Selected {
-        start: of(&calls.start),
-        seconds,
-        loads,
-        bytes,
-        background,
-    };
+    let selected = Selected { start: of(&calls.start), seconds, loads, bytes, background };
     (selected, used, unknown.then(|| note.to_owned()))
 }
 
@@ -170,17 +161,11 @@ pub fn explain_in_steps(
 ) -> Option<Explanation> {
     let (selected, load, note) = select(observation, workload, options.load);
     let loads = slices(&selected.loads);
-    let columns = Columns {
-        seconds: &selected.seconds,
-        loads: &loads,
-    };
+    let columns = Columns { seconds: &selected.seconds, loads: &loads };
     let all = distribution(&selected.seconds)?;
     let (clusters, member) = clusters(&columns);
     let classes: Vec<TimeClass> = member.iter().map(|at| clusters[*at].duration).collect();
-    let slow: Vec<bool> = classes
-        .iter()
-        .map(|class| *class != TimeClass::Short)
-        .collect();
+    let slow: Vec<bool> = classes.iter().map(|class| *class != TimeClass::Short).collect();
     done();
     let ranking = rank_links(&columns, &slow, options.resamples, options.seed);
     done();
@@ -191,10 +176,7 @@ pub fn explain_in_steps(
         false => 0.0,
     };
     let slowness: Vec<f64> = selected.seconds.iter().map(|time| time.max(top)).collect();
-    let of_slow = Columns {
-        seconds: &slowness,
-        loads: &loads,
-    };
+    let of_slow = Columns { seconds: &slowness, loads: &loads };
     let relevant = relevant_set(&of_slow, SelectionEffort::default(), options.seed);
     done();
     let bytes = slices(&selected.bytes);
@@ -209,9 +191,7 @@ pub fn explain_in_steps(
     let indicator = validated(&loads);
     done();
     let everything: Vec<usize> = (0..classes.len()).collect();
-    let tree = predictor
-        .as_ref()
-        .map(|_| DecisionTree::learn(&before, &classes, &everything));
+    let tree = predictor.as_ref().map(|_| DecisionTree::learn(&before, &classes, &everything));
     let mut notes = observation.provenance.notes.clone();
     notes.extend(note);
     let mut explanation = Explanation {
@@ -247,10 +227,7 @@ fn describe(workload: &CallWorkload) -> String {
         "" => String::new(),
         name => format!(", schedule {name}"),
     };
-    format!(
-        "{} of {} B on {} ranks{schedule}",
-        workload.collective, workload.bytes, workload.ranks
-    )
+    format!("{} of {} B on {} ranks{schedule}", workload.collective, workload.bytes, workload.ranks)
 }
 
 fn advise(
@@ -280,15 +257,9 @@ fn advise(
         )];
     }
     let sentence = |chosen: &SelectedLink| {
-        let blame = explanation
-            .ranking
-            .iter()
-            .find(|blame| blame.link == chosen.link);
+        let blame = explanation.ranking.iter().find(|blame| blame.link == chosen.link);
         let share = blame.map_or(0.0, |blame| blame.coincidence);
-        let names = chosen
-            .companions
-            .iter()
-            .map(|link| explanation.links[*link].as_str());
+        let names = chosen.companions.iter().map(|link| explanation.links[*link].as_str());
         let others: Vec<&str> = names.collect();
         let beside = match others.is_empty() {
             true => String::new(),
@@ -302,12 +273,7 @@ fn advise(
             cause(observation, workload, selected, slow, chosen.link)
         )
     };
-    explanation
-        .relevant
-        .iter()
-        .filter(stable)
-        .map(sentence)
-        .collect()
+    explanation.relevant.iter().filter(stable).map(sentence).collect()
 }
 
 /// Who loads the link, as far as the data has it, and what to do about it.
@@ -322,10 +288,7 @@ fn cause(
     let mut text = String::new();
     let foreign = foreign_share(selected, slow, link);
     if let Some(share) = foreign {
-        text += &format!(
-            " {:.0} % of its bytes in them are not the call's own.",
-            100.0 * share
-        );
+        text += &format!(" {:.0} % of its bytes in them are not the call's own.", 100.0 * share);
     }
     let Some((from, to)) = chips(name) else {
         return text;
@@ -362,9 +325,7 @@ fn foreign_share(selected: &Selected, slow: &[bool], link: usize) -> Option<f64>
     let background = selected.background.get(link)?;
     let sum = |column: &[f64]| {
         let both = column.iter().zip(slow);
-        both.filter(|(_, slow)| **slow)
-            .map(|(bytes, _)| bytes)
-            .sum::<f64>()
+        both.filter(|(_, slow)| **slow).map(|(bytes, _)| bytes).sum::<f64>()
     };
     let all = sum(&selected.bytes[link]);
     (all > 0.0).then(|| sum(background) / all)
@@ -399,11 +360,8 @@ mod tests {
     use super::*;
     use crate::data::{Calls, LinkSet, PairBytes};
 
-    const OPTIONS: ExplainOptions = ExplainOptions {
-        load: LoadKind::Bytes,
-        resamples: 50,
-        seed: 1,
-    };
+    const OPTIONS: ExplainOptions =
+        ExplainOptions { load: LoadKind::Bytes, resamples: 50, seed: 1 };
 
     /// Every tenth to fifteenth call is slow and has ten times the bytes on `0->1`.
     fn observation(background: bool) -> Observation {
@@ -448,12 +406,7 @@ mod tests {
         let explanation = explain(&observation(false), 0, &OPTIONS).unwrap();
         assert_eq!(explanation.relevant.len(), 1);
         let advice = explanation.advice.join("\n");
-        for part in [
-            "100 % of the slow calls",
-            "link 0->1",
-            "Ranks 2-3 move",
-            "ranks 0-1 over",
-        ] {
+        for part in ["100 % of the slow calls", "link 0->1", "Ranks 2-3 move", "ranks 0-1 over"] {
             assert!(advice.contains(part), "{part}: {advice}");
         }
         assert!(explanation.indicator.unwrap().beats_constant);
@@ -461,15 +414,9 @@ mod tests {
 
     #[test]
     fn names_foreign_traffic_where_it_is_known() {
-        let advice = explain(&observation(true), 0, &OPTIONS)
-            .unwrap()
-            .advice
-            .join("\n");
+        let advice = explain(&observation(true), 0, &OPTIONS).unwrap().advice.join("\n");
         assert!(advice.contains("90 % of its bytes"), "{advice}");
-        assert!(
-            advice.contains("Other traffic") && !advice.contains("Ranks 2-3"),
-            "{advice}"
-        );
+        assert!(advice.contains("Other traffic") && !advice.contains("Ranks 2-3"), "{advice}");
     }
 
     #[test]
@@ -480,10 +427,7 @@ mod tests {
         observation.calls.background_bytes.clear();
         observation.check().unwrap();
         let explanation = explain(&observation, 0, &OPTIONS).unwrap();
-        assert!(
-            explanation.advice[0].contains("no links between chips"),
-            "{explanation:?}"
-        );
+        assert!(explanation.advice[0].contains("no links between chips"), "{explanation:?}");
         assert!(explanation.ranking.is_empty() && explanation.predictor.is_none());
         observation.calls = Calls::default();
         assert!(explain(&observation, 0, &OPTIONS).is_none());

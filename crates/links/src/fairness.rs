@@ -41,13 +41,7 @@ impl MaxMin {
         self.begin(capacities, classes);
         while !self.open.is_empty() {
             let level = self.next_level(classes) * (1.0 + ROUNDING);
-            let MaxMin {
-                left,
-                growing,
-                shares,
-                open,
-                ..
-            } = self;
+            let MaxMin { left, growing, shares, open, .. } = self;
             open.retain(|&index| {
                 let class = &mut classes[index];
                 let on = || class.resources.iter().copied();
@@ -90,13 +84,7 @@ impl MaxMin {
 
     /// The rate at which the next of the growing classes must stop.
     fn next_level(&mut self, classes: &[FlowClass]) -> f64 {
-        let MaxMin {
-            left,
-            growing,
-            used,
-            shares,
-            open,
-        } = self;
+        let MaxMin { left, growing, used, shares, open } = self;
         used.retain(|&at| growing[at] > 0);
         let limits = open.iter().map(|&index| classes[index].limit);
         let mut level = limits.fold(f64::INFINITY, f64::min);

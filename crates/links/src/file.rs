@@ -122,10 +122,7 @@ impl Observation {
         let links = LinkSet::new(header.links)?;
         let mut calls = Calls::default();
         for column in &header.columns {
-            let values = ColumnReader {
-                name: &column.name,
-                rows: header.rows,
-            };
+            let values = ColumnReader { name: &column.name, rows: header.rows };
             match (column.name.as_str(), column.kind) {
                 ("workload", ValueKind::U32) => {
                     calls.workload = values.read(&mut input, u32::from_le_bytes)?;
@@ -161,10 +158,7 @@ fn read_header(input: &mut impl BufRead) -> Result<FileHeader, DataError> {
     input.take(HEADER_MAX).read_until(b'\n', &mut line)?;
     let known: FormatVersion = serde_json::from_slice(&line).map_err(DataError::Header)?;
     if known.format != FORMAT || !(1..=VERSION).contains(&known.version) {
-        return Err(DataError::Version {
-            format: known.format,
-            version: known.version,
-        });
+        return Err(DataError::Version { format: known.format, version: known.version });
     }
     serde_json::from_slice(&line).map_err(DataError::Header)
 }
@@ -241,20 +235,14 @@ mod tests {
     /// An observation of `rows` calls of 2 ranks on 2 links, with these values.
     fn observation(rows: usize, values: &[f64], background: bool) -> Observation {
         let column = |at: usize| -> Vec<f64> {
-            (0..rows)
-                .map(|row| values[(row * 7 + at) % values.len()])
-                .collect()
+            (0..rows).map(|row| values[(row * 7 + at) % values.len()]).collect()
         };
         let workload = CallWorkload {
             collective: "allreduce".to_owned(),
             bytes: 16384,
             ranks: 2,
             schedule: String::new(),
-            pairs: vec![PairBytes {
-                from: 0,
-                to: 1,
-                bytes: 8192,
-            }],
+            pairs: vec![PairBytes { from: 0, to: 1, bytes: 8192 }],
         };
         Observation {
             provenance: Provenance {
@@ -325,10 +313,7 @@ mod tests {
     fn names_what_is_wrong_with_a_file() {
         let bytes = written(&observation(3, &[1.0], true));
         let end = error_of(&bytes[..bytes.len() - 1]);
-        assert!(
-            end.contains("moved_bytes") && end.contains("after 2"),
-            "{end}"
-        );
+        assert!(end.contains("moved_bytes") && end.contains("after 2"), "{end}");
         assert!(error_of(b"call,time\n0,1\n").contains("no header"));
         let other = br#"{"format":"mica-links","version":9}"#;
         assert!(error_of(other).contains("version 9"));
@@ -341,10 +326,7 @@ mod tests {
         let bytes = written(&observation);
         let old = String::from_utf8_lossy(&bytes[..60]).replace("\"version\":2", "\"version\":1");
         let bytes = [old.as_bytes(), &bytes[60..]].concat();
-        assert_eq!(
-            Observation::read(&bytes[..]).expect("version 1"),
-            observation
-        );
+        assert_eq!(Observation::read(&bytes[..]).expect("version 1"), observation);
     }
 
     #[test]
@@ -352,9 +334,7 @@ mod tests {
         let refused = |change: fn(&mut Observation)| {
             let mut observation = observation(3, &[1.0], true);
             change(&mut observation);
-            let error = observation
-                .write(std::io::sink())
-                .expect_err("inconsistent");
+            let error = observation.write(std::io::sink()).expect_err("inconsistent");
             error.to_string()
         };
         assert!(refused(|o| o.calls.workload[1] = 1).contains("workload 1 of 1"));

@@ -35,10 +35,7 @@ impl IoIntensity {
     /// What [`Background::io`](crate::Background::io) has: chosen so that the modelled X4600 shows
     /// the shares that the paper measured, so these shares are no evidence for it. `model::study`
     /// varies it.
-    pub const DEFAULT: IoIntensity = IoIntensity {
-        share: IO_SHARE,
-        quiet: IO_QUIET,
-    };
+    pub const DEFAULT: IoIntensity = IoIntensity { share: IO_SHARE, quiet: IO_QUIET };
 }
 
 /// How many memory streams there are.
@@ -52,10 +49,7 @@ pub struct StreamIntensity {
 
 impl StreamIntensity {
     /// What [`Background::memory_streams`](crate::Background::memory_streams) has.
-    pub const DEFAULT: StreamIntensity = StreamIntensity {
-        streams: 1,
-        time: STREAM_TIME,
-    };
+    pub const DEFAULT: StreamIntensity = StreamIntensity { streams: 1, time: STREAM_TIME };
 }
 
 impl TrafficIntensity {

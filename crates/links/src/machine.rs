@@ -163,11 +163,7 @@ impl ChipMachine {
         description.check()?;
         let links = description.links()?;
         let routes = routes(&description, &links)?;
-        Ok(ChipMachine {
-            description,
-            links,
-            routes,
-        })
+        Ok(ChipMachine { description, links, routes })
     }
 
     /// Its name, for people.
@@ -233,9 +229,7 @@ impl ChipMachine {
     pub fn placement(&self, ranks: usize) -> Vec<usize> {
         let (cores, first) = (self.cores(), self.description.first_core);
         let core = |rank: usize| (first + rank * cores / ranks) % cores;
-        (0..ranks)
-            .map(|rank| core(rank) / self.description.cores_per_socket)
-            .collect()
+        (0..ranks).map(|rank| core(rank) / self.description.cores_per_socket).collect()
     }
 }
 
@@ -282,11 +276,7 @@ impl Description {
             }
             positive(&format!("the bandwidth of link {a}-{b}"), link.bandwidth)?;
             positive(&format!("the latency of link {a}-{b}"), link.latency)?;
-            count(
-                &format!("the count of link {a}-{b}"),
-                link.count as usize,
-                64,
-            )?;
+            count(&format!("the count of link {a}-{b}"), link.count as usize, 64)?;
         }
         Ok(())
     }
@@ -364,10 +354,7 @@ fn explicit_route(
     path: &[usize],
     links: &[Link],
 ) -> Result<((usize, usize), Vec<usize>), DescriptionError> {
-    let wrong = |problem: String| DescriptionError::Route {
-        path: path.to_vec(),
-        problem,
-    };
+    let wrong = |problem: String| DescriptionError::Route { path: path.to_vec(), problem };
     let (Some(&first), Some(&last), true) = (path.first(), path.last(), path.len() >= 2) else {
         return Err(wrong("needs two sockets".to_owned()));
     };

@@ -122,11 +122,7 @@ enum MachineStep {
     Publish(u32),
     Wait(usize, u32),
     WaitAll(u32),
-    Copy {
-        class: TransferClass,
-        latency: f64,
-        bytes: f64,
-    },
+    Copy { class: TransferClass, latency: f64, bytes: f64 },
 }
 
 /// What a rank does now.
@@ -330,11 +326,7 @@ impl Simulation {
             }
             MachineStep::Wait(member, phase) => self.phase_time(me, member, phase),
             MachineStep::WaitAll(phase) => self.time_of_all(me, phase),
-            MachineStep::Copy {
-                class,
-                latency,
-                bytes,
-            } => {
+            MachineStep::Copy { class, latency, bytes } => {
                 rank.next += 1;
                 let start = self.now + latency + self.network.queue_wait(class);
                 rank.state = ModelRankState::Delay(start, Some((class, bytes)));
@@ -384,11 +376,7 @@ impl Simulation {
         rank.call += 1;
         rank.state = ModelRankState::Delay(self.now + BETWEEN, None);
         rank.next = usize::MAX;
-        while self
-            .open
-            .front()
-            .is_some_and(|call| call.left == self.ranks.len())
-        {
+        while self.open.front().is_some_and(|call| call.left == self.ranks.len()) {
             self.close_first();
         }
     }
@@ -402,10 +390,7 @@ impl Simulation {
         calls.start.push(call.start);
         calls.time.push(call.end - call.start);
         let put = |columns: &mut [Vec<f64>], values: &mut dyn Iterator<Item = f64>| {
-            columns
-                .iter_mut()
-                .zip(values)
-                .for_each(|(column, value)| column.push(value));
+            columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
         };
         put(&mut calls.rank_entry, &mut call.entries.iter().copied());
         put(&mut calls.rank_time, &mut call.times.iter().copied());
@@ -507,9 +492,7 @@ fn actions(
             }
         };
         match actions.last_mut() {
-            Some(MachineStep::Copy {
-                class: last, bytes, ..
-            }) if *last == class => *bytes += more,
+            Some(MachineStep::Copy { class: last, bytes, .. }) if *last == class => *bytes += more,
             _ => actions.push(MachineStep::Copy {
                 class,
                 latency: machine.latency(chip, at),

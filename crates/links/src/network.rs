@@ -155,10 +155,7 @@ impl LinkNetwork {
             let capacity = self.capacities[link];
             queue_length(self.load[link] / capacity) * PACKET / capacity
         };
-        links
-            .filter(|&&resource| resource < self.links)
-            .map(wait)
-            .sum()
+        links.filter(|&&resource| resource < self.links).map(wait).sum()
     }
 
     /// Lets `seconds` pass.
@@ -227,13 +224,7 @@ mod tests {
         network.start(class);
         assert_eq!(network.rate(class), machine.core_bandwidth());
         let burst = |traffic, begins| BurstChange {
-            kind: BurstKind {
-                weight: 1.0,
-                from: 0,
-                to: 1,
-                length: 1.0,
-                traffic,
-            },
+            kind: BurstKind { weight: 1.0, from: 0, to: 1, length: 1.0, traffic },
             begins,
         };
         network.change(&burst(BurstTraffic::Fair(3), true));

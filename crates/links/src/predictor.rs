@@ -33,10 +33,7 @@ pub use validate::{Validation, validate};
 /// second. The first call has none before it: its features are zero.
 pub fn rates_before(seconds: &[f64], loads: &[&[f64]]) -> Vec<Vec<f64>> {
     let rate = |load: &&[f64]| {
-        let rates = load
-            .iter()
-            .zip(seconds)
-            .map(|(load, time)| load / time.max(1e-9));
+        let rates = load.iter().zip(seconds).map(|(load, time)| load / time.max(1e-9));
         let mut before: Vec<f64> = std::iter::once(0.0).chain(rates).collect();
         before.truncate(seconds.len());
         before

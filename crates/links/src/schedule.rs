@@ -179,13 +179,11 @@ impl RecordedSchedule {
             steps: Vec::new(),
         };
         for (number, line) in text.lines().enumerate() {
-            schedule
-                .read_line(line)
-                .map_err(|problem| ScheduleError::Line {
-                    line: number + 1,
-                    text: line.to_owned(),
-                    problem,
-                })?;
+            schedule.read_line(line).map_err(|problem| ScheduleError::Line {
+                line: number + 1,
+                text: line.to_owned(),
+                problem,
+            })?;
         }
         schedule.check()?;
         Ok(schedule)
@@ -203,10 +201,7 @@ impl RecordedSchedule {
             "rank" => return Err(format!("expected rank {}", self.steps.len())),
             _ => {
                 let step = read_step(word, rest)?;
-                let steps = self
-                    .steps
-                    .last_mut()
-                    .ok_or("a step before the first rank")?;
+                let steps = self.steps.last_mut().ok_or("a step before the first rank")?;
                 steps.push(step);
             }
         }
@@ -253,11 +248,7 @@ impl RecordedSchedule {
             match waiting {
                 None => return Ok(()),
                 Some((rank, for_rank, phase)) if !has_moved => {
-                    return Err(ScheduleError::Deadlock {
-                        rank,
-                        for_rank,
-                        phase,
-                    });
+                    return Err(ScheduleError::Deadlock { rank, for_rank, phase });
                 }
                 Some(_) => {}
             }
@@ -301,10 +292,7 @@ fn blocked(rank: usize, step: RecordedStep, reached: &[u32]) -> Option<(usize, u
 
 impl fmt::Display for RecordedSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "# schedule of mica links, recorded by MICA_RECORD_TRANSFERS"
-        )?;
+        writeln!(f, "# schedule of mica links, recorded by MICA_RECORD_TRANSFERS")?;
         writeln!(f, "collective {}", self.collective)?;
         writeln!(f, "bytes {}", self.bytes)?;
         writeln!(f, "path {}", self.path)?;
@@ -326,8 +314,7 @@ impl fmt::Display for RecordedSchedule {
 }
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse()
-        .map_err(|_| format!("{text:?} is not a number in range"))
+    text.parse().map_err(|_| format!("{text:?} is not a number in range"))
 }
 
 fn read_step(word: &str, rest: &str) -> Result<RecordedStep, String> {
@@ -374,10 +361,8 @@ fn recorded_calls(
                     let name = words.next().and_then(|name| name.strip_prefix("MPI_"));
                     let bytes = words.nth(1).ok_or("expected function, member and bytes")?;
                     if name.is_some_and(|name| name.eq_ignore_ascii_case(collective)) {
-                        let call = RecordedPart {
-                            bytes: number(bytes)?,
-                            ..RecordedPart::default()
-                        };
+                        let call =
+                            RecordedPart { bytes: number(bytes)?, ..RecordedPart::default() };
                         running.insert(operation, call);
                     }
                 }
@@ -446,26 +431,13 @@ mod tests {
         let schedule =
             RecordedSchedule::from_records(&records, "bcast", 0, "test").expect("a bcast");
         assert_eq!(schedule.bytes, 16);
-        assert_eq!(
-            schedule.steps[0],
-            [RecordedStep::Store(0, 16), RecordedStep::Publish(1)]
-        );
-        let pair = PairBytes {
-            from: 0,
-            to: 1,
-            bytes: 16,
-        };
+        assert_eq!(schedule.steps[0], [RecordedStep::Store(0, 16), RecordedStep::Publish(1)]);
+        let pair = PairBytes { from: 0, to: 1, bytes: 16 };
         assert_eq!(schedule.pairs(), [pair]);
-        assert_eq!(
-            RecordedSchedule::parse(&schedule.to_string()).expect("written"),
-            schedule
-        );
+        assert_eq!(RecordedSchedule::parse(&schedule.to_string()).expect("written"), schedule);
         let missing =
             RecordedSchedule::from_records(&records, "bcast", 1, "test").expect_err("one call");
-        assert!(
-            missing.to_string().contains("rank 0 has 1 calls"),
-            "{missing}"
-        );
+        assert!(missing.to_string().contains("rank 0 has 1 calls"), "{missing}");
     }
 
     #[test]

@@ -46,28 +46,19 @@ fn shared_memory() -> ChannelInfo {
 
 fn shared_memory_design(shape: SegmentShape) -> String {
     match shape {
-        SegmentShape {
-            fifo_bytes: Some(bytes),
-            mixed: true,
-            ..
-        } => format!(
+        SegmentShape { fifo_bytes: Some(bytes), mixed: true, .. } => format!(
             "mixed: a FIFO of {} for each pair of ranks of the same parity, rings and cells for \
             the others ({}=mixed); {}",
             readable_bytes(u64::from(bytes)),
             tunables::SHM.env,
             polling()
         ),
-        SegmentShape {
-            fifo_bytes: Some(bytes),
-            ..
-        } => format!(
+        SegmentShape { fifo_bytes: Some(bytes), .. } => format!(
             "basic: a FIFO of {} for each pair of ranks, allocated at MPI_Init ({}=basic)",
             readable_bytes(u64::from(bytes)),
             tunables::SHM.env
         ),
-        SegmentShape {
-            cells, cell_bytes, ..
-        } => format!(
+        SegmentShape { cells, cell_bytes, .. } => format!(
             "advanced: a ring for each pair that talks, {cells} cells of {} for each rank",
             readable_bytes(u64::from(cell_bytes))
         ),
@@ -182,21 +173,12 @@ mod tests {
             area_bytes: 0,
             areas_bytes: 0,
         };
-        let basic = SegmentShape {
-            fifo_bytes: Some(1 << 20),
-            ..advanced
-        };
-        let mixed = SegmentShape {
-            mixed: true,
-            ..basic
-        };
+        let basic = SegmentShape { fifo_bytes: Some(1 << 20), ..advanced };
+        let mixed = SegmentShape { mixed: true, ..basic };
         assert!(shared_memory_design(advanced).starts_with("advanced: a ring"));
         assert!(shared_memory_design(basic).starts_with("basic: a FIFO"));
         let text = shared_memory_design(mixed);
-        assert!(
-            text.starts_with("mixed: ") && text.ends_with(&polling()),
-            "{text}"
-        );
+        assert!(text.starts_with("mixed: ") && text.ends_with(&polling()), "{text}");
     }
 
     #[test]

@@ -50,10 +50,7 @@ impl CompiledProgram {
         }
         let directory = std::env::temp_dir().join(format!("mica-{name}-{}", std::process::id()));
         fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        let program = CompiledProgram {
-            file: directory.join(name),
-            directory,
-        };
+        let program = CompiledProgram { file: directory.join(name), directory };
         let mut compile = Command::new(compiler);
         compile.args(["-std=gnu11", "-O2", "-o"]);
         compile.arg(&program.file).arg(&source).arg("-lm");

@@ -199,7 +199,7 @@ impl ExplainQuestion {
                     let other = other.join(", ");
                     let is = "is for messages, not for collectives";
                     return Err(
-                        format!("{other} {is} (-n and --cores say how many share a core)").into(),
+                        format!("{other} {is} (-n and --cores say how many share a core)").into()
                     );
                 }
                 return self.ranks.answer(collective, bytes, self.level);
@@ -209,7 +209,7 @@ impl ExplainQuestion {
         if !other.is_empty() {
             let other = other.join(", ");
             return Err(
-                format!("{other} is for collectives, as in --explain allreduce 64K -n 8").into(),
+                format!("{other} is for collectives, as in --explain allreduce 64K -n 8").into()
             );
         }
         if self.level == Some(Level::Network) {
@@ -233,9 +233,7 @@ impl ExplainQuestion {
         };
         let explicit = Thresholds::derive(&costs, &situation).in_force(situation.limits.ring)?;
         let mapped = self.mapped_here(&message)?;
-        Ok(render(
-            &message, &situation, &costs, &source, &explicit, &mapped,
-        ))
+        Ok(render(&message, &situation, &costs, &source, &explicit, &mapped))
     }
 
     /// What the answer says about migrated buffers.
@@ -292,14 +290,10 @@ impl ExplainQuestion {
             (mapped, MessagePath::MappedCooperate),
             (offload, MessagePath::Offload),
         ];
-        let works = works
-            .into_iter()
-            .filter_map(|(is, path)| is.then_some(path));
+        let works = works.into_iter().filter_map(|(is, path)| is.then_some(path));
         let allowed = MessagePaths::forced(tunables::WAY.choice()?).unwrap_or(MessagePaths::ALL);
         let works: MessagePaths = works.collect();
-        Ok(works
-            .union(MessagePaths::SHARED_MEMORY)
-            .intersection(allowed))
+        Ok(works.union(MessagePaths::SHARED_MEMORY).intersection(allowed))
     }
 }
 
@@ -371,14 +365,9 @@ fn render(
     let _ = writeln!(text, "Path       {} ({goal})\n", decision.path.name());
     let _ = writeln!(text, "{}\n", verdicts(&decision, mapped));
     if let Mapped::Later(uses) = mapped {
-        let paths = situation
-            .available
-            .with(MessagePath::Mapped)
-            .with(MessagePath::MappedCooperate);
-        let later = Situation {
-            available: paths,
-            ..*situation
-        };
+        let paths =
+            situation.available.with(MessagePath::Mapped).with(MessagePath::MappedCooperate);
+        let later = Situation { available: paths, ..*situation };
         let path = select(message, &later, costs).path;
         let _ = writeln!(
             text,
@@ -403,10 +392,7 @@ fn render(
         let _ = writeln!(text, "  set by hand: {}={}", tunable.env, tunable.text());
     }
     if available_cores() < 2 {
-        let _ = writeln!(
-            text,
-            "  (this job may use one core only: --oversubscribed is its case)"
-        );
+        let _ = writeln!(text, "  (this job may use one core only: --oversubscribed is its case)");
     }
     text
 }

@@ -138,18 +138,14 @@ pub fn library() -> LibraryInfo {
         let path = exe.parent()?.parent()?.join("lib/libmpi_abi.so.1");
         path.is_file().then_some(path)
     });
-    LibraryInfo {
-        version: env!("CARGO_PKG_VERSION"),
-        abi: "MPI 5.0",
-        path,
-    }
+    LibraryInfo { version: env!("CARGO_PKG_VERSION"), abi: "MPI 5.0", path }
 }
 
 fn machine_info(machine: &Machine, drawing: Option<String>) -> MachineInfo {
-    let numa_nodes = machine.numa_nodes().into_iter().map(|node| NumaNodeInfo {
-        index: node.index,
-        bytes: node.bytes,
-    });
+    let numa_nodes = machine
+        .numa_nodes()
+        .into_iter()
+        .map(|node| NumaNodeInfo { index: node.index, bytes: node.bytes });
     let caches = machine.caches().into_iter().map(|cache| CacheInfo {
         name: cache.name,
         bytes: cache.bytes,
@@ -174,11 +170,7 @@ fn tunable(tunable: &tunables::Tunable) -> TunableInfo {
         name: tunable.name,
         environment: tunable.env,
         value: tunable.text(),
-        source: if tunable.is_set() {
-            "environment"
-        } else {
-            "default"
-        },
+        source: if tunable.is_set() { "environment" } else { "default" },
         default: tunable.default,
         accepts: match tunable.kind {
             TunableKind::Bytes => "bytes (K, M, G)".to_owned(),
@@ -193,28 +185,19 @@ fn tunable(tunable: &tunables::Tunable) -> TunableInfo {
 
 /// Values that do not fit, and variables that look like Mica's but are not.
 pub fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
-    let all = || {
-        OTHER_VARIABLES
-            .into_iter()
-            .chain(tunables::all().iter().map(|t| t.env))
-    };
+    let all = || OTHER_VARIABLES.into_iter().chain(tunables::all().iter().map(|t| t.env));
     let mut unknown: Vec<String> = names
         .filter(|name| name.starts_with("MICA_") && !all().any(|known| known == name))
         .map(|name| {
             let near = all().min_by_key(|known| distance(known, &name));
             let near = near.filter(|known| distance(known, &name) <= 2);
-            let hint = near
-                .map(|near| format!("; is {near} meant?"))
-                .unwrap_or_default();
+            let hint = near.map(|near| format!("; is {near} meant?")).unwrap_or_default();
             format!("{name}: Mica has no variable of this name{hint}")
         })
         .collect();
     unknown.sort();
     let wrong = tunables::all().iter().filter_map(|t| t.check().err());
-    wrong
-        .map(|error| error.to_string())
-        .chain(unknown)
-        .collect()
+    wrong.map(|error| error.to_string()).chain(unknown).collect()
 }
 
 /// The edit distance: how many letters must be inserted, removed or changed to turn one word into
@@ -255,9 +238,6 @@ mod tests {
                 == "MICA_EAGERMAX: Mica has no variable of this name; is MICA_EAGER_MAX meant?"),
             "{found:?}"
         );
-        assert!(
-            !found.iter().any(|line| line.contains("MICA_RANK")),
-            "{found:?}"
-        );
+        assert!(!found.iter().any(|line| line.contains("MICA_RANK")), "{found:?}");
     }
 }

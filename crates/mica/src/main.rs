@@ -92,11 +92,7 @@ enum MicaCommand {
 fn main() -> ExitCode {
     let text = match CommandLine::parse().command {
         MicaCommand::Info { question, .. } if question.is_asked() => question.answer(),
-        MicaCommand::Info {
-            json: true,
-            topology,
-            ..
-        } => info_text(topology, ReportForm::Json),
+        MicaCommand::Info { json: true, topology, .. } => info_text(topology, ReportForm::Json),
         MicaCommand::Info { topology, all, .. } => info_text(topology, ReportForm::text(all)),
         MicaCommand::Doctor { json: true, .. } => return doctor(ReportForm::Json),
         MicaCommand::Doctor { all, .. } => return doctor(ReportForm::text(all)),

@@ -92,10 +92,7 @@ impl FoundNetwork {
             Err(error) => none(error.to_string()),
             Ok(offers) => {
                 let (version, file) = offers.library;
-                let chosen = offers
-                    .offers
-                    .iter()
-                    .filter(|(_, v)| *v == OfferVerdict::Chosen);
+                let chosen = offers.offers.iter().filter(|(_, v)| *v == OfferVerdict::Chosen);
                 let mut known: Vec<&str> = chosen.map(|(o, _)| o.provider.as_str()).collect();
                 let mut providers = Vec::new();
                 for (offer, verdict) in &offers.offers {
@@ -142,9 +139,7 @@ impl FoundNetwork {
         let set = tunables::EAGER_MAX.threshold()?;
         Ok(NetworkLimits {
             eager_max: set.map_or(payload_max, |set| set.min(payload_max)),
-            can_read: self
-                .chosen()
-                .is_some_and(|chosen| chosen.capabilities.contains(&RMA)),
+            can_read: self.chosen().is_some_and(|chosen| chosen.capabilities.contains(&RMA)),
         })
     }
 
@@ -191,10 +186,7 @@ impl FoundNetwork {
             name: "net",
             purpose: "messages to other nodes, over libfabric",
             design: self.chosen().map(|chosen| {
-                format!(
-                    "{} on {} {}",
-                    chosen.provider, chosen.interface, chosen.address
-                )
+                format!("{} on {} {}", chosen.provider, chosen.interface, chosen.address)
             }),
             usable: reason.is_none(),
             remedy: reason.as_ref().map(|_| match &self.library {
@@ -239,9 +231,7 @@ impl FoundNetwork {
         let shown = |p: &&Provider| all || p.chosen || p.is_alternative;
         for provider in self.providers.iter().filter(shown) {
             let mark = if provider.chosen { "*" } else { " " };
-            let speed = provider
-                .speed
-                .map(|bits| format!("{:.0}", bits as f64 / 1e9));
+            let speed = provider.speed.map(|bits| format!("{:.0}", bits as f64 / 1e9));
             table.add_row([
                 format!("{mark}{}", provider.provider),
                 provider.interface.clone(),
@@ -297,10 +287,7 @@ pub fn launchers() -> Vec<ChannelInfo> {
     let library = mica_bootstrap::pmix::find_library();
     let refusal = library.as_ref().err().cloned();
     vec![
-        spoken(
-            "mpiexec",
-            "Mica's own, on one node or by ssh or srun on several",
-        ),
+        spoken("mpiexec", "Mica's own, on one node or by ssh or srun on several"),
         spoken("PMI-1", "mpiexec of MPICH and of Intel MPI (Hydra)"),
         spoken("PMI-2", "Slurm: srun --mpi=pmi2"),
         ChannelInfo {
@@ -316,10 +303,7 @@ pub fn launchers() -> Vec<ChannelInfo> {
                 )
             }),
             reason: refusal,
-            ..spoken(
-                "PMIx",
-                "mpirun of Open MPI, prterun, and Slurm: srun --mpi=pmix",
-            )
+            ..spoken("PMIx", "mpirun of Open MPI, prterun, and Slurm: srun --mpi=pmix")
         },
     ]
 }
@@ -357,11 +341,7 @@ mod tests {
             error: None,
             providers: both.map(|(o, v)| provider(o, v)).collect(),
         }
-        .checked(&NetOptions {
-            wish,
-            library: None,
-            payload_max: Some(1024),
-        })
+        .checked(&NetOptions { wish, library: None, payload_max: Some(1024) })
     }
 
     #[test]
@@ -375,28 +355,12 @@ mod tests {
         assert_eq!(channel.design.unwrap(), "tcp;ofi_rxm on eth7 192.0.2.1");
         let text = network.render(true);
         let brief = network.render(false);
-        assert!(
-            brief.contains("192.0.2.1") && !brief.contains("127.0.0.1"),
-            "{brief}"
-        );
-        assert!(
-            brief.contains("1 more, which are not used: mica info --all"),
-            "{brief}"
-        );
-        for part in [
-            "libfabric 1.17",
-            "uses tcp;ofi_rxm on eth7",
-            "messages, rma",
-            " 25 ",
-        ] {
+        assert!(brief.contains("192.0.2.1") && !brief.contains("127.0.0.1"), "{brief}");
+        assert!(brief.contains("1 more, which are not used: mica info --all"), "{brief}");
+        for part in ["libfabric 1.17", "uses tcp;ofi_rxm on eth7", "messages, rma", " 25 "] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let line = |word: &str| {
-            text.lines()
-                .find(|line| line.contains(word))
-                .unwrap()
-                .trim()
-        };
+        let line = |word: &str| text.lines().find(|line| line.contains(word)).unwrap().trim();
         assert!(line("192.0.2.1").starts_with('*') && line("192.0.2.1").ends_with("chosen"));
         assert!(line("127.0.0.1").contains("loopback does not leave this machine"));
     }
@@ -408,31 +372,17 @@ mod tests {
         assert!(limits.can_read);
         let long = OutgoingMessage::contiguous(limits.eager_max + 1);
         let text = network.explain(&long, &limits);
-        for part in [
-            "eth7",
-            "Path       read",
-            "*read",
-            "does not fit one packet",
-        ] {
+        for part in ["eth7", "Path       read", "*read", "does not fit one packet"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let text = network.explain(&OutgoingMessage::contiguous(8), &limits);
-        assert!(
-            text.contains("*eager") && !text.contains("does not fit"),
-            "{text}"
-        );
+        assert!(text.contains("*eager") && !text.contains("does not fit"), "{text}");
     }
 
     #[test]
     fn a_put_to_another_node_has_a_path_and_a_reason() {
-        let limits = |can_read| NetworkLimits {
-            eager_max: 1000,
-            can_read,
-        };
-        let pieces = OutgoingMessage {
-            pieces: 100,
-            ..OutgoingMessage::contiguous(800)
-        };
+        let limits = |can_read| NetworkLimits { eager_max: 1000, can_read };
+        let pieces = OutgoingMessage { pieces: 100, ..OutgoingMessage::contiguous(800) };
         let whole = OutgoingMessage::contiguous(8);
         for (message, can_read, access, expected) in [
             (&whole, true, "auto", "rma:"),
@@ -455,11 +405,7 @@ mod tests {
             providers: Vec::new(),
         };
         for (network, reason, remedy) in [
-            (
-                only_loopback,
-                "nothing fits any provider",
-                "MICA_NET_PROVIDER",
-            ),
+            (only_loopback, "nothing fits any provider", "MICA_NET_PROVIDER"),
             (none, "no such file", "MICA_NET_LIBRARY"),
         ] {
             let channel = network.channel();

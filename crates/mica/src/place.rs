@@ -111,10 +111,7 @@ fn default_places(machine: &Machine, hosts: &[(String, usize)], ranks: usize) ->
     let place = |node: u32| {
         let next = &mut used[node as usize];
         *next += 1;
-        Place {
-            node,
-            core: cores[*next - 1].place,
-        }
+        Place { node, core: cores[*next - 1].place }
     };
     nodes.into_iter().map(place).collect()
 }
@@ -131,10 +128,7 @@ fn traffic_of(recorded: &RecordedTraffic) -> Vec<PairTraffic> {
 
 /// The place of each rank as an index of `places`: first the node, then the core.
 fn in_two_stages(traffic: &[PairTraffic], places: &[Place], costs: &PathCosts) -> Vec<usize> {
-    let blurred = places.iter().map(|place| Place {
-        core: CorePlace::UNKNOWN,
-        ..*place
-    });
+    let blurred = places.iter().map(|place| Place { core: CorePlace::UNKNOWN, ..*place });
     let blurred: Vec<Place> = blurred.collect();
     let whole = links_of(places.len(), traffic, costs);
     let nodes = map(&whole, &blurred, Vec::new(), MappingEffort::TOOL);
@@ -147,11 +141,7 @@ fn in_two_stages(traffic: &[PairTraffic], places: &[Place], costs: &PathCosts) -
         let slots: Vec<usize> = (0..places.len()).filter(is_here).collect();
         let index = |rank: usize| members.binary_search(&rank).ok();
         let inside = traffic.iter().filter_map(|pair| {
-            Some(PairTraffic {
-                from: index(pair.from)?,
-                to: index(pair.to)?,
-                ..*pair
-            })
+            Some(PairTraffic { from: index(pair.from)?, to: index(pair.to)?, ..*pair })
         });
         let inside: Vec<PairTraffic> = inside.collect();
         let own: Vec<Place> = slots.iter().map(|&slot| places[slot]).collect();
@@ -230,11 +220,7 @@ fn render(proposal: &Proposal) -> String {
     table.load_preset(comfy_table::presets::NOTHING);
     table.set_header(["time of messages", "by default", "proposed"]);
     for row in &proposal.levels {
-        table.add_row([
-            row.level.to_owned(),
-            ms(row.default_ns),
-            ms(row.proposed_ns),
-        ]);
+        table.add_row([row.level.to_owned(), ms(row.default_ns), ms(row.proposed_ns)]);
     }
     let (before, after) = (proposal.default_ns, proposal.proposed_ns);
     table.add_row(["all".to_owned(), ms(before), ms(after)]);
@@ -252,11 +238,9 @@ fn render(proposal: &Proposal) -> String {
     );
     for rank in &proposal.ranks {
         let _ = write!(text, "rank {}: {}", rank.rank, rank.host);
-        for (name, part) in [
-            ("core", rank.core),
-            ("shared cache", rank.shared_cache),
-            ("package", rank.package),
-        ] {
+        for (name, part) in
+            [("core", rank.core), ("shared cache", rank.shared_cache), ("package", rank.package)]
+        {
             if let Some(part) = part {
                 let _ = write!(text, ", {name} {part}");
             }
@@ -283,16 +267,8 @@ mod tests {
 
     /// Pairs (i, i + 4) exchange 1 MiB in 16 messages.
     fn recorded() -> RecordedTraffic {
-        let pair = |i| RecordedPair {
-            from: i,
-            to: i + 4,
-            messages: 16,
-            bytes: 1 << 20,
-        };
-        RecordedTraffic {
-            ranks: 8,
-            pairs: (0..4).map(pair).collect(),
-        }
+        let pair = |i| RecordedPair { from: i, to: i + 4, messages: 16, bytes: 1 << 20 };
+        RecordedTraffic { ranks: 8, pairs: (0..4).map(pair).collect() }
     }
 
     #[test]
@@ -305,12 +281,8 @@ mod tests {
             assert!(a.shared_cache.is_some() && a.shared_cache == b.shared_cache);
         }
         // All traffic was between packages, and all is within caches.
-        let by_level = |at: usize| {
-            (
-                proposal.levels[at].default_ns,
-                proposal.levels[at].proposed_ns,
-            )
-        };
+        let by_level =
+            |at: usize| (proposal.levels[at].default_ns, proposal.levels[at].proposed_ns);
         assert_eq!(by_level(0), (0, proposal.proposed_ns));
         assert_eq!(by_level(2), (proposal.default_ns, 0));
         assert!(proposal.proposed_ns < proposal.default_ns);
@@ -330,10 +302,7 @@ mod tests {
         let on_a = |rank: &&RankProposal| rank.host == "a";
         let on_a: Vec<usize> = proposal.ranks.iter().filter(on_a).map(|r| r.rank).collect();
         assert!(on_a.len() == 2 && on_a[0] + 4 == on_a[1], "{on_a:?}");
-        assert_eq!(
-            proposal.levels[3].proposed_ns, 0,
-            "nothing over the network"
-        );
+        assert_eq!(proposal.levels[3].proposed_ns, 0, "nothing over the network");
         assert!(proposal.levels[3].default_ns > 0);
         assert!(proposal.command.contains("-hosts a:2,b:6"));
         assert!(super::hosts(&["a:x".to_owned()], 8).is_err());

@@ -60,10 +60,7 @@ fn machine(info: &MachineReport) -> String {
     let machine = &info.machine;
     let mut rows = vec![("host", machine.host.clone())];
     if machine.synthetic {
-        rows.push((
-            "topology",
-            "synthetic, from MICA_TOPOLOGY_SYNTHETIC".to_owned(),
-        ));
+        rows.push(("topology", "synthetic, from MICA_TOPOLOGY_SYNTHETIC".to_owned()));
     }
     if let Some(processor) = &machine.processor {
         rows.push(("processor", processor.clone()));
@@ -85,10 +82,7 @@ fn machine(info: &MachineReport) -> String {
             1 => "each for one processing unit".to_owned(),
             n => format!("each shared by {n} processing units"),
         };
-        rows.push((
-            "cache",
-            format!("{}: {count} x {size}, {shared}", cache.name),
-        ));
+        rows.push(("cache", format!("{}: {count} x {size}, {shared}", cache.name)));
     }
     let affinity = info.available.affinity.as_deref().unwrap_or("not known");
     let quota = match info.available.cpu_quota {
@@ -96,24 +90,13 @@ fn machine(info: &MachineReport) -> String {
         None => "no CPU quota".to_owned(),
     };
     let cores = info.available.cores;
-    rows.push((
-        "available",
-        format!("{cores} (processors {affinity}; {quota})"),
-    ));
+    rows.push(("available", format!("{cores} (processors {affinity}; {quota})")));
     pairs(rows)
 }
 
 fn channels(list: &[ChannelInfo]) -> String {
     let mut text = String::new();
-    for ChannelInfo {
-        name,
-        purpose,
-        design,
-        usable,
-        reason,
-        remedy,
-    } in list
-    {
+    for ChannelInfo { name, purpose, design, usable, reason, remedy } in list {
         let answer = if *usable { "yes" } else { "no" };
         let _ = writeln!(text, "  {name:<11} {answer:<4} {purpose}");
         for (label, line) in [("design", design), ("because", reason), ("change", remedy)] {
@@ -131,14 +114,7 @@ fn tunables(info: &MachineReport) -> String {
     if table.width().is_none() {
         table.set_width(120);
     }
-    table.set_header([
-        " variable",
-        "value",
-        "from",
-        "default",
-        "accepts",
-        "meaning",
-    ]);
+    table.set_header([" variable", "value", "from", "default", "accepts", "meaning"]);
     for tunable in &info.tunables {
         table.add_row([
             &format!(" {}", tunable.environment),

@@ -68,10 +68,6 @@ mod tests {
         }
         let json: serde_json::Value = serde_json::from_str(&text(true)).unwrap();
         assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
-        assert!(
-            json["target"]
-                .as_str()
-                .is_some_and(|target| target.contains('-'))
-        );
+        assert!(json["target"].as_str().is_some_and(|target| target.contains('-')));
     }
 }

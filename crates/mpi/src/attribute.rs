@@ -79,13 +79,7 @@ pub fn create_keyval(
 ) -> Result<i32> {
     let make = |handle| {
         let uses = Mutex::default();
-        Arc::new(Keyval {
-            number: handle as i32,
-            owner,
-            copy,
-            delete,
-            uses,
-        })
+        Arc::new(Keyval { number: handle as i32, owner, copy, delete, uses })
     };
     Ok(KEYVALS.insert_with(make)?.number)
 }
@@ -127,12 +121,7 @@ impl Keyval {
 fn keyval(owner: AttributeOwner, number: i32) -> Result<Arc<Keyval>> {
     if number == c::KEYVAL_INVALID {
         let reason = "a key is needed";
-        return Err(Error::argument(
-            c::ERR_KEYVAL,
-            "keyval",
-            "MPI_KEYVAL_INVALID",
-            reason,
-        ));
+        return Err(Error::argument(c::ERR_KEYVAL, "keyval", "MPI_KEYVAL_INVALID", reason));
     }
     let keyval = KEYVALS.get(number as u32).ok_or_else(|| {
         let reason = "this is not an attribute key, or it has been freed";
@@ -147,11 +136,7 @@ fn keyval(owner: AttributeOwner, number: i32) -> Result<Arc<Keyval>> {
 
 fn usable_keyval(owner: AttributeOwner, number: i32) -> Result<Arc<Keyval>> {
     let keyval = keyval(owner, number)?;
-    if lock(&keyval.uses).freed {
-        Err(freed(number))
-    } else {
-        Ok(keyval)
-    }
+    if lock(&keyval.uses).freed { Err(freed(number)) } else { Ok(keyval) }
 }
 
 #[cold]
@@ -191,10 +176,7 @@ impl AttributeSet {
             old.delete(object)?;
         }
         let mut entries = lock(&self.entries);
-        match entries
-            .iter_mut()
-            .find(|entry| entry.keyval.number == number)
-        {
+        match entries.iter_mut().find(|entry| entry.keyval.number == number) {
             Some(entry) => entry.value = value,
             None => {
                 keyval.attach();
@@ -272,18 +254,12 @@ impl AttributeSet {
     }
 
     fn find(&self, number: i32) -> Option<AttributeEntry> {
-        lock(&self.entries)
-            .iter()
-            .find(|entry| entry.keyval.number == number)
-            .cloned()
+        lock(&self.entries).iter().find(|entry| entry.keyval.number == number).cloned()
     }
 
     fn drop_entry(&self, number: i32) {
         let mut entries = lock(&self.entries);
-        let Some(i) = entries
-            .iter()
-            .position(|entry| entry.keyval.number == number)
-        else {
+        let Some(i) = entries.iter().position(|entry| entry.keyval.number == number) else {
             return;
         };
         let entry = entries.remove(i);
@@ -315,11 +291,7 @@ impl fmt::Debug for AttributeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries = lock(&self.entries);
         f.debug_map()
-            .entries(
-                entries
-                    .iter()
-                    .map(|entry| (entry.keyval.number, entry.value)),
-            )
+            .entries(entries.iter().map(|entry| (entry.keyval.number, entry.value)))
             .finish()
     }
 }

@@ -184,11 +184,7 @@ pub fn attach(owner: BufferOwner, address: usize, size: i64) -> Result<()> {
         let detail = format!("{owner} has a buffer attached already; detach it first");
         return Err(Error::other(c::ERR_BUFFER, detail));
     }
-    let buffer = AttachedBuffer {
-        address,
-        size,
-        ledger: Mutex::default(),
-    };
+    let buffer = AttachedBuffer { address, size, ledger: Mutex::default() };
     buffers.insert(owner, Arc::new(buffer));
     Ok(())
 }
@@ -248,10 +244,7 @@ pub fn iflush(owner: BufferOwner) -> Result<Request> {
     process::engine()?;
     let buffer = attached(owner)?;
     let before = lock(&buffer.ledger).next;
-    Ok(Request::custom(
-        None,
-        Arc::new(BufferFlush { buffer, before }),
-    ))
+    Ok(Request::custom(None, Arc::new(BufferFlush { buffer, before })))
 }
 
 #[derive(Debug)]
@@ -266,9 +259,7 @@ impl RequestOperation for BufferFlush {
     }
 
     fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
-        self.buffer
-            .delivered(state, self.before)
-            .then_some((Status::EMPTY, None))
+        self.buffer.delivered(state, self.before).then_some((Status::EMPTY, None))
     }
 }
 
@@ -281,10 +272,7 @@ fn buffer_of(comm: &Comm) -> Option<Arc<AttachedBuffer>> {
         session.map(BufferOwner::Session),
         Some(BufferOwner::Process),
     ];
-    owners
-        .into_iter()
-        .flatten()
-        .find_map(|owner| buffers.get(&owner).cloned())
+    owners.into_iter().flatten().find_map(|owner| buffers.get(&owner).cloned())
 }
 
 /// `MPI_Bsend`: sends a copy in the background.
@@ -310,11 +298,7 @@ pub fn bsend(comm: &Comm, view: &View, dest: i32, tag: i32) -> Result<()> {
         Ok(Some(send)) => {
             let number = ledger.next;
             ledger.next += 1;
-            ledger.sends.push(Charge {
-                number,
-                bytes,
-                send,
-            });
+            ledger.sends.push(Charge { number, bytes, send });
             Ok(())
         }
         Ok(None) => {

@@ -81,9 +81,7 @@ impl Errhandler {
             c::ERRORS_ABORT => Errhandler::ABORT,
             c::ERRORS_RETURN => Errhandler::RETURN,
             _ => {
-                let user = ERRHANDLERS
-                    .get(handle)
-                    .ok_or_else(|| no_errhandler(handle))?;
+                let user = ERRHANDLERS.get(handle).ok_or_else(|| no_errhandler(handle))?;
                 Errhandler(HandlerAction::User(user))
             }
         })
@@ -140,17 +138,11 @@ impl Errhandler {
 #[cold]
 fn no_errhandler(handle: u32) -> Error {
     let (value, reason) = match handle {
-        c::ERRHANDLER_NULL => (
-            "MPI_ERRHANDLER_NULL".to_owned(),
-            "an error handler is needed",
-        ),
+        c::ERRHANDLER_NULL => ("MPI_ERRHANDLER_NULL".to_owned(), "an error handler is needed"),
         _ if HandleKind::Errhandler.owns(handle) => {
             (format!("{handle:#x}"), "this error handler has been freed")
         }
-        _ => (
-            format!("{handle:#x}"),
-            "this is not the handle of an error handler",
-        ),
+        _ => (format!("{handle:#x}"), "this is not the handle of an error handler"),
     };
     Error::argument(c::ERR_ERRHANDLER, "errhandler", value, reason)
 }
@@ -183,12 +175,7 @@ fn check_file(file: u32) -> Result<()> {
         return Ok(());
     }
     let reason = "this is not the handle of an open file";
-    Err(Error::argument(
-        c::ERR_FILE,
-        "file",
-        format!("{file:#x}"),
-        reason,
-    ))
+    Err(Error::argument(c::ERR_FILE, "file", format!("{file:#x}"), reason))
 }
 
 impl fmt::Display for HandlerFamily {

@@ -49,10 +49,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The call exists in the interface only; this version does not implement it.
-    #[error(
-        "{what} is not implemented in this version of Mica{}",
-        instead_of(what)
-    )]
+    #[error("{what} is not implemented in this version of Mica{}", instead_of(what))]
     Unsupported {
         /// Name of the call or feature.
         what: &'static str,
@@ -103,12 +100,7 @@ impl Error {
         value: impl std::fmt::Display,
         reason: impl Into<String>,
     ) -> Error {
-        Error::Argument {
-            class,
-            argument,
-            value: value.to_string(),
-            reason: reason.into(),
-        }
+        Error::Argument { class, argument, value: value.to_string(), reason: reason.into() }
     }
 
     /// This error, for a call that has other names for its arguments: (usual name, name in the
@@ -132,10 +124,7 @@ impl Error {
     /// An error of class `class` with a free description.
     #[cold]
     pub fn other(class: i32, detail: impl Into<String>) -> Error {
-        Error::Other {
-            class,
-            detail: detail.into(),
-        }
+        Error::Other { class, detail: detail.into() }
     }
 
     /// The error class (or, for callbacks, the code to pass on) that this error maps to.
@@ -154,10 +143,7 @@ impl Error {
 
 impl From<mica_channel::memory::OutOfMemory> for Error {
     fn from(e: mica_channel::memory::OutOfMemory) -> Error {
-        Error::OutOfMemory {
-            bytes: e.bytes as u64,
-            what: "a temporary buffer",
-        }
+        Error::OutOfMemory { bytes: e.bytes as u64, what: "a temporary buffer" }
     }
 }
 
@@ -165,10 +151,9 @@ impl From<Fault> for Error {
     #[cold]
     fn from(fault: Fault) -> Error {
         match fault {
-            Fault::OutOfMemory { bytes } => Error::OutOfMemory {
-                bytes: bytes as u64,
-                what: "an unexpected message",
-            },
+            Fault::OutOfMemory { bytes } => {
+                Error::OutOfMemory { bytes: bytes as u64, what: "an unexpected message" }
+            }
             Fault::Lost { .. } => Error::other(c::ERR_PROC_ABORTED, fault.to_string()),
             Fault::Launcher { .. } => Error::other(c::ERR_OTHER, fault.to_string()),
             other => Error::other(c::ERR_NO_MEM, other.to_string()),

@@ -38,9 +38,7 @@ enum GeneralizedPhase {
 
 impl fmt::Debug for Generalized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Generalized")
-            .field("phase", &self.phase)
-            .finish_non_exhaustive()
+        f.debug_struct("Generalized").field("phase", &self.phase).finish_non_exhaustive()
     }
 }
 
@@ -101,10 +99,7 @@ impl RequestOperation for Generalized {
 /// When MPI is not initialized.
 pub fn start(callbacks: GeneralizedCallbacks) -> Result<Request> {
     process::engine()?;
-    let operation = Generalized {
-        callbacks,
-        phase: Mutex::new(GeneralizedPhase::UnderWay),
-    };
+    let operation = Generalized { callbacks, phase: Mutex::new(GeneralizedPhase::UnderWay) };
     Ok(Request::custom(None, Arc::new(operation)))
 }
 

@@ -64,10 +64,7 @@ impl Group {
 
     /// Ranks `first .. first + size` of the job, without allocating.
     pub const fn run(first: u32, size: u32) -> Group {
-        Group {
-            members: GroupMembers::Run { first, size },
-            session: c::SESSION_NULL,
-        }
+        Group { members: GroupMembers::Run { first, size }, session: c::SESSION_NULL }
     }
 
     /// The group of these distinct ranks of the job, in this order.
@@ -75,11 +72,7 @@ impl Group {
         let Some(&first) = ranks.first() else {
             return Group::EMPTY;
         };
-        if ranks
-            .iter()
-            .zip(first..)
-            .all(|(&rank, expected)| rank == expected)
-        {
+        if ranks.iter().zip(first..).all(|(&rank, expected)| rank == expected) {
             return Group::run(first, ranks.len() as u32);
         }
         let base = *ranks.iter().min().expect("not empty");
@@ -87,21 +80,11 @@ impl Group {
         let mut reverse = vec![ABSENT; (top - base) as usize + 1].into_boxed_slice();
         for (i, &rank) in ranks.iter().enumerate() {
             let slot = &mut reverse[(rank - base) as usize];
-            debug_assert_eq!(
-                *slot, ABSENT,
-                "rank {rank} of the job is in the group twice"
-            );
+            debug_assert_eq!(*slot, ABSENT, "rank {rank} of the job is in the group twice");
             *slot = i as u32;
         }
-        let list = List {
-            ranks: ranks.into(),
-            reverse,
-            base,
-        };
-        Group {
-            members: GroupMembers::List(Arc::new(list)),
-            session: c::SESSION_NULL,
-        }
+        let list = List { ranks: ranks.into(), reverse, base };
+        Group { members: GroupMembers::List(Arc::new(list)), session: c::SESSION_NULL }
     }
 
     /// Whether both are known to have the same members in the same order, without a comparison of
@@ -255,13 +238,10 @@ impl Group {
     }
 
     fn checked(&self, rank: i64, argument: &'static str) -> Result<usize> {
-        usize::try_from(rank)
-            .ok()
-            .filter(|&rank| rank < self.size())
-            .ok_or_else(|| {
-                let reason = format!("the group has {} members", self.size());
-                Error::argument(c::ERR_RANK, argument, rank, reason)
-            })
+        usize::try_from(rank).ok().filter(|&rank| rank < self.size()).ok_or_else(|| {
+            let reason = format!("the group has {} members", self.size());
+            Error::argument(c::ERR_RANK, argument, rank, reason)
+        })
     }
 
     /// These ranks, after a check that each is in the group and occurs only once.
@@ -275,12 +255,7 @@ impl Group {
         for rank in ranks {
             let index = self.checked(rank, argument)?;
             if std::mem::replace(&mut seen[index], true) {
-                return Err(Error::argument(
-                    c::ERR_RANK,
-                    argument,
-                    rank,
-                    "it is named twice",
-                ));
+                return Err(Error::argument(c::ERR_RANK, argument, rank, "it is named twice"));
             }
             distinct.push(index);
         }
@@ -291,12 +266,7 @@ impl Group {
         for &[first, last, stride] in ranges {
             if stride == 0 {
                 let triplet = format!("({first}, {last}, {stride})");
-                return Err(Error::argument(
-                    c::ERR_ARG,
-                    "ranges",
-                    triplet,
-                    "the stride is zero",
-                ));
+                return Err(Error::argument(c::ERR_ARG, "ranges", triplet, "the stride is zero"));
             }
         }
         let ranks = ranges.iter().flat_map(|&[first, last, stride]| {
@@ -333,11 +303,7 @@ impl Group {
     /// # Errors
     /// `MPI_ERR_NO_MEM` when no handle is left.
     pub fn into_handle(self) -> Result<u32> {
-        if self.is_empty() {
-            Ok(c::GROUP_EMPTY)
-        } else {
-            GROUPS.insert(self)
-        }
+        if self.is_empty() { Ok(c::GROUP_EMPTY) } else { GROUPS.insert(self) }
     }
 
     /// `MPI_Group_free`. The predefined empty group is accepted and lives on, because set
@@ -345,10 +311,7 @@ impl Group {
     pub fn free(handle: u32) -> Result<()> {
         match handle {
             c::GROUP_EMPTY => Ok(()),
-            _ => GROUPS
-                .remove(handle)
-                .map(drop)
-                .ok_or_else(|| no_group(handle)),
+            _ => GROUPS.remove(handle).map(drop).ok_or_else(|| no_group(handle)),
         }
     }
 }

@@ -131,10 +131,7 @@ impl<T> HandleTable<T> {
     pub const fn new(kind: HandleKind) -> HandleTable<T> {
         HandleTable {
             kind,
-            slots: ThreadLock::new(Slots {
-                used: Vec::new(),
-                free: VecDeque::new(),
-            }),
+            slots: ThreadLock::new(Slots { used: Vec::new(), free: VecDeque::new() }),
         }
     }
 
@@ -189,10 +186,7 @@ impl<T> HandleTable<T> {
     /// Whether `handle` named an object that is gone.
     pub fn had(&self, handle: u32) -> bool {
         let slots = self.slots.lock();
-        let slot = self
-            .kind
-            .index(handle)
-            .and_then(|index| slots.used.get(index));
+        let slot = self.kind.index(handle).and_then(|index| slots.used.get(index));
         slot.is_some_and(Option::is_none)
     }
 
@@ -224,10 +218,7 @@ impl<T> HandleTable<T> {
     #[inline(always)]
     pub fn sole(&self, kind: HandleKind) -> Option<SoleTable<'_, T>> {
         debug_assert_eq!(kind, self.kind);
-        Some(SoleTable {
-            kind,
-            slots: self.slots.lock_if_sole()?,
-        })
+        Some(SoleTable { kind, slots: self.slots.lock_if_sole()? })
     }
 
     /// As [`look`](Self::look); `f` also returns whether to keep the object. A removed object is
@@ -286,12 +277,7 @@ impl<T: Clone> HandleTable<T> {
     /// The first object that `is_it` takes, under the table's lock.
     pub fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<T> {
         let slots = self.slots.lock();
-        slots
-            .used
-            .iter()
-            .flatten()
-            .find(|&object| is_it(object))
-            .cloned()
+        slots.used.iter().flatten().find(|&object| is_it(object)).cloned()
     }
 
     /// The object that `handle` names, if it lives.
@@ -317,15 +303,7 @@ mod tests {
         assert_eq!(table.insert('a').unwrap(), 0x4200_0000);
         assert_eq!(table.insert('b').unwrap(), 0x4200_0001);
         assert_eq!(table.get(0x4200_0001), Some('b'));
-        for wrong in [
-            0,
-            0x108,
-            0x0200_0000,
-            0x4100_0000,
-            0x4200_0002,
-            0xC200_0000,
-            u32::MAX,
-        ] {
+        for wrong in [0, 0x108, 0x0200_0000, 0x4100_0000, 0x4200_0002, 0xC200_0000, u32::MAX] {
             assert_eq!(table.get(wrong), None, "{wrong:#x}");
             assert_eq!(table.remove(wrong), None, "{wrong:#x}");
         }
@@ -381,10 +359,7 @@ mod tests {
         for _ in 0..OBJECTS {
             table.insert(()).unwrap();
         }
-        for error in [
-            table.insert(()).unwrap_err(),
-            table.insert_with(|_| ()).unwrap_err(),
-        ] {
+        for error in [table.insert(()).unwrap_err(), table.insert_with(|_| ()).unwrap_err()] {
             assert_eq!(error.code(), c::ERR_NO_MEM);
             assert!(error.to_string().contains("16777214"), "{error}");
         }

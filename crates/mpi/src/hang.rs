@@ -120,11 +120,7 @@ fn communicator(comm: &Comm) -> String {
         size => format!("{size} ranks: {}", ranges(group.peers())),
     };
     match comm.remote_group() {
-        Ok(remote) => format!(
-            "{name} (local {}; remote {})",
-            set(comm.group()),
-            set(&remote)
-        ),
+        Ok(remote) => format!("{name} (local {}; remote {})", set(comm.group()), set(&remote)),
         Err(_) => format!("{name} ({})", set(comm.group())),
     }
 }

@@ -33,11 +33,7 @@ impl Info {
 
     /// As [`resolve`](Self::resolve); `MPI_INFO_NULL` means no pairs.
     pub fn resolve_hints(handle: u32) -> Result<Info> {
-        if handle == c::INFO_NULL {
-            Ok(Info::default())
-        } else {
-            Info::resolve(handle)
-        }
+        if handle == c::INFO_NULL { Ok(Info::default()) } else { Info::resolve(handle) }
     }
 
     fn resolve_to_change(handle: u32) -> Result<Info> {
@@ -59,10 +55,7 @@ impl Info {
     /// `MPI_Info_free`.
     pub fn free(handle: u32) -> Result<()> {
         Info::resolve_to_change(handle)?;
-        INFOS
-            .remove(handle)
-            .map(drop)
-            .ok_or_else(|| no_info(handle))
+        INFOS.remove(handle).map(drop).ok_or_else(|| no_info(handle))
     }
 
     /// `MPI_Info_set` on the object that `handle` names.
@@ -71,12 +64,7 @@ impl Info {
         check_key(key)?;
         if value.len() >= c::MAX_INFO_VAL {
             let reason = format!("a value has at most {} bytes", c::MAX_INFO_VAL - 1);
-            return Err(Error::argument(
-                c::ERR_INFO_VALUE,
-                "value",
-                quote(value),
-                reason,
-            ));
+            return Err(Error::argument(c::ERR_INFO_VALUE, "value", quote(value), reason));
         }
         info.put(key, value);
         Ok(())
@@ -103,10 +91,7 @@ impl Info {
 
     /// The value of a key that needs no check.
     pub fn lookup(&self, key: &str) -> Option<String> {
-        lock(&self.0)
-            .iter()
-            .find(|(k, _)| k == key)
-            .map(|(_, value)| value.clone())
+        lock(&self.0).iter().find(|(k, _)| k == key).map(|(_, value)| value.clone())
     }
 
     /// Number of keys.
@@ -122,10 +107,7 @@ impl Info {
     /// `MPI_Info_get_nthkey`.
     pub fn nth_key(&self, n: i32) -> Result<String> {
         let pairs = lock(&self.0);
-        let key = usize::try_from(n)
-            .ok()
-            .and_then(|n| pairs.get(n))
-            .map(|(key, _)| key.clone());
+        let key = usize::try_from(n).ok().and_then(|n| pairs.get(n)).map(|(key, _)| key.clone());
         key.ok_or_else(|| {
             let reason = format!("the info object has {} keys", pairs.len());
             Error::argument(c::ERR_ARG, "n", n, reason)
@@ -254,10 +236,7 @@ fn no_info(handle: u32) -> Error {
         _ if HandleKind::Info.owns(handle) => {
             (format!("{handle:#x}"), "this info object has been freed")
         }
-        _ => (
-            format!("{handle:#x}"),
-            "this is not the handle of an info object",
-        ),
+        _ => (format!("{handle:#x}"), "this is not the handle of an info object"),
     };
     Error::argument(c::ERR_INFO, "info", value, reason)
 }

@@ -110,12 +110,12 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
         return Err(Error::argument(c::ERR_ARG, "required", required, reason));
     }
     // AcqRel: only one thread proceeds; a failed start sets BEFORE again.
-    PHASE
-        .compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire)
-        .map_err(|phase| match phase {
+    PHASE.compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire).map_err(
+        |phase| match phase {
             FINALIZED => process::not_running(phase),
             _ => Error::other(c::ERR_OTHER, "MPI_Init has been called already"),
-        })?;
+        },
+    )?;
     let promise = promise.filter(|_| required != c::THREAD_MULTIPLE);
     let engine = enter(promise).inspect_err(|_| PHASE.store(BEFORE, Ordering::Release))?;
     world::begin(World {

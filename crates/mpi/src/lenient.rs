@@ -29,10 +29,7 @@ pub(crate) static EMPTY_GRID: Lenience = Lenience::new(
 
 impl Lenience {
     const fn new(text: &'static str) -> Lenience {
-        Lenience {
-            said: Once::new(),
-            text,
-        }
+        Lenience { said: Once::new(), text }
     }
 
     /// Reports the deviation, the first time, if the program is checked.

@@ -22,9 +22,7 @@ use crate::sync::lock;
 pub fn send_init(comm: &Comm, mode: Mode, view: View, dest: i32, tag: i32) -> Result<Request> {
     pt2pt::destination(comm, dest, tag)?;
     let of = comm.clone();
-    Ok(Request::persistent(comm, move || {
-        pt2pt::isend_on(&of, Plane::User, mode, &view, dest, tag)
-    }))
+    Ok(Request::persistent(comm, move || pt2pt::isend_on(&of, Plane::User, mode, &view, dest, tag)))
 }
 
 /// `MPI_Bsend_init`: as [`send_init`]; each start sends a copy through the buffer attached then.
@@ -46,9 +44,7 @@ pub fn bsend_init(comm: &Comm, view: View, dest: i32, tag: i32) -> Result<Reques
 pub fn recv_init(comm: &Comm, view: View, source: i32, tag: i32) -> Result<Request> {
     pt2pt::pattern(comm, Plane::User, source, tag)?;
     let of = comm.clone();
-    Ok(Request::persistent(comm, move || {
-        pt2pt::irecv_on(&of, Plane::User, &view, source, tag)
-    }))
+    Ok(Request::persistent(comm, move || pt2pt::irecv_on(&of, Plane::User, &view, source, tag)))
 }
 
 /// `MPI_Isendrecv`: starts to send `out` and to receive into `into`. The status is the receive's.
@@ -75,10 +71,8 @@ pub fn isendrecv(
             return Err(error);
         }
     };
-    let both = Both(Mutex::new(PairHalves {
-        send: Some(send),
-        receive: PairHalf::UnderWay(receive),
-    }));
+    let both =
+        Both(Mutex::new(PairHalves { send: Some(send), receive: PairHalf::UnderWay(receive) }));
     Ok(Request::custom(Some(comm), Arc::new(both)))
 }
 

@@ -86,10 +86,7 @@ pub fn mark(level: i32) {
 fn not_in_use() -> Error {
     match phase() {
         FINALIZED => not_running(FINALIZED),
-        _ => Error::other(
-            c::ERR_OTHER,
-            "MPI_Init has not been called and no session is open",
-        ),
+        _ => Error::other(c::ERR_OTHER, "MPI_Init has not been called and no session is open"),
     }
 }
 

@@ -63,21 +63,13 @@ fn bad_rank(comm: &Comm, argument: &'static str, rank: i32) -> Error {
         c::ERR_RANK,
         argument,
         rank,
-        format!(
-            "the communicator has ranks 0 to {}",
-            comm.remote_or_local_size() - 1
-        ),
+        format!("the communicator has ranks 0 to {}", comm.remote_or_local_size() - 1),
     )
 }
 
 #[cold]
 fn bad_tag(argument: &'static str, tag: i32) -> Error {
-    Error::argument(
-        c::ERR_TAG,
-        argument,
-        tag,
-        format!("tags go from 0 to {TAG_UB}"),
-    )
+    Error::argument(c::ERR_TAG, argument, tag, format!("tags go from 0 to {TAG_UB}"))
 }
 
 /// Job-wide rank of `dest`; `None` for `MPI_PROC_NULL`.
@@ -117,11 +109,7 @@ pub(crate) fn pattern(
     } else {
         return Err(bad_rank(comm, "source", source));
     };
-    Ok(Some(MatchPattern {
-        context: context(comm, plane),
-        source,
-        tag,
-    }))
+    Ok(Some(MatchPattern { context: context(comm, plane), source, tag }))
 }
 
 /// Where a message of the program goes.
@@ -208,14 +196,7 @@ fn routed_source(comm: u32, source: i32, tag: i32) -> Option<ReceiveSource> {
         _ => return None,
     };
     let context = route.context();
-    Some(ReceiveSource {
-        pattern: MatchPattern {
-            context,
-            source,
-            tag,
-        },
-        route: Some(route),
-    })
+    Some(ReceiveSource { pattern: MatchPattern { context, source, tag }, route: Some(route) })
 }
 
 /// The messages from rank `source` of any communicator, or from any rank; `None` for
@@ -381,10 +362,7 @@ pub(crate) fn start_send(
         comm.count_sent(view.len());
     }
     let context = context(comm, plane);
-    Ok(
-        process::engine()?
-            .enter(|state| state.send(peer, context, tag, view, mode.completion()))?,
-    )
+    Ok(process::engine()?.enter(|state| state.send(peer, context, tag, view, mode.completion()))?)
 }
 
 /// Receives into `view` on `plane`. Blocks.
@@ -490,10 +468,7 @@ pub fn mprobe(comm: &Comm, source: i32, tag: i32) -> Result<(u32, Status)> {
         return Ok((c::MESSAGE_NO_PROC, Status::PROC_NULL));
     };
     let (id, found) = process::engine()?.probe(pattern, |state| state.probe_matched(&pattern))?;
-    let handle = MESSAGES.insert(MatchedMessage {
-        comm: comm.clone(),
-        id,
-    })?;
+    let handle = MESSAGES.insert(MatchedMessage { comm: comm.clone(), id })?;
     Ok((handle, status_of(comm, &found.envelope, found.bytes)))
 }
 
@@ -512,10 +487,7 @@ pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status
     };
     let found = poll?.try_once(question, |_, list| list.add(probe_of(&pattern)))?;
     let message = |(id, a): (_, ProbedMessage)| {
-        let handle = MESSAGES.insert(MatchedMessage {
-            comm: comm.clone(),
-            id,
-        })?;
+        let handle = MESSAGES.insert(MatchedMessage { comm: comm.clone(), id })?;
         Ok((handle, status_of(comm, &a.envelope, a.bytes)))
     };
     found.map(message).transpose()

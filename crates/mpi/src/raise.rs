@@ -59,11 +59,7 @@ fn raise_by(
     on: ErrorTarget,
     error: Error,
 ) -> i32 {
-    let raised = Raised {
-        call: call.to_owned(),
-        on: on.to_string(),
-        error,
-    };
+    let raised = Raised { call: call.to_owned(), on: on.to_string(), error };
     let code = raised.error.code();
     handler.invoke(bearer, code, &raised);
     remember(code, raised);
@@ -80,11 +76,7 @@ pub fn call(on: ErrorTarget, code: i32) -> Result<()> {
         ErrorTarget::File(_) => "MPI_File_call_errhandler",
         ErrorTarget::Session(_) => "MPI_Session_call_errhandler",
     };
-    let raised = Raised {
-        call: call.to_owned(),
-        on: on.to_string(),
-        error,
-    };
+    let raised = Raised { call: call.to_owned(), on: on.to_string(), error };
     let (handler, bearer) = handler_of(on);
     handler.invoke(bearer, code, &raised);
     Ok(())
@@ -110,12 +102,10 @@ fn handler_of(on: ErrorTarget) -> (Errhandler, ErrorTarget) {
             Err(_) => None,
         },
         ErrorTarget::File(_) => Some(errhandler::default_of_files()),
-        ErrorTarget::Session(handle) => Session::resolve(handle)
-            .ok()
-            .map(|session| session.errhandler()),
-        ErrorTarget::Win(handle) => Window::resolve(handle)
-            .ok()
-            .map(|window| window.errhandler()),
+        ErrorTarget::Session(handle) => {
+            Session::resolve(handle).ok().map(|session| session.errhandler())
+        }
+        ErrorTarget::Win(handle) => Window::resolve(handle).ok().map(|window| window.errhandler()),
         ErrorTarget::Default => None,
     };
     let own = own.map(|handler| (handler, on));
@@ -212,10 +202,7 @@ pub fn error_string(code: i32) -> Result<String> {
     let mut text = class_text(code);
     let _ = LAST.try_with(|last| {
         if let Some((_, raised)) = last.borrow().iter().find(|(known, _)| *known == code) {
-            text += &format!(
-                " (last raised by {}{}: {})",
-                raised.call, raised.on, raised.error
-            );
+            text += &format!(" (last raised by {}{}: {})", raised.call, raised.on, raised.error);
         }
     });
     text.truncate(text.floor_char_boundary(c::MAX_ERROR_STRING - 1));
@@ -266,10 +253,7 @@ mod tests {
         let calls = Calls::default();
         let log = Arc::clone(&calls);
         let record = move |object, code| log.lock().unwrap().push((object, code));
-        (
-            Errhandler::user(HandlerFamily::File, Arc::new(record)),
-            calls,
-        )
+        (Errhandler::user(HandlerFamily::File, Arc::new(record)), calls)
     }
 
     // Files are the only objects with an error handler that needs no job, and they share one: so
@@ -281,10 +265,7 @@ mod tests {
         assert_eq!(raise("MPI_File_open", null, error()), c::ERR_AMODE);
         let text = error_string(c::ERR_AMODE).unwrap();
         assert!(text.starts_with("MPI_ERR_AMODE: "), "{text}");
-        assert!(
-            text.contains("(last raised by MPI_File_open: amode = 3: no such mode)"),
-            "{text}"
-        );
+        assert!(text.contains("(last raised by MPI_File_open: amode = 3: no such mode)"), "{text}");
         let elsewhere = std::thread::spawn(|| error_string(c::ERR_AMODE).unwrap());
         assert!(!elsewhere.join().unwrap().contains("last raised"));
 
@@ -297,10 +278,7 @@ mod tests {
         assert_eq!(*calls.lock().unwrap(), expected);
 
         let wrong = Errhandler::user(HandlerFamily::Win, Arc::new(|_, _| ()));
-        assert_eq!(
-            set_file_errhandler(c::FILE_NULL, wrong).unwrap_err().code(),
-            c::ERR_ARG
-        );
+        assert_eq!(set_file_errhandler(c::FILE_NULL, wrong).unwrap_err().code(), c::ERR_ARG);
         set_file_errhandler(c::FILE_NULL, Errhandler::RETURN).unwrap();
         assert_eq!(Arc::strong_count(&calls), 1, "the replaced handler is gone");
     }
@@ -313,26 +291,14 @@ mod tests {
         Errhandler::free(first).unwrap();
         assert!(Errhandler::resolve(first).is_ok());
         Errhandler::free(first).unwrap();
-        assert_eq!(
-            Errhandler::resolve(first).unwrap_err().code(),
-            c::ERR_ERRHANDLER
-        );
-        assert_eq!(
-            Errhandler::free(first).unwrap_err().code(),
-            c::ERR_ERRHANDLER
-        );
+        assert_eq!(Errhandler::resolve(first).unwrap_err().code(), c::ERR_ERRHANDLER);
+        assert_eq!(Errhandler::free(first).unwrap_err().code(), c::ERR_ERRHANDLER);
         let again = handler.give_handle().unwrap();
         assert!(Errhandler::resolve(again).is_ok());
         Errhandler::free(again).unwrap();
         for predefined in [c::ERRORS_ARE_FATAL, c::ERRORS_ABORT, c::ERRORS_RETURN] {
             Errhandler::free(predefined).unwrap();
-            assert_eq!(
-                Errhandler::resolve(predefined)
-                    .unwrap()
-                    .give_handle()
-                    .unwrap(),
-                predefined
-            );
+            assert_eq!(Errhandler::resolve(predefined).unwrap().give_handle().unwrap(), predefined);
         }
         assert!(Errhandler::resolve(c::ERRHANDLER_NULL).is_err());
     }
@@ -340,10 +306,7 @@ mod tests {
     #[test]
     fn texts_fit_the_caller_s_buffer() {
         let long = Error::other(c::ERR_IO, "ü".repeat(600));
-        assert_eq!(
-            raise("MPI_File_read", ErrorTarget::File(c::FILE_NULL), long),
-            c::ERR_IO
-        );
+        assert_eq!(raise("MPI_File_read", ErrorTarget::File(c::FILE_NULL), long), c::ERR_IO);
         let text = error_string(c::ERR_IO).unwrap();
         assert!(text.len() < c::MAX_ERROR_STRING && text.len() > c::MAX_ERROR_STRING - 4);
     }

@@ -59,9 +59,7 @@ impl Session {
         errhandler.check_family(HandlerFamily::Session)?;
         let wanted = hints.lookup("thread_level");
         let known = |wanted: String| THREAD_LEVELS.iter().find(|&&(_, name)| name == wanted);
-        let thread_level = wanted
-            .and_then(known)
-            .map_or("MPI_THREAD_MULTIPLE", |&(_, name)| name);
+        let thread_level = wanted.and_then(known).map_or("MPI_THREAD_MULTIPLE", |&(_, name)| name);
         init::enter(None)?;
         let session = SESSIONS.insert_with(|handle| {
             Session(Arc::new(SessionInner {
@@ -96,9 +94,7 @@ impl Session {
 
     /// `MPI_Session_get_nth_pset`: the name of process set number `n`.
     pub fn process_set(&self, n: i32) -> Result<&'static str> {
-        let name = usize::try_from(n)
-            .ok()
-            .and_then(|n| PROCESS_SETS.get(n).copied());
+        let name = usize::try_from(n).ok().and_then(|n| PROCESS_SETS.get(n).copied());
         name.ok_or_else(|| {
             let reason = format!("the session knows {} process sets", PROCESS_SETS.len());
             Error::argument(c::ERR_ARG, "n", n, reason)
@@ -157,10 +153,7 @@ fn no_session(handle: u32) -> Error {
         _ if HandleKind::Session.owns(handle) => {
             (format!("{handle:#x}"), "this session has been finalized")
         }
-        _ => (
-            format!("{handle:#x}"),
-            "this is not the handle of a session",
-        ),
+        _ => (format!("{handle:#x}"), "this is not the handle of a session"),
     };
     Error::argument(c::ERR_SESSION, "session", value, reason)
 }

@@ -42,45 +42,25 @@ impl From<bool> for Cancelled {
 
 impl Status {
     /// The empty status (MPI 5.0, 3.7.3).
-    pub const EMPTY: Status = Status {
-        source: c::ANY_SOURCE,
-        tag: c::ANY_TAG,
-        bytes: 0,
-        cancelled: Cancelled::No,
-    };
+    pub const EMPTY: Status =
+        Status { source: c::ANY_SOURCE, tag: c::ANY_TAG, bytes: 0, cancelled: Cancelled::No };
 
     /// What a receive from `MPI_PROC_NULL` returns (MPI 5.0, 3.10).
-    pub const PROC_NULL: Status = Status {
-        source: c::PROC_NULL,
-        ..Status::EMPTY
-    };
+    pub const PROC_NULL: Status = Status { source: c::PROC_NULL, ..Status::EMPTY };
 }
 
 /// The status of a message in terms of its communicator.
 #[inline]
 pub(crate) fn status_of(comm: &Comm, envelope: &MatchEnvelope, bytes: usize) -> Status {
-    let source = comm
-        .rank_of(envelope.source)
-        .map_or(c::ANY_SOURCE, |rank| rank as i32);
-    Status {
-        source,
-        tag: envelope.tag,
-        bytes: bytes as u64,
-        cancelled: Cancelled::No,
-    }
+    let source = comm.rank_of(envelope.source).map_or(c::ANY_SOURCE, |rank| rank as i32);
+    Status { source, tag: envelope.tag, bytes: bytes as u64, cancelled: Cancelled::No }
 }
 
 /// Status of a receive, and the error if the message did not fit.
 #[inline]
 pub(crate) fn outcome(comm: &Comm, done: &ReceiveCompletion) -> (Status, Option<Error>) {
     if done.cancelled {
-        return (
-            Status {
-                cancelled: Cancelled::Yes,
-                ..Status::EMPTY
-            },
-            None,
-        );
+        return (Status { cancelled: Cancelled::Yes, ..Status::EMPTY }, None);
     }
     let status = status_of(comm, &done.envelope, done.sent.min(done.capacity));
     if done.sent <= done.capacity {

@@ -68,9 +68,7 @@ fn usable() -> Result<&'static PredefinedComms> {
 
 #[cold]
 fn of_sessions() -> Option<&'static PredefinedComms> {
-    let engine = process::engine()
-        .ok()
-        .filter(|_| process::phase() == BEFORE)?;
+    let engine = process::engine().ok().filter(|_| process::phase() == BEFORE)?;
     lenient::WORLD_OF_SESSIONS.note();
     Some(predefined(engine))
 }
@@ -94,8 +92,5 @@ pub(crate) fn handler_bearers() -> Option<[&'static Comm; 2]> {
 /// Starts the world model; called once.
 pub(crate) fn begin(world: World) {
     let is_first = WORLD.set(world).is_ok();
-    assert!(
-        is_first,
-        "the phase lets one thread start the world model, once"
-    );
+    assert!(is_first, "the phase lets one thread start the world model, once");
 }

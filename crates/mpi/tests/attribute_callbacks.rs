@@ -73,18 +73,10 @@ fn a_delete_callback_that_fails_keeps_the_value() {
 #[test]
 fn duplicates_get_what_the_copy_callbacks_give_oldest_first() {
     let log = Log::default();
-    let none = create_keyval(
-        AttributeOwner::Type,
-        CopyCallback::Null,
-        DeleteCallback::Null,
-    )
-    .unwrap();
-    let same = create_keyval(
-        AttributeOwner::Type,
-        CopyCallback::Dup,
-        DeleteCallback::Null,
-    )
-    .unwrap();
+    let none =
+        create_keyval(AttributeOwner::Type, CopyCallback::Null, DeleteCallback::Null).unwrap();
+    let same =
+        create_keyval(AttributeOwner::Type, CopyCallback::Dup, DeleteCallback::Null).unwrap();
     let more = create_keyval(AttributeOwner::Type, copy(&log), DeleteCallback::Null).unwrap();
     let drops = create_keyval(AttributeOwner::Type, copy(&log), DeleteCallback::Null).unwrap();
     let set = AttributeSet::default();
@@ -92,10 +84,7 @@ fn duplicates_get_what_the_copy_callbacks_give_oldest_first() {
         set.set(AttributeOwner::Type, OBJECT, key, value).unwrap();
     }
     let copies = set.duplicate(OBJECT, DUPLICATE).unwrap();
-    assert_eq!(
-        take(&log),
-        [("copy", OBJECT, drops, 0), ("copy", OBJECT, more, 41)]
-    );
+    assert_eq!(take(&log), [("copy", OBJECT, drops, 0), ("copy", OBJECT, more, 41)]);
     let values =
         [none, same, more, drops].map(|key| copies.get(AttributeOwner::Type, key).unwrap());
     assert_eq!(values, [None, Some(7), Some(42), None]);
@@ -114,11 +103,8 @@ fn a_copy_callback_that_fails_undoes_the_duplication() {
     let new = AttributeSet::default();
     let failed = set.copy_into(OBJECT, &new, DUPLICATE);
     assert_eq!(failed, Err(Error::Callback { code: 77 }));
-    let calls = [
-        ("copy", OBJECT, good, 1),
-        ("copy", OBJECT, bad, 13),
-        ("delete", DUPLICATE, good, 2),
-    ];
+    let calls =
+        [("copy", OBJECT, good, 1), ("copy", OBJECT, bad, 13), ("delete", DUPLICATE, good, 2)];
     assert_eq!(take(&log), calls);
     assert_eq!(new.get(AttributeOwner::Comm, good), Ok(None));
     assert_eq!(set.get(AttributeOwner::Comm, good), Ok(Some(1)));
@@ -131,8 +117,7 @@ fn all_are_deleted_youngest_first() {
         .map(|_| create_keyval(AttributeOwner::Comm, CopyCallback::Null, delete(&log)).unwrap());
     let set = AttributeSet::default();
     for key in keys {
-        set.set(AttributeOwner::Comm, OBJECT, key, key as usize)
-            .unwrap();
+        set.set(AttributeOwner::Comm, OBJECT, key, key as usize).unwrap();
     }
     // Overwriting does not make an attribute younger.
     set.set(AttributeOwner::Comm, OBJECT, keys[0], 4).unwrap();
@@ -151,50 +136,28 @@ fn a_freed_key_lives_on_in_its_objects() {
     free_keyval(AttributeOwner::Comm, key).unwrap();
     // Again, through another copy of its number.
     free_keyval(AttributeOwner::Comm, key).unwrap();
-    assert_eq!(
-        free_keyval(AttributeOwner::Type, key).unwrap_err().code(),
-        c::ERR_KEYVAL
-    );
-    assert_eq!(
-        set.set(AttributeOwner::Comm, OBJECT, key, 2)
-            .unwrap_err()
-            .code(),
-        c::ERR_KEYVAL
-    );
+    assert_eq!(free_keyval(AttributeOwner::Type, key).unwrap_err().code(), c::ERR_KEYVAL);
+    assert_eq!(set.set(AttributeOwner::Comm, OBJECT, key, 2).unwrap_err().code(), c::ERR_KEYVAL);
     assert_eq!(set.get(AttributeOwner::Comm, key), Ok(Some(1)));
     let copy = set.duplicate(OBJECT, DUPLICATE).unwrap();
     set.delete_all(OBJECT).unwrap();
     assert_eq!(copy.get(AttributeOwner::Comm, key), Ok(Some(1)));
     drop(copy);
-    assert_eq!(
-        set.get(AttributeOwner::Comm, key).unwrap_err().code(),
-        c::ERR_KEYVAL
-    );
+    assert_eq!(set.get(AttributeOwner::Comm, key).unwrap_err().code(), c::ERR_KEYVAL);
     free_keyval(AttributeOwner::Comm, key).unwrap();
     assert_eq!(take(&log), [("delete", OBJECT, key, 1)]);
 }
 
 #[test]
 fn keys_are_for_one_kind_of_object() {
-    let key = create_keyval(
-        AttributeOwner::Win,
-        CopyCallback::Null,
-        DeleteCallback::Null,
-    )
-    .unwrap();
+    let key = create_keyval(AttributeOwner::Win, CopyCallback::Null, DeleteCallback::Null).unwrap();
     let set = AttributeSet::default();
     for wrong in [AttributeOwner::Comm, AttributeOwner::Type] {
-        assert_eq!(
-            set.set(wrong, OBJECT, key, 0).unwrap_err().code(),
-            c::ERR_KEYVAL
-        );
+        assert_eq!(set.set(wrong, OBJECT, key, 0).unwrap_err().code(), c::ERR_KEYVAL);
         assert_eq!(free_keyval(wrong, key).unwrap_err().code(), c::ERR_KEYVAL);
     }
     for wrong in [c::KEYVAL_INVALID, -1, c::TAG_UB, c::COMM_WORLD as i32] {
-        assert_eq!(
-            set.get(AttributeOwner::Comm, wrong).unwrap_err().code(),
-            c::ERR_KEYVAL
-        );
+        assert_eq!(set.get(AttributeOwner::Comm, wrong).unwrap_err().code(), c::ERR_KEYVAL);
     }
     free_keyval(AttributeOwner::Win, key).unwrap();
 }
@@ -202,24 +165,16 @@ fn keys_are_for_one_kind_of_object() {
 #[test]
 fn callbacks_may_use_the_set() {
     let set = Arc::new(AttributeSet::default());
-    let other = create_keyval(
-        AttributeOwner::Comm,
-        CopyCallback::Null,
-        DeleteCallback::Null,
-    )
-    .unwrap();
+    let other =
+        create_keyval(AttributeOwner::Comm, CopyCallback::Null, DeleteCallback::Null).unwrap();
     let inner = Arc::clone(&set);
     let meddle: Arc<dyn Fn(u32, i32, usize) -> i32 + Send + Sync> =
         Arc::new(move |object, _, _| {
             inner.delete(AttributeOwner::Comm, object, other).unwrap();
             c::SUCCESS
         });
-    let key = create_keyval(
-        AttributeOwner::Comm,
-        CopyCallback::Null,
-        DeleteCallback::User(meddle),
-    )
-    .unwrap();
+    let key = create_keyval(AttributeOwner::Comm, CopyCallback::Null, DeleteCallback::User(meddle))
+        .unwrap();
     set.set(AttributeOwner::Comm, OBJECT, other, 1).unwrap();
     set.set(AttributeOwner::Comm, OBJECT, key, 2).unwrap();
     set.delete_all(OBJECT).unwrap();

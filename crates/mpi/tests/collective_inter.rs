@@ -46,32 +46,20 @@ struct Process {
 impl Process {
     /// The number of a rank of the other group.
     fn other(&self, rank: usize) -> usize {
-        if self.upper {
-            rank
-        } else {
-            self.sides.local + rank
-        }
+        if self.upper { rank } else { self.sides.local + rank }
     }
 }
 
 fn processes([lower, upper]: [usize; 2]) -> Vec<Process> {
     let process = |number: usize| {
         let upper_side = number >= lower;
-        let (rank, local, remote) = if upper_side {
-            (number - lower, upper, lower)
-        } else {
-            (number, lower, upper)
-        };
+        let (rank, local, remote) =
+            if upper_side { (number - lower, upper, lower) } else { (number, lower, upper) };
         Process {
             upper: upper_side,
             rank,
             number,
-            sides: InterSides {
-                rank,
-                local,
-                remote,
-                lower: !upper_side,
-            },
+            sides: InterSides { rank, local, remote, lower: !upper_side },
         }
     };
     (0..lower + upper).map(process).collect()
@@ -152,10 +140,7 @@ fn barrier_waits_for_everybody() {
                 }
             }
         }
-        assert!(
-            heard.iter().all(|&h| h == (1 << all.len()) - 1),
-            "{sizes:?}"
-        );
+        assert!(heard.iter().all(|&h| h == (1 << all.len()) - 1), "{sizes:?}");
     }
 }
 
@@ -210,12 +195,7 @@ fn gather_and_scatter_serve_the_other_group() {
             };
             let blocks = |me: Process| (argument(me) == Root::Here).then(&views);
             run_all(sizes, seed + root.number, |me| {
-                inter::gather(
-                    me.sides,
-                    mine(me, &own[me.number]),
-                    blocks(me),
-                    argument(me),
-                )
+                inter::gather(me.sides, mine(me, &own[me.number]), blocks(me), argument(me))
             });
             let mut expected = untouched(total);
             for (rank, place) in places.iter().enumerate() {
@@ -224,17 +204,10 @@ fn gather_and_scatter_serve_the_other_group() {
             }
             gathered.expect(&expected, &(sizes, root, count));
 
-            let back: Vec<Memory> = processes(sizes)
-                .iter()
-                .map(|_| Memory::new(kind, &untouched(count + 2)))
-                .collect();
+            let back: Vec<Memory> =
+                processes(sizes).iter().map(|_| Memory::new(kind, &untouched(count + 2))).collect();
             run_all(sizes, seed + root.number + 1, |me| {
-                inter::scatter(
-                    me.sides,
-                    blocks(me),
-                    mine(me, &back[me.number]),
-                    argument(me),
-                )
+                inter::scatter(me.sides, blocks(me), mine(me, &back[me.number]), argument(me))
             });
             for me in processes(sizes) {
                 let mut expected = untouched(count + 2);
@@ -256,10 +229,8 @@ fn allgather_brings_all_of_the_other_group() {
         }
         let all = processes(sizes);
         let length = |me: &Process| ragged(count, me.rank + 1).0[me.rank].len();
-        let own: Vec<Memory> = all
-            .iter()
-            .map(|me| Memory::new(kind, &values(me.number, 0..count + 2)))
-            .collect();
+        let own: Vec<Memory> =
+            all.iter().map(|me| Memory::new(kind, &values(me.number, 0..count + 2))).collect();
         let gathered: Vec<Memory> = all
             .iter()
             .map(|me| Memory::new(kind, &untouched(ragged(count, me.sides.remote).1)))
@@ -267,10 +238,8 @@ fn allgather_brings_all_of_the_other_group() {
         run_all(sizes, seed, |me| {
             let (places, _) = ragged(count, me.sides.remote);
             let memory = &gathered[me.number];
-            let blocks: Vec<View> = places
-                .iter()
-                .map(|place| memory.range(place.start, place.len()))
-                .collect();
+            let blocks: Vec<View> =
+                places.iter().map(|place| memory.range(place.start, place.len())).collect();
             inter::allgather(me.sides, own[me.number].range(0, length(&me)), &blocks)
         });
         for me in all {
@@ -328,9 +297,7 @@ fn alltoall_brings_each_its_own() {
         });
         for me in all {
             let (expected, _) = side(me, &|from| block(from, me.number));
-            received[me.number]
-                .0
-                .expect(&expected, &(sizes, me, limits));
+            received[me.number].0.expect(&expected, &(sizes, me, limits));
         }
     });
 }
@@ -346,14 +313,10 @@ fn reductions_cross_over_in_rank_order() {
             };
             let all = processes(sizes);
             let operands = |count: usize| -> Vec<Memory> {
-                all.iter()
-                    .map(|me| Memory::new(kind, &values(me.number, 0..count)))
-                    .collect()
+                all.iter().map(|me| Memory::new(kind, &values(me.number, 0..count))).collect()
             };
             let results = |count: usize| -> Vec<Memory> {
-                all.iter()
-                    .map(|_| Memory::new(kind, &untouched(count)))
-                    .collect()
+                all.iter().map(|_| Memory::new(kind, &untouched(count))).collect()
             };
             let reduction = operator.reduction(kind, count);
             let (send, receive) = (operands(count), results(count));

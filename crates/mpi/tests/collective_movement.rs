@@ -15,11 +15,7 @@ fn cases(mut f: impl FnMut(usize, usize, &Kind, &Kind, usize)) {
     let mut seed = 0;
     for size in SIZES {
         for count in counts(size) {
-            let some = if [1, 7, 20].contains(&count) {
-                kinds.len()
-            } else {
-                1
-            };
+            let some = if [1, 7, 20].contains(&count) { kinds.len() } else { 1 };
             for send in &kinds[..some] {
                 for receive in &kinds[..some] {
                     f(size, count, send, receive, seed);
@@ -87,9 +83,7 @@ fn gathered(size: usize, count: usize) -> Vec<u64> {
 fn gather_collects_in_rank_order() {
     cases(|size, count, send_kind, receive_kind, seed| {
         for root in 0..size {
-            for (limits, in_place) in thresholds()
-                .into_iter()
-                .flat_map(|t| [(t, false), (t, true)])
+            for (limits, in_place) in thresholds().into_iter().flat_map(|t| [(t, false), (t, true)])
             {
                 let own = |rank: usize| Memory::new(send_kind, &values(rank, 0..count));
                 let send: Vec<Memory> = (0..size).map(own).collect();
@@ -104,10 +98,7 @@ fn gather_collects_in_rank_order() {
                     let blocks = here.then(|| receive.blocks(count));
                     gather::gather(me, &limits, own, blocks.as_ref(), root)
                 });
-                receive.expect(
-                    &gathered(size, count),
-                    &("gather", size, root, count, in_place),
-                );
+                receive.expect(&gathered(size, count), &("gather", size, root, count, in_place));
                 for (rank, send) in send.iter().enumerate() {
                     send.expect(&values(rank, 0..count), &"a send buffer was changed");
                 }
@@ -120,14 +111,11 @@ fn gather_collects_in_rank_order() {
 fn scatter_deals_out_in_rank_order() {
     cases(|size, count, send_kind, receive_kind, seed| {
         for root in 0..size {
-            for (limits, in_place) in thresholds()
-                .into_iter()
-                .flat_map(|t| [(t, false), (t, true)])
+            for (limits, in_place) in thresholds().into_iter().flat_map(|t| [(t, false), (t, true)])
             {
                 let send = Memory::new(send_kind, &gathered(size, count));
-                let receive: Vec<Memory> = (0..size)
-                    .map(|_| Memory::new(receive_kind, &vec![UNTOUCHED; count]))
-                    .collect();
+                let receive: Vec<Memory> =
+                    (0..size).map(|_| Memory::new(receive_kind, &vec![UNTOUCHED; count])).collect();
                 run(size, seed + root, |me| {
                     let here = me.rank == root;
                     let own = (!here || !in_place).then(|| receive[me.rank].view());
@@ -137,11 +125,8 @@ fn scatter_deals_out_in_rank_order() {
                 send.expect(&gathered(size, count), &"the send buffer was changed");
                 for (rank, receive) in receive.iter().enumerate() {
                     let untouched = in_place && rank == root;
-                    let wanted = if untouched {
-                        vec![UNTOUCHED; count]
-                    } else {
-                        values(rank, 0..count)
-                    };
+                    let wanted =
+                        if untouched { vec![UNTOUCHED; count] } else { values(rank, 0..count) };
                     receive.expect(&wanted, &("scatter", size, root, rank, count, in_place));
                 }
             }
@@ -152,10 +137,7 @@ fn scatter_deals_out_in_rank_order() {
 #[test]
 fn allgather_gives_everybody_all_blocks() {
     cases(|size, count, send_kind, receive_kind, seed| {
-        for (limits, in_place) in thresholds()
-            .into_iter()
-            .flat_map(|t| [(t, false), (t, true)])
-        {
+        for (limits, in_place) in thresholds().into_iter().flat_map(|t| [(t, false), (t, true)]) {
             let own = |rank: usize| Memory::new(send_kind, &values(rank, 0..count));
             let send: Vec<Memory> = (0..size).map(own).collect();
             let receive: Vec<Memory> = (0..size)
@@ -172,10 +154,8 @@ fn allgather_gives_everybody_all_blocks() {
                 allgather::build(me, &limits, own, &receive[me.rank].blocks(count))
             });
             for receive in &receive {
-                receive.expect(
-                    &gathered(size, count),
-                    &("allgather", size, count, in_place, limits),
-                );
+                receive
+                    .expect(&gathered(size, count), &("allgather", size, count, in_place, limits));
             }
         }
     });
@@ -189,23 +169,13 @@ fn letter(from: usize, to: usize, count: usize) -> Vec<u64> {
 #[test]
 fn alltoall_transposes() {
     cases(|size, count, send_kind, receive_kind, seed| {
-        for (limits, in_place) in thresholds()
-            .into_iter()
-            .flat_map(|t| [(t, false), (t, true)])
-        {
-            let outgoing = |rank| {
-                (0..size)
-                    .flat_map(|to| letter(rank, to, count))
-                    .collect::<Vec<_>>()
-            };
-            let incoming = |rank| {
-                (0..size)
-                    .flat_map(|from| letter(from, rank, count))
-                    .collect::<Vec<_>>()
-            };
-            let send: Vec<Memory> = (0..size)
-                .map(|rank| Memory::new(send_kind, &outgoing(rank)))
-                .collect();
+        for (limits, in_place) in thresholds().into_iter().flat_map(|t| [(t, false), (t, true)]) {
+            let outgoing =
+                |rank| (0..size).flat_map(|to| letter(rank, to, count)).collect::<Vec<_>>();
+            let incoming =
+                |rank| (0..size).flat_map(|from| letter(from, rank, count)).collect::<Vec<_>>();
+            let send: Vec<Memory> =
+                (0..size).map(|rank| Memory::new(send_kind, &outgoing(rank))).collect();
             let receive: Vec<Memory> = (0..size)
                 .map(|rank| match in_place {
                     true => Memory::new(receive_kind, &outgoing(rank)),
@@ -217,10 +187,8 @@ fn alltoall_transposes() {
                 alltoall::build(me, &limits, own.as_ref(), &receive[me.rank].blocks(count))
             });
             for rank in 0..size {
-                receive[rank].expect(
-                    &incoming(rank),
-                    &("alltoall", size, rank, count, in_place, limits),
-                );
+                receive[rank]
+                    .expect(&incoming(rank), &("alltoall", size, rank, count, in_place, limits));
                 send[rank].expect(&outgoing(rank), &"a send buffer was changed");
             }
         }
@@ -255,11 +223,7 @@ fn with_blocks(lengths: &[usize], block: impl Fn(usize) -> Vec<u64>) -> Vec<u64>
 
 fn block_views(memory: &Memory, lengths: &[usize]) -> Vec<View> {
     let (displacements, _) = layout(lengths);
-    lengths
-        .iter()
-        .zip(displacements)
-        .map(|(&n, at)| memory.range(at, n))
-        .collect()
+    lengths.iter().zip(displacements).map(|(&n, at)| memory.range(at, n)).collect()
 }
 
 #[test]
@@ -320,11 +284,7 @@ fn v_forms_move_blocks_of_any_length() {
                         .collect();
                     run(size, seed, |me| {
                         let own = (!in_place).then(|| send[me.rank].view());
-                        Ok(allgather::ring(
-                            me,
-                            own,
-                            &block_views(&receive[me.rank], &lengths),
-                        ))
+                        Ok(allgather::ring(me, own, &block_views(&receive[me.rank], &lengths)))
                     });
                     for receive in &receive {
                         receive.expect(&full, &("allgatherv", size, factor, in_place));
@@ -340,9 +300,8 @@ fn alltoallv_moves_blocks_of_any_length() {
     let kinds = Kind::all();
     let mut seed = 0;
     for size in SIZES {
-        for (factor, kind) in [0, 1, 2, 5]
-            .into_iter()
-            .flat_map(|f| kinds.iter().map(move |k| (f, k)))
+        for (factor, kind) in
+            [0, 1, 2, 5].into_iter().flat_map(|f| kinds.iter().map(move |k| (f, k)))
         {
             for limits in thresholds() {
                 seed += 1;
@@ -375,9 +334,8 @@ fn alltoallv_moves_blocks_of_any_length() {
             }
             // In place, what two ranks exchange has the same length in both directions.
             let both = |a: usize, b: usize| length(a.min(b), a.max(b), factor);
-            let lengths: Vec<Vec<usize>> = (0..size)
-                .map(|r| (0..size).map(|other| both(r, other)).collect())
-                .collect();
+            let lengths: Vec<Vec<usize>> =
+                (0..size).map(|r| (0..size).map(|other| both(r, other)).collect()).collect();
             let sent = |r: usize| with_blocks(&lengths[r], |to| letter(r, to, lengths[r][to]));
             let wanted =
                 |r: usize| with_blocks(&lengths[r], |from| letter(from, r, lengths[r][from]));

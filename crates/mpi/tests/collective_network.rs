@@ -8,17 +8,8 @@ use mica_mpi::collective::schedule::Schedule;
 use mica_mpi::collective::*;
 
 /// Nodes and ranks on each of them.
-const SHAPES: [(usize, usize); 9] = [
-    (2, 2),
-    (2, 3),
-    (2, 4),
-    (3, 2),
-    (3, 3),
-    (4, 2),
-    (4, 4),
-    (5, 2),
-    (8, 2),
-];
+const SHAPES: [(usize, usize); 9] =
+    [(2, 2), (2, 3), (2, 4), (3, 2), (3, 3), (4, 2), (4, 4), (5, 2), (8, 2)];
 
 const COUNT: usize = 240;
 
@@ -41,11 +32,7 @@ fn limits(columns: bool) -> TwoLevel {
 /// The short forms at both levels.
 fn short(columns: bool) -> TwoLevel {
     let short = thresholds()[0];
-    TwoLevel {
-        inside: short,
-        across: short,
-        ..limits(columns)
-    }
+    TwoLevel { inside: short, across: short, ..limits(columns) }
 }
 
 type Build<'a> = &'a dyn Fn(&RanksByNode) -> mica_mpi::Result<Schedule>;
@@ -66,9 +53,8 @@ fn expect(
         assert_eq!(found, wanted, "{what} on {nodes} nodes of {ranks} ranks");
         let Some(flat) = flat else { continue };
         let size = nodes * ranks;
-        let schedules: Vec<Schedule> = (0..size)
-            .map(|rank| flat(RankPlace { rank, size }).unwrap())
-            .collect();
+        let schedules: Vec<Schedule> =
+            (0..size).map(|rank| flat(RankPlace { rank, size }).unwrap()).collect();
         let least = network(names, &schedules);
         assert!(
             least.0 >= wanted.0 && least.1 >= wanted.1,
@@ -172,10 +158,8 @@ fn reductions_to_all_send_what_one_rank_a_node_would() {
                 shape,
                 (messages * times, messages * bytes),
                 &|layout| {
-                    let (own, to) = (
-                        send[layout.rank()].elements(),
-                        receive[layout.rank()].elements(),
-                    );
+                    let (own, to) =
+                        (send[layout.rank()].elements(), receive[layout.rank()].elements());
                     two_level::allreduce(layout, &short(columns), &reduction, Some(&own), &to)
                 },
                 None,
@@ -186,10 +170,8 @@ fn reductions_to_all_send_what_one_rank_a_node_would() {
         let bytes = 8 * reduction.count;
         if nodes.is_power_of_two() {
             let build = |layout: &RanksByNode| {
-                let (from, to) = (
-                    send[layout.rank()].elements(),
-                    receive[layout.rank()].elements(),
-                );
+                let (from, to) =
+                    (send[layout.rank()].elements(), receive[layout.rank()].elements());
                 let limits = short(false);
                 two_level::reduce_scatter(layout, &limits, &reduction, &own, Some(&from), &to)
             };
@@ -212,11 +194,7 @@ fn gathering_and_exchanging_to_all_sends_each_block_once_to_each_node() {
         let (send, receive) = (buffers(), buffers());
         for columns in [false, true] {
             let limits = limits(columns);
-            let messages = if columns {
-                size * (nodes - 1)
-            } else {
-                nodes * rounds(nodes)
-            };
+            let messages = if columns { size * (nodes - 1) } else { nodes * rounds(nodes) };
             expect(
                 "allgather",
                 shape,
@@ -228,11 +206,7 @@ fn gathering_and_exchanging_to_all_sends_each_block_once_to_each_node() {
                 },
                 None,
             );
-            let messages = if columns {
-                size * (nodes - 1)
-            } else {
-                nodes * (nodes - 1)
-            };
+            let messages = if columns { size * (nodes - 1) } else { nodes * (nodes - 1) };
             let flat = thresholds()[1];
             expect(
                 "alltoall",
@@ -257,14 +231,9 @@ fn gathering_and_exchanging_to_all_sends_each_block_once_to_each_node() {
 fn two_nodes_of_two_ranks() {
     let (kind, names) = (Kind::plain(), [0, 0, 1, 1]);
     let limits = TwoLevel::DEFAULT;
-    for (bytes, messages) in [
-        (8, 2),
-        (1 << 10, 2),
-        (16 << 10, 2),
-        (256 << 10, 2),
-        (512 << 10, 4),
-        (1 << 20, 4),
-    ] {
+    for (bytes, messages) in
+        [(8, 2), (1 << 10, 2), (16 << 10, 2), (256 << 10, 2), (512 << 10, 4), (1 << 20, 4)]
+    {
         let count = bytes / 8;
         let operator = Operator::commuting(&kind);
         let reduction = operator.reduction(&kind, count);
@@ -272,25 +241,12 @@ fn two_nodes_of_two_ranks() {
         let (send, receive): (Vec<_>, Vec<_>) =
             ((0..4).map(memory).collect(), (0..4).map(memory).collect());
         let schedules = run_on(&names, 0, |layout| {
-            let (own, to) = (
-                send[layout.rank()].elements(),
-                receive[layout.rank()].elements(),
-            );
+            let (own, to) = (send[layout.rank()].elements(), receive[layout.rank()].elements());
             two_level::allreduce(layout, &limits, &reduction, Some(&own), &to)
         });
-        assert_eq!(
-            network(&names, &schedules),
-            (messages, 2 * bytes),
-            "allreduce of {bytes} B"
-        );
+        assert_eq!(network(&names, &schedules), (messages, 2 * bytes), "allreduce of {bytes} B");
     }
-    for (bytes, messages) in [
-        (8, 4),
-        (1 << 10, 4),
-        (4 << 10, 4),
-        (8 << 10, 8),
-        (1 << 20, 8),
-    ] {
+    for (bytes, messages) in [(8, 4), (1 << 10, 4), (4 << 10, 4), (8 << 10, 8), (1 << 20, 8)] {
         let memory = |_| Memory::new(&kind, &vec![0; bytes / 2]);
         let (send, receive): (Vec<_>, Vec<_>) =
             ((0..4).map(memory).collect(), (0..4).map(memory).collect());
@@ -299,10 +255,6 @@ fn two_nodes_of_two_ranks() {
             let (own, all) = (send[me].blocks(bytes / 8), receive[me].blocks(bytes / 8));
             two_level::alltoall(layout, &limits, Some(&own), &all)
         });
-        assert_eq!(
-            network(&names, &schedules),
-            (messages, 8 * bytes),
-            "alltoall of {bytes} B"
-        );
+        assert_eq!(network(&names, &schedules), (messages, 8 * bytes), "alltoall of {bytes} B");
     }
 }

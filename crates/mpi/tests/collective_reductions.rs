@@ -37,20 +37,11 @@ impl Case<'_> {
             true => Memory::new(self.kind, &values(rank, 0..self.count)),
             false => Memory::new(self.kind, &vec![UNTOUCHED; receive(rank)]),
         };
-        (
-            (0..self.size).map(send).collect(),
-            (0..self.size).map(receive).collect(),
-        )
+        ((0..self.size).map(send).collect(), (0..self.size).map(receive).collect())
     }
 
     fn label(&self) -> (usize, usize, bool, bool, MessageThresholds) {
-        (
-            self.size,
-            self.count,
-            self.operator.commutes,
-            self.in_place,
-            self.limits,
-        )
+        (self.size, self.count, self.operator.commutes, self.in_place, self.limits)
     }
 
     fn send_unchanged(&self, send: &[Memory]) {
@@ -62,39 +53,21 @@ impl Case<'_> {
 
 fn cases(mut f: impl FnMut(&Case<'_>)) {
     let kinds = Kind::all();
-    let operators: Vec<Vec<Operator>> = kinds
-        .iter()
-        .map(|kind| vec![Operator::ordered(kind), Operator::commuting(kind)])
-        .collect();
+    let operators: Vec<Vec<Operator>> =
+        kinds.iter().map(|kind| vec![Operator::ordered(kind), Operator::commuting(kind)]).collect();
     let sum = vec![Operator::sum()];
     let mut seed = 0;
     for size in SIZES {
         for count in counts(size) {
-            let some = if [1, 7, 20].contains(&count) {
-                kinds.len()
-            } else {
-                1
-            };
-            for (kind, operators) in kinds[..some]
-                .iter()
-                .zip(&operators)
-                .chain([(&kinds[0], &sum)])
+            let some = if [1, 7, 20].contains(&count) { kinds.len() } else { 1 };
+            for (kind, operators) in kinds[..some].iter().zip(&operators).chain([(&kinds[0], &sum)])
             {
                 for operator in operators {
-                    for limits in thresholds()
-                        .into_iter()
-                        .filter(|t| t.alltoall_window != usize::MAX)
+                    for limits in
+                        thresholds().into_iter().filter(|t| t.alltoall_window != usize::MAX)
                     {
                         for in_place in [false, true] {
-                            f(&Case {
-                                size,
-                                count,
-                                kind,
-                                operator,
-                                limits,
-                                in_place,
-                                seed,
-                            });
+                            f(&Case { size, count, kind, operator, limits, in_place, seed });
                             seed += 1;
                         }
                     }
@@ -113,14 +86,7 @@ fn reduce_folds_in_rank_order() {
                 let here = me.rank == root;
                 let own = (!here || !case.in_place).then(|| send[me.rank].elements());
                 let to = here.then(|| receive[root].elements());
-                reduce::build(
-                    me,
-                    &case.limits,
-                    &case.reduction(),
-                    own.as_ref(),
-                    to.as_ref(),
-                    root,
-                )
+                reduce::build(me, &case.limits, &case.reduction(), own.as_ref(), to.as_ref(), root)
             });
             let wanted = case.operator.expected(0..case.size, 0..case.count);
             receive[root].expect(&wanted, &("reduce", root, case.label()));
@@ -149,9 +115,7 @@ fn allreduce_folds_in_rank_order() {
 /// How `count` elements are dealt out: evenly as far as possible, or very unevenly with empty
 /// blocks.
 fn block_counts(size: usize, count: usize) -> [Vec<usize>; 3] {
-    let even = (0..size)
-        .map(|rank| (rank + 1) * count / size - rank * count / size)
-        .collect();
+    let even = (0..size).map(|rank| (rank + 1) * count / size - rank * count / size).collect();
     let mut first = vec![0; size];
     let mut uneven = vec![0; size];
     first[0] = count;
@@ -179,9 +143,7 @@ fn reduce_scatter_folds_in_rank_order() {
             });
             for rank in 0..case.size {
                 let first: usize = blocks[..rank].iter().sum();
-                let mut wanted = case
-                    .operator
-                    .expected(0..case.size, first..first + blocks[rank]);
+                let mut wanted = case.operator.expected(0..case.size, first..first + blocks[rank]);
                 if case.in_place {
                     // Behind the result the operand may stay as it was.
                     wanted.extend(values(rank, blocks[rank]..case.count));
@@ -231,11 +193,7 @@ fn allreduce_of_floats_is_the_same_everywhere() {
     };
     for op in [c::SUM, c::PROD, c::MIN, c::MAX] {
         let op = Op::resolve(op).unwrap();
-        let reduction = Reduction {
-            op,
-            datatype: datatype.clone(),
-            count,
-        };
+        let reduction = Reduction { op, datatype: datatype.clone(), count };
         for (size, limits) in
             SIZES.flat_map(|size| thresholds().into_iter().map(move |t| (size, t)))
         {
@@ -260,10 +218,7 @@ fn allreduce_of_floats_is_the_same_everywhere() {
                 receive[rank].read_bytes(&mut bytes);
                 bytes
             };
-            assert!(
-                (1..size).all(|rank| bits(rank) == bits(0)),
-                "{size} ranks, {limits:?}"
-            );
+            assert!((1..size).all(|rank| bits(rank) == bits(0)), "{size} ranks, {limits:?}");
         }
     }
 }

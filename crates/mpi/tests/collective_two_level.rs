@@ -27,14 +27,7 @@ impl Case<'_> {
     }
 
     fn label(&self, what: &'static str, more: usize) -> impl std::fmt::Debug + '_ {
-        (
-            what,
-            more,
-            self.names,
-            self.count,
-            self.in_place,
-            self.limits,
-        )
+        (what, more, self.names, self.count, self.in_place, self.limits)
     }
 
     fn untouched(&self, count: usize) -> Memory {
@@ -55,14 +48,7 @@ fn cases(mut f: impl FnMut(&Case<'_>)) {
                 for limits in two_levels() {
                     for in_place in [false, true] {
                         seed += 1;
-                        f(&Case {
-                            names,
-                            count,
-                            kind,
-                            limits,
-                            in_place,
-                            seed,
-                        });
+                        f(&Case { names, count, kind, limits, in_place, seed });
                     }
                 }
             }
@@ -155,9 +141,8 @@ fn gather_and_scatter_keep_rank_order() {
     cases(|case| {
         let (size, count) = (case.size(), case.count.min(40));
         for root in 0..size {
-            let own: Vec<Memory> = (0..size)
-                .map(|rank| Memory::new(case.kind, &values(rank, 0..count)))
-                .collect();
+            let own: Vec<Memory> =
+                (0..size).map(|rank| Memory::new(case.kind, &values(rank, 0..count))).collect();
             let mut initial = vec![UNTOUCHED; size * count];
             if case.in_place {
                 initial[root * count..][..count].copy_from_slice(&values(root, 0..count));
@@ -247,9 +232,8 @@ fn alltoall_transposes() {
         let (size, count) = (case.size(), case.count.min(40));
         let outgoing =
             |rank| -> Vec<u64> { (0..size).flat_map(|to| letter(rank, to, count)).collect() };
-        let send: Vec<Memory> = (0..size)
-            .map(|rank| Memory::new(case.kind, &outgoing(rank)))
-            .collect();
+        let send: Vec<Memory> =
+            (0..size).map(|rank| Memory::new(case.kind, &outgoing(rank))).collect();
         let receive: Vec<Memory> = (0..size)
             .map(|rank| match case.in_place {
                 true => Memory::new(case.kind, &outgoing(rank)),
@@ -262,9 +246,7 @@ fn alltoall_transposes() {
             two_level::alltoall(layout, &case.limits, own.as_ref(), &into)
         });
         for rank in 0..size {
-            let wanted: Vec<u64> = (0..size)
-                .flat_map(|from| letter(from, rank, count))
-                .collect();
+            let wanted: Vec<u64> = (0..size).flat_map(|from| letter(from, rank, count)).collect();
             receive[rank].expect(&wanted, &case.label("alltoall", rank));
             send[rank].expect(&outgoing(rank), &"a send buffer was changed");
         }
@@ -298,12 +280,7 @@ fn exchange_moves_blocks_of_any_length() {
             let me = layout.rank();
             let outgoing = views(&send[me], &|to| length(me, to));
             let incoming = views(&receive[me], &|from| length(from, me));
-            Ok(two_level::exchange(
-                layout,
-                &case.limits,
-                &outgoing,
-                &incoming,
-            ))
+            Ok(two_level::exchange(layout, &case.limits, &outgoing, &incoming))
         });
         for (rank, receive) in receive.iter().enumerate() {
             receive.expect(&into(rank), &case.label("exchange", rank));
@@ -334,14 +311,7 @@ fn reduce_folds_in_rank_order() {
                 let own = (!here || !case.in_place).then(|| send[layout.rank()].elements());
                 let to = here.then(|| receive.elements());
                 let reduction = operator.reduction(case.kind, case.count);
-                two_level::reduce(
-                    layout,
-                    &case.limits,
-                    &reduction,
-                    own.as_ref(),
-                    to.as_ref(),
-                    root,
-                )
+                two_level::reduce(layout, &case.limits, &reduction, own.as_ref(), to.as_ref(), root)
             });
             let wanted = operator.expected(0..case.size(), 0..case.count);
             receive.expect(&wanted, &case.label("reduce", root));
@@ -358,9 +328,7 @@ fn allreduce_folds_in_rank_order() {
         let send = case.operands();
         let receive: Vec<Memory> = match case.in_place {
             true => case.operands(),
-            false => (0..case.size())
-                .map(|_| case.untouched(case.count))
-                .collect(),
+            false => (0..case.size()).map(|_| case.untouched(case.count)).collect(),
         };
         run_on(case.names, case.seed, |layout| {
             let own = (!case.in_place).then(|| send[layout.rank()].elements());
@@ -380,9 +348,8 @@ fn allreduce_folds_in_rank_order() {
 fn reduce_scatter_folds_in_rank_order() {
     reductions(|case, operator| {
         let (size, count) = (case.size(), case.count);
-        let even: Vec<usize> = (0..size)
-            .map(|rank| (rank + 1) * count / size - rank * count / size)
-            .collect();
+        let even: Vec<usize> =
+            (0..size).map(|rank| (rank + 1) * count / size - rank * count / size).collect();
         let mut uneven = vec![0; size];
         uneven[size / 2] = count / 3;
         uneven[size - 1] += count - count / 3;

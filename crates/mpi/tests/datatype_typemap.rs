@@ -50,9 +50,7 @@ struct Map {
 impl Map {
     fn lb(&self) -> i64 {
         let markers = self.lb_markers.iter().copied().min();
-        markers
-            .or(self.entries.iter().map(|e| e.1).min())
-            .unwrap_or(0)
+        markers.or(self.entries.iter().map(|e| e.1).min()).unwrap_or(0)
     }
 
     fn ub(&self) -> i64 {
@@ -75,15 +73,12 @@ impl Map {
 
     /// Adds another map's entries and markers at a displacement.
     fn add(&mut self, other: &Map, at: i64) {
-        self.entries
-            .extend(other.entries.iter().map(|(size, d)| (*size, d + at)));
+        self.entries.extend(other.entries.iter().map(|(size, d)| (*size, d + at)));
         if other.ub_markers.is_empty() && !other.entries.is_empty() {
             self.part_ends.push(other.ub() + at);
         }
-        self.lb_markers
-            .extend(other.lb_markers.iter().map(|d| d + at));
-        self.ub_markers
-            .extend(other.ub_markers.iter().map(|d| d + at));
+        self.lb_markers.extend(other.lb_markers.iter().map(|d| d + at));
+        self.ub_markers.extend(other.ub_markers.iter().map(|d| d + at));
         self.align = self.align.max(other.align);
     }
 
@@ -130,10 +125,7 @@ fn tree() -> impl Strategy<Value = Tree> {
 }
 
 fn map(tree: &Tree) -> Map {
-    let mut out = Map {
-        align: 1,
-        ..Map::default()
-    };
+    let mut out = Map { align: 1, ..Map::default() };
     match tree {
         Tree::Named(handle) => {
             let (_, fields, align) = NAMED.iter().find(|named| named.0 == *handle).unwrap();
@@ -151,9 +143,7 @@ fn map(tree: &Tree) -> Map {
         }
         Tree::Indexed(blocks, t) => {
             let t = map(t);
-            blocks
-                .iter()
-                .for_each(|(b, d)| out.block(&t, *b, d * t.extent()));
+            blocks.iter().for_each(|(b, d)| out.block(&t, *b, d * t.extent()));
         }
         Tree::Hindexed(blocks, t) => {
             let t = map(t);
@@ -161,17 +151,13 @@ fn map(tree: &Tree) -> Map {
         }
         Tree::IndexedBlock(b, places, t) => {
             let t = map(t);
-            places
-                .iter()
-                .for_each(|d| out.block(&t, *b, d * t.extent()));
+            places.iter().for_each(|d| out.block(&t, *b, d * t.extent()));
         }
         Tree::HindexedBlock(b, places, t) => {
             let t = map(t);
             places.iter().for_each(|d| out.block(&t, *b, *d));
         }
-        Tree::Struct(fields) => fields
-            .iter()
-            .for_each(|(b, d, t)| out.block(&map(t), *b, *d)),
+        Tree::Struct(fields) => fields.iter().for_each(|(b, d, t)| out.block(&map(t), *b, *d)),
         Tree::Subarray(dims, order, t) => {
             let t = map(t);
             let mut dims = dims.clone();
@@ -227,13 +213,7 @@ fn make(tree: &Tree) -> Datatype {
         }
         Tree::Subarray(dims, order, t) => {
             let list = |f: fn(&(i64, i64, i64)) -> i64| dims.iter().map(f).collect::<Vec<_>>();
-            Datatype::subarray(
-                &list(|d| d.0),
-                &list(|d| d.1),
-                &list(|d| d.2),
-                *order,
-                &make(t),
-            )
+            Datatype::subarray(&list(|d| d.0), &list(|d| d.1), &list(|d| d.2), *order, &make(t))
         }
         Tree::Resized(lb, extent, t) => Datatype::resized(&make(t), *lb, *extent),
         Tree::Dup(t) => Datatype::dup(&make(t)),

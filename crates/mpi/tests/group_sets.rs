@@ -27,11 +27,7 @@ fn expand(ranges: &[[i32; 3]]) -> Vec<i64> {
     for &[first, last, stride] in ranges {
         let mut rank = i64::from(first);
         let (last, stride) = (i64::from(last), i64::from(stride));
-        while if stride > 0 {
-            rank <= last
-        } else {
-            rank >= last
-        } {
+        while if stride > 0 { rank <= last } else { rank >= last } {
             ranks.push(rank);
             rank += stride;
         }
@@ -157,18 +153,10 @@ fn extreme_ranges_neither_overflow_nor_take_memory() {
     let g = Group::run(0, 4);
     let all = [[i32::MIN, i32::MAX, 1]];
     assert_eq!(g.range_incl(&all).unwrap_err().code(), c::ERR_RANK);
-    assert_eq!(
-        g.range_incl(&[[0, i32::MAX, 1]]).unwrap_err().code(),
-        c::ERR_RANK
-    );
+    assert_eq!(g.range_incl(&[[0, i32::MAX, 1]]).unwrap_err().code(), c::ERR_RANK);
     let far = g.range_incl(&[[3, 0, i32::MIN]]).unwrap();
     assert_eq!(list(&far), [3]);
-    assert_eq!(
-        g.range_incl(&[[i32::MAX, i32::MIN, i32::MIN]])
-            .unwrap_err()
-            .code(),
-        c::ERR_RANK
-    );
+    assert_eq!(g.range_incl(&[[i32::MAX, i32::MIN, i32::MIN]]).unwrap_err().code(), c::ERR_RANK);
 }
 
 #[test]

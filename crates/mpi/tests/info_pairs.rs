@@ -52,17 +52,11 @@ fn lengths_are_checked() {
     for key in ["", &too_long_key] {
         assert_eq!(code(Info::set(handle, key, "v")), c::ERR_INFO_KEY);
         assert_eq!(code(Info::delete(handle, key)), c::ERR_INFO_KEY);
-        assert_eq!(
-            code(Info::resolve(handle).unwrap().get(key)),
-            c::ERR_INFO_KEY
-        );
+        assert_eq!(code(Info::resolve(handle).unwrap().get(key)), c::ERR_INFO_KEY);
     }
     let error = Info::set(handle, "k", &too_long_value).unwrap_err();
     assert_eq!(error.code(), c::ERR_INFO_VALUE);
-    assert!(
-        error.to_string().len() < 200,
-        "long values are not repeated: {error}"
-    );
+    assert!(error.to_string().len() < 200, "long values are not repeated: {error}");
     Info::free(handle).unwrap();
 }
 
@@ -80,10 +74,7 @@ fn the_environment_tells_the_start_and_cannot_be_changed() {
     let environment = Info::resolve(c::INFO_ENV).unwrap();
     let wdir = std::env::current_dir().unwrap();
     assert_eq!(environment.lookup("wdir").as_deref(), wdir.to_str());
-    assert_eq!(
-        environment.lookup("arch").as_deref(),
-        Some(std::env::consts::ARCH)
-    );
+    assert_eq!(environment.lookup("arch").as_deref(), Some(std::env::consts::ARCH));
     assert!(environment.lookup("command").is_some() && environment.lookup("host").is_some());
     assert_eq!(code(Info::set(c::INFO_ENV, "command", "rm")), c::ERR_INFO);
     assert_eq!(code(Info::delete(c::INFO_ENV, "command")), c::ERR_INFO);

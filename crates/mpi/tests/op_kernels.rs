@@ -113,10 +113,7 @@ const TYPES: &[(u32, Sort)] = &[
     (c::SHORT_INT, Pair(Int(2), Int(4), 4, 8)),
     (c::LONG_DOUBLE_INT, Pair(Real(LongDouble), Int(4), 16, 32)),
     (c::TWOREAL, Pair(Real(Single), Real(Single), 4, 8)),
-    (
-        c::TWODOUBLE_PRECISION,
-        Pair(Real(Double), Real(Double), 8, 16),
-    ),
+    (c::TWODOUBLE_PRECISION, Pair(Real(Double), Real(Double), 8, 16)),
     (c::TWOINTEGER, Pair(Int(4), Int(4), 4, 8)),
     (c::CHAR, CHAR),
     (c::CHARACTER, CHAR),
@@ -168,28 +165,14 @@ impl Format {
     fn encode(self, value: f64) -> Vec<u8> {
         let bits = u128::from(value.to_bits());
         let (sign, exponent, fraction) = (bits >> 63, (bits >> 52) & 0x7ff, bits & ((1 << 52) - 1));
-        let wide = if exponent == 0 {
-            0
-        } else {
-            exponent + 0x3fff - 0x3ff
-        };
-        let quad = (sign << 127 | wide << 112 | fraction << 60)
-            .to_ne_bytes()
-            .to_vec();
+        let wide = if exponent == 0 { 0 } else { exponent + 0x3fff - 0x3ff };
+        let quad = (sign << 127 | wide << 112 | fraction << 60).to_ne_bytes().to_vec();
         let explicit = u128::from(exponent != 0) << 63;
-        let extended = (sign << 79 | wide << 64 | explicit | fraction << 11)
-            .to_ne_bytes()
-            .to_vec();
+        let extended = (sign << 79 | wide << 64 | explicit | fraction << 11).to_ne_bytes().to_vec();
         match self {
             Half => {
-                let narrow = if exponent == 0 {
-                    0
-                } else {
-                    exponent + 15 - 0x3ff
-                };
-                ((sign << 15 | narrow << 10 | fraction >> 42) as u16)
-                    .to_ne_bytes()
-                    .to_vec()
+                let narrow = if exponent == 0 { 0 } else { exponent + 15 - 0x3ff };
+                ((sign << 15 | narrow << 10 | fraction >> 42) as u16).to_ne_bytes().to_vec()
             }
             Single => (value as f32).to_ne_bytes().to_vec(),
             Double => value.to_ne_bytes().to_vec(),
@@ -213,10 +196,7 @@ struct Stream(u64);
 
 impl Stream {
     fn next(&mut self) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         self.0 ^ (self.0 >> 31)
     }
 
@@ -294,10 +274,7 @@ fn sample(op: u32, sort: Sort, stream: &mut Stream) -> [Vec<u8>; 3] {
             [x, y, real(op, x, y)].map(|v| format.encode(v))
         }
         Complex(format) => {
-            let (x, y) = (
-                [stream.number(), stream.number()],
-                [stream.number(), stream.number()],
-            );
+            let (x, y) = ([stream.number(), stream.number()], [stream.number(), stream.number()]);
             let result = match op {
                 c::SUM => [x[0] + y[0], x[1] + y[1]],
                 _ => [x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]],
@@ -355,23 +332,14 @@ fn every_operator_on_every_type_agrees_with_the_reference() {
             let datatype = Datatype::predefined(handle).unwrap();
             op.check(&datatype).unwrap();
             for count in (0..20).chain([64, 127]) {
-                let samples: Vec<_> = (0..count)
-                    .map(|_| sample(op_handle, sort, &mut stream))
-                    .collect();
-                let column = |i: usize| {
-                    samples
-                        .iter()
-                        .flat_map(|s| s[i].clone())
-                        .collect::<Vec<u8>>()
-                };
+                let samples: Vec<_> =
+                    (0..count).map(|_| sample(op_handle, sort, &mut stream)).collect();
+                let column =
+                    |i: usize| samples.iter().flat_map(|s| s[i].clone()).collect::<Vec<u8>>();
                 let (x, mut y, mut wanted) = (column(0), column(1), column(2));
                 // A byte behind the vector that must stay; the padding of the last pair is not ours
                 // either.
-                let used = if count == 0 {
-                    0
-                } else {
-                    x.len() - padding(sort)
-                };
+                let used = if count == 0 { 0 } else { x.len() - padding(sort) };
                 y.truncate(used);
                 wanted.truncate(used);
                 y.push(0x5a);
@@ -414,24 +382,12 @@ fn all_other_pairs_are_refused() {
             assert_eq!(error.code(), c::ERR_OP, "{op:?} on {}", datatype.label());
         }
     }
-    let error = Op::resolve(c::SUM)
-        .unwrap()
-        .check(&Datatype::predefined(c::WCHAR).unwrap())
-        .unwrap_err();
+    let error =
+        Op::resolve(c::SUM).unwrap().check(&Datatype::predefined(c::WCHAR).unwrap()).unwrap_err();
     let text = error.to_string();
-    assert!(
-        text.contains("MPI_SUM") && text.contains("MPI_WCHAR"),
-        "{text}"
-    );
+    assert!(text.contains("MPI_SUM") && text.contains("MPI_WCHAR"), "{text}");
     let derived = Datatype::contiguous(2, &Datatype::predefined(c::INT).unwrap()).unwrap();
-    assert_eq!(
-        Op::resolve(c::SUM)
-            .unwrap()
-            .check(&derived)
-            .unwrap_err()
-            .code(),
-        c::ERR_OP
-    );
+    assert_eq!(Op::resolve(c::SUM).unwrap().check(&derived).unwrap_err().code(), c::ERR_OP);
 }
 
 #[test]
@@ -441,16 +397,10 @@ fn one_sided_operators_replace_or_leave() {
     from.write_bytes(&[1; 8]);
     to.write_bytes(&[2; 8]);
     let mut bytes = [0; 8];
-    Op::resolve(c::NO_OP)
-        .unwrap()
-        .apply(&from, &to, 2, &datatype)
-        .unwrap();
+    Op::resolve(c::NO_OP).unwrap().apply(&from, &to, 2, &datatype).unwrap();
     to.read_bytes(&mut bytes);
     assert_eq!(bytes, [2; 8]);
-    Op::resolve(c::REPLACE)
-        .unwrap()
-        .apply(&from, &to, 1, &datatype)
-        .unwrap();
+    Op::resolve(c::REPLACE).unwrap().apply(&from, &to, 1, &datatype).unwrap();
     to.read_bytes(&mut bytes);
     assert_eq!(bytes, [1, 1, 1, 1, 2, 2, 2, 2]);
 }
@@ -462,10 +412,7 @@ fn nan_and_signed_zero_do_not_confuse_extrema() {
         let (a, b) = (Block::allocate(8).unwrap(), Block::allocate(8).unwrap());
         a.write_bytes(&x.to_ne_bytes());
         b.write_bytes(&y.to_ne_bytes());
-        Op::resolve(op)
-            .unwrap()
-            .apply(&a, &b, 1, &datatype)
-            .unwrap();
+        Op::resolve(op).unwrap().apply(&a, &b, 1, &datatype).unwrap();
         let mut bytes = [0; 8];
         b.read_bytes(&mut bytes);
         f64::from_ne_bytes(bytes)

@@ -35,10 +35,7 @@ fn predefined_operators_have_the_abis_handles() {
     for (predefined, handle) in handles {
         let op = Op::resolve(handle).unwrap();
         assert_eq!(format!("{op:?}"), format!("{:?}", Op::from(predefined)));
-        assert_eq!(
-            op.is_commutative(),
-            ![c::REPLACE, c::NO_OP].contains(&handle)
-        );
+        assert_eq!(op.is_commutative(), ![c::REPLACE, c::NO_OP].contains(&handle));
         assert_eq!(code(Op::free(handle)), c::ERR_OP);
     }
 }
@@ -49,12 +46,7 @@ fn wrong_handles_are_refused_with_a_reason() {
         assert_eq!(code(Op::resolve(handle)), c::ERR_OP, "{handle:#x}");
         assert_eq!(code(Op::free(handle)), c::ERR_OP, "{handle:#x}");
     }
-    assert!(
-        Op::resolve(c::OP_NULL)
-            .unwrap_err()
-            .to_string()
-            .contains("MPI_OP_NULL")
-    );
+    assert!(Op::resolve(c::OP_NULL).unwrap_err().to_string().contains("MPI_OP_NULL"));
 }
 
 #[test]
@@ -86,33 +78,17 @@ fn a_users_operator_lives_as_long_as_somebody_uses_it() {
 
 #[test]
 fn reduce_local_checks_its_arguments() {
-    let (sum, int) = (
-        Op::resolve(c::SUM).unwrap(),
-        Datatype::predefined(c::INT).unwrap(),
-    );
+    let (sum, int) = (Op::resolve(c::SUM).unwrap(), Datatype::predefined(c::INT).unwrap());
     let memory = Block::allocate(32).unwrap();
     let other = memory.offset(16);
-    assert_eq!(
-        code(reduce_local(&sum, &memory, &other, -1, &int)),
-        c::ERR_COUNT
-    );
-    assert_eq!(
-        code(reduce_local(&sum, &memory, &memory, 1, &int)),
-        c::ERR_BUFFER
-    );
+    assert_eq!(code(reduce_local(&sum, &memory, &other, -1, &int)), c::ERR_COUNT);
+    assert_eq!(code(reduce_local(&sum, &memory, &memory, 1, &int)), c::ERR_BUFFER);
     reduce_local(&sum, &memory, &memory, 0, &int).unwrap();
     reduce_local(&sum, &Region::null(), &Region::null(), 0, &int).unwrap();
 
-    memory.write_bytes(
-        &[1_i32, 2, 3, 4, 10, 20, 30, 40]
-            .map(i32::to_ne_bytes)
-            .concat(),
-    );
+    memory.write_bytes(&[1_i32, 2, 3, 4, 10, 20, 30, 40].map(i32::to_ne_bytes).concat());
     reduce_local(&sum, &memory, &other, 3, &int).unwrap();
     let mut bytes = [0; 16];
     other.read_bytes(&mut bytes);
-    assert_eq!(
-        bytes.to_vec(),
-        [11_i32, 22, 33, 40].map(i32::to_ne_bytes).concat()
-    );
+    assert_eq!(bytes.to_vec(), [11_i32, 22, 33, 40].map(i32::to_ne_bytes).concat());
 }

@@ -36,12 +36,7 @@ fn identity_below(root: &Path) -> Identity {
     };
     let caches: Vec<String> = (0..16)
         .map(|index| format!("sys/devices/system/cpu/cpu0/cache/index{index}"))
-        .map(|cache| {
-            (
-                line(&format!("{cache}/type")),
-                line(&format!("{cache}/size")),
-            )
-        })
+        .map(|cache| (line(&format!("{cache}/type")), line(&format!("{cache}/size"))))
         .take_while(|(kind, _)| !kind.is_empty())
         .filter(|(kind, _)| kind != "Instruction")
         .map(|(kind, size)| format!("{size} {kind}"))
@@ -72,11 +67,7 @@ fn processor(cpuinfo: &str) -> String {
     };
     named("model name").unwrap_or_else(|| {
         let parts = ["CPU implementer", "CPU part", "CPU variant"];
-        parts
-            .iter()
-            .filter_map(|part| named(part))
-            .collect::<Vec<_>>()
-            .join(" ")
+        parts.iter().filter_map(|part| named(part)).collect::<Vec<_>>().join(" ")
     })
 }
 

@@ -152,9 +152,7 @@ impl ThreadMode {
         // SYNC sole-thread: as in `sole`.
         fence::light();
         // Dropped if the promise has ended, which clears the flag.
-        let section = LeafSection {
-            section: ManuallyDrop::new(SoleThread { mode: self }),
-        };
+        let section = LeafSection { section: ManuallyDrop::new(SoleThread { mode: self }) };
         (!self.is_shared()).then_some(section)
     }
 }
@@ -229,21 +227,13 @@ impl<T> ThreadLock<T> {
     /// A lock in force.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> ThreadLock<T> {
-        ThreadLock {
-            mode: ThreadMode::new(),
-            mutex: Mutex::new(()),
-            value: UnsafeCell::new(value),
-        }
+        ThreadLock { mode: ThreadMode::new(), mutex: Mutex::new(()), value: UnsafeCell::new(value) }
     }
 
     /// A lock in force.
     #[cfg(loom)]
     pub fn new(value: T) -> ThreadLock<T> {
-        ThreadLock {
-            mode: ThreadMode::new(),
-            mutex: Mutex::new(()),
-            value: UnsafeCell::new(value),
-        }
+        ThreadLock { mode: ThreadMode::new(), mutex: Mutex::new(()), value: UnsafeCell::new(value) }
     }
 
     /// Whether several threads may be inside.
@@ -273,11 +263,7 @@ impl<T> ThreadLock<T> {
 impl<T> ThreadLock<T, &'static ThreadMode> {
     /// A lock that is elided while `mode` is: one promise and its end cover both.
     pub fn under(mode: &'static ThreadMode, value: T) -> Self {
-        ThreadLock {
-            mode,
-            mutex: Mutex::new(()),
-            value: UnsafeCell::new(value),
-        }
+        ThreadLock { mode, mutex: Mutex::new(()), value: UnsafeCell::new(value) }
     }
 }
 
@@ -297,10 +283,7 @@ impl<T, M: Borrow<ThreadMode>> ThreadLock<T, M> {
     #[inline(always)]
     pub fn lock_if_sole(&self) -> Option<SoleGuard<'_, T>> {
         let leaf = self.mode.borrow().leaf()?;
-        Some(SoleGuard {
-            value: &self.value,
-            leaf,
-        })
+        Some(SoleGuard { value: &self.value, leaf })
     }
 
     /// Acquires the lock in a section of the same mode that the caller is in already; `None` in one
@@ -312,10 +295,7 @@ impl<T, M: Borrow<ThreadMode>> ThreadLock<T, M> {
 
     #[inline(always)]
     fn guard<'a>(&'a self, excluded: Excluded<'a>) -> Guard<'a, T> {
-        Guard {
-            value: &self.value,
-            excluded,
-        }
+        Guard { value: &self.value, excluded }
     }
 
     #[inline(never)]

@@ -136,10 +136,7 @@ mod tests {
 
     #[test]
     fn counts_a_software_event_or_is_refused() {
-        let event = PerfEvent {
-            event_type: SOFTWARE,
-            config: TASK_CLOCK,
-        };
+        let event = PerfEvent { event_type: SOFTWARE, config: TASK_CLOCK };
         match PerfCounter::open(event, CountedPlace::ThisThread) {
             Ok(counter) => {
                 let first = counter.read().expect("an open counter");
@@ -159,15 +156,9 @@ mod tests {
 
     #[test]
     fn refuses_event_sources_and_processors_that_do_not_exist() {
-        let nothing = PerfEvent {
-            event_type: 0x7fff_0000,
-            config: 0,
-        };
+        let nothing = PerfEvent { event_type: 0x7fff_0000, config: 0 };
         assert!(PerfCounter::open(nothing, CountedPlace::ThisThread).is_err());
-        let clock = PerfEvent {
-            event_type: SOFTWARE,
-            config: 0,
-        };
+        let clock = PerfEvent { event_type: SOFTWARE, config: 0 };
         for processor in [1 << 20, u32::MAX] {
             assert!(PerfCounter::open(clock, CountedPlace::Processor(processor)).is_err());
         }

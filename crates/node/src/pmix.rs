@@ -178,10 +178,7 @@ impl PmixLibrary {
         for path in candidates {
             match load(path) {
                 Ok(api) => {
-                    return Ok(PmixLibrary {
-                        api,
-                        path: path.clone(),
-                    });
+                    return Ok(PmixLibrary { api, path: path.clone() });
                 }
                 Err(why) => refusals.push(format!("{}: {why}", path.display())),
             }
@@ -205,10 +202,7 @@ impl PmixLibrary {
     /// # Errors
     /// The library's status.
     pub fn connect(self) -> Result<PmixClient, PmixFailure> {
-        let mut me = PmixProc {
-            namespace: [0; NAMESPACE_BYTES],
-            rank: 0,
-        };
+        let mut me = PmixProc { namespace: [0; NAMESPACE_BYTES], rank: 0 };
         // SAFETY: `me` is valid for writes; no infos are given.
         let status = unsafe { (self.api.init)(&mut me, ptr::null_mut(), 0) };
         self.api.check("PMIx_Init", status)?;
@@ -238,10 +232,7 @@ pub struct PmixClient {
 impl fmt::Debug for PmixClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (namespace, rank) = (self.namespace(), self.rank());
-        f.debug_struct("Client")
-            .field("namespace", &namespace)
-            .field("rank", &rank)
-            .finish()
+        f.debug_struct("Client").field("namespace", &namespace).field("rank", &rank).finish()
     }
 }
 
@@ -282,12 +273,7 @@ impl PmixClient {
     pub fn text(&self, rank: u32, key: &CStr, seconds: u32) -> Result<String, PmixFailure> {
         let timeout = PmixInfo::new(
             c"pmix.timeout",
-            PmixValue {
-                kind: INT,
-                data: PmixData {
-                    integer: seconds as c_int,
-                },
-            },
+            PmixValue { kind: INT, data: PmixData { integer: seconds as c_int } },
         );
         self.read(rank, key, &[timeout], |value| {
             // SAFETY: the kind says which member is valid: a NUL-terminated string, or null.
@@ -332,12 +318,8 @@ impl PmixClient {
     /// # Errors
     /// The library's status.
     pub fn put(&self, key: &CStr, text: &CStr) -> Result<(), PmixFailure> {
-        let mut value = PmixValue {
-            kind: STRING,
-            data: PmixData {
-                string: text.as_ptr().cast_mut(),
-            },
-        };
+        let mut value =
+            PmixValue { kind: STRING, data: PmixData { string: text.as_ptr().cast_mut() } };
         // SAFETY: the library copies key and value, and does not write to either.
         let status = unsafe { (self.api.put)(GLOBAL, key.as_ptr(), &mut value) };
         self.api.check("PMIx_Put", status)
@@ -351,13 +333,8 @@ impl PmixClient {
         // SAFETY: takes nothing.
         let status = unsafe { (self.api.commit)() };
         self.api.check("PMIx_Commit", status)?;
-        let collect = PmixInfo::new(
-            c"pmix.collect",
-            PmixValue {
-                kind: BOOL,
-                data: PmixData { flag: true },
-            },
-        );
+        let collect =
+            PmixInfo::new(c"pmix.collect", PmixValue { kind: BOOL, data: PmixData { flag: true } });
         // SAFETY: naming no processes means all of the job; one info is given.
         let status = unsafe { (self.api.fence)(ptr::null(), 0, &collect, 1) };
         self.api.check("PMIx_Fence", status)
@@ -390,11 +367,7 @@ impl PmixInfo {
         for (to, from) in key.iter_mut().zip(name.to_bytes()) {
             *to = *from as c_char;
         }
-        PmixInfo {
-            key,
-            flags: 0,
-            value,
-        }
+        PmixInfo { key, flags: 0, value }
     }
 }
 
@@ -411,11 +384,7 @@ fn number(value: &PmixValue) -> Option<u32> {
 }
 
 fn unexpected(text: String) -> PmixFailure {
-    PmixFailure {
-        call: "PMIx_Get",
-        status: 0,
-        text,
-    }
+    PmixFailure { call: "PMIx_Get", status: 0, text }
 }
 
 #[cfg(test)]

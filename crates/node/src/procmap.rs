@@ -86,9 +86,7 @@ impl ProcMap {
     /// # Errors
     /// When there is no `/proc`, or the kernel is older than 6.11 (ENOTTY).
     pub fn open() -> io::Result<ProcMap> {
-        let maps = ProcMap {
-            file: File::open("/proc/self/maps")?,
-        };
+        let maps = ProcMap { file: File::open("/proc/self/maps")? };
         maps.at((&raw const maps).addr())?;
         Ok(maps)
     }
@@ -127,11 +125,7 @@ impl ProcMap {
             query_flags: flags,
             query_addr: address as u64,
             vma_name_size: name.len() as u32,
-            vma_name_addr: if name.is_empty() {
-                0
-            } else {
-                name.as_mut_ptr().addr() as u64
-            },
+            vma_name_addr: if name.is_empty() { 0 } else { name.as_mut_ptr().addr() as u64 },
             ..ProcmapQuery::default()
         };
         // SAFETY: the kernel writes to `query`, and to `name` at most as many bytes as it has; both
@@ -172,25 +166,13 @@ mod tests {
         };
         let mut name = [0u8; 4096];
         let local = 1u8;
-        let stack = maps
-            .at((&raw const local).addr())
-            .expect("answer")
-            .expect("mapped");
+        let stack = maps.at((&raw const local).addr()).expect("answer").expect("mapped");
         assert!(stack.is_private_data(), "{stack:?}");
         let code = ProcMap::open as fn() -> io::Result<ProcMap> as usize;
-        let code = maps
-            .named(code, &mut name)
-            .expect("answer")
-            .expect("mapped");
-        assert!(
-            code.executable && code.inode != 0 && name[0] == b'/',
-            "{code:?}"
-        );
+        let code = maps.named(code, &mut name).expect("answer").expect("mapped");
+        assert!(code.executable && code.inode != 0 && name[0] == b'/', "{code:?}");
         assert_eq!(maps.at(8).expect("answer"), None);
-        let first = maps
-            .next_of_a_file(0)
-            .expect("answer")
-            .expect("the program");
+        let first = maps.next_of_a_file(0).expect("answer").expect("the program");
         assert!(first.inode != 0 && !first.addresses.is_empty());
     }
 }

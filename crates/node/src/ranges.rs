@@ -43,9 +43,6 @@ mod tests {
     #[test]
     fn of_scattered_ranks_the_first_are_named() {
         let even = (0..1000).map(|n| 2 * n);
-        assert_eq!(
-            ranges(even),
-            "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30 and 984 more"
-        );
+        assert_eq!(ranges(even), "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30 and 984 more");
     }
 }

@@ -75,14 +75,7 @@ impl SealedFile {
         let len = usize::try_from(stat.st_size).unwrap_or(0);
         // SAFETY: a new mapping, which no one else knows. A length of zero is an error.
         let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ,
-                libc::MAP_SHARED,
-                fd,
-                0,
-            )
+            libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());

@@ -42,10 +42,7 @@ struct TickScale {
 }
 
 impl TickScale {
-    const NONE: TickScale = TickScale {
-        origin: Moment { ticks: 0, ns: 0 },
-        factor: 0,
-    };
+    const NONE: TickScale = TickScale { origin: Moment { ticks: 0, ns: 0 }, factor: 0 };
 
     /// The scale from two readings; [`NONE`](Self::NONE) if the result is implausible.
     fn between(origin: Moment, later: Moment) -> TickScale {
@@ -53,10 +50,7 @@ impl TickScale {
         let ns = later.ns.saturating_sub(origin.ns);
         let ns_per_tick = ns as f64 / ticks as f64;
         match SCALES.contains(&ns_per_tick) {
-            true => TickScale {
-                origin,
-                factor: (ns_per_tick * (1u64 << 32) as f64) as u64,
-            },
+            true => TickScale { origin, factor: (ns_per_tick * (1u64 << 32) as f64) as u64 },
             false => TickScale::NONE,
         }
     }
@@ -85,10 +79,7 @@ pub fn now_ns() -> u64 {
 /// The time from the system's clock. Determines the scale when it can.
 #[cold]
 fn by_system() -> u64 {
-    let now = Moment {
-        ticks: if has_counter() { counter() } else { 0 },
-        ns: monotonic_ns(),
-    };
+    let now = Moment { ticks: if has_counter() { counter() } else { 0 }, ns: monotonic_ns() };
     match ORIGIN.get_or_init(|| has_counter().then_some(now)) {
         None => _ = SCALE.set(TickScale::NONE),
         Some(origin) if now.ns - origin.ns >= CALIBRATION_NS => {
@@ -175,11 +166,7 @@ mod tests {
     fn scales_ticks_by_what_passed_on_both_clocks() {
         let scale = TickScale::between(moment(1000, 5_000), moment(1000 + 6_000_000, 2_005_000));
         for (ticks, ns) in [(1000, 5_000), (4000, 6_000), (3_000_001_000, 1_000_005_000)] {
-            assert!(
-                scale.ns(ticks).abs_diff(ns) <= 1,
-                "{ticks}: {}",
-                scale.ns(ticks)
-            );
+            assert!(scale.ns(ticks).abs_diff(ns) <= 1, "{ticks}: {}", scale.ns(ticks));
         }
         // Before the origin, as on another socket; and after more years than a machine runs.
         assert_eq!(scale.ns(10), 5_000);

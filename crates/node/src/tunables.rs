@@ -327,9 +327,7 @@ impl Tunable {
     /// default.
     pub fn text(&self) -> String {
         let replaced = replaced().get(self.name).cloned();
-        replaced
-            .or_else(|| std::env::var(self.env).ok())
-            .unwrap_or_else(|| self.default.to_owned())
+        replaced.or_else(|| std::env::var(self.env).ok()).unwrap_or_else(|| self.default.to_owned())
     }
 
     /// True when the environment sets it, or it was replaced.
@@ -447,11 +445,7 @@ impl Tunable {
             TunableKind::Threshold => "a number of bytes such as 65536 or 64K, or auto".to_owned(),
             _ => expected,
         };
-        BadValue {
-            env: self.env,
-            value,
-            expected,
-        }
+        BadValue { env: self.env, value, expected }
     }
 
     /// Checks the value in force.
@@ -550,11 +544,7 @@ mod tests {
                     assert!(parse_count(t.default).is_some(), "{}", t.name)
                 }
             }
-            assert!(
-                t.env.starts_with("MICA_") && t.description.ends_with('.'),
-                "{}",
-                t.name
-            );
+            assert!(t.env.starts_with("MICA_") && t.description.ends_with('.'), "{}", t.name);
         }
     }
 

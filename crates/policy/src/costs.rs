@@ -67,17 +67,12 @@ impl MessagePath {
 
     /// The path of this name.
     pub fn from_name(name: &str) -> Option<MessagePath> {
-        MessagePath::ALL
-            .into_iter()
-            .find(|path| path.name() == name)
+        MessagePath::ALL.into_iter().find(|path| path.name() == name)
     }
 
     /// True if the sender completes without a reply from the receiver.
     pub const fn is_eager(self) -> bool {
-        matches!(
-            self,
-            MessagePath::Inline | MessagePath::Ring | MessagePath::Cells
-        )
+        matches!(self, MessagePath::Inline | MessagePath::Ring | MessagePath::Cells)
     }
 
     /// True if the sender's core takes part after the message was matched.
@@ -149,18 +144,14 @@ impl MessagePaths {
 
     /// The paths of the set, the simpler first.
     pub fn iter(self) -> impl Iterator<Item = MessagePath> {
-        MessagePath::ALL
-            .into_iter()
-            .filter(move |&path| self.contains(path))
+        MessagePath::ALL.into_iter().filter(move |&path| self.contains(path))
     }
 
     /// The paths that a value of `MICA_WAY` leaves of [`MessagePaths::ALL`]: `auto` all, every
     /// other value only that path (for `cells`: eager or streamed), in addition to the paths that
     /// are not subject to the choice (inline and ring). `None`: no such value.
     pub fn forced(word: &str) -> Option<MessagePaths> {
-        let short = MessagePaths::NONE
-            .with(MessagePath::Inline)
-            .with(MessagePath::Ring);
+        let short = MessagePaths::NONE.with(MessagePath::Inline).with(MessagePath::Ring);
         Some(match word {
             "auto" => MessagePaths::ALL,
             "cells" => MessagePaths::SHARED_MEMORY,
@@ -173,17 +164,13 @@ impl MessagePaths {
 
 impl FromIterator<MessagePath> for MessagePaths {
     fn from_iter<I: IntoIterator<Item = MessagePath>>(paths: I) -> MessagePaths {
-        paths
-            .into_iter()
-            .fold(MessagePaths::NONE, MessagePaths::with)
+        paths.into_iter().fold(MessagePaths::NONE, MessagePaths::with)
     }
 }
 
 impl std::fmt::Debug for MessagePaths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set()
-            .entries(self.iter().map(MessagePath::name))
-            .finish()
+        f.debug_set().entries(self.iter().map(MessagePath::name)).finish()
     }
 }
 
@@ -226,26 +213,14 @@ impl PathCost {
     /// If `prices` is empty, longer than [`SPANS`], does not start at 0 or does not ascend.
     pub const fn new(start_ns: f64, prices: &[(u64, f64)]) -> PathCost {
         assert!(!prices.is_empty() && prices.len() <= SPANS && prices[0].0 == 0);
-        let mut spans = [CostSpan {
-            from: u64::MAX,
-            byte_ns: 0.0,
-        }; SPANS];
+        let mut spans = [CostSpan { from: u64::MAX, byte_ns: 0.0 }; SPANS];
         let mut at = 0;
         while at < prices.len() {
             assert!(at == 0 || prices[at - 1].0 < prices[at].0);
-            spans[at] = CostSpan {
-                from: prices[at].0,
-                byte_ns: prices[at].1,
-            };
+            spans[at] = CostSpan { from: prices[at].0, byte_ns: prices[at].1 };
             at += 1;
         }
-        PathCost {
-            start_ns,
-            spans,
-            piece_ns: 0.0,
-            sender: 1.0,
-            receiver: 1.0,
-        }
+        PathCost { start_ns, spans, piece_ns: 0.0, sender: 1.0, receiver: 1.0 }
     }
 
     /// This cost with the given nanoseconds per piece.
@@ -257,11 +232,7 @@ impl PathCost {
     /// This cost with the given shares of the two cores.
     #[must_use]
     pub const fn shares(self, sender: f64, receiver: f64) -> PathCost {
-        PathCost {
-            sender,
-            receiver,
-            ..self
-        }
+        PathCost { sender, receiver, ..self }
     }
 
     /// The spans in use.
@@ -297,9 +268,7 @@ impl PathCost {
         let sane = |ns: f64| ns.is_finite() && ns >= 0.0;
         for (name, ns) in [("start_ns", self.start_ns), ("piece_ns", self.piece_ns)] {
             if !sane(ns) {
-                return Some(format!(
-                    "{name} is {ns}: expected nanoseconds, not negative"
-                ));
+                return Some(format!("{name} is {ns}: expected nanoseconds, not negative"));
             }
         }
         for (name, share) in [("sender", self.sender), ("receiver", self.receiver)] {
@@ -382,9 +351,7 @@ pub(crate) const fn row(level: Level) -> usize {
 impl Default for PathCosts {
     /// The shipped figures.
     fn default() -> PathCosts {
-        PathCosts {
-            table: [SHARED_CACHE, PACKAGE, NODE],
-        }
+        PathCosts { table: [SHARED_CACHE, PACKAGE, NODE] }
     }
 }
 
@@ -396,17 +363,13 @@ const SHARED_CACHE: [PathCost; PATHS] = [
     PathCost::new(130.0, &[(0, 0.055)]).pieces(8.0),
     PathCost::new(300.0, &[(0, 0.0225), (4 * M, 0.043), (32 * M, 0.19)]).pieces(15.0),
     PathCost::new(600.0, &[(0, 0.0225), (4 * M, 0.043), (32 * M, 0.19)]).pieces(15.0),
-    PathCost::new(800.0, &[(0, 0.066), (4 * M, 0.11)])
-        .pieces(350.0)
-        .shares(0.0, 1.0),
+    PathCost::new(800.0, &[(0, 0.066), (4 * M, 0.11)]).pieces(350.0).shares(0.0, 1.0),
     PathCost::new(1300.0, &[(0, 0.034), (4 * M, 0.055)]).pieces(175.0),
     PathCost::new(480.0, &[(0, 0.0065), (M / 4, 0.0205), (32 * M, 0.1)])
         .pieces(8.0)
         .shares(0.0, 1.0),
     PathCost::new(1200.0, &[(0, 0.0055), (M / 4, 0.0098), (32 * M, 0.06)]).pieces(4.0),
-    PathCost::new(3000.0, &[(0, 0.066), (4 * M, 0.11)])
-        .pieces(350.0)
-        .shares(0.02, 0.03),
+    PathCost::new(3000.0, &[(0, 0.066), (4 * M, 0.11)]).pieces(350.0).shares(0.02, 0.03),
 ];
 
 /// Two caches of one package: each copy through shared memory moves lines between caches, so a
@@ -417,17 +380,11 @@ const PACKAGE: [PathCost; PATHS] = [
     PathCost::new(190.0, &[(0, 0.16)]).pieces(8.0),
     PathCost::new(400.0, &[(0, 0.16), (M, 0.19)]).pieces(15.0),
     PathCost::new(850.0, &[(0, 0.16), (M, 0.19)]).pieces(15.0),
-    PathCost::new(700.0, &[(0, 0.095), (M, 0.11)])
-        .pieces(120.0)
-        .shares(0.0, 1.0),
+    PathCost::new(700.0, &[(0, 0.095), (M, 0.11)]).pieces(120.0).shares(0.0, 1.0),
     PathCost::new(1200.0, &[(0, 0.05), (M, 0.06)]).pieces(60.0),
-    PathCost::new(900.0, &[(0, 0.07), (M, 0.085)])
-        .pieces(8.0)
-        .shares(0.0, 1.0),
+    PathCost::new(900.0, &[(0, 0.07), (M, 0.085)]).pieces(8.0).shares(0.0, 1.0),
     PathCost::new(1500.0, &[(0, 0.037), (M, 0.045)]).pieces(4.0),
-    PathCost::new(3300.0, &[(0, 0.095), (M, 0.11)])
-        .pieces(120.0)
-        .shares(0.02, 0.03),
+    PathCost::new(3300.0, &[(0, 0.095), (M, 0.11)]).pieces(120.0).shares(0.02, 0.03),
 ];
 
 /// Two packages: the same with a longer distance (chai-2009, 6.2.1: a single copy gains up to
@@ -437,17 +394,11 @@ const NODE: [PathCost; PATHS] = [
     PathCost::new(350.0, &[(0, 0.25)]).pieces(8.0),
     PathCost::new(600.0, &[(0, 0.25), (M, 0.28)]).pieces(15.0),
     PathCost::new(1400.0, &[(0, 0.25), (M, 0.28)]).pieces(15.0),
-    PathCost::new(1000.0, &[(0, 0.125), (M, 0.14)])
-        .pieces(130.0)
-        .shares(0.0, 1.0),
+    PathCost::new(1000.0, &[(0, 0.125), (M, 0.14)]).pieces(130.0).shares(0.0, 1.0),
     PathCost::new(1600.0, &[(0, 0.065), (M, 0.075)]).pieces(65.0),
-    PathCost::new(1200.0, &[(0, 0.11), (M, 0.13)])
-        .pieces(10.0)
-        .shares(0.0, 1.0),
+    PathCost::new(1200.0, &[(0, 0.11), (M, 0.13)]).pieces(10.0).shares(0.0, 1.0),
     PathCost::new(2000.0, &[(0, 0.057), (M, 0.07)]).pieces(5.0),
-    PathCost::new(3800.0, &[(0, 0.125), (M, 0.14)])
-        .pieces(130.0)
-        .shares(0.02, 0.03),
+    PathCost::new(3800.0, &[(0, 0.125), (M, 0.14)]).pieces(130.0).shares(0.02, 0.03),
 ];
 
 #[cfg(test)]
@@ -457,13 +408,7 @@ mod tests {
     #[test]
     fn prices_follow_the_spans() {
         let cost = PathCost::new(100.0, &[(0, 1.0), (10, 2.0), (20, 3.0)]).pieces(7.0);
-        for (len, ns) in [
-            (0, 100.0),
-            (10, 110.0),
-            (15, 120.0),
-            (20, 130.0),
-            (30, 160.0),
-        ] {
+        for (len, ns) in [(0, 100.0), (10, 110.0), (15, 120.0), (20, 130.0), (30, 160.0)] {
             assert_eq!(cost.ns(len, 1), ns, "{len}");
         }
         assert_eq!(cost.ns(10, 3), 124.0, "two pieces beyond the first");
@@ -482,10 +427,7 @@ mod tests {
                     // Only CMA's start may be less on the bare machines from which the figures of
                     // the other levels come.
                     let near = shared.copy_ns(len, 1).min(cost.copy_ns(len, 1));
-                    assert!(
-                        cost.copy_ns(len, 1) >= 0.75 * near,
-                        "{level:?} {path:?} {len}"
-                    );
+                    assert!(cost.copy_ns(len, 1) >= 0.75 * near, "{level:?} {path:?} {len}");
                 }
             }
         }
@@ -502,10 +444,7 @@ mod tests {
             (MessagePath::Cooperate, 1 << 20, 35.0),
         ] {
             let ns = costs.of(Level::SharedCache, path).ns(len, 1);
-            assert!(
-                (ns / 1000.0 / us - 1.0).abs() < 0.12,
-                "{path:?} {len}: {ns}"
-            );
+            assert!((ns / 1000.0 / us - 1.0).abs() < 0.12, "{path:?} {len}: {ns}");
         }
     }
 
@@ -516,20 +455,8 @@ mod tests {
         let mut gap = sound;
         gap.spans[0].from = u64::MAX;
         for (cost, word) in [
-            (
-                PathCost {
-                    start_ns: f64::NAN,
-                    ..sound
-                },
-                "start_ns is NaN",
-            ),
-            (
-                PathCost {
-                    start_ns: -1.0,
-                    ..sound
-                },
-                "-1",
-            ),
+            (PathCost { start_ns: f64::NAN, ..sound }, "start_ns is NaN"),
+            (PathCost { start_ns: -1.0, ..sound }, "-1"),
             (sound.pieces(f64::INFINITY), "piece_ns"),
             (sound.shares(1.5, 0.0), "sender is 1.5"),
             (gap, "from"),
@@ -545,17 +472,12 @@ mod tests {
         for path in MessagePath::ALL {
             assert_eq!(MessagePath::from_name(path.name()), Some(path));
             assert!(MessagePaths::ALL.contains(path));
-            assert_ne!(
-                MessagePaths::EAGER.contains(path),
-                MessagePaths::RENDEZVOUS.contains(path)
-            );
+            assert_ne!(MessagePaths::EAGER.contains(path), MessagePaths::RENDEZVOUS.contains(path));
             assert_eq!(MessagePaths::EAGER.contains(path), path.is_eager());
         }
         assert_eq!(MessagePaths::ALL.iter().count(), PATHS);
         assert_eq!(
-            MessagePaths::ALL
-                .without(MessagePaths::EAGER)
-                .union(MessagePaths::EAGER),
+            MessagePaths::ALL.without(MessagePaths::EAGER).union(MessagePaths::EAGER),
             MessagePaths::ALL
         );
         assert!(MessagePaths::NONE.is_empty() && !MessagePaths::SHARED_MEMORY.is_empty());

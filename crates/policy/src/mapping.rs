@@ -86,13 +86,7 @@ impl Place {
     /// The parts of the machine that it lies in, the largest first.
     fn parts(&self) -> [u32; DEPTH] {
         let core = &self.core;
-        [
-            self.node,
-            core.package,
-            core.numa,
-            core.shared_cache,
-            core.core,
-        ]
+        [self.node, core.package, core.numa, core.shared_cache, core.core]
     }
 
     /// The nearest part that it shares with `other`. Parts that are not known are not shared, and
@@ -110,9 +104,7 @@ impl Place {
 
 /// Whether some places are in other parts of the machine than others.
 pub fn differ(places: &[Place]) -> bool {
-    places
-        .windows(2)
-        .any(|pair| pair[0].parts() != pair[1].parts())
+    places.windows(2).any(|pair| pair[0].parts() != pair[1].parts())
 }
 
 /// The cost of a link, by the nearness of its ends.
@@ -378,8 +370,5 @@ pub fn time_cost(traffic: &PairTraffic, costs: &PathCosts) -> LinkCost {
 /// The links of a recorded traffic, in nanoseconds.
 pub fn links_of(processes: usize, traffic: &[PairTraffic], costs: &PathCosts) -> Links {
     let edges = traffic.iter();
-    Links::new(
-        processes,
-        edges.map(|pair| (pair.from, pair.to, time_cost(pair, costs))),
-    )
+    Links::new(processes, edges.map(|pair| (pair.from, pair.to, time_cost(pair, costs))))
 }

@@ -58,9 +58,8 @@ pub fn ruled_out(
 
 /// The path of a message: the first that is possible.
 pub fn network_path(message: &OutgoingMessage, limits: &NetworkLimits) -> NetworkPath {
-    let mut possible = NetworkPath::ALL
-        .into_iter()
-        .filter(|&path| ruled_out(path, message, limits).is_none());
+    let mut possible =
+        NetworkPath::ALL.into_iter().filter(|&path| ruled_out(path, message, limits).is_none());
     possible.next().unwrap_or(NetworkPath::Chunks)
 }
 
@@ -70,54 +69,23 @@ mod tests {
 
     #[test]
     fn path_follows_from_length_and_provider() {
-        let limits = NetworkLimits {
-            eager_max: 1000,
-            can_read: true,
-        };
+        let limits = NetworkLimits { eager_max: 1000, can_read: true };
         let path =
             |message: OutgoingMessage, limits: NetworkLimits| network_path(&message, &limits);
-        assert_eq!(
-            path(OutgoingMessage::contiguous(1000), limits),
-            NetworkPath::Eager
-        );
-        assert_eq!(
-            path(OutgoingMessage::contiguous(1001), limits),
-            NetworkPath::Read
-        );
+        assert_eq!(path(OutgoingMessage::contiguous(1000), limits), NetworkPath::Eager);
+        assert_eq!(path(OutgoingMessage::contiguous(1001), limits), NetworkPath::Read);
         // The receiver confirms the match; the bytes need not wait for that.
-        let synchronous = OutgoingMessage {
-            synchronous: true,
-            ..OutgoingMessage::contiguous(8)
-        };
+        let synchronous = OutgoingMessage { synchronous: true, ..OutgoingMessage::contiguous(8) };
         assert_eq!(path(synchronous, limits), NetworkPath::Eager);
-        let scattered = OutgoingMessage {
-            pieces: 2,
-            ..OutgoingMessage::contiguous(1001)
-        };
+        let scattered = OutgoingMessage { pieces: 2, ..OutgoingMessage::contiguous(1001) };
         assert_eq!(path(scattered, limits), NetworkPath::Chunks);
-        let blind = NetworkLimits {
-            can_read: false,
-            ..limits
-        };
-        assert_eq!(
-            path(OutgoingMessage::contiguous(1001), blind),
-            NetworkPath::Chunks
-        );
+        let blind = NetworkLimits { can_read: false, ..limits };
+        assert_eq!(path(OutgoingMessage::contiguous(1001), blind), NetworkPath::Chunks);
     }
 
     #[test]
     fn chunks_are_always_possible() {
-        let limits = NetworkLimits {
-            eager_max: 0,
-            can_read: false,
-        };
-        assert!(
-            ruled_out(
-                NetworkPath::Chunks,
-                &OutgoingMessage::contiguous(1),
-                &limits
-            )
-            .is_none()
-        );
+        let limits = NetworkLimits { eager_max: 0, can_read: false };
+        assert!(ruled_out(NetworkPath::Chunks, &OutgoingMessage::contiguous(1), &limits).is_none());
     }
 }

@@ -71,10 +71,7 @@ mod tests {
     use super::*;
 
     fn path(len: usize, pieces: usize, registration: TargetRegistration) -> OneSidedPath {
-        let message = OutgoingMessage {
-            pieces,
-            ..OutgoingMessage::contiguous(len)
-        };
+        let message = OutgoingMessage { pieces, ..OutgoingMessage::contiguous(len) };
         one_sided_path(&message, registration, RmaUse::Auto)
     }
 
@@ -110,10 +107,7 @@ mod tests {
 
     #[test]
     fn always_is_for_every_length_that_is_registered() {
-        let message = OutgoingMessage {
-            pieces: 4,
-            ..OutgoingMessage::contiguous(4)
-        };
+        let message = OutgoingMessage { pieces: 4, ..OutgoingMessage::contiguous(4) };
         for registration in [TargetRegistration::Known, TargetRegistration::OnRequest] {
             let path = one_sided_path(&message, registration, RmaUse::Always);
             assert_eq!(path, OneSidedPath::Rma);

@@ -98,19 +98,12 @@ impl PollSchedule {
     /// # Panics
     /// If `channels` is not from 1 to 32.
     pub fn new(policy: PollPolicy, channels: usize) -> PollSchedule {
-        assert!(
-            (1..=32).contains(&channels),
-            "{channels} channels: expected 1 to 32"
-        );
+        assert!((1..=32).contains(&channels), "{channels} channels: expected 1 to 32");
         let ratio = match policy {
             PollPolicy::Static { ratio } => ratio.max(1),
             PollPolicy::Dynamic { .. } => 2,
         };
-        let further = Further {
-            ratio,
-            rounds: ratio,
-            messages: 0,
-        };
+        let further = Further { ratio, rounds: ratio, messages: 0 };
         let mut schedule = PollSchedule {
             policy,
             further: vec![further; channels - 1],
@@ -136,11 +129,7 @@ impl PollSchedule {
     #[inline]
     pub fn begin_round(&mut self) -> DueChannels {
         self.countdown -= 1;
-        if self.countdown > 0 {
-            DueChannels::default()
-        } else {
-            self.due()
-        }
+        if self.countdown > 0 { DueChannels::default() } else { self.due() }
     }
 
     #[cold]
@@ -280,10 +269,7 @@ mod tests {
 
     #[test]
     fn flood_on_first_channel_does_not_starve_the_others() {
-        for policy in [
-            PollPolicy::Static { ratio: 50 },
-            PollPolicy::Dynamic { history: 10 },
-        ] {
+        for policy in [PollPolicy::Static { ratio: 50 }, PollPolicy::Dynamic { history: 10 }] {
             let bound = match policy {
                 PollPolicy::Static { ratio } => ratio,
                 PollPolicy::Dynamic { history } => history + 1,
@@ -297,11 +283,7 @@ mod tests {
                 }
                 mock.round(&mut schedule);
             }
-            assert!(
-                mock.longest_wait <= u64::from(bound),
-                "{policy:?}: {}",
-                mock.longest_wait
-            );
+            assert!(mock.longest_wait <= u64::from(bound), "{policy:?}: {}", mock.longest_wait);
             assert!(mock.channels[1].len() <= 1);
         }
     }

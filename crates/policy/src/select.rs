@@ -29,11 +29,7 @@ pub struct OutgoingMessage {
 impl OutgoingMessage {
     /// An ordinary message of `len` contiguous bytes.
     pub const fn contiguous(len: usize) -> OutgoingMessage {
-        OutgoingMessage {
-            len,
-            pieces: 1,
-            synchronous: false,
-        }
+        OutgoingMessage { len, pieces: 1, synchronous: false }
     }
 }
 
@@ -53,12 +49,7 @@ pub struct EagerLimits {
 impl Default for EagerLimits {
     /// The limits of the channels as built, and the tunables' defaults.
     fn default() -> EagerLimits {
-        EagerLimits {
-            inline: 40,
-            ring: 8 << 10,
-            eager: 64 << 10,
-            eager_skewed: 256 << 10,
-        }
+        EagerLimits { inline: 40, ring: 8 << 10, eager: 64 << 10, eager_skewed: 256 << 10 }
     }
 }
 
@@ -171,10 +162,9 @@ impl fmt::Display for PathExclusion {
             PathExclusion::Oversubscribed => {
                 write!(f, "two cores are needed, and ranks outnumber cores")
             }
-            PathExclusion::Skewed { limit } => write!(
-                f,
-                "the receiver lags behind: up to {limit} bytes do not wait for it"
-            ),
+            PathExclusion::Skewed { limit } => {
+                write!(f, "the receiver lags behind: up to {limit} bytes do not wait for it")
+            }
         }
     }
 }
@@ -229,9 +219,7 @@ fn exclusion(
     message: &OutgoingMessage,
     situation: &Situation,
 ) -> Option<PathExclusion> {
-    let Situation {
-        available, limits, ..
-    } = *situation;
+    let Situation { available, limits, .. } = *situation;
     if !available.contains(path) {
         return Some(PathExclusion::NotAvailable);
     }
@@ -313,11 +301,7 @@ fn estimate(
 }
 
 fn goal(situation: &Situation) -> Goal {
-    if situation.overlap {
-        Goal::Busy
-    } else {
-        Goal::Elapsed
-    }
+    if situation.overlap { Goal::Busy } else { Goal::Elapsed }
 }
 
 /// The path of a message. Always one of `situation.available`, or, if none of them is possible,

@@ -93,11 +93,7 @@ impl SkewMonitor {
         }
         self.run = 0;
         self.skewed = !self.skewed;
-        Some(if self.skewed {
-            SkewChange::Skewed
-        } else {
-            SkewChange::Even
-        })
+        Some(if self.skewed { SkewChange::Skewed } else { SkewChange::Even })
     }
 }
 
@@ -106,12 +102,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const POLICY: SkewPolicy = SkewPolicy {
-        many: 8,
-        few: 4,
-        rise: 3,
-        fall: 6,
-    };
+    const POLICY: SkewPolicy = SkewPolicy { many: 8, few: 4, rise: 3, fall: 6 };
 
     fn changes(
         policy: &SkewPolicy,
@@ -119,9 +110,7 @@ mod tests {
     ) -> Vec<(usize, SkewChange)> {
         let mut monitor = SkewMonitor::default();
         let observed = lengths.into_iter().enumerate();
-        observed
-            .filter_map(|(at, length)| Some((at, monitor.observe(policy, length)?)))
-            .collect()
+        observed.filter_map(|(at, length)| Some((at, monitor.observe(policy, length)?))).collect()
     }
 
     #[test]

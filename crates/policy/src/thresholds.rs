@@ -42,32 +42,18 @@ impl Thresholds {
     /// paths, limits and oversubscription are used. Whether a rank waits or lags behind is ignored,
     /// because each threshold assumes the case that it is for.
     pub fn derive(costs: &PathCosts, situation: &Situation) -> Thresholds {
-        let waiting = Situation {
-            peer_waiting: true,
-            skewed: false,
-            overlap: false,
-            ..*situation
-        };
-        let skewed = Situation {
-            skewed: true,
-            ..waiting
-        };
+        let waiting = Situation { peer_waiting: true, skewed: false, overlap: false, ..*situation };
+        let skewed = Situation { skewed: true, ..waiting };
         let only = |paths: MessagePaths, situation: Situation| Situation {
             available: situation.available.intersection(paths),
             ..situation
         };
-        let alone = MessagePaths::NONE
-            .with(MessagePath::Pull)
-            .with(MessagePath::Mapped);
-        let both = MessagePaths::NONE
-            .with(MessagePath::Cooperate)
-            .with(MessagePath::MappedCooperate);
+        let alone = MessagePaths::NONE.with(MessagePath::Pull).with(MessagePath::Mapped);
+        let both =
+            MessagePaths::NONE.with(MessagePath::Cooperate).with(MessagePath::MappedCooperate);
         let streamed = MessagePaths::NONE.with(MessagePath::Streamed);
         let engine = MessagePaths::NONE.with(MessagePath::Offload);
-        let overlap = Situation {
-            overlap: true,
-            ..waiting
-        };
+        let overlap = Situation { overlap: true, ..waiting };
         let from = |paths: MessagePaths, situation: Situation| {
             from_on(costs, &situation, |path| paths.contains(path))
         };
@@ -96,9 +82,7 @@ impl Thresholds {
         let skewed = &tunables::SKEW_EAGER_MAX;
         let skewed = skewed.is_set().then(|| skewed.number()).transpose()?;
         Ok(self.overridden(&Overrides {
-            ring_max: tunables::RING_MAX
-                .threshold()?
-                .map(|bytes| bytes.min(ring_limit)),
+            ring_max: tunables::RING_MAX.threshold()?.map(|bytes| bytes.min(ring_limit)),
             eager_max: tunables::EAGER_MAX.threshold()?,
             eager_max_skewed: skewed.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             direct_min: tunables::DIRECT_MIN.threshold()?,
@@ -126,11 +110,7 @@ impl Thresholds {
     /// Longest message without a rendezvous, on a connection that is `skewed` or not.
     #[inline]
     pub const fn eager(&self, skewed: bool) -> usize {
-        if skewed {
-            self.eager_max_skewed
-        } else {
-            self.eager_max
-        }
+        if skewed { self.eager_max_skewed } else { self.eager_max }
     }
 }
 
@@ -158,12 +138,7 @@ fn path_of(len: usize, costs: &PathCosts, situation: &Situation) -> MessagePath 
 fn corners(costs: &PathCosts, situation: &Situation) -> Vec<usize> {
     let limits = situation.limits;
     let mut corners = vec![0, LONGEST];
-    for limit in [
-        limits.inline,
-        limits.ring,
-        limits.eager,
-        limits.eager_skewed,
-    ] {
+    for limit in [limits.inline, limits.ring, limits.eager, limits.eager_skewed] {
         corners.extend([limit.min(LONGEST), limit.saturating_add(1).min(LONGEST)]);
     }
     corners.push(SHARED_WINDOW);
@@ -248,10 +223,8 @@ fn shortest_run(costs: &PathCosts, situation: &Situation, direct_min: usize) -> 
         return usize::MAX;
     }
     let worth = |run: usize| {
-        let message = OutgoingMessage {
-            pieces: len.div_ceil(run),
-            ..OutgoingMessage::contiguous(len)
-        };
+        let message =
+            OutgoingMessage { pieces: len.div_ceil(run), ..OutgoingMessage::contiguous(len) };
         choose(&message, situation, costs) != MessagePath::Streamed
     };
     if worth(1) {
@@ -287,10 +260,7 @@ mod tests {
         assert!((4 << 10..=8 << 10).contains(&shared.ring_max), "{shared:?}");
         for level in LEVELS {
             let t = derive(level);
-            assert!(
-                t.ring_max <= t.eager_max && t.eager_max <= 64 << 10,
-                "{t:?}"
-            );
+            assert!(t.ring_max <= t.eager_max && t.eager_max <= 64 << 10, "{t:?}");
             assert_eq!(t.eager_max_skewed, 256 << 10);
             // By the kernel; load and store has a lower cost per piece.
             let kernel =
@@ -325,43 +295,25 @@ mod tests {
 
     #[test]
     fn cooperative_copy_does_not_pay_when_oversubscribed() {
-        let crowded = Situation {
-            oversubscribed: true,
-            ..situation(Level::Package)
-        };
+        let crowded = Situation { oversubscribed: true, ..situation(Level::Package) };
         let t = Thresholds::derive(&PathCosts::default(), &crowded);
         assert_eq!(t.cooperate_min, usize::MAX);
         let apart = Thresholds::derive(&PathCosts::default(), &situation(Level::Package));
         assert!(apart.cooperate_min < usize::MAX);
-        assert!(
-            t.direct_min <= apart.direct_min,
-            "two copies on one core cost twice as much"
-        );
+        assert!(t.direct_min <= apart.direct_min, "two copies on one core cost twice as much");
     }
 
     #[test]
     fn explicit_thresholds_override_derived_ones() {
         let derived = Thresholds::derive(&PathCosts::default(), &situation(Level::SharedCache));
         assert_eq!(derived.overridden(&Overrides::default()), derived);
-        let explicit = Overrides {
-            eager_max: Some(100),
-            direct_min: Some(0),
-            ..Overrides::default()
-        };
+        let explicit =
+            Overrides { eager_max: Some(100), direct_min: Some(0), ..Overrides::default() };
         let t = derived.overridden(&explicit);
-        assert_eq!(
-            (t.eager_max, t.eager_max_skewed, t.direct_min),
-            (100, 100, 0)
-        );
+        assert_eq!((t.eager_max, t.eager_max_skewed, t.direct_min), (100, 100, 0));
         assert_eq!((t.eager(false), t.eager(true)), (100, 100));
-        assert_eq!(
-            (t.ring_max, t.direct_run_min),
-            (derived.ring_max, derived.direct_run_min)
-        );
-        let both = Overrides {
-            eager_max_skewed: Some(200),
-            ..explicit
-        };
+        assert_eq!((t.ring_max, t.direct_run_min), (derived.ring_max, derived.direct_run_min));
+        let both = Overrides { eager_max_skewed: Some(200), ..explicit };
         assert_eq!(derived.overridden(&both).eager(true), 200);
     }
 

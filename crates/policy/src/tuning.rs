@@ -125,10 +125,7 @@ impl Tuning {
     /// # Errors
     /// If it cannot be read, or a line of it is invalid.
     pub fn read(file: &Path) -> Result<Tuning, TuningError> {
-        let failed = |reason| TuningError::Read {
-            file: file.to_owned(),
-            reason,
-        };
+        let failed = |reason| TuningError::Read { file: file.to_owned(), reason };
         let mut text = String::new();
         let opened = std::fs::File::open(file).map_err(failed)?;
         let mut limited = opened.take(BYTES_MAX + 1);

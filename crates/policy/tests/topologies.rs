@@ -18,26 +18,10 @@ fn chai() -> PathCosts {
         (Level::Package, 0.4 + 3000.0 / 2048.0),
         (Level::Node, 0.4 + 3000.0 / 1024.0),
     ] {
-        costs.set(
-            level,
-            MessagePath::Pull,
-            PathCost::new(4000.0, &[(0, 0.4)]).shares(0.0, 1.0),
-        );
-        costs.set(
-            level,
-            MessagePath::Ring,
-            PathCost::new(1000.0, &[(0, cells_ns)]),
-        );
-        costs.set(
-            level,
-            MessagePath::Cells,
-            PathCost::new(1000.0, &[(0, cells_ns)]),
-        );
-        costs.set(
-            level,
-            MessagePath::Streamed,
-            PathCost::new(2500.0, &[(0, cells_ns)]),
-        );
+        costs.set(level, MessagePath::Pull, PathCost::new(4000.0, &[(0, 0.4)]).shares(0.0, 1.0));
+        costs.set(level, MessagePath::Ring, PathCost::new(1000.0, &[(0, cells_ns)]));
+        costs.set(level, MessagePath::Cells, PathCost::new(1000.0, &[(0, cells_ns)]));
+        costs.set(level, MessagePath::Streamed, PathCost::new(2500.0, &[(0, cells_ns)]));
     }
     costs
 }
@@ -60,9 +44,7 @@ fn pairs(places: &[CorePlace], costs: &PathCosts) -> Vec<(usize, usize, Level, u
         let level = level_between(&places[a], &places[b]);
         (a, b, level, threshold[level as usize])
     };
-    (0..places.len())
-        .flat_map(|a| others(a).map(move |b| pair(a, b)))
-        .collect()
+    (0..places.len()).flat_map(|a| others(a).map(move |b| pair(a, b))).collect()
 }
 
 #[test]

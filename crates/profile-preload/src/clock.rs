@@ -48,11 +48,7 @@ pub fn calibrate(since: Reading) {
             }
             false => 1 << 32,
         };
-        Clock {
-            counter,
-            origin: now,
-            factor,
-        }
+        Clock { counter, origin: now, factor }
     });
 }
 
@@ -99,21 +95,14 @@ impl ClockLine {
     /// The line as far as it is known now.
     pub fn now() -> ClockLine {
         let clock = CLOCK.get();
-        let (origin, end) = (
-            clock.map_or_else(Reading::now, |c| c.origin),
-            Reading::now(),
-        );
+        let (origin, end) = (clock.map_or_else(Reading::now, |c| c.origin), Reading::now());
         let ticks = end.ticks.wrapping_sub(origin.ticks).max(1);
         // Over less than the calibration's time the calibration is the better measure.
         let ns_per_tick = match end.ns - origin.ns >= CALIBRATION_NS {
             true => (end.ns - origin.ns) as f64 / ticks as f64,
             false => clock.map_or(1.0, |c| c.factor as f64 / (1u64 << 32) as f64),
         };
-        ClockLine {
-            origin,
-            ns_per_tick,
-            counter: clock.is_some_and(|c| c.counter),
-        }
+        ClockLine { origin, ns_per_tick, counter: clock.is_some_and(|c| c.counter) }
     }
 
     /// This moment by `CLOCK_MONOTONIC`.
@@ -122,9 +111,7 @@ impl ClockLine {
             return ticks;
         }
         let since = ticks.wrapping_sub(self.origin.ticks) as i64;
-        self.origin
-            .ns
-            .saturating_add_signed((since as f64 * self.ns_per_tick) as i64)
+        self.origin.ns.saturating_add_signed((since as f64 * self.ns_per_tick) as i64)
     }
 }
 

@@ -85,11 +85,7 @@ pub fn start_with(group: MPI_Group) {
         pmpi!(c"MPI_Group_rank"(group => MPI_Group, &mut rank => *mut c_int));
         pmpi!(c"MPI_Group_size"(group => MPI_Group, &mut size => *mut c_int));
     }
-    let _ = WORLD.set(ProfiledWorld {
-        group,
-        rank: rank.max(0) as u32,
-        size: size as u32,
-    });
+    let _ = WORLD.set(ProfiledWorld { group, rank: rank.max(0) as u32, size: size as u32 });
 }
 
 /// A communicator has been created: all members come here, in the same order.
@@ -123,10 +119,7 @@ pub fn window(win: MPI_Win) -> Option<&'static CommInfo> {
             (code == SUCCESS).then(|| members(group))??
         };
         let size = found.0.len();
-        Some(keep(
-            win,
-            CommInfo::new(found.0, size, found.1, CommKind::Intra),
-        ))
+        Some(keep(win, CommInfo::new(found.0, size, found.1, CommKind::Intra)))
     })
 }
 
@@ -151,10 +144,7 @@ fn known(handle: usize) -> Option<&'static CommInfo> {
 fn keep(handle: usize, info: CommInfo) -> &'static CommInfo {
     let info: &'static CommInfo = Box::leak(Box::new(info));
     let table = KNOWN.get_or_init(RwLock::default);
-    table
-        .write()
-        .expect("no panic while locked")
-        .insert(handle, info);
+    table.write().expect("no panic while locked").insert(handle, info);
     GENERATION.fetch_add(1, Ordering::Relaxed);
     info
 }
@@ -176,12 +166,7 @@ unsafe fn describe(comm: MPI_Comm) -> Option<CommInfo> {
             return Some(CommInfo::new(local, size, rank, CommKind::Intra));
         }
         pmpi!(c"MPI_Comm_remote_group"(comm => MPI_Comm, &mut remote => *mut MPI_Group));
-        Some(CommInfo::new(
-            members(remote)?.0,
-            local.len(),
-            rank,
-            CommKind::Inter,
-        ))
+        Some(CommInfo::new(members(remote)?.0, local.len(), rank, CommKind::Inter))
     }
 }
 
@@ -218,9 +203,8 @@ impl CommInfo {
     fn new(peers: Vec<u32>, local_size: usize, rank: c_int, kind: CommKind) -> CommInfo {
         // FNV-1a over the members.
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        let group = peers.iter().fold(0xcbf2_9ce4_8422_2325, |hash, rank| {
-            mix(hash, u64::from(*rank))
-        });
+        let group =
+            peers.iter().fold(0xcbf2_9ce4_8422_2325, |hash, rank| mix(hash, u64::from(*rank)));
         let mut created = CREATED.lock().expect("no panic while locked");
         let before = created.get_or_insert_default().entry(group).or_default();
         *before += 1;

@@ -59,11 +59,7 @@ fn allowed() -> Vec<usize> {
 fn place(cpu: usize) -> Option<BoundPlace> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
     let number = |file: &str| -> Option<u32> {
-        fs::read_to_string(format!("{folder}/{file}"))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
+        fs::read_to_string(format!("{folder}/{file}")).ok()?.trim().parse().ok()
     };
     let package = number("topology/physical_package_id")?;
     // The last level is the one that most share. Its first processing unit names it: `id` is not

@@ -60,12 +60,7 @@ impl TimedCall {
         if thread.inside.replace(true) {
             return None;
         }
-        Some(TimedCall {
-            id,
-            caller,
-            start: clock::ticks(),
-            thread,
-        })
+        Some(TimedCall { id, caller, start: clock::ticks(), thread })
     }
 
     /// The call ended with this code.
@@ -169,12 +164,7 @@ impl TimedCall {
                     let moved = message.resolve(tables);
                     self.count(tables, &moved)
                 }
-                CallTraffic::Target {
-                    win,
-                    peer,
-                    count,
-                    datatype,
-                } => {
+                CallTraffic::Target { win, peer, count, datatype } => {
                     let mut moved = Moved::with(tables.comm(win, comm::window), peer);
                     moved.bytes = bytes(tables, count, datatype);
                     self.count(tables, &moved)
@@ -185,10 +175,9 @@ impl TimedCall {
                 }
                 CallTraffic::Start(requests, count) => start_all(tables, requests, count),
                 CallTraffic::Collective(ref collective) => self.collective(tables, collective),
-                CallTraffic::File { count, datatype } => Moved {
-                    bytes: bytes(tables, count, datatype),
-                    ..Moved::default()
-                },
+                CallTraffic::File { count, datatype } => {
+                    Moved { bytes: bytes(tables, count, datatype), ..Moved::default() }
+                }
             }
         }
     }
@@ -273,12 +262,8 @@ impl TimedCall {
                     blocks.push((to, bytes));
                 });
             }
-            let prepared = Prepared {
-                id: self.id,
-                peer: None,
-                bytes: moved.bytes,
-                blocks: blocks.into(),
-            };
+            let prepared =
+                Prepared { id: self.id, peer: None, bytes: moved.bytes, blocks: blocks.into() };
             persistent::remember(request, prepared);
         }
         (moved.bytes, moved.sends) = (0, 0);
@@ -400,10 +385,7 @@ unsafe fn start_all(tables: &mut Tables, requests: *const usize, count: c_int) -
 #[inline]
 fn count_message(tables: &mut Tables, id: u16, peer: u64, bytes: u64) {
     let class = u64::from(u64::BITS - bytes.leading_zeros());
-    tables
-        .messages
-        .entry((u64::from(id) << 8 | class, peer))
-        .add(bytes);
+    tables.messages.entry((u64::from(id) << 8 | class, peer)).add(bytes);
 }
 
 #[inline]
@@ -421,27 +403,18 @@ impl MessageAmount {
 
 impl Moved {
     fn on(comm: Option<&'static CommInfo>) -> Moved {
-        Moved {
-            comm_size: comm.map_or(0, |comm| comm.peers.len() as u32),
-            ..Moved::default()
-        }
+        Moved { comm_size: comm.map_or(0, |comm| comm.peers.len() as u32), ..Moved::default() }
     }
 
     fn of_message(comm: Option<&'static CommInfo>, rank: c_int, tags: TagPair) -> Moved {
         Moved {
-            envelope: comm.map(|comm| SpanEnvelope {
-                comm: comm.key,
-                tags,
-            }),
+            envelope: comm.map(|comm| SpanEnvelope { comm: comm.key, tags }),
             ..Moved::with(comm, rank)
         }
     }
 
     fn with(comm: Option<&'static CommInfo>, rank: c_int) -> Moved {
-        Moved {
-            peer: comm.and_then(|comm| comm.world_rank(rank)),
-            ..Moved::on(comm)
-        }
+        Moved { peer: comm.and_then(|comm| comm.world_rank(rank)), ..Moved::on(comm) }
     }
 }
 
@@ -491,9 +464,7 @@ impl Data {
                 Data::None => 0,
                 Data::Block(count, datatype) => bytes(tables, count, datatype),
                 Data::Own(..) => self.block_bytes(tables, comm.rank.max(0) as usize),
-                _ => (0..blocks)
-                    .map(|index| self.block_bytes(tables, index))
-                    .sum(),
+                _ => (0..blocks).map(|index| self.block_bytes(tables, index)).sum(),
             }
         }
     }

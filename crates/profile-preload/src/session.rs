@@ -124,9 +124,7 @@ fn started(code: c_int, before: Reading, find_world: impl FnOnce()) {
 }
 
 fn first_line(text: &[u8]) -> String {
-    let text = CStr::from_bytes_until_nul(text)
-        .unwrap_or_default()
-        .to_string_lossy();
+    let text = CStr::from_bytes_until_nul(text).unwrap_or_default().to_string_lossy();
     let line = text.lines().next().unwrap_or_default();
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

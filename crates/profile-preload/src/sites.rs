@@ -45,10 +45,7 @@ pub fn of(caller: usize) -> u64 {
 /// An address that was not seen before; returns its site.
 #[cold]
 pub fn discover(caller: usize) -> u64 {
-    let mut search = SiteSearch {
-        address: caller,
-        found: None,
-    };
+    let mut search = SiteSearch { address: caller, found: None };
     let pointer: *mut SiteSearch = &mut search;
     // SAFETY: the callback gets the search, which lives until the call returns.
     unsafe { libc::dl_iterate_phdr(Some(visit), pointer.cast()) };
@@ -57,21 +54,14 @@ pub fn discover(caller: usize) -> u64 {
             EXTENSION_START.store(start, Ordering::Relaxed);
             EXTENSION_END.store(end, Ordering::Relaxed);
         }
-        PLACES
-            .lock()
-            .expect("no panic while locked")
-            .insert(caller as u64, place);
+        PLACES.lock().expect("no panic while locked").insert(caller as u64, place);
     }
     of(caller)
 }
 
 /// Where an address lies.
 pub fn place(site: u64) -> Option<ObjectPlace> {
-    PLACES
-        .lock()
-        .expect("no panic while locked")
-        .get(&site)
-        .cloned()
+    PLACES.lock().expect("no panic while locked").get(&site).cloned()
 }
 
 struct SiteSearch {
@@ -89,33 +79,23 @@ unsafe extern "C" fn visit(
     let (info, search) = unsafe { (&*info, &mut *search.cast::<SiteSearch>()) };
     // SAFETY: the linker gives the number of headers.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-    let loaded = headers
-        .iter()
-        .filter(|header| header.p_type == libc::PT_LOAD);
+    let loaded = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
     let base = info.dlpi_addr as usize;
     let bounds = |header: &libc::Elf64_Phdr| {
         let start = base.wrapping_add(header.p_vaddr as usize);
         (start, start + header.p_memsz as usize)
     };
     let ranges: Vec<(usize, usize)> = loaded.map(bounds).collect();
-    if !ranges
-        .iter()
-        .any(|&(start, end)| (start..end).contains(&search.address))
-    {
+    if !ranges.iter().any(|&(start, end)| (start..end).contains(&search.address)) {
         return 0;
     }
     // SAFETY: a C string of the linker, empty for the program.
-    let name = unsafe { CStr::from_ptr(info.dlpi_name) }
-        .to_string_lossy()
-        .into_owned();
+    let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned();
     let object = match name.is_empty() {
         true => program(),
         false => std::fs::canonicalize(&name).map_or(name, |path| path.display().to_string()),
     };
-    let place = ObjectPlace {
-        object,
-        offset: search.address.wrapping_sub(base) as u64,
-    };
+    let place = ObjectPlace { object, offset: search.address.wrapping_sub(base) as u64 };
     let start = ranges.iter().map(|range| range.0).min().unwrap_or(0);
     let end = ranges.iter().map(|range| range.1).max().unwrap_or(0);
     search.found = Some((place, start, end));

@@ -18,10 +18,7 @@ pub struct RecordTable<V> {
 impl<V: Default> RecordTable<V> {
     /// An empty one, without memory.
     pub const fn new() -> RecordTable<V> {
-        RecordTable {
-            entries: Vec::new(),
-            used: 0,
-        }
+        RecordTable { entries: Vec::new(), used: 0 }
     }
 
     /// Where the value of a key is, if there is one; holds until an entry is added.
@@ -64,10 +61,7 @@ impl<V: Default> RecordTable<V> {
 
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &V)> {
-        self.entries
-            .iter()
-            .filter(|(key, _)| *key != FREE)
-            .map(|(key, value)| (*key, value))
+        self.entries.iter().filter(|(key, _)| *key != FREE).map(|(key, value)| (*key, value))
     }
 
     /// Where the key is or would be.

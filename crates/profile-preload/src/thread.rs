@@ -251,11 +251,7 @@ impl Tables {
         // SAFETY: the datatype is valid.
         let code =
             unsafe { pmpi!(c"MPI_Type_size_c"(datatype => MPI_Datatype, &mut size => *mut i64)) };
-        let size = if code == SUCCESS {
-            size.max(0) as u64
-        } else {
-            0
-        };
+        let size = if code == SUCCESS { size.max(0) as u64 } else { 0 };
         self.datatypes[slot] = (datatype, size);
         size
     }

@@ -73,18 +73,12 @@ pub struct TagPair {
 impl TagPair {
     /// Of a call that sends or receives.
     pub fn one(tag: c_int) -> TagPair {
-        TagPair {
-            tag,
-            receive_tag: None,
-        }
+        TagPair { tag, receive_tag: None }
     }
 
     /// Of a call that does both.
     pub fn both(tag: c_int, receive_tag: c_int) -> TagPair {
-        TagPair {
-            tag,
-            receive_tag: Some(receive_tag),
-        }
+        TagPair { tag, receive_tag: Some(receive_tag) }
     }
 }
 
@@ -166,11 +160,7 @@ impl Data {
 
     /// The first, or the second where `sendbuf` is `MPI_IN_PLACE`.
     pub fn unless_in_place(sendbuf: *const c_void, given: Data, in_place: Data) -> Data {
-        if sendbuf.addr() == IN_PLACE {
-            in_place
-        } else {
-            given
-        }
+        if sendbuf.addr() == IN_PLACE { in_place } else { given }
     }
 }
 

@@ -56,33 +56,22 @@ pub fn write_records() {
     let part = format!("{path}.part");
     let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &path));
     if let Err(error) = written {
-        eprintln!(
-            "mica profile: rank {}: cannot write {path}: {error}",
-            world.rank
-        );
+        eprintln!("mica profile: rank {}: cannot write {path}: {error}", world.rank);
     }
 }
 
 fn text(start: &StartFacts, world: &ProfiledWorld) -> String {
     let mut out = String::from("mica-profile\t1\n");
     let end = run::finalized_ns();
-    let app_ns = end
-        .unwrap_or_else(clock::monotonic_ns)
-        .saturating_sub(start.ns);
+    let app_ns = end.unwrap_or_else(clock::monotonic_ns).saturating_sub(start.ns);
     let (rank, size, pid) = (world.rank, world.size, start.pid);
     let (host, processor) = (field(&place::host()), field(&start.processor));
     let boot = field(&place::boot());
-    line(
-        &mut out,
-        format_args!("rank\t{rank}\t{size}\t{pid}\t{host}\t{processor}\t{boot}"),
-    );
+    line(&mut out, format_args!("rank\t{rank}\t{size}\t{pid}\t{host}\t{processor}\t{boot}"));
     line(&mut out, format_args!("library\t{}", field(&start.library)));
     if let Some(place) = place::find() {
         let (cpu, core, cache, package) = (place.cpu, place.core, place.cache, place.package);
-        line(
-            &mut out,
-            format_args!("place\t{cpu}\t{core}\t{cache}\t{package}"),
-        );
+        line(&mut out, format_args!("place\t{cpu}\t{core}\t{cache}\t{package}"));
     }
     let mut writer = RecordWriter {
         out,
@@ -99,10 +88,7 @@ fn text(start: &StartFacts, world: &ProfiledWorld) -> String {
     let (spans, arrivals) = writer.dropped;
     let (mpi_ns, finalized) = (writer.mpi_ns, u8::from(end.is_some()));
     let mut out = writer.out;
-    line(
-        &mut out,
-        format_args!("time\t{}\t{app_ns}\t{mpi_ns}\t{finalized}", start.ns),
-    );
+    line(&mut out, format_args!("time\t{}\t{app_ns}\t{mpi_ns}\t{finalized}", start.ns));
     for (reason, ns) in waits::take() {
         line(&mut out, format_args!("wait\t{reason}\t{ns}"));
     }
@@ -123,10 +109,7 @@ struct RecordWriter {
 impl RecordWriter {
     fn thread(&mut self, thread: &Thread) {
         for _ in 0..TRIES {
-            if thread
-                .with(|tables| self.tables(thread.number, tables))
-                .is_some()
-            {
+            if thread.with(|tables| self.tables(thread.number, tables)).is_some() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -141,11 +124,7 @@ impl RecordWriter {
         for ((key, peer), amount) in tables.messages.iter() {
             let MessageAmount { messages, bytes } = amount;
             let (name, class) = (name((key >> 8) as u16), key & 0xff);
-            let peer = if peer == COLLECTIVE {
-                PeerField(FOREIGN)
-            } else {
-                PeerField(peer as u32)
-            };
+            let peer = if peer == COLLECTIVE { PeerField(FOREIGN) } else { PeerField(peer as u32) };
             let text = format_args!("message\t{name}\t{peer}\t{class}\t{messages}\t{bytes}");
             line(&mut self.out, text);
         }
@@ -175,11 +154,7 @@ impl RecordWriter {
     fn calls(&mut self, tables: &Tables) {
         for ((id, site), stat) in tables.calls.iter() {
             self.sites.insert(site);
-            let used = stat
-                .durations
-                .iter()
-                .rposition(|n| *n != 0)
-                .map_or(0, |i| i + 1);
+            let used = stat.durations.iter().rposition(|n| *n != 0).map_or(0, |i| i + 1);
             let durations: Vec<String> =
                 stat.durations[..used].iter().map(u32::to_string).collect();
             let (name, durations) = (name(id as u16), durations.join(","));
@@ -214,10 +189,7 @@ impl RecordWriter {
     fn block(&mut self, peer: u32, amount: MessageAmount) {
         if peer != self.world_rank && peer != FOREIGN {
             let MessageAmount { messages, bytes } = amount;
-            line(
-                &mut self.out,
-                format_args!("block\t{peer}\t{messages}\t{bytes}"),
-            );
+            line(&mut self.out, format_args!("block\t{peer}\t{messages}\t{bytes}"));
         }
     }
 
@@ -232,10 +204,7 @@ impl RecordWriter {
                 }
             } else if let Some(found) = sites::place(site) {
                 let (offset, object) = (found.offset, field(&found.object));
-                line(
-                    &mut self.out,
-                    format_args!("code\t{site}\t{offset}\t{object}"),
-                );
+                line(&mut self.out, format_args!("code\t{site}\t{offset}\t{object}"));
             }
         }
     }

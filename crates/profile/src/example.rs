@@ -67,17 +67,9 @@ fn rank(rank: u32) -> RankProfile {
         node: rank / 2,
         pid: 1000 + rank,
         // The ranks of node 0 share a cache; those of node 1 are not bound.
-        place: (rank < 2).then_some(ProfiledPlace {
-            cpu: rank,
-            core: rank,
-            cache: 0,
-            package: 0,
-        }),
+        place: (rank < 2).then_some(ProfiledPlace { cpu: rank, core: rank, cache: 0, package: 0 }),
         app_ns: 1_200 * MS,
-        mpi_ns: CALLS
-            .iter()
-            .map(|(_, _, count, each, ..)| count * each)
-            .sum(),
+        mpi_ns: CALLS.iter().map(|(_, _, count, each, ..)| count * each).sum(),
         finalized: true,
     }
 }
@@ -112,11 +104,8 @@ fn sites() -> Vec<ProgramSite> {
         line: Some(line),
         language: Language::Compiled,
     };
-    let mut sites = vec![
-        site("pass_on", 21, 0x1190),
-        site("pass_on", 22, 0x11b4),
-        site("main", 40, 0x1288),
-    ];
+    let mut sites =
+        vec![site("pass_on", 21, 0x1190), site("pass_on", 22, 0x11b4), site("main", 40, 0x1288)];
     sites.push(ProgramSite {
         object: "/home/user/check.py".into(),
         offset: 0,
@@ -140,12 +129,7 @@ fn sizes(ranks: &[RankProfile], from: u32) -> [SizeCount; 2] {
     };
     [
         size("MPI_Allreduce", None, 8, 20),
-        size(
-            "MPI_Send",
-            Some(level(&ranks[from as usize], to)),
-            BYTES,
-            100,
-        ),
+        size("MPI_Send", Some(level(&ranks[from as usize], to)), BYTES, 100),
     ]
 }
 
@@ -185,25 +169,11 @@ fn intervals(rank: u32) -> Vec<TimelineInterval> {
         let start = step * 60 * MS;
         let (to, from) = ((rank + 1) % 4, (rank + 3) % 4);
         intervals.push(interval(start, 20_000, "MPI_Send", 0, BYTES, Some(to)));
-        intervals.push(interval(
-            start + 20_000,
-            60_000,
-            "MPI_Recv",
-            1,
-            0,
-            Some(from),
-        ));
+        intervals.push(interval(start + 20_000, 60_000, "MPI_Recv", 1, 0, Some(from)));
         // Rank 3 comes 50 ms later than the others.
         let late = if rank == 3 { 50 * MS } else { 0 };
         let arrival = start + MS + late;
-        intervals.push(interval(
-            arrival,
-            51 * MS - late,
-            "MPI_Allreduce",
-            2,
-            8,
-            None,
-        ));
+        intervals.push(interval(arrival, 51 * MS - late, "MPI_Allreduce", 2, 8, None));
     }
     intervals
 }

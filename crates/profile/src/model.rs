@@ -325,15 +325,8 @@ mod tests {
 
     #[test]
     fn classes_cover_all_sizes_once() {
-        for (bytes, class) in [
-            (0, 0),
-            (1, 1),
-            (2, 2),
-            (3, 2),
-            (4, 3),
-            (24_576, 15),
-            (u64::MAX, 64),
-        ] {
+        for (bytes, class) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (24_576, 15), (u64::MAX, 64)]
+        {
             assert_eq!(size_class(bytes), class, "{bytes}");
             let (low, high) = class_bounds(class);
             assert!((low..=high).contains(&bytes), "{bytes}");

@@ -100,14 +100,8 @@ impl RecordedTraffic {
     /// # Errors
     /// If it cannot be read, or is not a profile.
     pub fn read(file: &Path) -> Result<RecordedTraffic, TrafficError> {
-        let failed = |reason| TrafficError::Read {
-            file: file.to_owned(),
-            reason,
-        };
-        let malformed = |what| TrafficError::Malformed {
-            file: file.to_owned(),
-            what,
-        };
+        let failed = |reason| TrafficError::Read { file: file.to_owned(), reason };
+        let malformed = |what| TrafficError::Malformed { file: file.to_owned(), what };
         let mut bytes = Vec::new();
         let opened = std::fs::File::open(file).map_err(failed)?;
         let mut limited = opened.take(BYTES_MAX);
@@ -121,25 +115,19 @@ impl RecordedTraffic {
 
     /// Takes the traffic out of an observation of `mica links`: a line of JSON, then columns.
     fn of_links(bytes: &[u8]) -> Result<RecordedTraffic, String> {
-        let line = bytes
-            .split(|&byte| byte == b'\n')
-            .next()
-            .unwrap_or_default();
+        let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let header: LinksHeader = serde_json::from_slice(line).map_err(|e| e.to_string())?;
         let calls = header.rows.max(1);
         let mut traffic = RecordedTraffic::default();
         for workload in header.workloads {
             traffic.ranks = traffic.ranks.max(workload.ranks);
             // A pair of a workload: what one call moves.
-            let pairs = workload
-                .pairs
-                .into_iter()
-                .map(|(from, to, bytes)| RecordedPair {
-                    from,
-                    to,
-                    messages: calls,
-                    bytes: bytes.saturating_mul(calls),
-                });
+            let pairs = workload.pairs.into_iter().map(|(from, to, bytes)| RecordedPair {
+                from,
+                to,
+                messages: calls,
+                bytes: bytes.saturating_mul(calls),
+            });
             traffic.pairs.extend(pairs);
         }
         let ranks = traffic.ranks;
@@ -147,9 +135,7 @@ impl RecordedTraffic {
         match traffic.pairs.iter().find(beyond) {
             Some(pair) => {
                 let (from, to) = (pair.from, pair.to);
-                Err(format!(
-                    "a pair is from {from} to {to}, and there are {ranks} ranks"
-                ))
+                Err(format!("a pair is from {from} to {to}, and there are {ranks} ranks"))
             }
             None if traffic.pairs.is_empty() => {
                 Err("it does not know what its calls move between ranks".to_owned())
@@ -182,10 +168,7 @@ impl RecordedTraffic {
             messages: row.messages.saturating_add(row.collective_messages),
             bytes: row.bytes.saturating_add(row.collective_bytes),
         });
-        Ok(RecordedTraffic {
-            ranks,
-            pairs: pairs.collect(),
-        })
+        Ok(RecordedTraffic { ranks, pairs: pairs.collect() })
     }
 }
 
@@ -207,11 +190,7 @@ mod tests {
         assert_eq!(traffic.ranks, profile.ranks.len());
         let bytes: u64 = traffic.pairs.iter().map(|pair| pair.bytes).sum();
         let rows = profile.matrix.iter();
-        assert_eq!(
-            bytes,
-            rows.map(|row| row.bytes + row.collective_bytes)
-                .sum::<u64>()
-        );
+        assert_eq!(bytes, rows.map(|row| row.bytes + row.collective_bytes).sum::<u64>());
         assert!(bytes > 0);
     }
 
@@ -223,12 +202,7 @@ mod tests {
             [format!("{head}{workload}}}\n").as_bytes(), &[0xff, 0, 0x80]].concat()
         };
         let traffic = RecordedTraffic::of_links(&file("[0,3,64]")).unwrap();
-        let pair = RecordedPair {
-            from: 0,
-            to: 3,
-            messages: 10,
-            bytes: 640,
-        };
+        let pair = RecordedPair { from: 0, to: 3, messages: 10, bytes: 640 };
         assert_eq!((traffic.ranks, &traffic.pairs[..]), (4, &[pair][..]));
         let error = |pairs: &str| RecordedTraffic::of_links(&file(pairs)).unwrap_err();
         assert!(error("[0,4,64]").contains("from 0 to 4, and there are 4 ranks"));

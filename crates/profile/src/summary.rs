@@ -154,24 +154,12 @@ mod tests {
         let profile = Profile::example();
         let calls = by_call(&profile);
         assert_eq!(calls[0].call, "MPI_Allreduce");
-        assert_eq!(
-            (calls[0].ranks, calls[0].count, calls[0].bytes),
-            (4, 80, 640)
-        );
-        let sends = calls
-            .iter()
-            .find(|sum| sum.call == "MPI_Send")
-            .expect("sends");
-        assert_eq!(
-            (sends.ranks, sends.count, sends.bytes),
-            (4, 400, 4 * 100 * 24_576)
-        );
+        assert_eq!((calls[0].ranks, calls[0].count, calls[0].bytes), (4, 80, 640));
+        let sends = calls.iter().find(|sum| sum.call == "MPI_Send").expect("sends");
+        assert_eq!((sends.ranks, sends.count, sends.bytes), (4, 400, 4 * 100 * 24_576));
         assert_eq!(by_call_and_site(&profile).len(), 4);
         let total: u64 = calls.iter().map(|sum| sum.time_ns).sum();
-        assert_eq!(
-            total,
-            profile.ranks.iter().map(|rank| rank.mpi_ns).sum::<u64>()
-        );
+        assert_eq!(total, profile.ranks.iter().map(|rank| rank.mpi_ns).sum::<u64>());
     }
 
     #[test]

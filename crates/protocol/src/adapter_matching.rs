@@ -36,17 +36,11 @@ fn bounce(view: &View) -> Result<Option<View>, Fault> {
         return Ok(None);
     }
     let bytes = view.len();
-    Ok(Some(
-        Block::allocate(bytes)?.view(Shape::Contiguous { bytes }),
-    ))
+    Ok(Some(Block::allocate(bytes)?.view(Shape::Contiguous { bytes })))
 }
 
 fn key(pattern: &MatchPattern) -> MatchKey {
-    MatchKey {
-        context: pattern.context,
-        peer: pattern.source,
-        tag: pattern.tag,
-    }
+    MatchKey { context: pattern.context, peer: pattern.source, tag: pattern.tag }
 }
 
 impl EngineState {
@@ -84,11 +78,7 @@ impl EngineState {
             rts_state: RtsState::default(),
         };
         let id = self.operations.sends.insert(op) as u32;
-        self.post(AdapterOperationKind::Send {
-            id,
-            completion,
-            packed,
-        });
+        self.post(AdapterOperationKind::Send { id, completion, packed });
         Ok(Some(SendId(id)))
     }
 
@@ -103,11 +93,7 @@ impl EngineState {
     ) -> Result<RecvId, Fault> {
         let packed = bounce(view)?;
         let id = RecvId(self.operations.recvs.insert(RecvOp::new(pattern, view)) as u32);
-        let operation = self.post(AdapterOperationKind::Receive {
-            id,
-            extracted,
-            packed,
-        });
+        let operation = self.post(AdapterOperationKind::Receive { id, extracted, packed });
         self.operations.recvs[id.0 as usize].stage = ReceiveStage::AtAdapter { operation };
         Ok(id)
     }
@@ -151,13 +137,7 @@ impl EngineState {
 
     /// Posts the operation at `at`. False when there is no room.
     fn try_post(&mut self, at: usize) -> bool {
-        let EngineState {
-            channels,
-            adapter: Some(adapter),
-            operations,
-            ..
-        } = self
-        else {
+        let EngineState { channels, adapter: Some(adapter), operations, .. } = self else {
             return false;
         };
         let Some(matching) = channels.matching() else {
@@ -165,29 +145,17 @@ impl EngineState {
         };
         let AdapterOperation { token, kind } = &adapter.operations[at];
         match kind {
-            AdapterOperationKind::Send {
-                id,
-                completion,
-                packed,
-            } => {
+            AdapterOperationKind::Send { id, completion, packed } => {
                 let op = &operations.sends[*id as usize];
                 let view = packed.as_ref().unwrap_or(&op.view);
-                let to = MatchKey {
-                    context: op.context,
-                    peer: Some(op.peer),
-                    tag: Some(op.tag),
-                };
+                let to = MatchKey { context: op.context, peer: Some(op.peer), tag: Some(op.tag) };
                 let operation = match completion {
                     SendCompletion::Local => MatchOperation::Send(to, view),
                     SendCompletion::Matched => MatchOperation::SendSynchronous(to, view),
                 };
                 matching.post(operation, *token)
             }
-            AdapterOperationKind::Receive {
-                id,
-                extracted,
-                packed,
-            } => {
+            AdapterOperationKind::Receive { id, extracted, packed } => {
                 let op = &operations.recvs[id.0 as usize];
                 let view = packed.as_ref().unwrap_or(&op.view);
                 let operation = match extracted {
@@ -263,20 +231,12 @@ impl EngineState {
         if let Some(packed) = packed {
             op.view.copy_from(&packed.start(done.bytes.min(capacity)));
         }
-        let envelope = MatchEnvelope {
-            context: op.pattern.context,
-            source: done.source,
-            tag: done.tag,
-        };
+        let envelope =
+            MatchEnvelope { context: op.pattern.context, source: done.source, tag: done.tag };
         self.report(EngineEventKind::Arrived, &envelope, done.bytes, 1);
         self.finish(
             id,
-            ReceiveCompletion {
-                envelope,
-                sent: done.bytes,
-                capacity,
-                cancelled: false,
-            },
+            ReceiveCompletion { envelope, sent: done.bytes, capacity, cancelled: false },
         );
     }
 
@@ -323,10 +283,7 @@ impl EngineState {
         }
         let done = self.ask(MatchOperation::Extract(key(pattern)))?;
         let found = probed(pattern, &done)?;
-        let message = UnexpectedMessage::AtAdapter {
-            extract: done.token,
-            bytes: found.bytes,
-        };
+        let message = UnexpectedMessage::AtAdapter { extract: done.token, bytes: found.bytes };
         let index = self.matching.probed.insert((found.envelope, message));
         Some((MessageId(index as u32), found))
     }
@@ -388,18 +345,12 @@ impl EngineState {
 /// What a probe or extract has found.
 fn probed(pattern: &MatchPattern, done: &MatchCompletion) -> Option<ProbedMessage> {
     (done.outcome == MatchOutcome::Done).then_some(ProbedMessage {
-        envelope: MatchEnvelope {
-            context: pattern.context,
-            source: done.source,
-            tag: done.tag,
-        },
+        envelope: MatchEnvelope { context: pattern.context, source: done.source, tag: done.tag },
         bytes: done.bytes,
     })
 }
 
 #[cold]
 fn refusal(what: &str, done: &MatchCompletion) -> Fault {
-    Fault::Channel {
-        detail: format!("the network adapter {what}: {done:?}"),
-    }
+    Fault::Channel { detail: format!("the network adapter {what}: {done:?}") }
 }

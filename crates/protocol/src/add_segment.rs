@@ -64,9 +64,7 @@ impl Engine {
         let fencing = wake_fencing(segment);
         self.enter(|state| {
             if self.wake_socket.get().is_none() {
-                let _ = self
-                    .wake_socket
-                    .set(open_wake_socket(&self.segment, self.rank)?);
+                let _ = self.wake_socket.set(open_wake_socket(&self.segment, self.rank)?);
             }
             let socket = self.wake_socket.get().expect("set just now");
             segment.block(me).parking.0.set_wake_socket(socket);
@@ -98,9 +96,7 @@ impl Engine {
     pub fn remove_segment(&self, peers: &Range<u32>) -> Result<(), RemoveError> {
         self.enter(|state| {
             let at = state.added.position(peers);
-            let at = at.ok_or_else(|| RemoveError::NoSuchSegment {
-                peers: peers.clone(),
-            })?;
+            let at = at.ok_or_else(|| RemoveError::NoSuchSegment { peers: peers.clone() })?;
             let networks = state.channels.transports.len() - state.added.len();
             if let Some((peer, pending)) = state.pending_with(peers, networks + at) {
                 return Err(RemoveError::Pending { peer, pending });
@@ -112,9 +108,7 @@ impl Engine {
                 state.peers.remove(peer);
             }
             state.holds.held.retain(|source| !peers.contains(source));
-            state
-                .selection
-                .forget_from(state.added.next_peer(self.size()));
+            state.selection.forget_from(state.added.next_peer(self.size()));
             added.segment.block(added.me).finalize();
             self.renew_polling(state);
             Ok(())

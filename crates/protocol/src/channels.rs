@@ -72,11 +72,7 @@ const WAITING_MAX: usize = 32;
 
 impl Channels {
     pub fn new(shm: Shm, net: Option<Box<dyn Transport>>) -> Channels {
-        Channels {
-            shm,
-            transports: net.into_iter().collect(),
-            remote: PeerTable::default(),
-        }
+        Channels { shm, transports: net.into_iter().collect(), remote: PeerTable::default() }
     }
 
     /// Forgets the state of remote peer `peer`, which is not reached any more.

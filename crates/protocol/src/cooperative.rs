@@ -26,19 +26,14 @@ pub(crate) struct CooperativeCopies {
 
 impl CooperativeCopies {
     pub fn new(segment: &Arc<JobSegment>, me: u32) -> CooperativeCopies {
-        CooperativeCopies {
-            segment: Arc::clone(segment),
-            me,
-            free: None,
-        }
+        CooperativeCopies { segment: Arc::clone(segment), me, free: None }
     }
 
     /// A cooperative copy of which nothing is taken; `None` when all are in use.
     pub fn take(&mut self) -> Result<Option<u8>, ChannelError> {
         if self.free.is_none() {
             let bytes = SPLITS * size_of::<CooperativeCopy>();
-            self.segment
-                .allocate(self.segment.splits_offset(self.me), bytes)?;
+            self.segment.allocate(self.segment.splits_offset(self.me), bytes)?;
             self.free = Some((0..SPLITS as u8).collect());
         }
         let index = self.free.as_mut().and_then(Vec::pop);
@@ -55,8 +50,7 @@ impl CooperativeCopies {
     }
 
     pub fn of(&self, rank: u32, index: u8) -> SegmentRef<CooperativeCopy> {
-        self.segment
-            .project(|segment| &segment.splits(rank)[usize::from(index)])
+        self.segment.project(|segment| &segment.splits(rank)[usize::from(index)])
     }
 }
 
@@ -82,35 +76,22 @@ impl PeerRange {
         let window = exposure
             .filter(|e| e.backend() != Backend::Cma)
             .and_then(|e| direct.window(peer, &e, len));
-        PeerRange {
-            peer,
-            address,
-            window,
-            answer: None,
-        }
+        PeerRange { peer, address, window, answer: None }
     }
 
     /// False if the window shows something other than the peer's buffer.
     pub fn is_confirmed(&self, peers_side: CopyEnd) -> bool {
-        self.answer
-            .as_ref()
-            .is_none_or(|copy| await_answer(copy, peers_side))
+        self.answer.as_ref().is_none_or(|copy| await_answer(copy, peers_side))
     }
 
     /// Whether all `len` bytes can be reached without the kernel.
     pub fn is_mapped(&self, len: usize) -> bool {
-        self.window
-            .as_ref()
-            .is_some_and(|w| w.reachable() == (0..len))
+        self.window.as_ref().is_some_and(|w| w.reachable() == (0..len))
     }
 
     /// The traffic class of bytes that are copied here.
     pub fn traffic_class(&self) -> TrafficClass {
-        if self.window.is_some() {
-            TrafficClass::Mapped
-        } else {
-            TrafficClass::Direct
-        }
+        if self.window.is_some() { TrafficClass::Mapped } else { TrafficClass::Direct }
     }
 
     /// Copies from the peer to `view`, or the other way: first what the window shows.

@@ -190,9 +190,8 @@ impl Engine {
         if self.node_traffic == NodeTraffic::Network {
             return Ok(None);
         }
-        Area::open(&self.segment, context, members, me).map_err(|e| Fault::Channel {
-            detail: e.to_string(),
-        })
+        Area::open(&self.segment, context, members, me)
+            .map_err(|e| Fault::Channel { detail: e.to_string() })
     }
 
     /// Allows several threads inside at the same time.
@@ -483,9 +482,7 @@ impl Engine {
         self.flush()?;
         match self.manager().as_deref_mut() {
             None => Ok(()),
-            Some(manager) => manager.fence().map_err(|e| Fault::Launcher {
-                detail: e.to_string(),
-            }),
+            Some(manager) => manager.fence().map_err(|e| Fault::Launcher { detail: e.to_string() }),
         }
     }
 

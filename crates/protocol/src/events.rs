@@ -63,12 +63,7 @@ const fn bit(kind: EngineEventKind) -> u32 {
 #[inline(always)]
 pub(crate) fn report(kind: EngineEventKind, envelope: &MatchEnvelope, bytes: usize, detail: u64) {
     if WANTED.load(Ordering::Relaxed) & bit(kind) != 0 {
-        emit(EngineEvent {
-            kind,
-            envelope: *envelope,
-            bytes,
-            detail,
-        });
+        emit(EngineEvent { kind, envelope: *envelope, bytes, detail });
     }
 }
 

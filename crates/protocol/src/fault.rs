@@ -39,13 +39,10 @@ pub enum Fault {
 impl From<ChannelError> for Fault {
     fn from(e: ChannelError) -> Fault {
         match e {
-            ChannelError::Net(NetError::Lost(lost)) => Fault::Lost {
-                rank: lost.peer,
-                detail: lost.detail,
-            },
-            e => Fault::Channel {
-                detail: e.to_string(),
-            },
+            ChannelError::Net(NetError::Lost(lost)) => {
+                Fault::Lost { rank: lost.peer, detail: lost.detail }
+            }
+            e => Fault::Channel { detail: e.to_string() },
         }
     }
 }

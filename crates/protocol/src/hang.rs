@@ -115,9 +115,7 @@ impl Engine {
         let state = self.state.lock();
         waiting(&state, &mut list);
         let first = list.items.pop();
-        first
-            .unwrap_or(Pending::of(WaitKind::Requests))
-            .record(state.unexpected_messages())
+        first.unwrap_or(Pending::of(WaitKind::Requests)).record(state.unexpected_messages())
     }
 
     #[cold]
@@ -140,10 +138,7 @@ impl Engine {
         let answer = self.reporter.answer.lock();
         let mut answer = answer.unwrap_or_else(PoisonError::into_inner);
         if answer.question != question {
-            *answer = HangAnswer {
-                question,
-                ..HangAnswer::default()
-            };
+            *answer = HangAnswer { question, ..HangAnswer::default() };
         }
         if polls.is_some() {
             answer.polls_examined += 1;

@@ -151,12 +151,7 @@ impl Engine {
     ) -> Result<Option<SharedTransfer<'_>>, Fault> {
         let divided = request.divided.clone();
         let copy = self.enter(|state| state.ask_for_help(target, context, request))?;
-        Ok(copy.map(|copy| SharedTransfer {
-            engine: self,
-            target,
-            divided,
-            copy,
-        }))
+        Ok(copy.map(|copy| SharedTransfer { engine: self, target, divided, copy }))
     }
 }
 
@@ -189,10 +184,7 @@ impl EngineState {
         let Some(index) = self.cooperative_copies.take()? else {
             return Ok(None);
         };
-        let request = HelpPacket {
-            copy_index: index,
-            request,
-        };
+        let request = HelpPacket { copy_index: index, request };
         let packet = packet::help(context, &request);
         if !self.channels.send(target, &packet, None)? {
             self.cooperative_copies.give_back(index);
@@ -218,10 +210,7 @@ impl EngineState {
     /// An origin asks for help.
     #[cold]
     pub(crate) fn on_help(&mut self, origin: u32, packet: &Packet) {
-        let HelpPacket {
-            copy_index,
-            request,
-        } = packet::read_help(packet);
+        let HelpPacket { copy_index, request } = packet::read_help(packet);
         let copy = self.cooperative_copies.of(origin, copy_index);
         let helpers = &self.help.helpers;
         let helper = helpers.iter().find(|(of, _)| *of == packet.context);

@@ -124,11 +124,7 @@ mod tests {
         value.common.truncate(1);
         assert!(NetworkRecord::settings_of(&value).is_none());
         assert!(
-            NetworkRecord::nonce_of(&PublishedValue {
-                common: vec![],
-                own: vec![1]
-            })
-            .is_none()
+            NetworkRecord::nonce_of(&PublishedValue { common: vec![], own: vec![1] }).is_none()
         );
     }
 }

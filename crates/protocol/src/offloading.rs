@@ -39,10 +39,9 @@ impl EngineState {
         };
         let pid = self.direct.process(peer);
         let (job, class) = match (&window, rts.remote) {
-            (Some(window), _) => (
-                CopyJob::copy(window.view(), view.clone(), len),
-                TrafficClass::Mapped,
-            ),
+            (Some(window), _) => {
+                (CopyJob::copy(window.view(), view.clone(), len), TrafficClass::Mapped)
+            }
             (None, Some(SenderBuffer::Contiguous { address })) => {
                 let from = PeerMemory::contiguous(pid, address, len);
                 (CopyJob::read(from, view.clone(), len), TrafficClass::Direct)
@@ -94,12 +93,7 @@ impl EngineState {
                 offload.active.swap_remove(at);
             }
             if let Some(copying) = self.operations.recvs[id.0 as usize].copying.take() {
-                let Copying {
-                    peer,
-                    sender_op,
-                    class,
-                    ..
-                } = *copying;
+                let Copying { peer, sender_op, class, .. } = *copying;
                 if matches!(progress, JobProgress::Failed(_)) {
                     self.ask_for_cells(id, peer, sender_op)?;
                 } else {

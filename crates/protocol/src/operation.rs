@@ -27,10 +27,7 @@ pub(crate) struct SendOp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendPhase {
     /// In the outbox; is sent by this plan when it is first in order.
-    Queued {
-        plan: SendPlan,
-        completion: SendCompletion,
-    },
+    Queued { plan: SendPlan, completion: SendCompletion },
     /// In the outbox; `position` bytes have left through cells or in chunks. `target`: see
     /// `MORE_CELLS`.
     Streaming { position: usize, target: u64 },
@@ -61,19 +58,13 @@ pub(crate) struct RtsState {
 impl RtsState {
     /// The state of a message whose memory is open to the receiver, if any is.
     pub fn of(exposed: Option<Exposed>) -> RtsState {
-        RtsState {
-            exposed,
-            ..RtsState::default()
-        }
+        RtsState { exposed, ..RtsState::default() }
     }
 
     /// The state of a message whose memory is open as it was last: to be confirmed when the RTS has
     /// left.
     pub fn of_recalled(exposed: Exposed) -> RtsState {
-        RtsState {
-            unverified: true,
-            ..RtsState::of(Some(exposed))
-        }
+        RtsState { unverified: true, ..RtsState::of(Some(exposed)) }
     }
 }
 

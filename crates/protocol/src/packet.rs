@@ -152,12 +152,7 @@ fn exposure(p: &Packet) -> Option<Exposure> {
 
 pub fn rts(context: u64, tag: i32, r: &RtsPacket) -> Packet {
     debug_assert!(r.len < 1 << LEN_BITS);
-    let mut p = Packet {
-        context,
-        tag,
-        aux: u16::from(r.unverified),
-        ..Packet::of_kind(RTS)
-    };
+    let mut p = Packet { context, tag, aux: u16::from(r.unverified), ..Packet::of_kind(RTS) };
     let (kind, address, runs) = match (r.remote, r.registered) {
         (None, None) => (NOT_READABLE, 0, 0),
         (None, Some(region)) => (REGISTERED, region.address, 0),
@@ -186,22 +181,12 @@ pub fn read_rts(p: &Packet) -> RtsPacket {
         copy_index: (copy_index != NO_COPY).then_some(copy_index as u8),
         remote: match kind {
             CONTIGUOUS => Some(SenderBuffer::Contiguous { address }),
-            RUNS => Some(SenderBuffer::Runs {
-                table: address,
-                count: ops >> 32,
-            }),
+            RUNS => Some(SenderBuffer::Runs { table: address, count: ops >> 32 }),
             _ => None,
         },
-        exposure: if kind == REGISTERED {
-            None
-        } else {
-            exposure(p)
-        },
+        exposure: if kind == REGISTERED { None } else { exposure(p) },
         unverified: p.aux == 1,
-        registered: (kind == REGISTERED).then(|| RemoteRegion {
-            key: p.word(3),
-            address,
-        }),
+        registered: (kind == REGISTERED).then(|| RemoteRegion { key: p.word(3), address }),
     }
 }
 
@@ -230,21 +215,10 @@ pub fn read_join(p: &Packet) -> JoinPacket {
 }
 
 pub fn help(context: u64, a: &HelpPacket) -> Packet {
-    let HelpRequest {
-        bytes,
-        ref divided,
-        offset,
-        buffer: [first, second],
-        operation,
-    } = a.request;
+    let HelpRequest { bytes, ref divided, offset, buffer: [first, second], operation } = a.request;
     let (before, behind) = (divided.start, bytes - divided.end);
     debug_assert!((bytes as u64) < 1 << LEN_BITS && before.max(behind) <= 0xffff);
-    let mut p = Packet {
-        context,
-        tag: before as i32,
-        aux: behind as u16,
-        ..Packet::of_kind(HELP)
-    };
+    let mut p = Packet { context, tag: before as i32, aux: behind as u16, ..Packet::of_kind(HELP) };
     p.set_word(0, bytes as u64 | u64::from(a.copy_index) << LEN_BITS);
     p.set_word(1, offset);
     p.set_word(2, first);
@@ -291,10 +265,7 @@ pub enum PushOutcome {
 }
 
 pub fn skew(skewed: bool) -> Packet {
-    Packet {
-        aux: u16::from(skewed),
-        ..Packet::of_kind(SKEW)
-    }
+    Packet { aux: u16::from(skewed), ..Packet::of_kind(SKEW) }
 }
 
 /// Whether the receiver lags behind.
@@ -303,10 +274,7 @@ pub fn read_skew(p: &Packet) -> bool {
 }
 
 pub fn hold(on: bool) -> Packet {
-    Packet {
-        aux: u16::from(on),
-        ..Packet::of_kind(HOLD)
-    }
+    Packet { aux: u16::from(on), ..Packet::of_kind(HOLD) }
 }
 
 pub fn credit(received: u64) -> Packet {
@@ -329,10 +297,7 @@ pub fn cts(sender_op: u32, receiver_op: u32, position: usize) -> Packet {
 }
 
 pub fn chunk(target: u64, bytes: usize) -> Packet {
-    let mut p = Packet {
-        payload: bytes as u32,
-        ..Packet::of_kind(CHUNK)
-    };
+    let mut p = Packet { payload: bytes as u32, ..Packet::of_kind(CHUNK) };
     p.set_word(0, target);
     p
 }
@@ -370,12 +335,7 @@ pub fn read_fin(p: &Packet) -> (u32, TrafficClass) {
 /// (`MORE_CELLS`).
 pub fn cells(kind: u8, context: u64, tag: i32, word: u64, cells: &[u16]) -> Packet {
     debug_assert!(cells.len() <= CELLS_MAX);
-    let mut p = Packet {
-        context,
-        tag,
-        aux: cells.len() as u16,
-        ..Packet::of_kind(kind)
-    };
+    let mut p = Packet { context, tag, aux: cells.len() as u16, ..Packet::of_kind(kind) };
     p.set_word(0, word);
     for (i, cell) in cells.iter().enumerate() {
         p.inline[8 + 2 * i..10 + 2 * i].copy_from_slice(&cell.to_ne_bytes());
@@ -403,10 +363,7 @@ mod tests {
         for remote in [
             None,
             Some(SenderBuffer::Contiguous { address: 0x1234 }),
-            Some(SenderBuffer::Runs {
-                table: 0x99,
-                count: 3,
-            }),
+            Some(SenderBuffer::Runs { table: 0x99, count: 3 }),
         ] {
             for (exposure, copy_index) in exposures().into_iter().zip([None, Some(63)]) {
                 let r = RtsPacket {
@@ -428,10 +385,7 @@ mod tests {
             remote: None,
             exposure: None,
             unverified: false,
-            registered: Some(RemoteRegion {
-                key: u64::MAX,
-                address: 0x1234,
-            }),
+            registered: Some(RemoteRegion { key: u64::MAX, address: 0x1234 }),
         };
         assert_eq!(read_rts(&rts(2, 3, &r)), r);
     }
@@ -470,23 +424,11 @@ mod tests {
 
     #[test]
     fn completion_and_skew_packets_round_trip() {
-        assert_eq!(
-            read_pushed(&pushed(9, PushOutcome::Failed)),
-            (9, PushOutcome::Failed)
-        );
-        assert_eq!(
-            read_pushed(&pushed(9, PushOutcome::Copied)),
-            (9, PushOutcome::Copied)
-        );
+        assert_eq!(read_pushed(&pushed(9, PushOutcome::Failed)), (9, PushOutcome::Failed));
+        assert_eq!(read_pushed(&pushed(9, PushOutcome::Copied)), (9, PushOutcome::Copied));
         assert!(read_skew(&skew(true)) && !read_skew(&skew(false)));
-        assert_eq!(
-            read_fin(&fin(8, TrafficClass::Mapped)),
-            (8, TrafficClass::Mapped)
-        );
-        assert_eq!(
-            read_fin(&fin(8, TrafficClass::Direct)),
-            (8, TrafficClass::Direct)
-        );
+        assert_eq!(read_fin(&fin(8, TrafficClass::Mapped)), (8, TrafficClass::Mapped));
+        assert_eq!(read_fin(&fin(8, TrafficClass::Direct)), (8, TrafficClass::Direct));
         assert_eq!(read_fin(&fin(8, TrafficClass::Net)), (8, TrafficClass::Net));
     }
 

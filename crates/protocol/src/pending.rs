@@ -27,14 +27,7 @@ pub struct Pending {
 impl Pending {
     /// An operation of which only the kind is known.
     pub fn of(kind: WaitKind) -> Pending {
-        Pending {
-            kind,
-            peer: None,
-            tag: None,
-            context: None,
-            bytes: None,
-            name: None,
-        }
+        Pending { kind, peer: None, tag: None, context: None, bytes: None, name: None }
     }
 
     /// The short record of it, for the segment.
@@ -61,11 +54,7 @@ pub struct WaitList {
 
 impl WaitList {
     pub(crate) fn new(limit: usize) -> WaitList {
-        WaitList {
-            limit,
-            items: Vec::new(),
-            total: 0,
-        }
+        WaitList { limit, items: Vec::new(), total: 0 }
     }
 
     /// Adds an operation.

@@ -36,10 +36,7 @@ impl Engine {
         if may_yield {
             yield_if_due();
         }
-        Poll {
-            engine: self,
-            may_yield,
-        }
+        Poll { engine: self, may_yield }
     }
 }
 

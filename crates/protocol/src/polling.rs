@@ -48,16 +48,9 @@ impl Polling {
         let Some(schedule) = &mut self.schedule else {
             return all;
         };
-        let due = schedule
-            .begin_round()
-            .iter()
-            .fold(0, |due, channel| due | 1 << (channel - 1));
+        let due = schedule.begin_round().iter().fold(0, |due, channel| due | 1 << (channel - 1));
         self.note(RINGS, taken);
-        if std::mem::take(&mut self.polls_all_next) {
-            all
-        } else {
-            due
-        }
+        if std::mem::take(&mut self.polls_all_next) { all } else { due }
     }
 
     pub fn note(&mut self, channel: usize, taken: usize) {
@@ -129,10 +122,6 @@ mod tests {
         assert_eq!(polling.begin_iteration(0), 0);
         polling.poll_all_next();
         assert_eq!(polling.begin_iteration(0), 1);
-        assert_eq!(
-            iterations(&mut polling, 0),
-            998,
-            "its turn stays where it was"
-        );
+        assert_eq!(iterations(&mut polling, 0), 998, "its turn stays where it was");
     }
 }

@@ -46,10 +46,7 @@ impl EngineState {
         let by_rings = self.handle_packets_of(PacketChannel::Rings)?;
         self.channels.shm.next_turn();
         let mut arrived = by_rings > 0;
-        let mut due = self
-            .polling
-            .as_mut()
-            .map_or(0, |p| p.begin_iteration(by_rings));
+        let mut due = self.polling.as_mut().map_or(0, |p| p.begin_iteration(by_rings));
         while due != 0 {
             let at = due.trailing_zeros() as usize;
             due &= due - 1;

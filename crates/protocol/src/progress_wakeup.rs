@@ -25,11 +25,7 @@ pub(crate) struct ProgressWakeup {
 impl ProgressWakeup {
     /// For a thread that waits like this.
     pub fn new(idle: IdleThread) -> ProgressWakeup {
-        ProgressWakeup {
-            idle,
-            is_due: Mutex::new(false),
-            wakeup: Condvar::new(),
-        }
+        ProgressWakeup { idle, is_due: Mutex::new(false), wakeup: Condvar::new() }
     }
 
     /// Wakes the thread if it sleeps, or is about to sleep.
@@ -42,10 +38,7 @@ impl ProgressWakeup {
     pub fn sleep(&self) {
         let mut is_due = self.is_due.lock().unwrap_or_else(PoisonError::into_inner);
         while !*is_due {
-            is_due = self
-                .wakeup
-                .wait(is_due)
-                .unwrap_or_else(PoisonError::into_inner);
+            is_due = self.wakeup.wait(is_due).unwrap_or_else(PoisonError::into_inner);
         }
         *is_due = false;
     }

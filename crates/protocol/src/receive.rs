@@ -60,12 +60,7 @@ impl EngineState {
         };
         let op = RecvOp::new(pattern, view);
         let id = RecvId(self.operations.recvs.insert(op) as u32);
-        self.accept(
-            id,
-            envelope,
-            message,
-            InboundTarget::Probed(probed.0 as usize),
-        )?;
+        self.accept(id, envelope, message, InboundTarget::Probed(probed.0 as usize))?;
         self.received_unexpected(envelope.source)?;
         Ok(id)
     }
@@ -104,10 +99,7 @@ impl EngineState {
     /// Whether a receive is complete.
     #[inline]
     pub fn is_received(&self, id: RecvId) -> bool {
-        matches!(
-            self.operations.recvs[id.0 as usize].stage,
-            ReceiveStage::Complete(_)
-        )
+        matches!(self.operations.recvs[id.0 as usize].stage, ReceiveStage::Complete(_))
     }
 
     /// Cancels a receive if it is not matched yet; it then completes as cancelled (MPI 5.0, 3.8.4).
@@ -125,26 +117,11 @@ impl EngineState {
     /// Completes a receive as cancelled.
     pub(crate) fn finish_cancelled(&mut self, id: RecvId) {
         let op = &self.operations.recvs[id.0 as usize];
-        let MatchPattern {
-            context,
-            source,
-            tag,
-        } = op.pattern;
-        let envelope = MatchEnvelope {
-            context,
-            source: source.unwrap_or(self.me),
-            tag: tag.unwrap_or(-1),
-        };
+        let MatchPattern { context, source, tag } = op.pattern;
+        let envelope =
+            MatchEnvelope { context, source: source.unwrap_or(self.me), tag: tag.unwrap_or(-1) };
         let capacity = op.view.len();
-        self.finish(
-            id,
-            ReceiveCompletion {
-                envelope,
-                sent: 0,
-                capacity,
-                cancelled: true,
-            },
-        );
+        self.finish(id, ReceiveCompletion { envelope, sent: 0, capacity, cancelled: true });
     }
 
     /// The first message that matches `pattern`, if one has arrived; it remains in the queue.
@@ -154,10 +131,7 @@ impl EngineState {
         }
         let ticket = self.matching.unexpected.find(pattern)?;
         let (envelope, message) = self.matching.unexpected.get(ticket);
-        Some(ProbedMessage {
-            envelope: *envelope,
-            bytes: self.length(message),
-        })
+        Some(ProbedMessage { envelope: *envelope, bytes: self.length(message) })
     }
 
     /// The first message that matches `pattern`, if one has arrived. It is taken: only
@@ -168,10 +142,7 @@ impl EngineState {
         }
         let ticket = self.matching.unexpected.find(pattern)?;
         let (envelope, message) = self.remove_unexpected(ticket);
-        let arrival = ProbedMessage {
-            envelope,
-            bytes: self.length(&message),
-        };
+        let arrival = ProbedMessage { envelope, bytes: self.length(&message) };
         let index = self.matching.probed.insert((envelope, message));
         if let Some(inbound) = self.inbound_of(envelope.source)
             && matches!(inbound.target, InboundTarget::Unexpected(t) if t == ticket)
@@ -206,19 +177,11 @@ impl EngineState {
         old: InboundTarget,
     ) -> Result<(), Fault> {
         match message {
-            UnexpectedMessage::Buffered {
-                copy,
-                arrived,
-                acknowledge,
-            } => {
+            UnexpectedMessage::Buffered { copy, arrived, acknowledge } => {
                 let op = &mut self.operations.recvs[id.0 as usize];
                 op.view.copy_from(&copy.start(arrived));
                 let total = copy.len();
-                op.stage = ReceiveStage::Incoming {
-                    envelope,
-                    total,
-                    position: arrived,
-                };
+                op.stage = ReceiveStage::Incoming { envelope, total, position: arrived };
                 if arrived == total {
                     self.finish_incoming(id);
                 } else if let Some(inbound) = self.inbound_of(envelope.source) {
@@ -257,30 +220,17 @@ impl EngineState {
         let sent = view.len();
         self.finish(
             id,
-            ReceiveCompletion {
-                envelope: *envelope,
-                sent,
-                capacity,
-                cancelled: false,
-            },
+            ReceiveCompletion { envelope: *envelope, sent, capacity, cancelled: false },
         );
     }
 
     pub(crate) fn finish_incoming(&mut self, id: RecvId) {
         let op = &self.operations.recvs[id.0 as usize];
-        if let ReceiveStage::Incoming {
-            envelope, total, ..
-        } = op.stage
-        {
+        if let ReceiveStage::Incoming { envelope, total, .. } = op.stage {
             let capacity = op.view.len();
             self.finish(
                 id,
-                ReceiveCompletion {
-                    envelope,
-                    sent: total,
-                    capacity,
-                    cancelled: false,
-                },
+                ReceiveCompletion { envelope, sent: total, capacity, cancelled: false },
             );
         }
     }
@@ -297,18 +247,10 @@ impl EngineState {
 
     /// A whole message has arrived from `source`; it is still in the ring.
     pub(crate) fn on_eager(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
-        let envelope = MatchEnvelope {
-            context: packet.context,
-            source,
-            tag: packet.tag,
-        };
+        let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         let acknowledge = (packet.kind == packet::EAGER_SYNC).then(|| packet.word(0) as u32);
         let in_slot = packet.payload == 0 && acknowledge.is_none();
-        let sent = if in_slot {
-            usize::from(packet.inline_len)
-        } else {
-            packet.payload as usize
-        };
+        let sent = if in_slot { usize::from(packet.inline_len) } else { packet.payload as usize };
         if let Some(id) = self.matching.posted.take(&envelope) {
             self.report(EngineEventKind::Arrived, &envelope, sent, 1);
             let op = &mut self.operations.recvs[id.0 as usize];
@@ -318,15 +260,7 @@ impl EngineState {
                 self.channels.read_payload(source, packet, &op.view, 0);
             }
             let capacity = op.view.len();
-            self.finish(
-                id,
-                ReceiveCompletion {
-                    envelope,
-                    sent,
-                    capacity,
-                    cancelled: false,
-                },
-            );
+            self.finish(id, ReceiveCompletion { envelope, sent, capacity, cancelled: false });
             if let Some(send) = acknowledge {
                 self.send_control(source, packet::fin(send, TrafficClass::Direct))?;
             }
@@ -338,50 +272,31 @@ impl EngineState {
         } else {
             self.channels.read_payload(source, packet, &copy, 0);
         }
-        let message = UnexpectedMessage::Buffered {
-            copy,
-            arrived: sent,
-            acknowledge,
-        };
+        let message = UnexpectedMessage::Buffered { copy, arrived: sent, acknowledge };
         self.insert_unexpected(envelope, sent, message);
         self.check_backlog_of(source)
     }
 
     /// The first cells of a message have arrived from `source`.
     pub(crate) fn on_cells(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
-        let envelope = MatchEnvelope {
-            context: packet.context,
-            source,
-            tag: packet.tag,
-        };
+        let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         let total = packet.word(0) as usize;
         let target = match self.matching.posted.take(&envelope) {
             Some(id) => {
                 self.report(EngineEventKind::Arrived, &envelope, total, 1);
-                self.operations.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
-                    envelope,
-                    total,
-                    position: 0,
-                };
+                self.operations.recvs[id.0 as usize].stage =
+                    ReceiveStage::Incoming { envelope, total, position: 0 };
                 InboundTarget::Receive(id)
             }
             None => {
                 let copy = Block::allocate(total)?.view(Shape::Contiguous { bytes: total });
-                let message = UnexpectedMessage::Buffered {
-                    copy,
-                    arrived: 0,
-                    acknowledge: None,
-                };
+                let message = UnexpectedMessage::Buffered { copy, arrived: 0, acknowledge: None };
                 let ticket = self.insert_unexpected(envelope, total, message);
                 self.check_backlog_of(source)?;
                 InboundTarget::Unexpected(ticket)
             }
         };
-        self.peers.entry(source).inbound = Some(Inbound {
-            total,
-            position: 0,
-            target,
-        });
+        self.peers.entry(source).inbound = Some(Inbound { total, position: 0, target });
         self.unload_inbound(source, packet);
         self.watch_skew(source)
     }
@@ -426,22 +341,14 @@ impl EngineState {
     /// Unloads the cells, or the chunk, of a message that receive `id` requested by a CTS.
     fn unload_streamed(&mut self, source: u32, packet: &Packet, id: RecvId) {
         let op = &self.operations.recvs[id.0 as usize];
-        let ReceiveStage::Incoming {
-            envelope,
-            total,
-            position,
-        } = op.stage
-        else {
+        let ReceiveStage::Incoming { envelope, total, position } = op.stage else {
             debug_assert!(false, "cells for a receive that sent no CTS");
             return;
         };
         let view = op.view.clone();
         let position = self.unload(source, packet, &view, position, total);
-        self.operations.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
-            envelope,
-            total,
-            position,
-        };
+        self.operations.recvs[id.0 as usize].stage =
+            ReceiveStage::Incoming { envelope, total, position };
         if position == total {
             self.finish_incoming(id);
         }
@@ -461,9 +368,7 @@ impl EngineState {
         }
         for cell in packet::read_cells(packet) {
             let bytes = self.channels.shm.cell_bytes().min(total - position);
-            self.channels
-                .shm
-                .unload_cell(source, cell, bytes, view, position);
+            self.channels.shm.unload_cell(source, cell, bytes, view, position);
             position += bytes;
         }
         position
@@ -484,11 +389,7 @@ impl EngineState {
 
     /// An RTS has arrived from `source`.
     pub(crate) fn on_rts(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
-        let envelope = MatchEnvelope {
-            context: packet.context,
-            source,
-            tag: packet.tag,
-        };
+        let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         let rts = packet::read_rts(packet);
         match self.matching.posted.take(&envelope) {
             Some(id) => {
@@ -546,11 +447,7 @@ impl EngineState {
                 false => FastReceive::Nothing,
             };
         };
-        let envelope = MatchEnvelope {
-            context: packet.context,
-            source,
-            tag: packet.tag,
-        };
+        let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         if packet.kind != packet::EAGER || !pattern.matches(&envelope) {
             return FastReceive::Busy;
         }

@@ -71,19 +71,14 @@ impl EngineState {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        let can_read = self
-            .channels
-            .transport_to(peer)
-            .is_some_and(|net| net.can_read());
+        let can_read = self.channels.transport_to(peer).is_some_and(|net| net.can_read());
         let limits = NetworkLimits {
             // The message was announced by RTS, so it is not eager.
             eager_max: 0,
             can_read: can_read && rts.registered.is_some(),
         };
-        let message = OutgoingMessage {
-            pieces: view.run_count_hint(),
-            ..OutgoingMessage::contiguous(len)
-        };
+        let message =
+            OutgoingMessage { pieces: view.run_count_hint(), ..OutgoingMessage::contiguous(len) };
         let (NetworkPath::Read, Some(region)) = (network_path(&message, &limits), rts.registered)
         else {
             return self.ask_for_cells(id, peer, rts.op);
@@ -139,10 +134,7 @@ impl EngineState {
         if let Some(loss) = self.channels.take_loss()
             && self.lost.is_none()
         {
-            self.lost = Some(Fault::Lost {
-                rank: loss.peer,
-                detail: loss.detail,
-            });
+            self.lost = Some(Fault::Lost { rank: loss.peer, detail: loss.detail });
         }
         Ok(completed)
     }
@@ -170,10 +162,7 @@ impl EngineState {
             self.poll_all_next();
             limit = limit.min(POLL_SLEEP);
         }
-        Some(WakeEvents {
-            descriptor,
-            limit: Some(limit),
-        })
+        Some(WakeEvents { descriptor, limit: Some(limit) })
     }
 
     /// Checks whether the rank that this one has long waited for still exists, or, if it may be any
@@ -187,19 +176,10 @@ impl EngineState {
                 let _ = self.channels.transport_to(peer).map(|net| net.probe(peer));
             }
             Ok(peer) => lost = segment.is_gone(peer).then_some(peer),
-            Err(_) => {
-                lost = segment
-                    .members()
-                    .iter()
-                    .copied()
-                    .find(|&m| segment.is_gone(m))
-            }
+            Err(_) => lost = segment.members().iter().copied().find(|&m| segment.is_gone(m)),
         }
         if let (Some(rank), None) = (lost, &self.lost) {
-            self.lost = Some(Fault::Lost {
-                rank,
-                detail: "its process has ended".to_owned(),
-            });
+            self.lost = Some(Fault::Lost { rank, detail: "its process has ended".to_owned() });
         }
     }
 }

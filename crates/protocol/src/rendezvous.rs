@@ -60,26 +60,23 @@ impl EngineState {
             return self.send_rts_remote(id);
         }
         let op = &mut self.operations.sends[id as usize];
-        let remote = if let Some((address, _)) = op.view.as_contiguous() {
-            Some(SenderBuffer::Contiguous {
-                address: address as u64,
-            })
-        } else if self.selection.is_worth_listing(peer, &op.view) {
-            if op.rts_state.pieces.is_empty() {
-                op.rts_state
-                    .pieces
-                    .extend(op.view.runs(0).map(|run| RemoteRun {
+        let remote =
+            if let Some((address, _)) = op.view.as_contiguous() {
+                Some(SenderBuffer::Contiguous { address: address as u64 })
+            } else if self.selection.is_worth_listing(peer, &op.view) {
+                if op.rts_state.pieces.is_empty() {
+                    op.rts_state.pieces.extend(op.view.runs(0).map(|run| RemoteRun {
                         address: run.address as u64,
                         bytes: run.len as u64,
                     }));
-            }
-            Some(SenderBuffer::Runs {
-                table: op.rts_state.pieces.as_ptr().addr() as u64,
-                count: op.rts_state.pieces.len() as u64,
-            })
-        } else {
-            None
-        };
+                }
+                Some(SenderBuffer::Runs {
+                    table: op.rts_state.pieces.as_ptr().addr() as u64,
+                    count: op.rts_state.pieces.len() as u64,
+                })
+            } else {
+                None
+            };
         let contiguous = matches!(remote, Some(SenderBuffer::Contiguous { .. }));
         if contiguous && self.selection.gets_cooperative_copy(len) {
             op.rts_state.copy_index = self.cooperative_copies.take()?;
@@ -110,9 +107,7 @@ impl EngineState {
         ) {
             // While the RTS is in flight.
             let is_right = self.direct.confirm(address, len, exposed);
-            self.cooperative_copies
-                .of(self.me, index)
-                .confirm(CopyEnd::Back, is_right);
+            self.cooperative_copies.of(self.me, index).confirm(CopyEnd::Back, is_right);
         }
         let long = self.is_long(len) && self.begin_long_message();
         let op = &mut self.operations.sends[id as usize];
@@ -130,11 +125,7 @@ impl EngineState {
     ) -> Result<(), Fault> {
         let (peer, total) = (envelope.source, rts.len as usize);
         let op = &mut self.operations.recvs[id.0 as usize];
-        op.stage = ReceiveStage::Incoming {
-            envelope,
-            total,
-            position: 0,
-        };
+        op.stage = ReceiveStage::Incoming { envelope, total, position: 0 };
         let view = op.view.clone();
         let len = total.min(view.len());
         if len == 0 {
@@ -183,15 +174,10 @@ impl EngineState {
                 self.finish_pull(id, peer, &rts, pulled, TrafficClass::Direct)
             }
             (policy::MessagePath::Offload, peer_range, _) => {
-                if !peer_range
-                    .as_ref()
-                    .is_none_or(|r| r.is_confirmed(CopyEnd::Back))
-                {
+                if !peer_range.as_ref().is_none_or(|r| r.is_confirmed(CopyEnd::Back)) {
                     return self.ask_for_cells(id, peer, rts.op);
                 }
-                let window = peer_range
-                    .and_then(|r| r.window)
-                    .filter(|_| buffers.sender_mapped);
+                let window = peer_range.and_then(|r| r.window).filter(|_| buffers.sender_mapped);
                 if self.offload(id, peer, &rts, window, &view, len) {
                     Ok(())
                 } else {
@@ -224,9 +210,8 @@ impl EngineState {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        let pulled = self.timed_copy(len, |s| {
-            peer_range.copy(PeerCopy::Load, &mut s.direct, view, 0..len)
-        });
+        let pulled =
+            self.timed_copy(len, |s| peer_range.copy(PeerCopy::Load, &mut s.direct, view, 0..len));
         if !peer_range.is_confirmed(CopyEnd::Back) {
             return self.ask_for_cells(id, peer_range.peer, rts.op);
         }
@@ -293,9 +278,7 @@ impl EngineState {
             let mut failed = false;
             while let Some(piece) = copy.take(CopyEnd::Front, len) {
                 failed = failed
-                    || peer_range
-                        .copy(PeerCopy::Load, &mut state.direct, view, piece)
-                        .is_err();
+                    || peer_range.copy(PeerCopy::Load, &mut state.direct, view, piece).is_err();
             }
             failed
         });
@@ -315,10 +298,7 @@ impl EngineState {
             // The sender remains pending until its part is here, and is then asked for cells.
             return Ok(());
         }
-        self.send_control(
-            peer_range.peer,
-            packet::fin(rts.op, peer_range.traffic_class()),
-        )
+        self.send_control(peer_range.peer, packet::fin(rts.op, peer_range.traffic_class()))
     }
 
     /// Sends `JOIN`: where the buffer of receive `id` lies, and who copies.
@@ -347,16 +327,12 @@ impl EngineState {
         };
         let peer = envelope.source;
         self.send_control(peer, packet::join(&join))?;
-        if let (true, Some(index), Some(exposed)) = (
-            join.unverified,
-            rts.copy_index,
-            &self.operations.recvs[id.0 as usize].exposed,
-        ) {
+        if let (true, Some(index), Some(exposed)) =
+            (join.unverified, rts.copy_index, &self.operations.recvs[id.0 as usize].exposed)
+        {
             // While the `JOIN` is in flight.
             let is_right = self.direct.confirm(join.address as usize, len, exposed);
-            self.cooperative_copies
-                .of(peer, index)
-                .confirm(CopyEnd::Front, is_right);
+            self.cooperative_copies.of(peer, index).confirm(CopyEnd::Front, is_right);
         }
         Ok(())
     }
@@ -374,26 +350,17 @@ impl EngineState {
             && let Some(exposed) = self.direct.recall(address, len)
         {
             let unverified = true;
-            return Some(OpenedBuffer {
-                exposed,
-                unverified,
-            });
+            return Some(OpenedBuffer { exposed, unverified });
         }
         let exposed = self.expose(view, len)?;
         let unverified = false;
-        Some(OpenedBuffer {
-            exposed,
-            unverified,
-        })
+        Some(OpenedBuffer { exposed, unverified })
     }
 
     /// This side has done its part of receive `id`, and waits for the sender's.
     fn await_push(&mut self, id: RecvId, sender_op: u32, own_part: PushOutcome) {
         let op = &mut self.operations.recvs[id.0 as usize];
-        if let ReceiveStage::Incoming {
-            envelope, total, ..
-        } = op.stage
-        {
+        if let ReceiveStage::Incoming { envelope, total, .. } = op.stage {
             op.stage = ReceiveStage::Cooperative {
                 envelope,
                 total,
@@ -450,9 +417,8 @@ impl EngineState {
                     && let Some(piece) = copy.take(CopyEnd::Back, len)
                 {
                     took = true;
-                    failed = peer_range
-                        .copy(PeerCopy::Store, &mut state.direct, &view, piece)
-                        .is_err();
+                    failed =
+                        peer_range.copy(PeerCopy::Store, &mut state.direct, &view, piece).is_err();
                 }
             });
             if !took {
@@ -477,24 +443,11 @@ impl EngineState {
         let push_failed = outcome == PushOutcome::Failed;
         let id = RecvId(id);
         let op = &mut self.operations.recvs[id.0 as usize];
-        let ReceiveStage::Cooperative {
-            envelope,
-            total,
-            sender_op,
-            failed,
-        } = op.stage
-        else {
-            debug_assert!(
-                false,
-                "a push from rank {source} to a receive that did not join"
-            );
+        let ReceiveStage::Cooperative { envelope, total, sender_op, failed } = op.stage else {
+            debug_assert!(false, "a push from rank {source} to a receive that did not join");
             return Ok(());
         };
-        op.stage = ReceiveStage::Incoming {
-            envelope,
-            total,
-            position: 0,
-        };
+        op.stage = ReceiveStage::Incoming { envelope, total, position: 0 };
         if failed || push_failed {
             return self.ask_for_cells(id, source, sender_op);
         }
@@ -535,9 +488,7 @@ impl EngineState {
         if let Some(exposed) = rts_state.registered {
             let peer = self.operations.sends[id as usize].peer;
             let transport = self.channels.transport_to(peer);
-            transport
-                .expect("the transport that registered it")
-                .conceal(exposed);
+            transport.expect("the transport that registered it").conceal(exposed);
         }
     }
 }

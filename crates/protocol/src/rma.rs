@@ -43,12 +43,7 @@ impl EngineState {
     /// Starts a transfer. Does not block. A transfer that fails has ended.
     pub fn start_rma(&mut self, transfer: RmaTransfer) -> RmaId {
         debug_assert_eq!(transfer.shape.len(), transfer.view.len());
-        let active = ActiveTransfer {
-            transfer,
-            position: 0,
-            under_way: 0,
-            error: None,
-        };
+        let active = ActiveTransfer { transfer, position: 0, under_way: 0, error: None };
         let has_bytes = active.has_unstarted();
         let at = self.rma.all.insert(active);
         if has_bytes {
@@ -95,10 +90,7 @@ impl EngineState {
         let (there, local, n, bounce) = active.next_part()?;
         let (direction, peer) = (active.transfer.direction, active.transfer.peer);
         let RemoteRegion { key, address } = active.transfer.remote;
-        let remote = RemoteRegion {
-            key,
-            address: address.wrapping_add_signed(there as i64),
-        };
+        let remote = RemoteRegion { key, address: address.wrapping_add_signed(there as i64) };
         let entry = self.rma.parts.vacant_entry();
         let token = PART | entry.key() as u64;
         let transport = self.channels.transport_to(peer);

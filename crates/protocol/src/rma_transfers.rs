@@ -123,21 +123,13 @@ impl ActiveTransfer {
     /// Where the next part lies in the peer's memory, from the shape's start on; the bytes here and
     /// their number; the bounce buffer that they are in.
     pub fn next_part(&self) -> Result<(isize, View, usize, Option<Region>), Fault> {
-        let RmaTransfer {
-            direction,
-            shape,
-            view,
-            ..
-        } = &self.transfer;
+        let RmaTransfer { direction, shape, view, .. } = &self.transfer;
         let position = self.position;
         let (there, there_bytes) = piece_at(shape, position);
         let (here, here_bytes) = piece_at(view.shape(), position);
         if here_bytes >= there_bytes.min(PIECE_MIN) {
             let n = here_bytes.min(there_bytes);
-            let local = view
-                .region()
-                .offset(here)
-                .view(Shape::Contiguous { bytes: n });
+            let local = view.region().offset(here).view(Shape::Contiguous { bytes: n });
             return Ok((there, local, n, None));
         }
         let n = there_bytes.min(BOUNCE_MAX);

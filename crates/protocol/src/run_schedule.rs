@@ -76,10 +76,7 @@ impl EngineState {
 
     /// True when no abandoned schedule is in progress.
     pub(crate) fn no_abandoned_schedule(&self) -> bool {
-        self.schedules
-            .active
-            .iter()
-            .all(|&index| !self.schedules.running[index as usize].abandoned)
+        self.schedules.active.iter().all(|&index| !self.schedules.running[index as usize].abandoned)
     }
 
     /// Advances all schedules after something has completed.
@@ -91,10 +88,8 @@ impl EngineState {
             self.advance_schedule(index);
             if self.schedules.running[index].end.is_some() {
                 self.schedules.active.swap_remove(at);
-                let has_tasks = self.schedules.running[index]
-                    .stages
-                    .iter()
-                    .any(|s| s.task.is_some());
+                let has_tasks =
+                    self.schedules.running[index].stages.iter().any(|s| s.task.is_some());
                 self.polled_waits -= usize::from(has_tasks);
                 if self.schedules.running[index].abandoned {
                     self.schedules.running.remove(index);
@@ -107,19 +102,13 @@ impl EngineState {
 
     /// Starts the messages of a schedule's current stage.
     fn begin_stage(&mut self, index: usize) {
-        let RunningSchedule {
-            context, tag, at, ..
-        } = self.schedules.running[index];
+        let RunningSchedule { context, tag, at, .. } = self.schedules.running[index];
         let stages = self.schedules.running[index].stages.clone();
         let Some(stage) = stages.get(at) else { return };
         // Receives first: a message of a rank that is ahead then finds its receive posted.
         for step in &stage.steps {
             if let ScheduleStep::Receive { peer, view } = step {
-                let pattern = MatchPattern {
-                    context,
-                    source: Some(*peer),
-                    tag: Some(tag),
-                };
+                let pattern = MatchPattern { context, source: Some(*peer), tag: Some(tag) };
                 match self.receive(pattern, view) {
                     Ok(id) => self.schedules.running[index].receives.push(id),
                     Err(fault) => {
@@ -166,10 +155,8 @@ impl EngineState {
             if waits {
                 return;
             }
-            let (stages, at) = (
-                self.schedules.running[index].stages.clone(),
-                self.schedules.running[index].at,
-            );
+            let (stages, at) =
+                (self.schedules.running[index].stages.clone(), self.schedules.running[index].at);
             let Some(stage) = stages.get(at) else {
                 return self.complete_schedule(index, Ok(()));
             };

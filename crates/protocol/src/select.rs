@@ -107,11 +107,7 @@ impl Selection {
         cores: CoreUse,
     ) -> Result<Selection, BadValue> {
         let allowed = MessagePaths::forced(tunables::WAY.choice()?).unwrap_or(MessagePaths::ALL);
-        let limits = EagerLimits {
-            inline: INLINE,
-            ring: PAYLOAD_MAX,
-            ..EagerLimits::default()
-        };
+        let limits = EagerLimits { inline: INLINE, ring: PAYLOAD_MAX, ..EagerLimits::default() };
         let mut selection = Selection {
             costs,
             allowed,
@@ -164,12 +160,9 @@ impl Selection {
     /// Adds a kind, and returns its index.
     fn add_kind(&mut self, kind: PeerKind) -> Result<usize, BadValue> {
         let (level, packet_payload_max) = kind;
-        let kernel = MessagePaths::NONE
-            .with(MessagePath::Pull)
-            .with(MessagePath::Cooperate);
-        let mapped = MessagePaths::NONE
-            .with(MessagePath::Mapped)
-            .with(MessagePath::MappedCooperate);
+        let kernel = MessagePaths::NONE.with(MessagePath::Pull).with(MessagePath::Cooperate);
+        let mapped =
+            MessagePaths::NONE.with(MessagePath::Mapped).with(MessagePath::MappedCooperate);
         // Shorter buffers are not migrated.
         let movable = tunables::MAPPED_MIN.number()? as usize;
         let mut thresholds = self.derive(level, kernel)?;
@@ -178,20 +171,10 @@ impl Selection {
         }
         let mapped_min = match level {
             Level::Network => usize::MAX,
-            _ => (self.derive(level, mapped)?.eager_max)
-                .saturating_add(1)
-                .max(movable),
+            _ => (self.derive(level, mapped)?.eager_max).saturating_add(1).max(movable),
         };
-        let even = PeerSelection {
-            thresholds,
-            mapped_min,
-            level,
-            skewed: false,
-        };
-        let skewed = PeerSelection {
-            skewed: true,
-            ..even
-        };
+        let even = PeerSelection { thresholds, mapped_min, level, skewed: false };
+        let skewed = PeerSelection { skewed: true, ..even };
         self.kinds.push(kind);
         self.classes.extend([even, skewed]);
         Ok(self.kinds.len() - 1)
@@ -199,9 +182,7 @@ impl Selection {
 
     /// The thresholds for peers at `level` that shared memory and `paths` reach.
     fn derive(&self, level: Level, paths: MessagePaths) -> Result<Thresholds, BadValue> {
-        let available = MessagePaths::SHARED_MEMORY
-            .union(paths)
-            .intersection(self.allowed);
+        let available = MessagePaths::SHARED_MEMORY.union(paths).intersection(self.allowed);
         let situation = Situation {
             limits: self.limits,
             oversubscribed: self.oversubscribed,
@@ -285,17 +266,13 @@ impl Selection {
             && (buffers.pieces <= 1 || run >= connection.thresholds.direct_run_min);
         offer(MessagePath::Pull, readable);
         offer(MessagePath::Cooperate, readable && buffers.can_cooperate);
-        offer(
-            MessagePath::Offload,
-            buffers.offload && (mapped || readable),
-        );
+        offer(MessagePath::Offload, buffers.offload && (mapped || readable));
         available = available.intersection(self.allowed);
         match self.direct_min {
             Some(min) if buffers.len < min => return MessagePath::Streamed,
             Some(_)
-                if available
-                    .without(MessagePaths::NONE.with(MessagePath::Streamed))
-                    .is_empty() => {}
+                if available.without(MessagePaths::NONE.with(MessagePath::Streamed)).is_empty() => {
+            }
             Some(_) => {
                 available = available.without(MessagePaths::NONE.with(MessagePath::Streamed))
             }
@@ -356,12 +333,7 @@ mod tests {
     }
 
     fn readable(len: usize) -> BufferFacts {
-        BufferFacts {
-            len,
-            pieces: 1,
-            readable: true,
-            ..BufferFacts::default()
-        }
+        BufferFacts { len, pieces: 1, readable: true, ..BufferFacts::default() }
     }
 
     #[test]
@@ -414,11 +386,7 @@ mod tests {
         b.can_cooperate = true;
         assert_eq!(s.choose(SAME_CACHE, &b), MessagePath::MappedCooperate);
         b.sender_mapped = false;
-        assert_eq!(
-            s.choose(SAME_CACHE, &b),
-            MessagePath::Mapped,
-            "the sender pushes"
-        );
+        assert_eq!(s.choose(SAME_CACHE, &b), MessagePath::Mapped, "the sender pushes");
     }
 
     #[test]

@@ -33,8 +33,7 @@ impl EngineState {
             && peer != self.me
             && !self.has_queued_sends(peer)
             && let Some(class) =
-                self.channels
-                    .send_inline(peer, packet::EAGER, context, tag, view)?
+                self.channels.send_inline(peer, packet::EAGER, context, tag, view)?
         {
             self.count_inline(class, peer, view.len());
             return Ok(None);
@@ -80,14 +79,7 @@ impl EngineState {
         }
         let (plan, rts_state) = self.prepare(peer, view, plan);
         let phase = SendPhase::Queued { plan, completion };
-        let op = SendOp {
-            peer,
-            context,
-            tag,
-            view: view.clone(),
-            phase,
-            rts_state,
-        };
+        let op = SendOp { peer, context, tag, view: view.clone(), phase, rts_state };
         let id = self.operations.sends.insert(op) as u32;
         self.enqueue(peer, id);
         if in_turn {
@@ -118,16 +110,12 @@ impl EngineState {
         }
         let exposed = match plan {
             SendPlan::Rendezvous => self.expose(view, len),
-            SendPlan::Cells if self.selection.is_worth_mapping(peer, len) => self
-                .expose(view, len)
-                .filter(|e| e.exposure().backend() != Backend::Cma),
+            SendPlan::Cells if self.selection.is_worth_mapping(peer, len) => {
+                self.expose(view, len).filter(|e| e.exposure().backend() != Backend::Cma)
+            }
             _ => None,
         };
-        let plan = if exposed.is_some() {
-            SendPlan::Rendezvous
-        } else {
-            plan
-        };
+        let plan = if exposed.is_some() { SendPlan::Rendezvous } else { plan };
         (plan, RtsState::of(exposed))
     }
 
@@ -166,11 +154,7 @@ impl EngineState {
         completion: SendCompletion,
     ) -> Result<Option<SendId>, Fault> {
         self.counters.count_on_path(TrafficClass::Own, view.len());
-        let envelope = MatchEnvelope {
-            context,
-            source: self.me,
-            tag,
-        };
+        let envelope = MatchEnvelope { context, source: self.me, tag };
         if let Some(recv) = self.matching.posted.take(&envelope) {
             self.report(EngineEventKind::Arrived, &envelope, view.len(), 1);
             self.deliver_own(recv, &envelope, view);
@@ -180,11 +164,8 @@ impl EngineState {
         if completion == SendCompletion::Local && is_short && self.may_keep_own(view.len()) {
             let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
             copy.copy_from(view);
-            let message = UnexpectedMessage::Buffered {
-                copy,
-                arrived: view.len(),
-                acknowledge: None,
-            };
+            let message =
+                UnexpectedMessage::Buffered { copy, arrived: view.len(), acknowledge: None };
             self.insert_unexpected(envelope, view.len(), message);
             return Ok(None);
         }
@@ -225,13 +206,8 @@ impl EngineState {
 
     /// Whether anything in the backlog could be sent now.
     pub(crate) fn can_send_backlog(&mut self) -> bool {
-        let EngineState {
-            backlog,
-            channels,
-            peers,
-            operations: Operations { sends, .. },
-            ..
-        } = self;
+        let EngineState { backlog, channels, peers, operations: Operations { sends, .. }, .. } =
+            self;
         backlog.iter().any(|&peer| {
             let Some(PeerState { outbox, .. }) = peers.get(peer) else {
                 return false;
@@ -243,29 +219,15 @@ impl EngineState {
             // A message that its receiver holds back is only announced.
             let is_held = head.is_some() && channels.is_held(peer);
             let (payload, needs_cell) = match head.map(|op| (op.phase, op.view.len())) {
-                Some((
-                    SendPhase::Queued {
-                        plan: SendPlan::Inline | SendPlan::Ring,
-                        ..
-                    },
-                    _,
-                )) if !is_held && channels.lacks_credit(peer) => {
+                Some((SendPhase::Queued { plan: SendPlan::Inline | SendPlan::Ring, .. }, _))
+                    if !is_held && channels.lacks_credit(peer) =>
+                {
                     return false;
                 }
-                Some((
-                    SendPhase::Queued {
-                        plan: SendPlan::Ring,
-                        ..
-                    },
-                    len,
-                )) if !is_held => (len, false),
-                Some((
-                    SendPhase::Queued {
-                        plan: SendPlan::Cells,
-                        ..
-                    },
-                    _,
-                )) => (0, !is_held),
+                Some((SendPhase::Queued { plan: SendPlan::Ring, .. }, len)) if !is_held => {
+                    (len, false)
+                }
+                Some((SendPhase::Queued { plan: SendPlan::Cells, .. }, _)) => (0, !is_held),
                 Some((SendPhase::Streaming { .. }, _)) => (0, true),
                 _ => (0, false),
             };
@@ -316,10 +278,7 @@ impl EngineState {
             {
                 self.send_rts(id)
             }
-            SendPhase::Queued {
-                plan: SendPlan::Inline | SendPlan::Ring,
-                completion,
-            } => {
+            SendPhase::Queued { plan: SendPlan::Inline | SendPlan::Ring, completion } => {
                 let view = op.view.clone();
                 let sent = if completion == SendCompletion::Matched {
                     self.send_sync(peer, context, tag, &view, id)?
@@ -337,14 +296,8 @@ impl EngineState {
                 }
                 Ok(sent)
             }
-            SendPhase::Queued {
-                plan: SendPlan::Rendezvous,
-                ..
-            } => self.send_rts(id),
-            SendPhase::Queued {
-                plan: SendPlan::Cells,
-                ..
-            } => self.stream(id, 0, None),
+            SendPhase::Queued { plan: SendPlan::Rendezvous, .. } => self.send_rts(id),
+            SendPhase::Queued { plan: SendPlan::Cells, .. } => self.stream(id, 0, None),
             SendPhase::Streaming { position, target } => match self.channels.chunk_bytes(peer) {
                 Some(chunk) => self.stream_chunks(id, position, target, chunk),
                 None => self.stream(id, position, Some(target)),
@@ -362,20 +315,13 @@ impl EngineState {
     ) -> Result<bool, Fault> {
         let len = view.len();
         if len <= mica_channel::shm::INLINE {
-            let sent = self
-                .channels
-                .send_inline(peer, packet::EAGER, context, tag, view)?;
+            let sent = self.channels.send_inline(peer, packet::EAGER, context, tag, view)?;
             if let Some(class) = sent {
                 self.count_inline(class, peer, len);
             }
             return Ok(sent.is_some());
         }
-        let head = Packet {
-            context,
-            tag,
-            payload: len as u32,
-            ..Packet::of_kind(packet::EAGER)
-        };
+        let head = Packet { context, tag, payload: len as u32, ..Packet::of_kind(packet::EAGER) };
         let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
             self.count_message(self.channels.eager_class(peer), peer, len);
@@ -392,12 +338,7 @@ impl EngineState {
         id: u32,
     ) -> Result<bool, Fault> {
         let payload = view.len() as u32;
-        let mut head = Packet {
-            context,
-            tag,
-            payload,
-            ..Packet::of_kind(packet::EAGER_SYNC)
-        };
+        let mut head = Packet { context, tag, payload, ..Packet::of_kind(packet::EAGER_SYNC) };
         head.set_word(0, u64::from(id));
         let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
@@ -502,10 +443,8 @@ impl EngineState {
         let (id, receiver_op) = (packet.word(0) as u32, packet.word(1));
         let op = &mut self.operations.sends[id as usize];
         let peer = op.peer;
-        op.phase = SendPhase::Streaming {
-            position: packet.word(2) as usize,
-            target: receiver_op + 1,
-        };
+        op.phase =
+            SendPhase::Streaming { position: packet.word(2) as usize, target: receiver_op + 1 };
         let in_turn = !self.has_queued_sends(peer);
         self.enqueue(peer, id);
         if in_turn {

@@ -120,15 +120,8 @@ impl Engine {
     /// network and there is none.
     pub fn start() -> Result<Engine, StartError> {
         tunables::check_all()?;
-        let Joined {
-            segment,
-            rank,
-            launched,
-            nodes,
-            mut manager,
-            adapter,
-            ..
-        } = mica_bootstrap::join()?;
+        let Joined { segment, rank, launched, nodes, mut manager, adapter, .. } =
+            mica_bootstrap::join()?;
         segment.claim(rank)?;
         let segment = Arc::new(segment);
         let settings = AlikeSettings::in_force()?;
@@ -141,14 +134,7 @@ impl Engine {
         };
         let net = match adapter {
             Some(adapter) => Some(open_adapter(adapter)?),
-            None => open_net(
-                &segment,
-                rank,
-                &nodes,
-                &settings,
-                requested,
-                manager.as_deref_mut(),
-            )?,
+            None => open_net(&segment, rank, &nodes, &settings, requested, manager.as_deref_mut())?,
         };
         let node_traffic = match net {
             Some(_) => requested,
@@ -277,10 +263,7 @@ impl Engine {
             offloads,
             progress_thread: progress_thread.map(ProgressWakeup::new),
             counters,
-            collectives: CollectiveMeans {
-                access,
-                costs: collective_costs,
-            },
+            collectives: CollectiveMeans { access, costs: collective_costs },
             unexpected,
             node_traffic,
             waits_for_adapter,
@@ -428,8 +411,5 @@ fn copy_engine(
     let engine = offload::open(request, segment, Some(notify))?;
     let own_manner = EngineCapabilities::SELF_DRIVEN | EngineCapabilities::HARDWARE;
     let min = tunables::OFFLOAD_MIN.number()? as usize;
-    Ok(engine
-        .capabilities()
-        .intersects(own_manner)
-        .then(|| Offload::new(engine, min)))
+    Ok(engine.capabilities().intersects(own_manner).then(|| Offload::new(engine, min)))
 }

@@ -202,11 +202,7 @@ pub(crate) struct Holds {
 
 impl Holds {
     pub fn new(policy: HoldPolicy) -> Holds {
-        Holds {
-            policy,
-            held: Vec::new(),
-            peak: 0,
-        }
+        Holds { policy, held: Vec::new(), peak: 0 }
     }
 
     /// Whether no sender is held back.
@@ -251,11 +247,7 @@ pub(crate) struct Offload {
 
 impl Offload {
     pub fn new(engine: Box<dyn CopyEngine>, min: usize) -> Offload {
-        Offload {
-            engine,
-            min,
-            active: Vec::new(),
-        }
+        Offload { engine, min, active: Vec::new() }
     }
 
     pub fn close(&mut self) {
@@ -338,8 +330,7 @@ impl EngineState {
         self.counters.count(Counter::UnexpectedMessages);
         self.counters.add(Counter::UnexpectedDepth, before);
         self.counters.set(Counter::UnexpectedQueue, before + 1);
-        self.counters
-            .raise(Counter::UnexpectedQueueLongest, before + 1);
+        self.counters.raise(Counter::UnexpectedQueueLongest, before + 1);
         self.report(EngineEventKind::Arrived, &envelope, len, 0);
         self.report(EngineEventKind::Unexpected, &envelope, len, before + 1);
         ticket
@@ -379,11 +370,9 @@ impl EngineState {
         for transport in &self.channels.transports {
             sums.merge(&transport.counters());
         }
-        for counter in [
-            Counter::ForeignArrivals,
-            Counter::MalformedArrivals,
-            Counter::FailedArrivals,
-        ] {
+        for counter in
+            [Counter::ForeignArrivals, Counter::MalformedArrivals, Counter::FailedArrivals]
+        {
             self.counters.set(counter, sums.get(counter));
         }
     }
@@ -458,10 +447,7 @@ impl EngineState {
 
     /// Removes the abandoned operations that have completed.
     fn reap(&mut self) {
-        let Abandoned {
-            mut sends,
-            mut receives,
-        } = std::mem::take(&mut self.operations.abandoned);
+        let Abandoned { mut sends, mut receives } = std::mem::take(&mut self.operations.abandoned);
         sends.retain(|&id| !self.take_send(id));
         receives.retain(|&id| self.take_received(id).is_none());
         self.operations.abandoned = Abandoned { sends, receives };

@@ -210,12 +210,7 @@ impl Engine {
                     &waiting,
                     poll,
                     None,
-                    LongWaitStart {
-                        idle,
-                        spell,
-                        account,
-                        parks,
-                    },
+                    LongWaitStart { idle, spell, account, parks },
                 );
             }
             if is_slow {
@@ -279,12 +274,7 @@ impl Engine {
                     &waiting,
                     poll,
                     limit,
-                    LongWaitStart {
-                        idle,
-                        spell,
-                        account,
-                        parks,
-                    },
+                    LongWaitStart { idle, spell, account, parks },
                 );
             }
             if is_slow {
@@ -304,16 +294,8 @@ impl Engine {
         limit: Option<Duration>,
         start: LongWaitStart<'_>,
     ) -> Result<R, Fault> {
-        let LongWaitStart {
-            mut idle,
-            mut spell,
-            mut account,
-            mut parks,
-        } = start;
-        let mut record = LongWait {
-            engine: self,
-            is_named: false,
-        };
+        let LongWaitStart { mut idle, mut spell, mut account, mut parks } = start;
+        let mut record = LongWait { engine: self, is_named: false };
         record.update(waiting, &mut spell);
         loop {
             if parks {

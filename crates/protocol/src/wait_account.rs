@@ -27,12 +27,7 @@ pub(crate) struct WaitAccount<'a> {
 
 impl<'a> WaitAccount<'a> {
     pub fn new(engine: &'a Engine) -> WaitAccount<'a> {
-        WaitAccount {
-            engine,
-            last_ns: 0,
-            reason: WaitReason::Peer,
-            copied_ns: 0,
-        }
+        WaitAccount { engine, last_ns: 0, reason: WaitReason::Peer, copied_ns: 0 }
     }
 
     /// Something has arrived.
@@ -107,8 +102,7 @@ impl EngineState {
         let start = monotonic_ns();
         let result = copy(self);
         self.counters.count_wait(WaitReason::Copying);
-        self.counters
-            .add_wait_time(WaitReason::Copying, monotonic_ns() - start);
+        self.counters.add_wait_time(WaitReason::Copying, monotonic_ns() - start);
         result
     }
 }

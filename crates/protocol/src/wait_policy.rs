@@ -75,20 +75,14 @@ impl WaitPolicy {
 
     /// The same without polls of a single peer.
     pub fn without_direct_polls(self) -> WaitPolicy {
-        WaitPolicy {
-            direct_polls: 0,
-            ..self
-        }
+        WaitPolicy { direct_polls: 0, ..self }
     }
 }
 
 impl WaitLimits {
     fn new(polls: &Tunable, yields: &Tunable) -> Result<WaitLimits, BadValue> {
         let times = |tunable: &Tunable| Ok::<_, BadValue>(tunable.number()?.min(1 << 30) as u32);
-        Ok(WaitLimits {
-            polls: times(polls)?,
-            yields: times(yields)?,
-        })
+        Ok(WaitLimits { polls: times(polls)?, yields: times(yields)? })
     }
 }
 

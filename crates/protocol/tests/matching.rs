@@ -14,16 +14,8 @@ fn envelope() -> impl Strategy<Value = MatchEnvelope> {
 }
 
 fn pattern() -> impl Strategy<Value = MatchPattern> {
-    (
-        0u64..2,
-        prop::option::of(0u32..3),
-        prop::option::of(0i32..3),
-    )
-        .prop_map(|(context, source, tag)| MatchPattern {
-            context,
-            source,
-            tag,
-        })
+    (0u64..2, prop::option::of(0u32..3), prop::option::of(0i32..3))
+        .prop_map(|(context, source, tag)| MatchPattern { context, source, tag })
 }
 
 #[derive(Debug, Clone)]
@@ -85,21 +77,9 @@ proptest! {
 fn ten_thousand_of_one_key_stay_in_order() {
     let mut unexpected = UnexpectedQueue::default();
     for i in 0..10_000 {
-        unexpected.insert(
-            MatchEnvelope {
-                context: 0,
-                source: i % 100,
-                tag: 7,
-            },
-            i as usize,
-            i,
-        );
+        unexpected.insert(MatchEnvelope { context: 0, source: i % 100, tag: 7 }, i as usize, i);
     }
-    let any = MatchPattern {
-        context: 0,
-        source: None,
-        tag: Some(7),
-    };
+    let any = MatchPattern { context: 0, source: None, tag: Some(7) };
     let (of_seven, of_all) = unexpected.bytes_from(7);
     assert!(of_seven > 0 && of_seven < of_all);
     for i in 0..10_000 {

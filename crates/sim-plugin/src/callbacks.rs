@@ -166,10 +166,7 @@ static DESCRIPTIONS: Descriptions = Descriptions(UnsafeCell::new([None; 1 << 18]
 unsafe fn describe(description: u32, address: u64) {
     // SAFETY: this function's contract.
     let (is_store, size) = unsafe {
-        (
-            qemu_plugin_mem_is_store(description),
-            1 << qemu_plugin_mem_size_shift(description),
-        )
+        (qemu_plugin_mem_is_store(description), 1 << qemu_plugin_mem_size_shift(description))
     };
     let access = match is_store {
         true => DataAccess::store(size),

@@ -32,8 +32,7 @@ impl AdapterHost for NodeHost<'_> {
             fail(&unreachable("write", address, bytes.len(), &error));
         }
         let length = bytes.len() as u64;
-        self.memory
-            .adapter_write(at, address, length, to, self.write_mode)
+        self.memory.adapter_write(at, address, length, to, self.write_mode)
     }
 
     fn holds(&self, address: u64, cache: InjectTarget) -> bool {

@@ -17,10 +17,7 @@ pub struct GuestMemory {
 impl GuestMemory {
     /// Opens it.
     pub fn open() -> io::Result<GuestMemory> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/proc/self/mem")?;
+        let file = OpenOptions::new().read(true).write(true).open("/proc/self/mem")?;
         Ok(GuestMemory { file })
     }
 

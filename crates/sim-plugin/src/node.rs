@@ -255,9 +255,7 @@ impl SimulatedNode {
     /// The next moment at which something is due in this quantum, or its end.
     fn next_due(&self) -> SimTime {
         let arrival = self.rest.arrivals.front().map_or(SimTime::NEVER, |a| a.at);
-        arrival
-            .min(self.rest.adapter.next_due())
-            .min(self.rest.until)
+        arrival.min(self.rest.adapter.next_due()).min(self.rest.until)
     }
 
     fn set_stop(&mut self) {
@@ -309,18 +307,8 @@ impl SimulatedNode {
 
     /// Calls the adapter with the node's memory.
     fn with_adapter(&mut self, f: impl FnOnce(&mut Adapter, &mut NodeHost, &mut Vec<Departure>)) {
-        let Rest {
-            adapter,
-            guest,
-            departures,
-            write_mode,
-            ..
-        } = &mut *self.rest;
-        let mut host = NodeHost {
-            memory: &mut self.memory,
-            guest,
-            write_mode: *write_mode,
-        };
+        let Rest { adapter, guest, departures, write_mode, .. } = &mut *self.rest;
+        let mut host = NodeHost { memory: &mut self.memory, guest, write_mode: *write_mode };
         f(adapter, &mut host, departures);
     }
 
@@ -332,11 +320,8 @@ impl SimulatedNode {
             departures: std::mem::take(&mut self.rest.departures),
             summary: None,
         };
-        let granted = self
-            .rest
-            .port
-            .send(&report)
-            .and_then(|()| self.rest.port.receive::<TimeGrant>());
+        let granted =
+            self.rest.port.send(&report).and_then(|()| self.rest.port.receive::<TimeGrant>());
         match granted {
             Ok(TimeGrant { until, arrivals }) => {
                 self.rest.until = until;
@@ -451,12 +436,7 @@ impl SimulatedNode {
     /// The call has returned `result`.
     pub fn end_system_call(&mut self, result: i64) {
         let now = self.now();
-        let Rest {
-            call,
-            guest,
-            random,
-            ..
-        } = &mut *self.rest;
+        let Rest { call, guest, random, .. } = &mut *self.rest;
         match call.finish(result, now, guest, random) {
             Ok(Effect::None) => {}
             Ok(Effect::Sleep(duration)) => self.sleep_until(now + duration),

@@ -18,11 +18,7 @@ pub struct RegionState {
 impl RegionState {
     /// At the program's start.
     pub fn new(region: DetailedRegion) -> RegionState {
-        RegionState {
-            inside: region == DetailedRegion::Everything,
-            region,
-            calls: 0,
-        }
+        RegionState { inside: region == DetailedRegion::Everything, region, calls: 0 }
     }
 
     /// Whether the program is in the region.
@@ -76,11 +72,8 @@ mod tests {
 
     #[test]
     fn contains_the_calls_that_were_asked_for() {
-        let mut state = RegionState::new(DetailedRegion::Calls {
-            function: "solve".into(),
-            first: 2,
-            last: 3,
-        });
+        let mut state =
+            RegionState::new(DetailedRegion::Calls { function: "solve".into(), first: 2, last: 3 });
         let inside: Vec<bool> = (0..4)
             .map(|_| {
                 state.enter(0);

@@ -7,11 +7,9 @@ use mica_sim::memory::{AccessCounts, MemoryCounts};
 pub fn by_name(memory: &MemoryCounts, adapter: &AdapterCounts) -> Vec<(String, u64)> {
     let mut all = Vec::new();
     let mut add = |name: &str, count: u64| all.push((name.to_owned(), count));
-    for (kind, counts) in [
-        ("loads", &memory.loads),
-        ("stores", &memory.stores),
-        ("fetches", &memory.fetches),
-    ] {
+    for (kind, counts) in
+        [("loads", &memory.loads), ("stores", &memory.stores), ("fetches", &memory.fetches)]
+    {
         accesses(&mut add, kind, counts);
     }
     add("stores_merged", memory.stores.merged);

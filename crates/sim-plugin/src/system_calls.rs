@@ -86,10 +86,7 @@ impl SystemCall {
                 });
             }
             libc::SYS_mmap if result > 0 && c != 0 => {
-                return Ok(Effect::Mapped {
-                    fd: self.arguments[4] as i32,
-                    address: result as u64,
-                });
+                return Ok(Effect::Mapped { fd: self.arguments[4] as i32, address: result as u64 });
             }
             libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone | libc::SYS_clone3
                 if result == 0 =>

@@ -20,11 +20,7 @@ fn main() {
     let line = u64::from(machine.caches.line);
     let l1 = machine.caches.l1d.size_kib * 1024;
     let l2 = machine.caches.l2.size_kib * 1024;
-    let far = machine
-        .caches
-        .l3
-        .as_ref()
-        .map_or(l2, |l3| l3.size_kib * 1024);
+    let far = machine.caches.l3.as_ref().map_or(l2, |l3| l3.size_kib * 1024);
     println!("{name}: {}", machine.description);
     for (what, stride, bytes) in [
         ("loads of one word", 0, line),

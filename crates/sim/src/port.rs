@@ -31,12 +31,7 @@ pub struct NodePort<S> {
 impl<S: Read + Write> NodePort<S> {
     /// Messages over `stream`.
     pub fn new(stream: S) -> NodePort<S> {
-        NodePort {
-            stream,
-            outbox: Vec::new(),
-            inbox: vec![0; 4096],
-            unread: 0..0,
-        }
+        NodePort { stream, outbox: Vec::new(), inbox: vec![0; 4096], unread: 0..0 }
     }
 
     /// Sends a message. Blocks while the socket is full.
@@ -226,9 +221,7 @@ mod tests {
             assert_eq!(message, vec![length as u8; length]);
         }
         sender.join().expect("no panic");
-        let end = port
-            .receive::<Vec<u8>>()
-            .expect_err("the other end is gone");
+        let end = port.receive::<Vec<u8>>().expect_err("the other end is gone");
         assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -36,12 +36,7 @@ impl UserBuffer {
         count: MPI_Count,
         datatype: MPI_Datatype,
     ) -> Self {
-        Self {
-            argument,
-            address,
-            count,
-            datatype,
-        }
+        Self { argument, address, count, datatype }
     }
 
     /// One with no elements at the null address, for a rank where the arguments are not
@@ -54,10 +49,7 @@ impl UserBuffer {
     /// `MPI_DATATYPE_NULL` with a count of 0 is any datatype, in the calls where MPICH and Intel
     /// MPI accept that.
     pub(super) fn or_untyped(self) -> Self {
-        Self {
-            datatype: or_byte(self.datatype, self.count),
-            ..self
-        }
+        Self { datatype: or_byte(self.datatype, self.count), ..self }
     }
 
     /// The buffer with `blocks` blocks; `None` for `MPI_IN_PLACE`, where count and type are not
@@ -78,9 +70,7 @@ impl UserBuffer {
     /// # Safety
     /// As [`Region::user`] for `blocks` times `count` elements.
     pub(super) unsafe fn blocks(self, blocks: usize) -> Result<BufferArgument> {
-        let Self {
-            argument, count, ..
-        } = self;
+        let Self { argument, count, .. } = self;
         let address = plain(self.address)?;
         let datatype = of_type(self.datatype, argument)?;
         // More elements than there can be have no bounds: then an error follows.
@@ -160,13 +150,7 @@ impl UserBlocks {
         displacements: impl Into<PolyArray>,
         types: impl Into<BlockTypes>,
     ) -> Self {
-        Self {
-            argument,
-            address,
-            counts,
-            displacements: displacements.into(),
-            types: types.into(),
-        }
+        Self { argument, address, counts, displacements: displacements.into(), types: types.into() }
     }
 
     /// The blocks, one for each of `size` ranks; `None` for `MPI_IN_PLACE`.
@@ -281,12 +265,7 @@ impl UserOperands {
         count: MPI_Count,
         datatype: MPI_Datatype,
     ) -> Self {
-        Self {
-            send,
-            receive,
-            count,
-            datatype,
-        }
+        Self { send, receive, count, datatype }
     }
 }
 

@@ -67,9 +67,7 @@ unsafe fn vector(
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let UserOperands {
-        count, datatype, ..
-    } = operands;
+    let UserOperands { count, datatype, .. } = operands;
     let mine = part(operands.send, count, datatype)?;
     let other = part(operands.receive, count, datatype)?;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
@@ -92,9 +90,7 @@ pub unsafe fn reduce(
     root: c_int,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let UserOperands {
-        count, datatype, ..
-    } = operands;
+    let UserOperands { count, datatype, .. } = operands;
     let mine = part(operands.send, count, datatype)?;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
     // SAFETY: by the contract above.
@@ -103,14 +99,7 @@ pub unsafe fn reduce(
         let given = || part(operands.receive, count, datatype);
         // SAFETY: by the contract above.
         let receive = unsafe { at_root(comm, root, (&send, &mine), given, 1)? };
-        fast_path::reduce(
-            comm,
-            &send,
-            receive.as_ref(),
-            mine.bytes,
-            kernel,
-            root as usize,
-        )
+        fast_path::reduce(comm, &send, receive.as_ref(), mine.bytes, kernel, root as usize)
     };
     comm::with(comm.raw(), run).ok().flatten()
 }
@@ -166,12 +155,7 @@ unsafe fn scattered(
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let UserOperands {
-        send,
-        receive,
-        datatype,
-        ..
-    } = operands;
+    let UserOperands { send, receive, datatype, .. } = operands;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
     let run = |comm: &Comm| {
         let mut total: MPI_Count = 0;

@@ -37,17 +37,12 @@ pub struct CheckedCall {
 impl CheckedCall {
     fn new(function: Function, comm: Comm, plan: impl Into<CollectivePlan>) -> Self {
         let plan = plan.into();
-        Self {
-            comm,
-            plan,
-            function,
-        }
+        Self { comm, plan, function }
     }
 
     /// The blocking form.
     pub fn run(mut self) -> Result<()> {
-        self.plan
-            .set_label(CallLabel::new(self.function, CallForm::Blocking));
+        self.plan.set_label(CallLabel::new(self.function, CallForm::Blocking));
         execute::run(&self.comm, &self.plan)
     }
 }
@@ -89,11 +84,7 @@ pub unsafe fn make_persistent(
 
 /// Whether arguments that are significant only at the root are significant here.
 fn at_root(comm: &Comm, root: c_int) -> bool {
-    if comm.is_inter() {
-        root == ROOT
-    } else {
-        usize::try_from(root) == Ok(comm.rank())
-    }
+    if comm.is_inter() { root == ROOT } else { usize::try_from(root) == Ok(comm.rank()) }
 }
 
 /// Whether arguments that are significant at all ranks are significant here: on an

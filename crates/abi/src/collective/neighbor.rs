@@ -12,9 +12,8 @@ use crate::types::MPI_Comm;
 /// The numbers of sources and destinations; none without a topology, which is an error of its own
 /// once the arguments are right.
 fn neighbors_of(comm: &Comm) -> (usize, usize) {
-    comm.neighborhood().map_or((0, 0), |neighbors| {
-        (neighbors.sources.len(), neighbors.destinations.len())
-    })
+    comm.neighborhood()
+        .map_or((0, 0), |neighbors| (neighbors.sources.len(), neighbors.destinations.len()))
 }
 
 /// The arguments of MPI_Neighbor_allgather.

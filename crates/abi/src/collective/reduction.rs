@@ -109,14 +109,7 @@ unsafe fn vector(
 /// The operand is readable and the result writable.
 pub unsafe fn allreduce(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
-    unsafe {
-        vector(
-            (collective::allreduce, Function::Allreduce, |_| 1),
-            operands,
-            op,
-            comm,
-        )
-    }
+    unsafe { vector((collective::allreduce, Function::Allreduce, |_| 1), operands, op, comm) }
 }
 
 /// The arguments of MPI_Reduce_scatter.
@@ -164,11 +157,7 @@ pub unsafe fn reduce_scatter_block(
     // SAFETY: by the contract above.
     unsafe {
         vector(
-            (
-                collective::reduce_scatter_block,
-                Function::ReduceScatterBlock,
-                Comm::size,
-            ),
+            (collective::reduce_scatter_block, Function::ReduceScatterBlock, Comm::size),
             operands,
             op,
             comm,
@@ -182,14 +171,7 @@ pub unsafe fn reduce_scatter_block(
 /// As [`allreduce`].
 pub unsafe fn scan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
-    unsafe {
-        vector(
-            (collective::scan, Function::Scan, |_| 1),
-            operands,
-            op,
-            comm,
-        )
-    }
+    unsafe { vector((collective::scan, Function::Scan, |_| 1), operands, op, comm) }
 }
 
 /// The arguments of MPI_Exscan.
@@ -198,12 +180,5 @@ pub unsafe fn scan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result
 /// As [`allreduce`].
 pub unsafe fn exscan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Result<CheckedCall> {
     // SAFETY: by the contract above.
-    unsafe {
-        vector(
-            (collective::exscan, Function::Exscan, |_| 1),
-            operands,
-            op,
-            comm,
-        )
-    }
+    unsafe { vector((collective::exscan, Function::Exscan, |_| 1), operands, op, comm) }
 }

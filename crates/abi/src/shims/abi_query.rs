@@ -19,12 +19,8 @@ use crate::types::*;
 /// `abi_major` and `abi_minor` are null or writable.
 pub unsafe fn mpi_abi_get_version(abi_major: *mut c_int, abi_minor: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (abi_major, abi_minor) = unsafe {
-        (
-            Out::new(abi_major, "abi_major")?,
-            Out::new(abi_minor, "abi_minor")?,
-        )
-    };
+    let (abi_major, abi_minor) =
+        unsafe { (Out::new(abi_major, "abi_major")?, Out::new(abi_minor, "abi_minor")?) };
     abi_major.set(c::ABI_VERSION);
     abi_minor.set(c::ABI_SUBVERSION);
     Ok(())
@@ -80,12 +76,8 @@ pub unsafe fn mpi_abi_get_fortran_info(info: *mut MPI_Info) -> Result<()> {
     let size = |handle| Datatype::resolve(handle).map_or(0, |datatype| datatype.size());
     let default =
         DEFAULT.map(|(name, handle)| (format!("mpi_{name}_size"), size(handle).to_string()));
-    let optional = OPTIONAL.map(|(name, handle)| {
-        (
-            format!("mpi_{name}_supported"),
-            (size(handle) > 0).to_string(),
-        )
-    });
+    let optional = OPTIONAL
+        .map(|(name, handle)| (format!("mpi_{name}_supported"), (size(handle) > 0).to_string()));
     // SAFETY: as the caller promises.
     unsafe { put_info(info, default.into_iter().chain(optional)) }
 }
@@ -123,10 +115,9 @@ pub unsafe fn mpi_abi_get_fortran_booleans(
     check_logical(logical_size)?;
     // SAFETY: as the caller promises.
     let is_set = unsafe { Out::new(is_set, "is_set")? };
-    for (value, place, argument) in [
-        (1_u8, logical_true, "logical_true"),
-        (0, logical_false, "logical_false"),
-    ] {
+    for (value, place, argument) in
+        [(1_u8, logical_true, "logical_true"), (0, logical_false, "logical_false")]
+    {
         let mut bytes = [0; 16];
         bytes[0] = value; // the machines served have the lowest byte first
         let bytes = &bytes[..logical_size as usize];

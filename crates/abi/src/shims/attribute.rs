@@ -145,10 +145,7 @@ unsafe fn put(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let (place, found) = unsafe {
-        (
-            Out::new(attribute_val.cast::<usize>(), "attribute_val")?,
-            Out::new(found, "flag")?,
-        )
+        (Out::new(attribute_val.cast::<usize>(), "attribute_val")?, Out::new(found, "flag")?)
     };
     let value = get()?;
     if let Some(value) = value {
@@ -198,9 +195,7 @@ pub fn mpi_type_set_attr(
 ) -> Result<()> {
     let value = attribute_val.expose_provenance();
     let datatype = Datatype::resolve(datatype.raw())?;
-    datatype
-        .attributes()
-        .set(AttributeOwner::Type, datatype.handle(), type_keyval, value)
+    datatype.attributes().set(AttributeOwner::Type, datatype.handle(), type_keyval, value)
 }
 
 /// MPI_Type_get_attr.
@@ -213,11 +208,8 @@ pub unsafe fn mpi_type_get_attr(
     attribute_val: *mut c_void,
     found: *mut c_int,
 ) -> Result<()> {
-    let get = || {
-        Datatype::resolve(datatype.raw())?
-            .attributes()
-            .get(AttributeOwner::Type, type_keyval)
-    };
+    let get =
+        || Datatype::resolve(datatype.raw())?.attributes().get(AttributeOwner::Type, type_keyval);
     // SAFETY: as the caller promises.
     unsafe { put(attribute_val, found, get) }
 }
@@ -225,7 +217,5 @@ pub unsafe fn mpi_type_get_attr(
 /// MPI_Type_delete_attr.
 pub fn mpi_type_delete_attr(datatype: MPI_Datatype, type_keyval: c_int) -> Result<()> {
     let datatype = Datatype::resolve(datatype.raw())?;
-    datatype
-        .attributes()
-        .delete(AttributeOwner::Type, datatype.handle(), type_keyval)
+    datatype.attributes().delete(AttributeOwner::Type, datatype.handle(), type_keyval)
 }

@@ -1,8 +1,5 @@
 //! Buffered sends and their buffers (MPI 5.0, 3.6).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_int, c_void};
 

@@ -1,9 +1,6 @@
 //! `MPI_Type_*`, addresses, and the counts of a status (MPI 5.0, chapter 5). Constructors are in
 //! `datatype_create`, attributes in `attribute`.
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -86,13 +83,7 @@ pub unsafe fn mpi_type_free(datatype: *mut MPI_Datatype) -> Result<()> {
     let handle = unsafe { Out::new(datatype, "datatype")? }.get();
     Datatype::free(handle.raw())?;
     // SAFETY: as the caller promises.
-    unsafe {
-        put(
-            datatype,
-            "datatype",
-            MPI_Datatype::from_raw(c::DATATYPE_NULL),
-        )
-    }
+    unsafe { put(datatype, "datatype", MPI_Datatype::from_raw(c::DATATYPE_NULL)) }
 }
 
 /// MPI_Type_size, MPI_Type_size_c.
@@ -101,10 +92,7 @@ pub unsafe fn mpi_type_free(datatype: *mut MPI_Datatype) -> Result<()> {
 /// `size` is writable.
 pub unsafe fn mpi_type_size(datatype: MPI_Datatype, size: PolyOut) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe {
-        size.required("size")?
-            .set_or_undefined(0, resolve(datatype)?.size())
-    };
+    unsafe { size.required("size")?.set_or_undefined(0, resolve(datatype)?.size()) };
     Ok(())
 }
 
@@ -130,9 +118,7 @@ pub unsafe fn mpi_type_get_extent(
     // SAFETY: as the caller promises.
     unsafe {
         lb.required("lb")?.set_or_undefined(0, datatype.lb());
-        extent
-            .required("extent")?
-            .set_or_undefined(0, datatype.extent());
+        extent.required("extent")?.set_or_undefined(0, datatype.extent());
     }
     Ok(())
 }
@@ -166,12 +152,8 @@ pub unsafe fn mpi_type_get_true_extent(
     let datatype = resolve(datatype)?;
     // SAFETY: as the caller promises.
     unsafe {
-        true_lb
-            .required("true_lb")?
-            .set_or_undefined(0, datatype.true_lb());
-        true_extent
-            .required("true_extent")?
-            .set_or_undefined(0, datatype.true_extent());
+        true_lb.required("true_lb")?.set_or_undefined(0, datatype.true_lb());
+        true_extent.required("true_extent")?.set_or_undefined(0, datatype.true_extent());
     }
     Ok(())
 }
@@ -199,12 +181,7 @@ fn check_form(datatype: &Datatype, form: CountForm) -> Result<()> {
         return Ok(());
     }
     let reason = "it was made with counts that do not fit an int; use the _c form of the call";
-    Err(Error::argument(
-        c::ERR_TYPE,
-        "datatype",
-        datatype.label(),
-        reason,
-    ))
+    Err(Error::argument(c::ERR_TYPE, "datatype", datatype.label(), reason))
 }
 
 /// MPI_Type_get_envelope, MPI_Type_get_envelope_c.
@@ -225,15 +202,9 @@ pub unsafe fn mpi_type_get_envelope(
     let envelope = datatype.envelope();
     // SAFETY: as the caller promises.
     unsafe {
-        num_integers
-            .required("num_integers")?
-            .set_or_undefined(0, envelope.integers as i64);
-        num_addresses
-            .required("num_addresses")?
-            .set_or_undefined(0, envelope.addresses as i64);
-        num_datatypes
-            .required("num_datatypes")?
-            .set_or_undefined(0, envelope.datatypes as i64);
+        num_integers.required("num_integers")?.set_or_undefined(0, envelope.integers as i64);
+        num_addresses.required("num_addresses")?.set_or_undefined(0, envelope.addresses as i64);
+        num_datatypes.required("num_datatypes")?.set_or_undefined(0, envelope.datatypes as i64);
         if form == CountForm::Large {
             put(num_large_counts, "num_large_counts", envelope.counts as i64)?;
         }
@@ -273,11 +244,7 @@ pub unsafe fn mpi_type_get_contents(
     }
     check_array(array_of_integers, envelope.integers, "array_of_integers")?;
     check_array(array_of_addresses, envelope.addresses, "array_of_addresses")?;
-    check_array(
-        array_of_large_counts,
-        envelope.counts,
-        "array_of_large_counts",
-    )?;
+    check_array(array_of_large_counts, envelope.counts, "array_of_large_counts")?;
     check_array(array_of_datatypes, envelope.datatypes, "array_of_datatypes")?;
     let contents = datatype.contents()?;
     // SAFETY: the arrays have room for what was checked above.
@@ -292,9 +259,7 @@ pub unsafe fn mpi_type_get_contents(
             array_of_large_counts.add(i).write(value);
         }
         for (i, &handle) in contents.datatypes.iter().enumerate() {
-            array_of_datatypes
-                .add(i)
-                .write(MPI_Datatype::from_raw(handle));
+            array_of_datatypes.add(i).write(MPI_Datatype::from_raw(handle));
         }
     }
     Ok(())
@@ -347,9 +312,7 @@ pub unsafe fn mpi_get_address(location: *const c_void, address: *mut MPI_Aint) -
 
 /// A count to return: `MPI_UNDEFINED` where there is none, or where it exceeds 63 bits.
 fn or_undefined(count: Option<u64>) -> i64 {
-    count
-        .and_then(|count| i64::try_from(count).ok())
-        .unwrap_or(c::UNDEFINED.into())
+    count.and_then(|count| i64::try_from(count).ok()).unwrap_or(c::UNDEFINED.into())
 }
 
 /// MPI_Get_count, MPI_Get_count_c.
@@ -364,9 +327,7 @@ pub unsafe fn mpi_get_count(
     // SAFETY: as the caller promises.
     unsafe {
         let bytes = status::read(status)?.bytes();
-        count
-            .required("count")?
-            .set_or_undefined(0, or_undefined(resolve(datatype)?.count(bytes)));
+        count.required("count")?.set_or_undefined(0, or_undefined(resolve(datatype)?.count(bytes)));
     }
     Ok(())
 }
@@ -402,11 +363,7 @@ pub unsafe fn mpi_get_elements_x(
     // SAFETY: as the caller promises.
     unsafe {
         let bytes = status::read(status)?.bytes();
-        put(
-            count,
-            "count",
-            or_undefined(resolve(datatype)?.elements(bytes)),
-        )
+        put(count, "count", or_undefined(resolve(datatype)?.elements(bytes)))
     }
 }
 
@@ -469,11 +426,7 @@ mod tests {
             mpi_type_size(vector, PolyOut::new(&raw mut size)).unwrap();
             mpi_type_set_name(vector, c"columns".as_ptr()).unwrap();
             mpi_type_get_name(vector, name.as_mut_ptr(), &raw mut len).unwrap();
-            let (i, a, t) = (
-                ints.as_mut_ptr(),
-                addresses.as_mut_ptr(),
-                types.as_mut_ptr(),
-            );
+            let (i, a, t) = (ints.as_mut_ptr(), addresses.as_mut_ptr(), types.as_mut_ptr());
             let short =
                 mpi_type_get_contents(vector, 2, 1, 0, 1, i, a, null_mut(), t, CountForm::Plain);
             assert_eq!(short.unwrap_err().code(), c::ERR_ARG);

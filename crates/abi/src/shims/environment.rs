@@ -64,12 +64,8 @@ pub fn mpi_abort(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
 /// `version` and `subversion` are null or writable.
 pub unsafe fn mpi_get_version(version: *mut c_int, subversion: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (version, subversion) = unsafe {
-        (
-            Out::new(version, "version")?,
-            Out::new(subversion, "subversion")?,
-        )
-    };
+    let (version, subversion) =
+        unsafe { (Out::new(version, "version")?, Out::new(subversion, "subversion")?) };
     version.set(c::VERSION);
     subversion.set(c::SUBVERSION);
     Ok(())
@@ -138,10 +134,7 @@ pub unsafe fn mpi_alloc_mem(size: MPI_Aint, info: MPI_Info, baseptr: *mut c_void
     // writes `memory`.
     let refused = unsafe { libc::posix_memalign(&raw mut memory, alignment, bytes.max(1)) };
     if refused != 0 {
-        return Err(Error::OutOfMemory {
-            bytes: bytes as u64,
-            what: "MPI_Alloc_mem",
-        });
+        return Err(Error::OutOfMemory { bytes: bytes as u64, what: "MPI_Alloc_mem" });
     }
     baseptr.set(memory);
     Ok(())

@@ -22,12 +22,7 @@ macro_rules! create {
         let errhandler = unsafe { Out::new($errhandler, "errhandler")? };
         if $function == 0 {
             let reason = "a function is needed";
-            return Err(Error::argument(
-                c::ERR_ARG,
-                stringify!($function),
-                "NULL",
-                reason,
-            ));
+            return Err(Error::argument(c::ERR_ARG, stringify!($function), "NULL", reason));
         }
         let address = std::ptr::with_exposed_provenance::<()>($function);
         // SAFETY: the caller passed a function of this type, and keeps it in place.

@@ -24,9 +24,7 @@ pub unsafe fn mpi_info_create_env(
         // SAFETY: as the caller promises.
         let arguments = unsafe { slice(argv, argc, "argv", "argc")? };
         // SAFETY: as the caller promises.
-        let texts = arguments
-            .iter()
-            .map(|&argument| unsafe { text(argument, "argv") });
+        let texts = arguments.iter().map(|&argument| unsafe { text(argument, "argv") });
         Info::environment(texts.collect::<Result<_>>()?)
     } else {
         Info::resolve(c::INFO_ENV)?
@@ -83,13 +81,8 @@ pub unsafe fn mpi_info_get_string(
     found: *mut c_int,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (key, buflen, found) = unsafe {
-        (
-            text(key, "key")?,
-            Out::new(buflen, "buflen")?,
-            Out::new(found, "flag")?,
-        )
-    };
+    let (key, buflen, found) =
+        unsafe { (text(key, "key")?, Out::new(buflen, "buflen")?, Out::new(found, "flag")?) };
     let room = length(buflen.get(), "buflen")?;
     let text = Info::resolve(info.raw())?.get(&key)?;
     if let Some(text) = &text {
@@ -114,13 +107,8 @@ pub unsafe fn mpi_info_get_valuelen(
     found: *mut c_int,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (key, valuelen, found) = unsafe {
-        (
-            text(key, "key")?,
-            Out::new(valuelen, "valuelen")?,
-            Out::new(found, "flag")?,
-        )
-    };
+    let (key, valuelen, found) =
+        unsafe { (text(key, "key")?, Out::new(valuelen, "valuelen")?, Out::new(found, "flag")?) };
     let text = Info::resolve(info.raw())?.get(&key)?;
     if let Some(text) = &text {
         valuelen.set(text.len() as c_int);

@@ -1,8 +1,5 @@
 //! Inter-communicators (MPI 5.0, 7.6).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_char, c_int};
 
@@ -32,16 +29,9 @@ pub unsafe fn mpi_intercomm_create_from_groups(
     let handler = Errhandler::resolve(errhandler.raw())?;
     let create = || {
         // SAFETY: as the caller promises.
-        let (stringtag, newintercomm) = unsafe {
-            (
-                text(stringtag, "stringtag")?,
-                Out::new(newintercomm, "newintercomm")?,
-            )
-        };
-        let (local, hints) = (
-            Group::resolve(local_group.raw())?,
-            Info::resolve_hints(info.raw())?,
-        );
+        let (stringtag, newintercomm) =
+            unsafe { (text(stringtag, "stringtag")?, Out::new(newintercomm, "newintercomm")?) };
+        let (local, hints) = (Group::resolve(local_group.raw())?, Info::resolve_hints(info.raw())?);
         let comm = Comm::create_inter_from_groups(
             &local,
             local_leader,

@@ -29,50 +29,29 @@ pub unsafe fn mpi_op_create(
     form: CountForm,
 ) -> mica_mpi::Result<()> {
     if user_fn == 0 {
-        return Err(Error::argument(
-            c::ERR_ARG,
-            "user_fn",
-            "NULL",
-            "no function",
-        ));
+        return Err(Error::argument(c::ERR_ARG, "user_fn", "NULL", "no function"));
     }
     let function: Arc<op::OperatorFunction> = if form == CountForm::Large {
         // SAFETY: by the contract above it is a function of this type.
         let function = unsafe { std::mem::transmute::<usize, Large>(user_fn) };
-        Arc::new(
-            move |input: usize, inout: usize, count: i64, datatype: u32| {
-                let (mut count, mut datatype) = (count, MPI_Datatype::from_raw(datatype));
-                // SAFETY: the addresses are those of the operands, live, of `count` elements; the
-                // function is the caller's for this very purpose.
-                unsafe {
-                    function(
-                        pointer(input),
-                        pointer(inout),
-                        &raw mut count,
-                        &raw mut datatype,
-                    )
-                }
-            },
-        )
+        Arc::new(move |input: usize, inout: usize, count: i64, datatype: u32| {
+            let (mut count, mut datatype) = (count, MPI_Datatype::from_raw(datatype));
+            // SAFETY: the addresses are those of the operands, live, of `count` elements; the
+            // function is the caller's for this very purpose.
+            unsafe { function(pointer(input), pointer(inout), &raw mut count, &raw mut datatype) }
+        })
     } else {
         // SAFETY: as above.
         let function = unsafe { std::mem::transmute::<usize, Plain>(user_fn) };
-        Arc::new(
-            move |input: usize, inout: usize, count: i64, datatype: u32| {
-                pieces(input, inout, count, datatype, |input, inout, mut count| {
-                    let mut datatype = MPI_Datatype::from_raw(datatype);
-                    // SAFETY: as above; each piece lies within the operands.
-                    unsafe {
-                        function(
-                            pointer(input),
-                            pointer(inout),
-                            &raw mut count,
-                            &raw mut datatype,
-                        )
-                    }
-                });
-            },
-        )
+        Arc::new(move |input: usize, inout: usize, count: i64, datatype: u32| {
+            pieces(input, inout, count, datatype, |input, inout, mut count| {
+                let mut datatype = MPI_Datatype::from_raw(datatype);
+                // SAFETY: as above; each piece lies within the operands.
+                unsafe {
+                    function(pointer(input), pointer(inout), &raw mut count, &raw mut datatype)
+                }
+            });
+        })
     };
     let order = match commute {
         0 => OperandOrder::ByRank,
@@ -102,11 +81,7 @@ fn pieces(
     while done < count {
         let piece = (count - done).min(c_int::MAX.into());
         let shift = done.wrapping_mul(extent) as isize;
-        f(
-            input.wrapping_add_signed(shift),
-            inout.wrapping_add_signed(shift),
-            piece as c_int,
-        );
+        f(input.wrapping_add_signed(shift), inout.wrapping_add_signed(shift), piece as c_int);
         done += piece;
     }
 }
@@ -161,18 +136,9 @@ mod tests {
     fn counts_beyond_an_int_are_split() {
         let mut calls = Vec::new();
         let count = i64::from(c_int::MAX) * 2 + 5;
-        pieces(0, 1 << 60, count, c::DOUBLE, |a, b, n| {
-            calls.push((a, b - (1 << 60), n))
-        });
+        pieces(0, 1 << 60, count, c::DOUBLE, |a, b, n| calls.push((a, b - (1 << 60), n)));
         let step = c_int::MAX as usize * 8;
-        assert_eq!(
-            calls,
-            [
-                (0, 0, c_int::MAX),
-                (step, step, c_int::MAX),
-                (2 * step, 2 * step, 5)
-            ]
-        );
+        assert_eq!(calls, [(0, 0, c_int::MAX), (step, step, c_int::MAX), (2 * step, 2 * step, 5)]);
         calls.clear();
         pieces(8, 16, 3, c::DOUBLE, |a, b, n| calls.push((a, b, n)));
         assert_eq!(calls, [(8, 16, 3)]);

@@ -1,8 +1,5 @@
 //! `MPI_Pack*` and `MPI_Unpack*` (MPI 5.0, 5.2 and 5.3).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -35,17 +32,10 @@ const OUT: [(&str, &str); 2] = [("count", "outcount"), ("buf", "outbuf")];
 /// `datarep` is null or a C string.
 unsafe fn representation<'a>(datarep: *const c_char) -> Result<&'a str> {
     if datarep.is_null() {
-        return Err(Error::argument(
-            c::ERR_ARG,
-            "datarep",
-            "NULL",
-            "a name is needed",
-        ));
+        return Err(Error::argument(c::ERR_ARG, "datarep", "NULL", "a name is needed"));
     }
     // SAFETY: by the contract above.
-    Ok(unsafe { CStr::from_ptr(datarep) }
-        .to_str()
-        .unwrap_or("not UTF-8"))
+    Ok(unsafe { CStr::from_ptr(datarep) }.to_str().unwrap_or("not UTF-8"))
 }
 
 /// Writes a size or position, which an `int` may be too small for.
@@ -132,11 +122,7 @@ pub unsafe fn mpi_pack_size(
     Comm::resolve(comm.raw())?;
     // SAFETY: as the caller promises.
     unsafe {
-        put(
-            size,
-            "size",
-            datatype::pack_size(incount, datatype.raw()).map_err(|e| e.renamed(&IN))?,
-        )
+        put(size, "size", datatype::pack_size(incount, datatype.raw()).map_err(|e| e.renamed(&IN))?)
     }
 }
 

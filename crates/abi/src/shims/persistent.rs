@@ -1,8 +1,5 @@
 //! Persistent point to point, and the non-blocking send-receive (MPI 5.0, 3.9 and 3.11).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_int, c_void};
 
@@ -120,10 +117,7 @@ pub unsafe fn mpi_isendrecv(
     let make = |comm: &Comm| {
         // SAFETY: as the caller promises.
         let (out, into) = unsafe {
-            (
-                message(sendbuf, sendcount, sendtype)?,
-                message(recvbuf, recvcount, recvtype)?,
-            )
+            (message(sendbuf, sendcount, sendtype)?, message(recvbuf, recvcount, recvtype)?)
         };
         persistent::isendrecv(comm, &out, dest, sendtag, &into, source, recvtag)
     };

@@ -1,8 +1,5 @@
 //! Point to point (MPI 5.0, chapter 3).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_int, c_void};
 
@@ -237,18 +234,10 @@ pub unsafe fn mpi_irecv(
 }
 
 /// (usual name, name in the send-receive calls) of the arguments of the send and of the receive.
-pub(crate) const SEND: [(&str, &str); 4] = [
-    ("buf", "sendbuf"),
-    ("count", "sendcount"),
-    ("datatype", "sendtype"),
-    ("tag", "sendtag"),
-];
-pub(crate) const RECEIVE: [(&str, &str); 4] = [
-    ("buf", "recvbuf"),
-    ("count", "recvcount"),
-    ("datatype", "recvtype"),
-    ("tag", "recvtag"),
-];
+pub(crate) const SEND: [(&str, &str); 4] =
+    [("buf", "sendbuf"), ("count", "sendcount"), ("datatype", "sendtype"), ("tag", "sendtag")];
+pub(crate) const RECEIVE: [(&str, &str); 4] =
+    [("buf", "recvbuf"), ("count", "recvcount"), ("datatype", "recvtype"), ("tag", "recvtag")];
 
 /// MPI_Sendrecv, MPI_Sendrecv_c.
 ///
@@ -404,12 +393,8 @@ unsafe fn start_matched(
     message: *mut MPI_Message,
 ) -> Result<Request> {
     // SAFETY: as the caller promises.
-    let (handle, view) = unsafe {
-        (
-            Out::new(message, "message")?,
-            self::message(buf, count, datatype)?,
-        )
-    };
+    let (handle, view) =
+        unsafe { (Out::new(message, "message")?, self::message(buf, count, datatype)?) };
     let started = pt2pt::imrecv(handle.get().raw(), &view)?;
     handle.set(MPI_Message::from_raw(c::MESSAGE_NULL));
     Ok(started)

@@ -375,13 +375,7 @@ pub unsafe fn mpi_waitsome(
         let requests = slice_mut(array_of_requests, incount, "array_of_requests", "incount")?;
         let outcount = Out::new(outcount, "outcount")?;
         let found = request::wait_some(&raw(requests))?;
-        deliver_some(
-            found,
-            requests,
-            outcount,
-            array_of_indices,
-            array_of_statuses,
-        )
+        deliver_some(found, requests, outcount, array_of_indices, array_of_statuses)
     }
 }
 
@@ -401,13 +395,7 @@ pub unsafe fn mpi_testsome(
         let requests = slice_mut(array_of_requests, incount, "array_of_requests", "incount")?;
         let outcount = Out::new(outcount, "outcount")?;
         let found = request::test_some(&raw(requests))?;
-        deliver_some(
-            found,
-            requests,
-            outcount,
-            array_of_indices,
-            array_of_statuses,
-        )
+        deliver_some(found, requests, outcount, array_of_indices, array_of_statuses)
     }
 }
 
@@ -423,15 +411,9 @@ pub unsafe fn mpi_request_get_status_all(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let (requests, done) = unsafe {
-        (
-            slice(array_of_requests, count, "array_of_requests", "count")?,
-            Out::new(done, "flag")?,
-        )
+        (slice(array_of_requests, count, "array_of_requests", "count")?, Out::new(done, "flag")?)
     };
-    let outcomes = requests
-        .iter()
-        .map(|r| request::status(r.raw()))
-        .collect::<Result<Vec<_>>>()?;
+    let outcomes = requests.iter().map(|r| request::status(r.raw())).collect::<Result<Vec<_>>>()?;
     let all: Option<Vec<RequestOutcome>> = outcomes.into_iter().collect();
     done.set(flag(all.is_some()));
     if let (Some(all), false) = (all, array_of_statuses.is_null()) {

@@ -1,9 +1,6 @@
 //! One-sided operations on any number of elements (MPI 5.0, 12.3). Those on one are in
 //! [`rma_element`](super::rma_element).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_int, c_void};
 
@@ -55,11 +52,8 @@ fn target_shape(disp: MPI_Aint, count: MPI_Count, datatype: MPI_Datatype) -> Res
 /// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
 #[inline(always)]
 unsafe fn origin(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Result<View> {
-    let names = [
-        ("buf", "origin_addr"),
-        ("count", "origin_count"),
-        ("datatype", "origin_datatype"),
-    ];
+    let names =
+        [("buf", "origin_addr"), ("count", "origin_count"), ("datatype", "origin_datatype")];
     // SAFETY: passed on to the caller.
     unsafe { message(buf, count, datatype) }.map_err(|error| error.renamed(&names))
 }
@@ -91,11 +85,7 @@ impl Sides {
         let bytes = datatype::dense_bytes(datatype, address, self.origin_count)?;
         // SAFETY: passed on to the caller.
         let region = unsafe { Region::user(self.origin_addr, 0..bytes as isize) };
-        let there = TargetBytes {
-            rank: self.target_rank,
-            disp: self.target_disp,
-            bytes,
-        };
+        let there = TargetBytes { rank: self.target_rank, disp: self.target_disp, bytes };
         Some((region, there))
     }
 
@@ -117,12 +107,7 @@ impl Sides {
 
     /// The target's memory.
     fn target(&self) -> Result<TargetRange> {
-        target(
-            self.target_rank,
-            self.target_disp,
-            self.target_count,
-            self.target_datatype,
-        )
+        target(self.target_rank, self.target_disp, self.target_count, self.target_datatype)
     }
 
     /// The bytes of the origin's buffer.
@@ -414,11 +399,8 @@ impl FetchArguments {
         win: MPI_Win,
         completion: AccumulateCompletion,
     ) -> Result<u32> {
-        let names = [
-            ("buf", "result_addr"),
-            ("count", "result_count"),
-            ("datatype", "result_datatype"),
-        ];
+        let names =
+            [("buf", "result_addr"), ("count", "result_count"), ("datatype", "result_datatype")];
         // SAFETY: as the caller promises. MPI_NO_OP uses no origin.
         let (from, result) = unsafe {
             let from = match self.op.raw() {

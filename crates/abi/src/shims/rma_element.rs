@@ -1,9 +1,6 @@
 //! One-sided operations on single elements: MPI_Fetch_and_op and MPI_Compare_and_swap (MPI 5.0,
 //! 12.3.4).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_int, c_void};
 
@@ -116,12 +113,7 @@ unsafe fn fetch_and_op(
         };
         (origin, element(result_addr, datatype, "result_addr")?)
     };
-    let element = SingleElement {
-        datatype: datatype.raw(),
-        rank,
-        disp,
-        result: &result,
-    };
+    let element = SingleElement { datatype: datatype.raw(), rank, disp, result: &result };
     window::fetch_and_op(win.raw(), op.raw(), &element, &origin)
 }
 
@@ -173,11 +165,6 @@ unsafe fn compare_and_swap(
             element(result_addr, datatype, "result_addr")?,
         )
     };
-    let element = SingleElement {
-        datatype: datatype.raw(),
-        rank,
-        disp,
-        result: &result,
-    };
+    let element = SingleElement { datatype: datatype.raw(), rank, disp, result: &result };
     window::compare_and_swap(win.raw(), &element, &origin, &compare)
 }

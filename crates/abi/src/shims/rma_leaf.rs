@@ -1,10 +1,7 @@
 //! Leaves of one-sided calls: what programs mostly do, an operation on few bytes that loads and
 //! stores reach in an epoch that is open, and the calls around it. They take neither frame nor call
 //! ([`export`](crate::export)); `None`: nothing was done, and the shim of the call does it all.
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_int, c_void};
 
@@ -146,13 +143,8 @@ pub unsafe fn leaf_compare_and_swap(
         return None;
     }
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let (origin, compare, result) = unsafe {
-        (
-            eight(origin_addr)?,
-            eight(compare_addr)?,
-            eight(result_addr)?,
-        )
-    };
+    let (origin, compare, result) =
+        unsafe { (eight(origin_addr)?, eight(compare_addr)?, eight(result_addr)?) };
     let values = [origin.at(0), compare.at(0), result.at(0)];
     fast_path::compare_and_swap_eight(win.0, (rank, disp), values)
 }

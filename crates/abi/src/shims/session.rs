@@ -103,12 +103,8 @@ pub unsafe fn mpi_group_from_session_pset(
     newgroup: *mut MPI_Group,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (pset_name, newgroup) = unsafe {
-        (
-            text(pset_name, "pset_name")?,
-            Out::new(newgroup, "newgroup")?,
-        )
-    };
+    let (pset_name, newgroup) =
+        unsafe { (text(pset_name, "pset_name")?, Out::new(newgroup, "newgroup")?) };
     newgroup.set(MPI_Group::from_raw(c::GROUP_NULL));
     let group = Session::resolve(session.raw())?.group(&pset_name)?;
     newgroup.give(group)
@@ -130,16 +126,8 @@ pub unsafe fn mpi_comm_create_from_group(
         // SAFETY: as the caller promises.
         let (stringtag, newcomm) =
             unsafe { (text(stringtag, "stringtag")?, Out::new(newcomm, "newcomm")?) };
-        let (group, hints) = (
-            Group::resolve(group.raw())?,
-            Info::resolve_hints(info.raw())?,
-        );
-        newcomm.give(Comm::create_from_group(
-            &group,
-            &stringtag,
-            &hints,
-            handler.clone(),
-        )?)
+        let (group, hints) = (Group::resolve(group.raw())?, Info::resolve_hints(info.raw())?);
+        newcomm.give(Comm::create_from_group(&group, &stringtag, &hints, handler.clone())?)
     };
     create().map_err(|error| ErrorOn::for_handler(handler.clone(), ErrorTarget::Default, error))
 }

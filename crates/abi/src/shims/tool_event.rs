@@ -255,10 +255,7 @@ pub fn mpi_t_event_callback_set_info(
     cb_safety: MPI_T_cb_safety,
     info: MPI_Info,
 ) -> ToolCall {
-    code(ToolObjects::check_callback(
-        event_registration.raw(),
-        cb_safety,
-    ))?;
+    code(ToolObjects::check_callback(event_registration.raw(), cb_safety))?;
     check_info(info)
 }
 
@@ -271,10 +268,7 @@ pub unsafe fn mpi_t_event_callback_get_info(
     cb_safety: MPI_T_cb_safety,
     info_used: *mut MPI_Info,
 ) -> ToolCall {
-    code(ToolObjects::check_callback(
-        event_registration.raw(),
-        cb_safety,
-    ))?;
+    code(ToolObjects::check_callback(event_registration.raw(), cb_safety))?;
     if info_used.is_null() {
         return Err(invalid());
     }
@@ -295,8 +289,7 @@ pub unsafe fn mpi_t_event_handle_free(
     let registration = event_registration.raw();
     code(ToolObjects::deregister(registration))?;
     let all = USER_DATA.lock();
-    all.unwrap_or_else(std::sync::PoisonError::into_inner)
-        .retain(|(of, _)| *of != registration);
+    all.unwrap_or_else(std::sync::PoisonError::into_inner).retain(|(of, _)| *of != registration);
     if free_cb_function != 0 {
         let address = std::ptr::with_exposed_provenance::<()>(free_cb_function);
         // SAFETY: as the caller promises.
@@ -328,10 +321,7 @@ pub unsafe fn mpi_t_event_set_dropped_handler(
         });
         handler
     });
-    code(ToolObjects::set_dropped_handler(
-        event_registration.raw(),
-        handler,
-    ))
+    code(ToolObjects::set_dropped_handler(event_registration.raw(), handler))
 }
 
 /// MPI_T_event_read.

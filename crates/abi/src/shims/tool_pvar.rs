@@ -75,12 +75,7 @@ pub unsafe fn mpi_t_pvar_get_index(
 ) -> ToolCall {
     code(tool::require())?;
     // SAFETY: as the caller promises.
-    unsafe {
-        set(
-            pvar_index,
-            code(ToolObjects::pvar_index(text(name)?, var_class))?,
-        )
-    }
+    unsafe { set(pvar_index, code(ToolObjects::pvar_index(text(name)?, var_class))?) }
 }
 
 /// MPI_T_pvar_session_create.
@@ -141,11 +136,7 @@ pub unsafe fn mpi_t_pvar_handle_alloc(
             })
         }
     };
-    let (new, elements) = code(ToolObjects::pvar_handle(
-        pe_session.raw(),
-        pvar_index,
-        object,
-    ))?;
+    let (new, elements) = code(ToolObjects::pvar_handle(pe_session.raw(), pvar_index, object))?;
     // SAFETY: as the caller promises.
     unsafe {
         put(count, elements);
@@ -211,17 +202,11 @@ pub unsafe fn mpi_t_pvar_readreset(
     buf: *mut c_void,
 ) -> ToolCall {
     // Nothing is reset unless the values can be returned.
-    code(ToolObjects::writable_elements(
-        pe_session.raw(),
-        handle.raw(),
-    ))?;
+    code(ToolObjects::writable_elements(pe_session.raw(), handle.raw()))?;
     if buf.is_null() {
         return Err(invalid());
     }
-    let values = code(ToolObjects::read_and_reset_pvar(
-        pe_session.raw(),
-        handle.raw(),
-    ))?;
+    let values = code(ToolObjects::read_and_reset_pvar(pe_session.raw(), handle.raw()))?;
     // SAFETY: as the caller promises.
     unsafe { put_values(buf, ValueType::Unsigned, &values) }
 }
@@ -235,23 +220,14 @@ pub unsafe fn mpi_t_pvar_write(
     handle: MPI_T_pvar_handle,
     buf: *const c_void,
 ) -> ToolCall {
-    let elements = code(ToolObjects::writable_elements(
-        pe_session.raw(),
-        handle.raw(),
-    ))?;
+    let elements = code(ToolObjects::writable_elements(pe_session.raw(), handle.raw()))?;
     if buf.is_null() {
         return Err(invalid());
     }
     let place = |at: usize| buf.cast::<u64>().wrapping_add(at);
     // SAFETY: as the caller promises; all variables that can be written are of this type.
-    let values: Vec<u64> = (0..elements)
-        .map(|at| unsafe { place(at).read() })
-        .collect();
-    code(ToolObjects::write_pvar(
-        pe_session.raw(),
-        handle.raw(),
-        &values,
-    ))
+    let values: Vec<u64> = (0..elements).map(|at| unsafe { place(at).read() }).collect();
+    code(ToolObjects::write_pvar(pe_session.raw(), handle.raw(), &values))
 }
 
 /// # Safety

@@ -1,8 +1,5 @@
 //! Virtual topologies (MPI 5.0, 8.5).
-#![allow(
-    clippy::too_many_arguments,
-    reason = "the argument lists are MPI's own"
-)]
+#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::c_int;
 
@@ -118,10 +115,7 @@ pub unsafe fn mpi_cart_map(
             slice(periods, ndims, "periods", "ndims")?,
         )
     };
-    put_rank(
-        newrank,
-        Comm::resolve(comm.raw())?.cart_map(dims, &truths(periods))?,
-    );
+    put_rank(newrank, Comm::resolve(comm.raw())?.cart_map(dims, &truths(periods))?);
     Ok(())
 }
 
@@ -143,13 +137,7 @@ pub unsafe fn mpi_cart_get(
     unsafe {
         put_all(dims, "dims", maxdims, "maxdims", cart.dims())?;
         put_all(periods, "periods", maxdims, "maxdims", &rings)?;
-        put_all(
-            coords,
-            "coords",
-            maxdims,
-            "maxdims",
-            &cart.coords(comm.rank()),
-        )
+        put_all(coords, "coords", maxdims, "maxdims", &cart.coords(comm.rank()))
     }
 }
 
@@ -162,10 +150,7 @@ pub unsafe fn mpi_cart_rank(comm: MPI_Comm, coords: *const c_int, rank: *mut c_i
     let cart = comm.cart()?;
     // SAFETY: as the caller promises.
     let (rank, coords) = unsafe {
-        (
-            Out::new(rank, "rank")?,
-            slice(coords, cart.dims().len() as c_int, "coords", "ndims")?,
-        )
+        (Out::new(rank, "rank")?, slice(coords, cart.dims().len() as c_int, "coords", "ndims")?)
     };
     rank.set(cart.rank(coords)?);
     Ok(())
@@ -199,12 +184,8 @@ pub unsafe fn mpi_cart_shift(
     rank_dest: *mut c_int,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (rank_source, rank_dest) = unsafe {
-        (
-            Out::new(rank_source, "rank_source")?,
-            Out::new(rank_dest, "rank_dest")?,
-        )
-    };
+    let (rank_source, rank_dest) =
+        unsafe { (Out::new(rank_source, "rank_source")?, Out::new(rank_dest, "rank_dest")?) };
     let comm = Comm::resolve(comm.raw())?;
     let (source, dest) = comm.cart()?.shift(comm.rank(), direction, disp)?;
     rank_source.set(source);
@@ -225,10 +206,7 @@ pub unsafe fn mpi_cart_sub(
     let ndims = comm.cart()?.dims().len() as c_int;
     // SAFETY: as the caller promises.
     let (newcomm, remain) = unsafe {
-        (
-            Out::new(newcomm, "newcomm")?,
-            slice(remain_dims, ndims, "remain_dims", "ndims")?,
-        )
+        (Out::new(newcomm, "newcomm")?, slice(remain_dims, ndims, "remain_dims", "ndims")?)
     };
     newcomm.give(comm.cart_sub(&truths(remain))?)
 }
@@ -265,12 +243,8 @@ pub unsafe fn mpi_graph_create(
     comm_graph: *mut MPI_Comm,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (comm_graph, (index, edges)) = unsafe {
-        (
-            Out::new(comm_graph, "comm_graph")?,
-            graph_of(nnodes, index, edges)?,
-        )
-    };
+    let (comm_graph, (index, edges)) =
+        unsafe { (Out::new(comm_graph, "comm_graph")?, graph_of(nnodes, index, edges)?) };
     let comm = Comm::resolve(comm_old.raw())?;
     comm_graph.give(comm.create_graph(index, edges, reordering(reorder))?)
 }
@@ -287,12 +261,8 @@ pub unsafe fn mpi_graph_map(
     newrank: *mut c_int,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (newrank, (index, edges)) = unsafe {
-        (
-            Out::new(newrank, "newrank")?,
-            graph_of(nnodes, index, edges)?,
-        )
-    };
+    let (newrank, (index, edges)) =
+        unsafe { (Out::new(newrank, "newrank")?, graph_of(nnodes, index, edges)?) };
     put_rank(newrank, Comm::resolve(comm.raw())?.graph_map(index, edges)?);
     Ok(())
 }
@@ -381,12 +351,7 @@ unsafe fn weights_of<'a>(
         c::UNWEIGHTED => Ok(None),
         c::WEIGHTS_EMPTY if n > 0 => {
             let reason = format!("there are {n} edges, each of which needs a weight");
-            Err(Error::argument(
-                c::ERR_ARG,
-                argument,
-                "MPI_WEIGHTS_EMPTY",
-                reason,
-            ))
+            Err(Error::argument(c::ERR_ARG, argument, "MPI_WEIGHTS_EMPTY", reason))
         }
         // SAFETY: by the contract above.
         _ => unsafe { slice(weights, n as c_int, argument, "degree") }.map(Some),
@@ -428,17 +393,8 @@ pub unsafe fn mpi_dist_graph_create_adjacent(
     };
     if from.is_some() != to.is_some() {
         let reason = "MPI_UNWEIGHTED stands for both sourceweights and destweights or for neither";
-        let argument = if from.is_none() {
-            "sourceweights"
-        } else {
-            "destweights"
-        };
-        return Err(Error::argument(
-            c::ERR_ARG,
-            argument,
-            "MPI_UNWEIGHTED",
-            reason,
-        ));
+        let argument = if from.is_none() { "sourceweights" } else { "destweights" };
+        return Err(Error::argument(c::ERR_ARG, argument, "MPI_UNWEIGHTED", reason));
     }
     Info::resolve_hints(info.raw())?;
     let comm = Comm::resolve(comm_old.raw())?;
@@ -540,12 +496,7 @@ pub unsafe fn mpi_dist_graph_neighbors(
     // SAFETY: as the caller promises.
     unsafe {
         put_edges(from, maxindegree, "maxindegree", [sources, sourceweights])?;
-        put_edges(
-            to,
-            maxoutdegree,
-            "maxoutdegree",
-            [destinations, destweights],
-        )
+        put_edges(to, maxoutdegree, "maxoutdegree", [destinations, destweights])
     }
 }
 

@@ -26,10 +26,7 @@ pub fn mpi_aint_diff(addr1: MPI_Aint, addr2: MPI_Aint) -> MPI_Aint {
 fn clock(
     read: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> i32,
 ) -> libc::timespec {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both readers only write the timespec. They fail for an unknown clock alone, and every
     // Linux has this one.
     unsafe { read(libc::CLOCK_MONOTONIC, &mut time) };

@@ -58,11 +58,8 @@ pub unsafe fn mpi_win_create(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe {
-        let spec = WindowSpec::Create {
-            memory: exposed(base, size),
-            bytes: size as i64,
-            unit: disp_unit,
-        };
+        let spec =
+            WindowSpec::Create { memory: exposed(base, size), bytes: size as i64, unit: disp_unit };
         create(&spec, info, comm, win)?;
     }
     Ok(())
@@ -80,10 +77,7 @@ pub unsafe fn mpi_win_allocate(
     baseptr: *mut c_void,
     win: *mut MPI_Win,
 ) -> Result<()> {
-    let spec = WindowSpec::Allocate {
-        bytes: size as i64,
-        unit: disp_unit,
-    };
+    let spec = WindowSpec::Allocate { bytes: size as i64, unit: disp_unit };
     // SAFETY: as the caller promises.
     unsafe { allocate(&spec, info, comm, baseptr, win) }
 }
@@ -100,10 +94,7 @@ pub unsafe fn mpi_win_allocate_shared(
     baseptr: *mut c_void,
     win: *mut MPI_Win,
 ) -> Result<()> {
-    let spec = WindowSpec::Shared {
-        bytes: size as i64,
-        unit: disp_unit,
-    };
+    let spec = WindowSpec::Shared { bytes: size as i64, unit: disp_unit };
     // SAFETY: as the caller promises.
     unsafe { allocate(&spec, info, comm, baseptr, win) }
 }
@@ -121,9 +112,7 @@ unsafe fn allocate(
     unsafe {
         let baseptr = Out::new(baseptr.cast::<*mut c_void>(), "baseptr")?;
         let window = create(spec, info, comm, win)?;
-        baseptr.set(std::ptr::with_exposed_provenance_mut(
-            window.predefined().base,
-        ));
+        baseptr.set(std::ptr::with_exposed_provenance_mut(window.predefined().base));
     }
     Ok(())
 }
@@ -164,12 +153,8 @@ pub unsafe fn mpi_win_shared_query(
     baseptr: *mut c_void,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (size, baseptr) = unsafe {
-        (
-            Out::new(size, "size")?,
-            Out::new(baseptr.cast::<*mut c_void>(), "baseptr")?,
-        )
-    };
+    let (size, baseptr) =
+        unsafe { (Out::new(size, "size")?, Out::new(baseptr.cast::<*mut c_void>(), "baseptr")?) };
     let (bytes, unit, base) = Window::resolve(win.raw())?.shared_query(rank)?;
     size.set(bytes as MPI_Aint);
     // SAFETY: as the caller promises.
@@ -229,10 +214,7 @@ pub unsafe fn mpi_win_get_attr(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let (place, found) = unsafe {
-        (
-            Out::new(attribute_val.cast::<usize>(), "attribute_val")?,
-            Out::new(found, "flag")?,
-        )
+        (Out::new(attribute_val.cast::<usize>(), "attribute_val")?, Out::new(found, "flag")?)
     };
     let window = Window::resolve(win.raw())?;
     let predefined = window.predefined();

@@ -20,14 +20,10 @@ pub fn mpi_win_unlock(rank: c_int, win: MPI_Win) -> Result<()> {
 
 /// MPI_Win_flush.
 pub fn mpi_win_flush(rank: c_int, win: MPI_Win) -> Result<()> {
-    window::with(win.raw(), |window| {
-        window.flush(Some(rank), FlushedSide::Both)
-    })
+    window::with(win.raw(), |window| window.flush(Some(rank), FlushedSide::Both))
 }
 
 /// MPI_Win_flush_local.
 pub fn mpi_win_flush_local(rank: c_int, win: MPI_Win) -> Result<()> {
-    window::with(win.raw(), |window| {
-        window.flush(Some(rank), FlushedSide::Origin)
-    })
+    window::with(win.raw(), |window| window.flush(Some(rank), FlushedSide::Origin))
 }

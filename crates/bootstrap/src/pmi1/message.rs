@@ -94,10 +94,7 @@ pub struct Pmi1Message {
 impl Pmi1Message {
     /// A message without fields.
     pub fn new(command: impl Into<String>) -> Pmi1Message {
-        Pmi1Message {
-            command: command.into(),
-            fields: Vec::new(),
-        }
+        Pmi1Message { command: command.into(), fields: Vec::new() }
     }
 
     /// The message with one field more.
@@ -120,9 +117,7 @@ impl Pmi1Message {
     /// The value of `key`, if it is there.
     pub fn get(&self, key: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
-        fields
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value.as_str())
+        fields.find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// The value of `key`.
@@ -130,10 +125,7 @@ impl Pmi1Message {
     /// # Errors
     /// When it is not there.
     pub fn text(&self, key: &'static str) -> Result<&str, MessageError> {
-        self.get(key).ok_or_else(|| MessageError::Missing {
-            command: self.command.clone(),
-            key,
-        })
+        self.get(key).ok_or_else(|| MessageError::Missing { command: self.command.clone(), key })
     }
 
     /// The value of `key` as a number.
@@ -168,10 +160,7 @@ impl Pmi1Message {
                 (Some((key, value)), _) if !key.is_empty() => {
                     if key == "cmd" || message.get(key).is_some() {
                         let key = key.to_owned();
-                        return Err(MessageError::Twice {
-                            key,
-                            line: shown(line),
-                        });
+                        return Err(MessageError::Twice { key, line: shown(line) });
                     }
                     message.fields.push((key.to_owned(), value.to_owned()));
                 }
@@ -211,10 +200,7 @@ impl Pmi1Message {
                 return Err(bad(key, value));
             }
             if self.fields[..at].iter().any(|(other, _)| other == key) {
-                return Err(MessageError::Twice {
-                    key: key.clone(),
-                    line,
-                });
+                return Err(MessageError::Twice { key: key.clone(), line });
             }
             line.extend([" ", key, "=", value]);
         }
@@ -310,10 +296,7 @@ mod tests {
             failed.number::<u32>("rc"),
             Err(MessageError::NotANumber { key: "rc", .. })
         ));
-        assert!(matches!(
-            failed.text("value"),
-            Err(MessageError::Missing { key: "value", .. })
-        ));
+        assert!(matches!(failed.text("value"), Err(MessageError::Missing { key: "value", .. })));
         assert_eq!(
             Pmi1Message::new("init").with("pmi_version", 1).to_line(),
             Ok("cmd=init pmi_version=1\n".to_owned())
@@ -339,19 +322,11 @@ mod tests {
     #[test]
     fn rejects_unwritable_fields() {
         let message = || Pmi1Message::new("put");
-        for (key, value) in [
-            ("a b", "1"),
-            ("a", "1 2"),
-            ("a", "1\n"),
-            ("", "1"),
-            ("a=", "1"),
-            ("cmd", "1"),
-        ] {
+        for (key, value) in
+            [("a b", "1"), ("a", "1 2"), ("a", "1\n"), ("", "1"), ("a=", "1"), ("cmd", "1")]
+        {
             let line = message().with(key, value).to_line();
-            assert!(
-                matches!(line, Err(MessageError::NotAWord { .. })),
-                "{key}={value}"
-            );
+            assert!(matches!(line, Err(MessageError::NotAWord { .. })), "{key}={value}");
         }
         let twice = message().with("a", 1).with("a", 2).to_line();
         assert!(matches!(twice, Err(MessageError::Twice { .. })));
@@ -372,14 +347,8 @@ mod tests {
     fn continues_after_bad_line() {
         let mut lines = MessageLines::new();
         lines.push(b"\xff\xfe\nhello\n\n  \ncmd=finalize\ncmd=ab");
-        assert!(matches!(
-            lines.next_message(),
-            Err(MessageError::NotText { .. })
-        ));
-        assert!(matches!(
-            lines.next_message(),
-            Err(MessageError::NoCommand { .. })
-        ));
+        assert!(matches!(lines.next_message(), Err(MessageError::NotText { .. })));
+        assert!(matches!(lines.next_message(), Err(MessageError::NoCommand { .. })));
         assert_eq!(lines.next_message(), Ok(Some(Pmi1Message::new("finalize"))));
         assert_eq!(lines.next_message(), Ok(None));
         assert_eq!(lines.pending(), 6);
@@ -390,9 +359,7 @@ mod tests {
             proptest::collection::btree_map("[a-zA-Z][a-z_-]{0,9}", "[!-~äöü]{0,40}", 0..8);
         ("[a-z_]{1,12}", fields).prop_map(|(command, fields)| {
             let fields = fields.into_iter().filter(|(key, _)| key != "cmd");
-            fields.fold(Pmi1Message::new(command), |m, (key, value)| {
-                m.with(key, value)
-            })
+            fields.fold(Pmi1Message::new(command), |m, (key, value)| m.with(key, value))
         })
     }
 

@@ -86,10 +86,7 @@ impl Pmi1 {
 
     /// The same connection, to Mica's own mpiexec.
     pub fn with_tables(self) -> Pmi1 {
-        Pmi1 {
-            has_tables: true,
-            ..self
-        }
+        Pmi1 { has_tables: true, ..self }
     }
 }
 
@@ -104,11 +101,9 @@ impl ProcessManager for Pmi1 {
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
         long_value::check(key, value)?;
-        for (key, part) in long_value::cut(
-            &long_value::of_rank(self.identity.rank, key),
-            value,
-            self.value_max,
-        ) {
+        for (key, part) in
+            long_value::cut(&long_value::of_rank(self.identity.rank, key), value, self.value_max)
+        {
             let put = Pmi1Message::new("put").with("kvsname", &self.identity.job_id);
             let put = put.with("key", key).with("value", part);
             self.dialogue.ask(&put, "put_result")?;
@@ -131,9 +126,7 @@ impl ProcessManager for Pmi1 {
     }
 
     fn get_shared(&mut self, key: &str) -> Result<String, BootstrapError> {
-        let get = Pmi1Message::new("get")
-            .with("kvsname", &self.identity.job_id)
-            .with("key", key);
+        let get = Pmi1Message::new("get").with("kvsname", &self.identity.job_id).with("key", key);
         let answer = self.dialogue.ask(&get, "get_result")?;
         let value = self.dialogue.read(&get, answer.text("value"));
         value.map(str::to_owned)
@@ -149,8 +142,7 @@ impl ProcessManager for Pmi1 {
 
     fn abort(&mut self, code: i32, _message: &str) -> Result<(), BootstrapError> {
         // No text: what a launcher does with one differs, and the caller has said it.
-        self.dialogue
-            .send(&Pmi1Message::new("abort").with("exitcode", code))
+        self.dialogue.send(&Pmi1Message::new("abort").with("exitcode", code))
     }
 
     fn finalize(&mut self) -> Result<(), BootstrapError> {
@@ -169,19 +161,13 @@ pub(crate) struct LineDialogue {
 
 impl LineDialogue {
     pub(crate) fn new(socket: LauncherSocket, manager: &'static str) -> LineDialogue {
-        LineDialogue {
-            socket,
-            manager,
-            lines: MessageLines::new(),
-        }
+        LineDialogue { socket, manager, lines: MessageLines::new() }
     }
 
     /// Sends a message to which there is no answer.
     fn send(&mut self, message: &Pmi1Message) -> Result<(), BootstrapError> {
         let line = self.read(message, message.to_line())?;
-        self.socket
-            .send(line.as_bytes())
-            .map_err(|source| self.lost(message, source))
+        self.socket.send(line.as_bytes()).map_err(|source| self.lost(message, source))
     }
 
     /// Sends a message and waits for the answer, which must be `expected` and have no `rc` but 0.
@@ -251,11 +237,7 @@ pub(crate) fn refused(
     request: &Pmi1Message,
     answer: String,
 ) -> BootstrapError {
-    BootstrapError::Refused {
-        manager,
-        call: shown(request),
-        answer,
-    }
+    BootstrapError::Refused { manager, call: shown(request), answer }
 }
 
 pub(crate) fn lost(
@@ -263,11 +245,7 @@ pub(crate) fn lost(
     request: &Pmi1Message,
     source: io::Error,
 ) -> BootstrapError {
-    BootstrapError::Lost {
-        manager,
-        call: shown(request),
-        source,
-    }
+    BootstrapError::Lost { manager, call: shown(request), source }
 }
 
 /// A message for people; long values are cut.

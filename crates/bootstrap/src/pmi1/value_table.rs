@@ -118,13 +118,9 @@ mod tests {
     #[test]
     fn many_values_are_found() {
         let key = |rank: u32| long_value::of_rank(rank, "net");
-        let values: Vec<(String, String)> = (0..1000)
-            .map(|rank| (key(rank), format!("1:a/{rank}")))
-            .collect();
-        let file = write(
-            values.iter().map(|(key, value)| (&key[..], &value[..])),
-            1000,
-        );
+        let values: Vec<(String, String)> =
+            (0..1000).map(|rank| (key(rank), format!("1:a/{rank}"))).collect();
+        let file = write(values.iter().map(|(key, value)| (&key[..], &value[..])), 1000);
         for (key, value) in &values {
             assert_eq!(find(&file, key), Some(&value[..]));
         }

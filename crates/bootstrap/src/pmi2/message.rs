@@ -15,18 +15,12 @@ const HEAD: usize = 6;
 pub fn to_frame(message: &Pmi1Message) -> Result<Vec<u8>, MessageError> {
     let command = message.command();
     if command.is_empty() || command.contains(';') {
-        return Err(MessageError::NotAWord {
-            key: "cmd".to_owned(),
-            value: command.to_owned(),
-        });
+        return Err(MessageError::NotAWord { key: "cmd".to_owned(), value: command.to_owned() });
     }
     let mut text = format!("cmd={command};");
     for (key, value) in message.fields() {
         if key.is_empty() || key.contains([';', '=']) || key == "cmd" {
-            return Err(MessageError::NotAWord {
-                key: key.clone(),
-                value: value.clone(),
-            });
+            return Err(MessageError::NotAWord { key: key.clone(), value: value.clone() });
         }
         text.extend([key, "=", &value.replace(';', ";;"), ";"]);
     }
@@ -54,10 +48,7 @@ fn parse(text: &str) -> Result<Pmi1Message, MessageError> {
             return Err(MessageError::NotAPair { word, line });
         };
         if key == "cmd" || message.get(key).is_some() {
-            return Err(MessageError::Twice {
-                key: key.to_owned(),
-                line: line(),
-            });
+            return Err(MessageError::Twice { key: key.to_owned(), line: line() });
         }
         message = message.with(key, value);
     }
@@ -174,10 +165,7 @@ mod tests {
     fn rejects_commands_that_would_be_read_as_fields() {
         for command in ["", "x;rc=0", ";"] {
             let frame = to_frame(&Pmi1Message::new(command));
-            assert!(
-                matches!(frame, Err(MessageError::NotAWord { .. })),
-                "{command:?}"
-            );
+            assert!(matches!(frame, Err(MessageError::NotAWord { .. })), "{command:?}");
         }
     }
 
@@ -185,42 +173,22 @@ mod tests {
     fn rejects_malformed_frames() {
         assert_eq!(one(b"    1"), Ok(None));
         assert_eq!(one(b"    99cmd=x;"), Ok(None));
-        for bad in [
-            &b"cmd=x;rc=0"[..],
-            b"   -10cmd=x;",
-            b"      cmd=x;",
-            b"\xff\xff\xff\xff\xff\xff",
-        ] {
-            assert!(
-                matches!(one(bad), Err(MessageError::NoLength { .. })),
-                "{bad:?}"
-            );
+        for bad in
+            [&b"cmd=x;rc=0"[..], b"   -10cmd=x;", b"      cmd=x;", b"\xff\xff\xff\xff\xff\xff"]
+        {
+            assert!(matches!(one(bad), Err(MessageError::NoLength { .. })), "{bad:?}");
         }
-        assert!(matches!(
-            one(b"     5hello"),
-            Err(MessageError::NoCommand { .. })
-        ));
-        assert!(matches!(
-            one(b"     8cmd=x;y;"),
-            Err(MessageError::NotAPair { .. })
-        ));
-        assert!(matches!(
-            one(b"    14cmd=x;a=1;a=2;"),
-            Err(MessageError::Twice { .. })
-        ));
-        assert!(matches!(
-            one(b"     2\xff\xff"),
-            Err(MessageError::NotText { .. })
-        ));
+        assert!(matches!(one(b"     5hello"), Err(MessageError::NoCommand { .. })));
+        assert!(matches!(one(b"     8cmd=x;y;"), Err(MessageError::NotAPair { .. })));
+        assert!(matches!(one(b"    14cmd=x;a=1;a=2;"), Err(MessageError::Twice { .. })));
+        assert!(matches!(one(b"     2\xff\xff"), Err(MessageError::NotText { .. })));
     }
 
     fn messages() -> impl Strategy<Value = Pmi1Message> {
         let fields = proptest::collection::btree_map("[a-zA-Z][a-z_-]{0,9}", "[ -~äö]{0,40}", 0..8);
         ("[a-z_-]{1,12}", fields).prop_map(|(command, fields)| {
             let fields = fields.into_iter().filter(|(key, _)| key != "cmd");
-            fields.fold(Pmi1Message::new(command), |m, (key, value)| {
-                m.with(key, value)
-            })
+            fields.fold(Pmi1Message::new(command), |m, (key, value)| m.with(key, value))
         })
     }
 

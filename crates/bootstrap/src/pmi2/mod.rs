@@ -51,10 +51,7 @@ impl Pmi2 {
         let mut lines = LineDialogue::new(socket, MANAGER);
         let init = Pmi1Message::new("init").with("pmi_version", 2);
         lines.ask(&init.with("pmi_subversion", 0), "response_to_init")?;
-        let mut dialogue = FrameDialogue {
-            socket: lines.socket,
-            frames: Frames::new(),
-        };
+        let mut dialogue = FrameDialogue { socket: lines.socket, frames: Frames::new() };
         let mut init = Pmi1Message::new("fullinit");
         if let Some(job_id) = job_id {
             init = init.with("pmijobid", job_id);
@@ -96,14 +93,10 @@ impl ProcessManager for Pmi2 {
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
         long_value::check(key, value)?;
-        for (key, part) in long_value::cut(
-            &long_value::of_rank(self.identity.rank, key),
-            value,
-            VALUE_MAX,
-        ) {
-            let put = Pmi1Message::new("kvs-put")
-                .with("key", key)
-                .with("value", part);
+        for (key, part) in
+            long_value::cut(&long_value::of_rank(self.identity.rank, key), value, VALUE_MAX)
+        {
+            let put = Pmi1Message::new("kvs-put").with("key", key).with("value", part);
             self.dialogue.ask(&put, "kvs-put-response")?;
         }
         Ok(())
@@ -119,9 +112,7 @@ impl ProcessManager for Pmi2 {
         let (dialogue, job_id) = (&mut self.dialogue, &self.identity.job_id);
         let value = long_value::join(&key, |key| {
             // srcid is a hint where the value is; -1: none.
-            let get = Pmi1Message::new("kvs-get")
-                .with("jobid", job_id)
-                .with("srcid", -1);
+            let get = Pmi1Message::new("kvs-get").with("jobid", job_id).with("srcid", -1);
             let get = get.with("key", key);
             let answer = dialogue.ask(&get, "kvs-get-response")?;
             if answer.get("found") == Some("FALSE") {

@@ -97,13 +97,7 @@ struct DueEvent {
 
 impl DueEvent {
     fn plain(token: u64, status: OperationStatus) -> DueEvent {
-        DueEvent {
-            token,
-            status,
-            source: 0,
-            tag: 0,
-            bytes: 0,
-        }
+        DueEvent { token, status, source: 0, tag: 0, bytes: 0 }
     }
 
     fn of_message(token: u64, message: &FakeMessage) -> DueEvent {
@@ -206,10 +200,7 @@ impl FakeNetwork {
     /// The memory of a rank's adapter, and its registers.
     pub fn end(&self, rank: u32) -> (Arc<AdapterMemory>, Box<dyn AdapterRegisters>) {
         let memory = Arc::clone(&self.lock().ports[rank as usize].memory);
-        let registers = FakeRegisters {
-            rank: rank as usize,
-            network: self.clone(),
-        };
+        let registers = FakeRegisters { rank: rank as usize, network: self.clone() };
         (memory, Box::new(registers))
     }
 
@@ -253,15 +244,10 @@ impl FakeNetwork {
     /// Panics if a message of MPI, or a receive of one, is left, or an event of any kind.
     pub fn assert_empty(&self) {
         let inner = self.lock();
-        assert!(
-            inner.links.iter().all(VecDeque::is_empty),
-            "messages on links"
-        );
+        assert!(inner.links.iter().all(VecDeque::is_empty), "messages on links");
         for (rank, port) in inner.ports.iter().enumerate() {
             let receives = port.posted.iter();
-            let receives = receives
-                .filter(|p| p.wanted.context != PACKET_CONTEXT)
-                .count();
+            let receives = receives.filter(|p| p.wanted.context != PACKET_CONTEXT).count();
             let kept = port.unexpected.len() + port.extracted.len();
             assert_eq!((receives, kept, port.due.len()), (0, 0, 0), "rank {rank}");
         }
@@ -294,9 +280,8 @@ impl AdapterRegisters for FakeRegisters {
             if port.written > taken || std::mem::take(&mut port.has_news) {
                 return;
             }
-            let (next, end) = changed
-                .wait_timeout(inner, DEADLOCK)
-                .unwrap_or_else(PoisonError::into_inner);
+            let (next, end) =
+                changed.wait_timeout(inner, DEADLOCK).unwrap_or_else(PoisonError::into_inner);
             assert!(!end.timed_out(), "rank {} waits for ever", self.rank);
             inner = next;
         }
@@ -349,13 +334,7 @@ impl Inner {
         match operation {
             Some(CommandKind::Send | CommandKind::SendSynchronous) if !any_tag => {
                 let synchronous = operation == Some(CommandKind::SendSynchronous);
-                self.send(
-                    rank,
-                    peer as usize,
-                    (wanted.context, tag),
-                    buffer,
-                    (token, synchronous),
-                );
+                self.send(rank, peer as usize, (wanted.context, tag), buffer, (token, synchronous));
             }
             Some(CommandKind::Receive) => self.receive(rank, wanted, buffer, token),
             Some(CommandKind::Cancel) => self.cancel(rank, token, target),
@@ -408,11 +387,7 @@ impl Inner {
                 let message = port.unexpected.remove(at);
                 self.complete(rank, buffer, token, &message);
             }
-            None => port.posted.push(Posted {
-                wanted,
-                buffer,
-                token,
-            }),
+            None => port.posted.push(Posted { wanted, buffer, token }),
         }
     }
 
@@ -485,10 +460,7 @@ impl Inner {
         let due = DueEvent::of_message(token, message);
         self.announce(rank, DueEvent { status, ..due });
         if let Some(send) = message.completes {
-            self.announce(
-                message.source as usize,
-                DueEvent::plain(send, OperationStatus::Done),
-            );
+            self.announce(message.source as usize, DueEvent::plain(send, OperationStatus::Done));
         }
     }
 

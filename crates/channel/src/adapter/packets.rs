@@ -154,12 +154,7 @@ impl Packets {
             debug_assert!(false, "no packet: {event:?}");
             return self.post_receive(queue, buffer);
         }
-        self.early.push(Arrived {
-            source: event.source,
-            number: event.tag as u32,
-            buffer,
-            packet,
-        });
+        self.early.push(Arrived { source: event.source, number: event.tag as u32, buffer, packet });
         self.admit_early(event.source);
     }
 

@@ -76,12 +76,7 @@ pub struct AdapterQueue {
 impl AdapterQueue {
     /// The queues in `memory`, which nothing was posted to.
     pub fn new(memory: Arc<AdapterMemory>, registers: Box<dyn AdapterRegisters>) -> AdapterQueue {
-        AdapterQueue {
-            memory,
-            registers,
-            posted: 0,
-            taken: 0,
-        }
+        AdapterQueue { memory, registers, posted: 0, taken: 0 }
     }
 
     /// Rank of this process.
@@ -110,16 +105,10 @@ impl AdapterQueue {
         let (address, length) = command.buffer;
         let flags = if command.tag.is_none() { ANY_TAG } else { 0 };
         // Relaxed, here and below: the adapter never runs at the same time as this process.
-        place
-            .operation
-            .store(command.operation as u32, Ordering::Relaxed);
-        place
-            .peer
-            .store(command.peer.unwrap_or(ANY_SOURCE), Ordering::Relaxed);
+        place.operation.store(command.operation as u32, Ordering::Relaxed);
+        place.peer.store(command.peer.unwrap_or(ANY_SOURCE), Ordering::Relaxed);
         place.context.store(command.context, Ordering::Relaxed);
-        place
-            .tag
-            .store(command.tag.unwrap_or(0) as u32, Ordering::Relaxed);
+        place.tag.store(command.tag.unwrap_or(0) as u32, Ordering::Relaxed);
         place.flags.store(flags, Ordering::Relaxed);
         place.address.store(address as u64, Ordering::Relaxed);
         place.length.store(length as u64, Ordering::Relaxed);
@@ -155,11 +144,7 @@ impl AdapterQueue {
     #[inline]
     pub fn has_event(&self) -> bool {
         // Relaxed: `take_event` reads it again.
-        self.memory
-            .event(self.taken)
-            .sequence
-            .load(Ordering::Relaxed)
-            == self.taken + 1
+        self.memory.event(self.taken).sequence.load(Ordering::Relaxed) == self.taken + 1
     }
 
     /// Waits until there is something new.

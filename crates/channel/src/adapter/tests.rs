@@ -32,11 +32,7 @@ fn transport(network: &FakeNetwork, rank: u32) -> AdapterTransport {
 }
 
 fn key(context: u64, peer: u32, tag: i32) -> MatchKey {
-    MatchKey {
-        context,
-        peer: Some(peer),
-        tag: Some(tag),
-    }
+    MatchKey { context, peer: Some(peer), tag: Some(tag) }
 }
 
 fn next(transport: &mut AdapterTransport) -> Option<MatchCompletion> {
@@ -53,10 +49,7 @@ fn events_come_in_order_through_many_turns_of_both_rings() {
         assert!(!queue.has_event());
         assert!(queue.post(&AdapterCommand::of(CommandKind::Probe, token)));
         let event = queue.take_event().expect("probes complete at once");
-        assert_eq!(
-            (event.token, event.status),
-            (token, OperationStatus::NotFound)
-        );
+        assert_eq!((event.token, event.status), (token, OperationStatus::NotFound));
     }
     const { assert!(EVENTS > 2 * COMMANDS) };
 }
@@ -86,10 +79,7 @@ fn messages_leave_room_for_probes() {
     assert!(posted > EVENTS as u64 / 2);
     assert!(transport.post(MatchOperation::Probe(key(0, 0, 2)), posted));
     let found = next(&mut transport).expect("a probe completes");
-    assert_eq!(
-        (found.token, found.outcome),
-        (posted, MatchOutcome::NotFound)
-    );
+    assert_eq!((found.token, found.outcome), (posted, MatchOutcome::NotFound));
 }
 
 #[test]
@@ -104,33 +94,20 @@ fn operations_complete_as_the_adapter_says() {
     assert!(sender.post(MatchOperation::Send(key(4, 1, 1), &short), 2));
     assert_eq!(next(&mut sender).map(|c| c.token), Some(2));
     let done = next(&mut receiver).expect("matched");
-    assert_eq!(
-        (done.outcome, done.bytes, done.source, done.tag),
-        (MatchOutcome::Done, 5, 0, 1)
-    );
+    assert_eq!((done.outcome, done.bytes, done.source, done.tag), (MatchOutcome::Done, 5, 0, 1));
     assert_eq!(&content(&to)[..5], b"short");
 
     // A long message completes when it is matched; the receive is too short for it.
     assert!(sender.post(MatchOperation::Send(key(4, 1, 9), &long), 3));
     assert_eq!(next(&mut sender), None);
-    let any = MatchKey {
-        context: 4,
-        peer: None,
-        tag: None,
-    };
+    let any = MatchKey { context: 4, peer: None, tag: None };
     assert!(receiver.post(MatchOperation::Probe(any), 4));
     let found = next(&mut receiver).expect("a probe completes");
     assert_eq!((found.bytes, found.source, found.tag), (100, 0, 9));
     assert!(receiver.post(MatchOperation::Extract(any), 5));
-    assert_eq!(
-        next(&mut receiver).map(|c| c.outcome),
-        Some(MatchOutcome::Done)
-    );
+    assert_eq!(next(&mut receiver).map(|c| c.outcome), Some(MatchOutcome::Done));
     assert!(receiver.post(MatchOperation::Probe(any), 6));
-    assert_eq!(
-        next(&mut receiver).map(|c| c.outcome),
-        Some(MatchOutcome::NotFound)
-    );
+    assert_eq!(next(&mut receiver).map(|c| c.outcome), Some(MatchOutcome::NotFound));
     assert!(receiver.post(MatchOperation::ReceiveExtracted(5, &to), 7));
     let done = next(&mut receiver).expect("received");
     assert_eq!((done.outcome, done.bytes), (MatchOutcome::Done, 100));
@@ -144,16 +121,10 @@ fn operations_complete_as_the_adapter_says() {
     assert!(ends.contains(&Some((9, MatchOutcome::Done))));
     assert!(ends.contains(&Some((8, MatchOutcome::Cancelled))));
     assert!(receiver.post(MatchOperation::Cancel(8), 10));
-    assert_eq!(
-        next(&mut receiver).map(|c| c.outcome),
-        Some(MatchOutcome::NotFound)
-    );
+    assert_eq!(next(&mut receiver).map(|c| c.outcome), Some(MatchOutcome::NotFound));
 
     assert!(sender.post(MatchOperation::Send(key(4, 2, 0), &short), 11));
-    assert_eq!(
-        next(&mut sender).map(|c| c.outcome),
-        Some(MatchOutcome::Refused)
-    );
+    assert_eq!(next(&mut sender).map(|c| c.outcome), Some(MatchOutcome::Refused));
     network.assert_empty();
 }
 
@@ -180,9 +151,7 @@ fn packets_stay_in_order_though_long_ones_take_longer() {
     let len = |number: usize| [0, 1, 700, payload.len() - number % 9][number % 4];
     let mut random = 12345u64;
     let mut pick = |n: usize| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (random >> 33) as usize % n
     };
     let (mut sent, mut received) = (0, 0);
@@ -190,11 +159,7 @@ fn packets_stay_in_order_though_long_ones_take_longer() {
         let number = sent;
         let position = number % 9;
         let head = packet(number, len(number));
-        if sent < 200
-            && ends[0]
-                .send(1, &head, Some(&bytes), position)
-                .expect("valid")
-        {
+        if sent < 200 && ends[0].send(1, &head, Some(&bytes), position).expect("valid") {
             sent += 1;
         }
         network.bring(0, &mut pick);
@@ -226,10 +191,6 @@ fn refuses_a_payload_that_is_not_there() {
     assert!(sender.send(1, &packet(1, 1), None, 0).is_err());
     let longest = sender.payload_max() + 1;
     let bytes = view(&vec![0; longest]);
-    assert!(
-        sender
-            .send(1, &packet(1, longest), Some(&bytes), 0)
-            .is_err()
-    );
+    assert!(sender.send(1, &packet(1, longest), Some(&bytes), 0).is_err());
     assert!(sender.is_drained());
 }

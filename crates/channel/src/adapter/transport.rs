@@ -150,10 +150,9 @@ fn command(operation: &MatchOperation<'_>, token: u64) -> AdapterCommand {
         MatchOperation::Receive(from, view) => message(CommandKind::Receive, from, Some(view)),
         MatchOperation::Probe(from) => message(CommandKind::Probe, from, None),
         MatchOperation::Extract(from) => message(CommandKind::Extract, from, None),
-        &MatchOperation::Cancel(target) => AdapterCommand {
-            target,
-            ..AdapterCommand::of(CommandKind::Cancel, token)
-        },
+        &MatchOperation::Cancel(target) => {
+            AdapterCommand { target, ..AdapterCommand::of(CommandKind::Cancel, token) }
+        }
         &MatchOperation::ReceiveExtracted(target, view) => AdapterCommand {
             target,
             buffer: buffer(view),

@@ -61,9 +61,7 @@ fn transfer(
         let errno = if n == 0 {
             libc::EFAULT
         } else {
-            std::io::Error::last_os_error()
-                .raw_os_error()
-                .unwrap_or(libc::EIO)
+            std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
         };
         if errno != libc::EINTR {
             return Err(CopyRefusal::Kernel { errno });
@@ -76,10 +74,7 @@ fn readv(pid: u32, local: &[libc::iovec], remote: &[libc::iovec]) -> Result<usiz
 }
 
 fn piece(address: u64, len: usize) -> libc::iovec {
-    libc::iovec {
-        iov_base: std::ptr::without_provenance_mut(address as usize),
-        iov_len: len,
-    }
+    libc::iovec { iov_base: std::ptr::without_provenance_mut(address as usize), iov_len: len }
 }
 
 /// Reads the word that the rank of `block` has published.
@@ -90,11 +85,7 @@ pub fn probe(block: &RankBlock) -> Result<(), CopyRefusal> {
     };
     let mut word = [0u8; 8];
     read_exact(block.pid(), address, &mut word)?;
-    if u64::from_ne_bytes(word) == value {
-        Ok(())
-    } else {
-        Err(CopyRefusal::WrongProcess)
-    }
+    if u64::from_ne_bytes(word) == value { Ok(()) } else { Err(CopyRefusal::WrongProcess) }
 }
 
 /// Fills `to` from `address` of process `pid`.
@@ -102,10 +93,7 @@ pub fn read_exact(pid: u32, address: u64, to: &mut [u8]) -> Result<(), CopyRefus
     let mut done = 0;
     while done < to.len() {
         let rest = &mut to[done..];
-        let local = libc::iovec {
-            iov_base: rest.as_mut_ptr().cast(),
-            iov_len: rest.len(),
-        };
+        let local = libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: rest.len() };
         done += readv(pid, &[local], &[piece(address + done as u64, rest.len())])?;
     }
     Ok(())

@@ -49,13 +49,7 @@ pub struct Exposure {
 impl Exposure {
     /// A whole buffer, by its address.
     pub(super) fn by_address(backend: Backend, address: usize) -> Exposure {
-        Exposure {
-            backend,
-            head: 0,
-            tail: 0,
-            slot: 0,
-            place: address as u64,
-        }
+        Exposure { backend, head: 0, tail: 0, slot: 0, place: address as u64 }
     }
 
     /// The words that carry the exposure.
@@ -148,13 +142,7 @@ mod tests {
             (Backend::Xpmem, 0, 0, 0),
             (Backend::Cma, 0, 0, 0),
         ] {
-            let exposure = Exposure {
-                backend,
-                head,
-                tail,
-                slot,
-                place: u64::MAX - 7,
-            };
+            let exposure = Exposure { backend, head, tail, slot, place: u64::MAX - 7 };
             assert_eq!(Exposure::from_words(exposure.to_words()), Some(exposure));
         }
         assert_eq!(Exposure::from_words([0, 0]), None);
@@ -166,10 +154,6 @@ mod tests {
         (exposure.head, exposure.tail) = (96, 4);
         assert_eq!(exposure.reachable(10_000), 96..9_996);
         assert!(exposure.reachable(50).is_empty());
-        assert!(
-            Exposure::by_address(Backend::Cma, 1)
-                .reachable(100)
-                .is_empty()
-        );
+        assert!(Exposure::by_address(Backend::Cma, 1).reachable(100).is_empty());
     }
 }

@@ -143,9 +143,7 @@ impl Direct {
         if options.cma {
             let value = mica_node::segment::monotonic_ns() ^ u64::from(std::process::id()) << 32;
             PROBE.store(value, std::sync::atomic::Ordering::Relaxed);
-            segment
-                .block(me)
-                .publish_probe((&raw const PROBE).addr() as u64, value);
+            segment.block(me).publish_probe((&raw const PROBE).addr() as u64, value);
             cma::allow_readers(segment.launcher_pid());
         }
         if let Ok(xpmem) = &xpmem {
@@ -234,11 +232,7 @@ impl Direct {
         view: &View,
         len: usize,
     ) -> Result<(), CopyRefusal> {
-        assert!(
-            len <= view.len(),
-            "{len} bytes do not fit a view of {}",
-            view.len()
-        );
+        assert!(len <= view.len(), "{len} bytes do not fit a view of {}", view.len());
         let pid = self.segment.block(peer).pid();
         let result = match remote {
             SenderBuffer::Contiguous { address } => {
@@ -332,19 +326,14 @@ impl Direct {
             Some(why) => Err(why),
             None => Ok(format!(
                 "{} of {} peers probed",
-                self.peers
-                    .iter()
-                    .filter(|(_, peer)| **peer == CmaPeer::Usable)
-                    .count(),
+                self.peers.iter().filter(|(_, peer)| **peer == CmaPeer::Usable).count(),
                 self.segment.ranks()
             )),
         };
         let mapped = self.reach.mapped().as_ref().map(|registry| {
             let usage = registry.usage();
-            let mut text = format!(
-                "{} bytes in {} buffers, {} moves",
-                usage.bytes, usage.slots, usage.moves
-            );
+            let mut text =
+                format!("{} bytes in {} buffers, {} moves", usage.bytes, usage.slots, usage.moves);
             for (why, times) in &usage.kept {
                 text += &format!("; left {times} times: {why}");
             }
@@ -353,18 +342,9 @@ impl Direct {
         let xpmem = self.reach.attached();
         let xpmem = xpmem.map(|attached| format!("{attached} attachments made"));
         vec![
-            BackendStatus {
-                backend: Backend::Cma,
-                state: cma,
-            },
-            BackendStatus {
-                backend: Backend::Mapped,
-                state: mapped.map_err(Clone::clone),
-            },
-            BackendStatus {
-                backend: Backend::Xpmem,
-                state: xpmem,
-            },
+            BackendStatus { backend: Backend::Cma, state: cma },
+            BackendStatus { backend: Backend::Mapped, state: mapped.map_err(Clone::clone) },
+            BackendStatus { backend: Backend::Xpmem, state: xpmem },
         ]
     }
 }
@@ -383,9 +363,7 @@ pub struct BackendStatus {
 
 fn check_range(view: &View, position: usize, len: usize) {
     assert!(
-        position
-            .checked_add(len)
-            .is_some_and(|end| end <= view.len()),
+        position.checked_add(len).is_some_and(|end| end <= view.len()),
         "{len} bytes at {position} are not within a view of {}",
         view.len()
     );

@@ -54,8 +54,5 @@ impl DirectOptions {
     };
 
     /// CMA alone.
-    pub const CMA: DirectOptions = DirectOptions {
-        cma: true,
-        ..DirectOptions::OFF
-    };
+    pub const CMA: DirectOptions = DirectOptions { cma: true, ..DirectOptions::OFF };
 }

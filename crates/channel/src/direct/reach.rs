@@ -122,9 +122,7 @@ impl PeerAccess {
                 mapped,
                 slots: Mutex::default(),
                 xpmem: xpmem.map(Mutex::new),
-                cma: (0..segment.job_size())
-                    .map(|_| AtomicU8::new(start))
-                    .collect(),
+                cma: (0..segment.job_size()).map(|_| AtomicU8::new(start)).collect(),
                 cma_was_refused: AtomicBool::new(false),
             }),
         }
@@ -169,10 +167,7 @@ impl PeerAccess {
         let limit = match *refusal {
             // The peer's own setting, which the peer reports itself.
             CopyRefusal::SwitchedOff => return,
-            CopyRefusal::Kernel { errno } => Limit::Kernel {
-                errno: errno.unsigned_abs(),
-                peer,
-            },
+            CopyRefusal::Kernel { errno } => Limit::Kernel { errno: errno.unsigned_abs(), peer },
             CopyRefusal::WrongProcess => Limit::WrongProcess { peer },
         };
         self.shared.cma_was_refused.store(true, Ordering::Relaxed);
@@ -227,9 +222,7 @@ impl PeerAccess {
     }
 
     fn expose_as(&self, address: usize, len: usize, expected: ExpectedUse) -> PublishedBuffer {
-        let exposed = (len > 0)
-            .then(|| self.exposed(address, len, expected))
-            .flatten();
+        let exposed = (len > 0).then(|| self.exposed(address, len, expected)).flatten();
         self.publish(address, len, exposed)
     }
 
@@ -275,14 +268,8 @@ impl PeerAccess {
     /// opened once may be kept instead of opened again, but use it only while the peer exposes it
     /// by these words.
     pub fn open(&self, peer: u32, words: [u64; 2], len: usize) -> Option<PeerBuffer> {
-        let mut reached = PeerBuffer {
-            peer,
-            process: 0,
-            address: words[1],
-            len,
-            window: None,
-            kernel: None,
-        };
+        let mut reached =
+            PeerBuffer { peer, process: 0, address: words[1], len, window: None, kernel: None };
         if len == 0 {
             return Some(reached);
         }
@@ -580,12 +567,7 @@ impl PeerBuffer {
         }
         for rest in [before, behind] {
             if !rest.is_empty() {
-                self.by_kernel(
-                    direction,
-                    &rest,
-                    view,
-                    view_position + (rest.start - position),
-                )?;
+                self.by_kernel(direction, &rest, view, view_position + (rest.start - position))?;
             }
         }
         Ok(())
@@ -601,10 +583,8 @@ impl PeerBuffer {
     ) -> Result<(), PeerAccessError> {
         let reach = self.kernel.as_ref().expect("there is no window on this");
         // Where the first byte of the view would lie in the peer.
-        let origin = self
-            .address
-            .wrapping_add(rest.start as u64)
-            .wrapping_sub(view_position as u64);
+        let origin =
+            self.address.wrapping_add(rest.start as u64).wrapping_sub(view_position as u64);
         let range = view_position..view_position + rest.len();
         let result = cma::contiguous(direction, self.process, origin, view, range);
         reach.remember(self.peer, result)

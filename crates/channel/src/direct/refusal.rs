@@ -24,12 +24,7 @@ pub enum CopyRefusal {
 impl CopyRefusal {
     /// Whether the kernel will give the same answer the next time.
     pub(super) fn is_final(&self) -> bool {
-        matches!(
-            self,
-            CopyRefusal::Kernel {
-                errno: libc::EPERM | libc::ENOSYS
-            }
-        )
+        matches!(self, CopyRefusal::Kernel { errno: libc::EPERM | libc::ENOSYS })
     }
 
     /// Whether the peer's process has no memory any more.

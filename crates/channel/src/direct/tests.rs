@@ -20,29 +20,18 @@ fn contiguous_and_listed_bytes_are_pulled() {
     let source: Vec<u8> = (0..100_000u32).map(|i| (i * 13) as u8).collect();
     let to = Block::allocate(source.len())
         .expect("memory")
-        .view(Shape::Contiguous {
-            bytes: source.len(),
-        });
+        .view(Shape::Contiguous { bytes: source.len() });
     let address = source.as_ptr().addr() as u64;
-    direct
-        .pull(0, SenderBuffer::Contiguous { address }, &to, source.len())
-        .expect("readable");
+    direct.pull(0, SenderBuffer::Contiguous { address }, &to, source.len()).expect("readable");
     let mut got = vec![0; source.len()];
     to.pack(0, &mut got);
     assert_eq!(got, source);
 
     // Every second byte, backwards: more pieces than one call takes.
-    let runs: Vec<RemoteRun> = (0..5000u64)
-        .rev()
-        .map(|i| RemoteRun {
-            address: address + 2 * i,
-            bytes: 1,
-        })
-        .collect();
-    let remote = SenderBuffer::Runs {
-        table: runs.as_ptr().addr() as u64,
-        count: runs.len() as u64,
-    };
+    let runs: Vec<RemoteRun> =
+        (0..5000u64).rev().map(|i| RemoteRun { address: address + 2 * i, bytes: 1 }).collect();
+    let remote =
+        SenderBuffer::Runs { table: runs.as_ptr().addr() as u64, count: runs.len() as u64 };
     direct.pull(0, remote, &to, runs.len()).expect("readable");
     to.pack(0, &mut got);
     let expected: Vec<u8> = (0..5000).rev().map(|i| source[2 * i]).collect();
@@ -59,16 +48,9 @@ fn switched_off_means_refused() {
 #[test]
 fn an_unreadable_address_is_an_error() {
     let mut direct = Direct::new(&segment(), 0, &DirectOptions::CMA);
-    let to = Block::allocate(8)
-        .expect("memory")
-        .view(Shape::Contiguous { bytes: 8 });
+    let to = Block::allocate(8).expect("memory").view(Shape::Contiguous { bytes: 8 });
     let result = direct.pull(0, SenderBuffer::Contiguous { address: 8 }, &to, 8);
-    assert_eq!(
-        result,
-        Err(CopyRefusal::Kernel {
-            errno: libc::EFAULT
-        })
-    );
+    assert_eq!(result, Err(CopyRefusal::Kernel { errno: libc::EFAULT }));
 }
 
 #[test]
@@ -82,18 +64,14 @@ fn ranges_are_pulled_and_pushed_at_their_position() {
     mine.write_bytes(&pattern);
     let view = mine.clone().view(shape);
     let address = theirs.address() as u64;
-    direct
-        .copy_range(PeerCopy::Store, 0, address, &view, 3000..5001)
-        .expect("writable");
+    direct.copy_range(PeerCopy::Store, 0, address, &view, 3000..5001).expect("writable");
     let mut got = vec![0; bytes];
     theirs.read_bytes(&mut got);
     assert_eq!(got[3000..5001], pattern[3000..5001]);
     assert!(got[..3000].iter().chain(&got[5001..]).all(|&b| b == 0));
 
     mine.write_bytes(&vec![0; bytes]);
-    direct
-        .copy_range(PeerCopy::Load, 0, address, &view, 4000..4500)
-        .expect("readable");
+    direct.copy_range(PeerCopy::Load, 0, address, &view, 4000..4500).expect("readable");
     mine.read_bytes(&mut got);
     assert_eq!(got[4000..4500], pattern[4000..4500]);
     assert!(got[..4000].iter().chain(&got[4500..]).all(|&b| b == 0));
@@ -103,9 +81,7 @@ fn ranges_are_pulled_and_pushed_at_their_position() {
 #[should_panic(expected = "are not within a view")]
 fn a_range_beyond_the_view_is_refused() {
     let mut direct = Direct::new(&segment(), 0, &DirectOptions::CMA);
-    let view = Block::allocate(8)
-        .expect("memory")
-        .view(Shape::Contiguous { bytes: 8 });
+    let view = Block::allocate(8).expect("memory").view(Shape::Contiguous { bytes: 8 });
     let _ = direct.copy_range(PeerCopy::Store, 0, 8, &view, 5..9);
 }
 
@@ -116,11 +92,7 @@ fn a_reach_remembers_what_will_not_change() {
     let address = bytes.as_ptr().expose_provenance();
     let published = reach.expose(address, bytes.len());
     assert!(reach.cma_works(0));
-    for (errno, works) in [
-        (libc::EFAULT, true),
-        (libc::ESRCH, true),
-        (libc::EPERM, false),
-    ] {
+    for (errno, works) in [(libc::EFAULT, true), (libc::ESRCH, true), (libc::EPERM, false)] {
         let refusal = CopyRefusal::Kernel { errno };
         let error = reach.remember(0, Err(refusal.clone())).expect_err("one");
         assert_eq!(error, PeerAccessError { peer: 0, refusal });
@@ -136,12 +108,9 @@ fn words_of_a_reach_name_the_address_and_the_ends() {
     let page = 4096;
     let (address, len) = (0x7fff_1234_5678, 10 * page);
     let (head, tail) = (page - 0x678, 0x678);
-    for (slot, head, tail) in [
-        (0, 0, 0),
-        (SLOTS - 1, head, 0),
-        (3, 0, tail),
-        (SLOTS - 1, head, tail),
-    ] {
+    for (slot, head, tail) in
+        [(0, 0, 0), (SLOTS - 1, head, 0), (3, 0, tail), (SLOTS - 1, head, tail)]
+    {
         let exposure = Exposure {
             backend: Backend::Mapped,
             head: head as u16,

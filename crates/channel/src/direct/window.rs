@@ -42,10 +42,7 @@ impl MappedWindow {
     /// # Panics
     /// If not all of it is reachable.
     pub fn view(&self) -> View {
-        assert_eq!(
-            self.reachable.start, 0,
-            "the buffer's start is not reachable"
-        );
+        assert_eq!(self.reachable.start, 0, "the buffer's start is not reachable");
         let bytes = self.reachable.end;
         self.region(0).view(Shape::Contiguous { bytes })
     }
@@ -93,9 +90,7 @@ impl MappedWindow {
             self.reachable
         );
         assert!(
-            view_position
-                .checked_add(len)
-                .is_some_and(|end| end <= view.len()),
+            view_position.checked_add(len).is_some_and(|end| end <= view.len()),
             "{len} bytes at {view_position} are not within a view of {}",
             view.len()
         );

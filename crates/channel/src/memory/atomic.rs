@@ -196,12 +196,8 @@ mod tests {
     use super::*;
     use crate::memory::Block;
 
-    const WIDTHS: [AtomicWidth; 4] = [
-        AtomicWidth::One,
-        AtomicWidth::Two,
-        AtomicWidth::Four,
-        AtomicWidth::Eight,
-    ];
+    const WIDTHS: [AtomicWidth; 4] =
+        [AtomicWidth::One, AtomicWidth::Two, AtomicWidth::Four, AtomicWidth::Eight];
 
     #[test]
     fn only_aligned_elements_of_a_processors_width_qualify() {

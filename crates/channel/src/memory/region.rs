@@ -79,11 +79,7 @@ impl Block {
         // SAFETY: the size is at least `LINE`, so not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(allocation) }).ok_or(failed)?;
         let start = base.as_ptr().expose_provenance().next_multiple_of(LINE);
-        let block = Block {
-            memory: Memory::Heap { base, allocation },
-            start,
-            bytes,
-        };
+        let block = Block { memory: Memory::Heap { base, allocation }, start, bytes };
         Ok(Arc::new(block).region_at(start))
     }
 
@@ -96,9 +92,7 @@ impl Block {
     /// The memory from the data of an area's first line to the end of the data of its last.
     pub(crate) fn lines_of(area: &Arc<RawArea>) -> Arc<Block> {
         let data = |turn, member| {
-            let data = area
-                .flag_line(turn, member)
-                .with_data_mut(<*mut Inline>::cast);
+            let data = area.flag_line(turn, member).with_data_mut(<*mut Inline>::cast);
             NonNull::new(data).expect("lines lie in memory")
         };
         let (first, last) = (data(0, 0), data(TURNS - 1, area.members().len() - 1));
@@ -134,12 +128,7 @@ impl Block {
     /// The region of this block at `address`.
     #[inline]
     pub(crate) fn region_at(self: &Arc<Block>, address: usize) -> Region {
-        Region {
-            address,
-            low: self.start,
-            bytes: self.bytes,
-            owner: Some(Arc::clone(self)),
-        }
+        Region { address, low: self.start, bytes: self.bytes, owner: Some(Arc::clone(self)) }
     }
 
     /// The `bytes` bytes at `address`, with these as the bounds although the block is longer: a
@@ -154,12 +143,7 @@ impl Block {
         bytes: usize,
     ) -> RegionRef<'_> {
         debug_assert!(self.addresses().contains(&address));
-        RegionRef {
-            address,
-            low: address,
-            bytes,
-            owner: Some(self),
-        }
+        RegionRef { address, low: address, bytes, owner: Some(self) }
     }
 
     /// The addresses of its bytes.
@@ -220,12 +204,7 @@ impl Region {
     /// A place without bytes, for operations that touch none.
     #[inline]
     pub const fn null() -> Region {
-        Region {
-            address: 0,
-            low: 0,
-            bytes: 0,
-            owner: None,
-        }
+        Region { address: 0, low: 0, bytes: 0, owner: None }
     }
 
     /// The region at `address` of the `bytes` bytes from `low` on, which lie within the bounds of
@@ -236,12 +215,7 @@ impl Region {
         address: usize,
         owner: Option<Arc<Block>>,
     ) -> Region {
-        Region {
-            address,
-            low,
-            bytes,
-            owner,
-        }
+        Region { address, low, bytes, owner }
     }
 
     /// The address, and what keeps its memory alive.
@@ -381,10 +355,7 @@ impl<'a> RegionRef<'a> {
     /// The place `offset` bytes from here.
     #[inline(always)]
     pub fn at(self, offset: usize) -> RegionRef<'a> {
-        RegionRef {
-            address: self.address.wrapping_add(offset),
-            ..self
-        }
+        RegionRef { address: self.address.wrapping_add(offset), ..self }
     }
 
     #[inline(always)]

@@ -57,9 +57,7 @@ mod tests {
             let input: Vec<u8> = (0..len).map(|i| i as u8).collect();
             let mut inout = vec![7u8; 250];
             combine_elements::<4>(&input, &mut inout, |x, y| {
-                u32::from_ne_bytes(x)
-                    .wrapping_add(u32::from_ne_bytes(y))
-                    .to_ne_bytes()
+                u32::from_ne_bytes(x).wrapping_add(u32::from_ne_bytes(y)).to_ne_bytes()
             });
             let mut expected = vec![7u8; 250];
             combine_plainly::<4>(&input, &mut expected, |x, y| {

@@ -33,10 +33,7 @@ impl Shape {
         let bytes = layout.packed(count)?;
         match layout.dense_at(count) {
             Some(0) => Ok(Shape::Contiguous { bytes }),
-            _ => Ok(Shape::Typed {
-                layout: Arc::clone(layout),
-                count,
-            }),
+            _ => Ok(Shape::Typed { layout: Arc::clone(layout), count }),
         }
     }
 
@@ -99,9 +96,7 @@ impl Shape {
         match self {
             Shape::Contiguous { bytes } => (0, *bytes),
             Shape::Typed { layout, count } => {
-                let (low, high) = layout
-                    .true_span(*count)
-                    .expect("a shape's span fits an address");
+                let (low, high) = layout.true_span(*count).expect("a shape's span fits an address");
                 (low as isize, (high - low) as usize)
             }
         }
@@ -142,12 +137,7 @@ impl View {
         let (low, bytes) = shape.span();
         region.check(low, bytes);
         let (address, owner) = region.into_parts();
-        View {
-            address,
-            owner,
-            len: shape.len(),
-            shape,
-        }
+        View { address, owner, len: shape.len(), shape }
     }
 
     /// The message of this shape in the caller's memory at `ptr`, which may be null.
@@ -156,12 +146,7 @@ impl View {
     /// As for [`Region::user`], for the bytes of the shape.
     #[inline(always)]
     pub unsafe fn user(ptr: *const c_void, shape: Shape) -> View {
-        View {
-            address: ptr.expose_provenance(),
-            owner: None,
-            len: shape.len(),
-            shape,
-        }
+        View { address: ptr.expose_provenance(), owner: None, len: shape.len(), shape }
     }
 
     #[inline(always)]
@@ -195,12 +180,7 @@ impl View {
     pub fn start(&self, bytes: usize) -> View {
         let (address, len) = self.as_contiguous().expect("a message in one piece");
         assert!(bytes <= len, "{bytes} bytes of a message of {len}");
-        View {
-            address,
-            owner: self.owner.clone(),
-            shape: Shape::Contiguous { bytes },
-            len: bytes,
-        }
+        View { address, owner: self.owner.clone(), shape: Shape::Contiguous { bytes }, len: bytes }
     }
 
     /// The order of its bytes.
@@ -335,10 +315,7 @@ impl View {
     /// The message's bytes from `position` on as stretches of memory, in order; adjacent stretches
     /// are merged.
     pub fn runs(&self, position: usize) -> ByteRuns<'_> {
-        ByteRuns {
-            view: self,
-            position,
-        }
+        ByteRuns { view: self, position }
     }
 
     /// At most `limit` runs from `position` on.
@@ -433,10 +410,7 @@ impl ByteRuns<'_> {
 
     fn seek(&self) -> Option<ByteRun> {
         let (at, len) = self.view.shape.seek(self.position)?;
-        Some(ByteRun {
-            address: self.view.address.wrapping_add_signed(at),
-            len,
-        })
+        Some(ByteRun { address: self.view.address.wrapping_add_signed(at), len })
     }
 }
 
@@ -447,10 +421,7 @@ impl Iterator for ByteRuns<'_> {
         let mut run = match self.view.as_contiguous() {
             Some((address, len)) => {
                 let left = len.checked_sub(self.position).filter(|&left| left > 0)?;
-                ByteRun {
-                    address: address.wrapping_add(self.position),
-                    len: left,
-                }
+                ByteRun { address: address.wrapping_add(self.position), len: left }
             }
             None => self.seek()?,
         };

@@ -39,10 +39,7 @@ unsafe impl Send for OperationContexts {}
 
 impl OperationContexts {
     pub fn new(count: u32, work: impl Fn(u32) -> OperationPurpose) -> OperationContexts {
-        let context = |i| OperationContext {
-            room: UnsafeCell::default(),
-            work: work(i),
-        };
+        let context = |i| OperationContext { room: UnsafeCell::default(), work: work(i) };
         OperationContexts((0..count).map(context).collect())
     }
 
@@ -73,11 +70,7 @@ impl SendPools {
     /// # Errors
     /// Those of [`RegisteredBuffers::new`].
     pub fn new(endpoint: &Endpoint, each: u32, bytes: usize) -> Result<SendPools, NetError> {
-        let mut pools = SendPools {
-            list: Vec::new(),
-            each,
-            bytes,
-        };
+        let mut pools = SendPools { list: Vec::new(), each, bytes };
         pools.grow(endpoint)?;
         Ok(pools)
     }
@@ -193,11 +186,7 @@ impl RegisteredBuffers {
     /// # Safety
     /// No operation on it is under way, and nothing writes to it while the slice is in use.
     pub unsafe fn filled(&self, index: u32, len: usize) -> &[u8] {
-        assert!(
-            len <= self.stride,
-            "{len} bytes in a buffer of {}",
-            self.stride
-        );
+        assert!(len <= self.stride, "{len} bytes in a buffer of {}", self.stride);
         // SAFETY: the range is inside the block, which is initialised; the rest is the caller's
         // promise.
         unsafe { std::slice::from_raw_parts(self.start(index), len) }

@@ -153,9 +153,8 @@ fn preference(provider: &str) -> usize {
 /// The verdict on each of `offers`, in their order. At most one is chosen; among equals the first.
 pub fn choose(offers: &[ProviderOffer], wish: &ProviderRequest) -> Vec<OfferVerdict> {
     let unfit: Vec<Option<String>> = offers.iter().map(|offer| unfit(offer, wish)).collect();
-    let best = (0..offers.len())
-        .filter(|&i| unfit[i].is_none())
-        .min_by_key(|&i| rank(&offers[i], wish));
+    let best =
+        (0..offers.len()).filter(|&i| unfit[i].is_none()).min_by_key(|&i| rank(&offers[i], wish));
     let verdict = |(i, unfit): (usize, Option<String>)| match (unfit, best) {
         (Some(why), _) => OfferVerdict::Unfit(why),
         (None, Some(best)) if best != i => {
@@ -211,11 +210,7 @@ fn rank(offer: &ProviderOffer, wish: &ProviderRequest) -> Rank {
     // psm3 also works over the kernel's UDP sockets; it is then no better than TCP.
     let borrowed = offer.plain && !offer.is_sockets();
     let sockets = offer.is_sockets() || borrowed;
-    let place = if borrowed {
-        PREFERENCE.len()
-    } else {
-        preference(&offer.provider)
-    };
+    let place = if borrowed { PREFERENCE.len() } else { preference(&offer.provider) };
     (
         // If a job on one machine uses sockets, loopback is preferred regardless of the provider.
         if sockets { PREFERENCE.len() } else { place },
@@ -249,19 +244,15 @@ fn difference(offer: &ProviderOffer, best: &ProviderOffer, wish: &ProviderReques
     if ours.6 != theirs.6 {
         return "IPv4 is preferred".to_owned();
     }
-    format!(
-        "as good as {} {}, which is listed first",
-        best.domain, best.address
-    )
+    format!("as good as {} {}, which is listed first", best.domain, best.address)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ALL: Capabilities = Capabilities::MESSAGES
-        .union(Capabilities::READ)
-        .union(Capabilities::ATOMICS);
+    const ALL: Capabilities =
+        Capabilities::MESSAGES.union(Capabilities::READ).union(Capabilities::ATOMICS);
 
     fn offer(provider: &str, domain: &str, address: &str) -> ProviderOffer {
         let address = if let Ok(v4) = address.parse() {
@@ -307,17 +298,11 @@ mod tests {
     fn chosen(offers: &[ProviderOffer], wish: &ProviderRequest) -> Option<String> {
         let verdicts = choose(offers, wish);
         assert_eq!(verdicts.len(), offers.len());
-        let chosen = verdicts
-            .iter()
-            .filter(|v| **v == OfferVerdict::Chosen)
-            .count();
+        let chosen = verdicts.iter().filter(|v| **v == OfferVerdict::Chosen).count();
         assert!(chosen <= 1);
         let at = verdicts.iter().position(|v| *v == OfferVerdict::Chosen)?;
         let offer = &offers[at];
-        Some(format!(
-            "{} {} {}",
-            offer.provider, offer.domain, offer.address
-        ))
+        Some(format!("{} {} {}", offer.provider, offer.domain, offer.address))
     }
 
     fn words(offers: &[ProviderOffer], wish: &ProviderRequest, at: usize) -> String {
@@ -332,10 +317,7 @@ mod tests {
             (1, "fe80::1 holds on its own link only"),
             (2, "net is preferred"),
             (4, "loopback does not leave this machine"),
-            (
-                7,
-                "reaches this machine only, where shared memory is faster",
-            ),
+            (7, "reaches this machine only, where shared memory is faster"),
             (8, "udp may lose what it carries and is slow"),
         ] {
             assert_eq!(words(&debian(), &wish(), at), why, "{at}");
@@ -357,60 +339,30 @@ mod tests {
             "sockets",
         ];
         for (better, worse) in order.iter().zip(&order[1..]) {
-            let offers = [
-                offer(worse, "a", "10.0.0.1"),
-                offer(better, "b", "10.0.0.1"),
-            ];
-            assert!(
-                chosen(&offers, &wish()).unwrap().starts_with(better),
-                "{better} {worse}"
-            );
+            let offers = [offer(worse, "a", "10.0.0.1"), offer(better, "b", "10.0.0.1")];
+            assert!(chosen(&offers, &wish()).unwrap().starts_with(better), "{better} {worse}");
         }
         // A provider that uses the interface of tcp comes after it.
-        let offers = [
-            offer("psm3", "eth0", "13"),
-            offer("sockets", "eth0", "10.0.0.1"),
-        ];
+        let offers = [offer("psm3", "eth0", "13"), offer("sockets", "eth0", "10.0.0.1")];
         assert!(chosen(&offers, &wish()).unwrap().starts_with("sockets"));
         assert!(chosen(&offers[..1], &wish()).unwrap().starts_with("psm3"));
         // An unknown provider is better than none.
-        let offers = [
-            offer("warp", "w0", "99"),
-            offer("sockets", "eth0", "10.0.0.1"),
-        ];
+        let offers = [offer("warp", "w0", "99"), offer("sockets", "eth0", "10.0.0.1")];
         assert!(chosen(&offers, &wish()).unwrap().starts_with("sockets"));
-        assert_eq!(
-            chosen(&offers[..1], &wish()).unwrap(),
-            "warp w0 native (format 99)"
-        );
+        assert_eq!(chosen(&offers[..1], &wish()).unwrap(), "warp w0 native (format 99)");
     }
 
     #[test]
     fn loopback_is_for_jobs_on_one_machine_or_for_who_names_it() {
-        let together = ProviderRequest {
-            all_on_one_machine: true,
-            ..wish()
-        };
-        assert_eq!(
-            chosen(&debian(), &together).unwrap(),
-            "tcp;ofi_rxm lo 127.0.0.1"
-        );
+        let together = ProviderRequest { all_on_one_machine: true, ..wish() };
+        assert_eq!(chosen(&debian(), &together).unwrap(), "tcp;ofi_rxm lo 127.0.0.1");
         assert!(words(&debian(), &together, 3).starts_with("loopback is nearer"));
-        let named = ProviderRequest {
-            interface: Some("lo".to_owned()),
-            ..wish()
-        };
-        assert_eq!(
-            chosen(&debian(), &named).unwrap(),
-            "tcp;ofi_rxm lo 127.0.0.1"
-        );
+        let named = ProviderRequest { interface: Some("lo".to_owned()), ..wish() };
+        assert_eq!(chosen(&debian(), &named).unwrap(), "tcp;ofi_rxm lo 127.0.0.1");
         let only = [offer("tcp", "lo", "127.0.0.1")];
         assert_eq!(chosen(&only, &wish()), None);
         // A fabric that loops back through its own adapter is kept.
-        let offers = [
-            offer("tcp", "lo", "127.0.0.1"),
-            offer("efa", "rdmap0", "12"),
-        ];
+        let offers = [offer("tcp", "lo", "127.0.0.1"), offer("efa", "rdmap0", "12")];
         assert!(chosen(&offers, &together).unwrap().starts_with("efa"));
     }
 
@@ -427,23 +379,14 @@ mod tests {
             ("verbs", None),
             ("tcp;ofi_rxd", None),
         ] {
-            let wish = ProviderRequest {
-                provider: Some(name.to_owned()),
-                ..wish()
-            };
+            let wish = ProviderRequest { provider: Some(name.to_owned()), ..wish() };
             assert_eq!(chosen(&debian(), &wish).as_deref(), found, "{name}");
         }
         let mut asked = debian();
         asked.remove(6);
         assert_eq!(words(&asked, &wish(), 2), "IPv4 is preferred");
-        let native = [
-            offer("tcp;ofi_rxm", "eth0", "10.0.0.1"),
-            offer("tcp", "eth0", "10.0.0.1"),
-        ];
-        let wish = ProviderRequest {
-            provider: Some("tcp".to_owned()),
-            ..wish()
-        };
+        let native = [offer("tcp;ofi_rxm", "eth0", "10.0.0.1"), offer("tcp", "eth0", "10.0.0.1")];
+        let wish = ProviderRequest { provider: Some("tcp".to_owned()), ..wish() };
         assert_eq!(chosen(&native, &wish).unwrap(), "tcp eth0 10.0.0.1");
     }
 
@@ -456,10 +399,7 @@ mod tests {
             ("eth0", Some("net eth0 192.0.2.2")),
             ("eth1", None),
         ] {
-            let wish = ProviderRequest {
-                interface: Some(name.to_owned()),
-                ..wish()
-            };
+            let wish = ProviderRequest { interface: Some(name.to_owned()), ..wish() };
             assert_eq!(chosen(&debian(), &wish).as_deref(), found, "{name}");
         }
     }
@@ -486,10 +426,8 @@ mod tests {
 
     #[test]
     fn what_carries_no_messages_or_is_a_hook_is_unfit() {
-        let mut offers = vec![
-            offer("tcp;ofi_hook_perf", "eth0", "10.0.0.1"),
-            offer("efa", "rdmap0", "12"),
-        ];
+        let mut offers =
+            vec![offer("tcp;ofi_hook_perf", "eth0", "10.0.0.1"), offer("efa", "rdmap0", "12")];
         offers[1].capabilities = Capabilities::READ;
         assert_eq!(chosen(&offers, &wish()), None);
         assert_eq!(chosen(&[], &wish()), None);
@@ -497,10 +435,7 @@ mod tests {
 
     #[test]
     fn a_wish_is_put_in_words() {
-        assert_eq!(
-            wish().to_string(),
-            "any provider, any interface that leads off this machine"
-        );
+        assert_eq!(wish().to_string(), "any provider, any interface that leads off this machine");
         let wish = ProviderRequest {
             provider: Some("verbs".to_owned()),
             interface: Some("lo".to_owned()),

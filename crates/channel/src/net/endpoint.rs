@@ -102,18 +102,8 @@ impl Endpoint {
         unsafe {
             let code = call!(this.fabric, ops, domain, raw, &raw mut this.domain, none);
             this.check("fi_domain", code)?;
-            let mut av = fi::fi_av_attr {
-                type_: fi::FI_AV_TABLE,
-                ..Default::default()
-            };
-            let code = call!(
-                this.domain,
-                ops,
-                av_open,
-                &raw mut av,
-                &raw mut this.av,
-                none
-            );
+            let mut av = fi::fi_av_attr { type_: fi::FI_AV_TABLE, ..Default::default() };
+            let code = call!(this.domain, ops, av_open, &raw mut av, &raw mut this.av, none);
             this.check("fi_av_open", code)?;
             this.open_queue(completions)?;
             let code = call!(this.domain, ops, endpoint, raw, &raw mut this.ep, none);
@@ -225,10 +215,7 @@ impl Endpoint {
     /// The failed operation at the head of the queue, if there is one.
     #[cold]
     pub fn read_failure(&self) -> Option<OperationFailure> {
-        let mut place = ErrorEntry {
-            entry: fi::fi_cq_err_entry::default(),
-            room: [0; ROOM],
-        };
+        let mut place = ErrorEntry { entry: fi::fi_cq_err_entry::default(), room: [0; ROOM] };
         // The provider keeps the error data itself if no buffer is given.
         place.entry.err_data_size = 0;
         // SAFETY: there is room for an entry, and more behind it; the entry is valid if the call
@@ -244,13 +231,8 @@ impl Endpoint {
                 && e.prov_errno != 0
             {
                 let mut text = [0; 128];
-                let said = strerror(
-                    self.cq,
-                    e.prov_errno,
-                    e.err_data,
-                    text.as_mut_ptr(),
-                    text.len(),
-                );
+                let said =
+                    strerror(self.cq, e.prov_errno, e.err_data, text.as_mut_ptr(), text.len());
                 if !said.is_null() {
                     let said = CStr::from_ptr(said).to_string_lossy();
                     if !said.is_empty() && *said != *words {
@@ -258,11 +240,7 @@ impl Endpoint {
                     }
                 }
             }
-            Some(OperationFailure {
-                context: e.op_context,
-                code: e.err as isize,
-                words,
-            })
+            Some(OperationFailure { context: e.op_context, code: e.err as isize, words })
         }
     }
 
@@ -334,20 +312,7 @@ impl Endpoint {
         context: *mut c_void,
     ) -> isize {
         // SAFETY: the caller's promises.
-        unsafe {
-            call!(
-                self.ep,
-                rma,
-                read,
-                to,
-                len,
-                description,
-                peer,
-                address,
-                key,
-                context
-            )
-        }
+        unsafe { call!(self.ep, rma, read, to, len, description, peer, address, key, context) }
     }
 
     /// Writes to a peer's memory; completes when the bytes have arrived there.
@@ -363,15 +328,8 @@ impl Endpoint {
         (address, key): (u64, u64),
         context: *mut c_void,
     ) -> isize {
-        let local = libc::iovec {
-            iov_base: from,
-            iov_len: len,
-        };
-        let remote = fi::fi_rma_iov {
-            addr: address,
-            len,
-            key,
-        };
+        let local = libc::iovec { iov_base: from, iov_len: len };
+        let remote = fi::fi_rma_iov { addr: address, len, key };
         let message = fi::fi_msg_rma {
             msg_iov: &raw const local,
             desc: &raw mut description,

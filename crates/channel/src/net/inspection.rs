@@ -39,11 +39,7 @@ pub(super) struct Quiet {
 
 impl PeerInspection {
     pub fn new(peers: usize) -> PeerInspection {
-        let quiet = Quiet {
-            motion: 0,
-            inspections: 0,
-            ask_at: QUIET_INSPECTIONS,
-        };
+        let quiet = Quiet { motion: 0, inspections: 0, ask_at: QUIET_INSPECTIONS };
         PeerInspection {
             next: Instant::now() + PERIOD,
             peers: vec![quiet; peers],

@@ -24,10 +24,7 @@ impl RandomKeys {
             1..8 => 8 * bytes as u32,
             _ => 64,
         };
-        RandomKeys {
-            mask: u64::MAX >> (64 - bits),
-            spare: Cell::new(None),
-        }
+        RandomKeys { mask: u64::MAX >> (64 - bits), spare: Cell::new(None) }
     }
 
     /// The next key.

@@ -65,10 +65,7 @@ impl Libfabric {
     /// If there is none, or it is too old.
     pub fn load(file: Option<&str>) -> Result<Libfabric, NetError> {
         let file = file.unwrap_or(DEFAULT).to_owned();
-        let failed = |why: String| NetError::Library {
-            file: file.clone(),
-            why,
-        };
+        let failed = |why: String| NetError::Library { file: file.clone(), why };
         let path =
             CString::new(file.as_str()).map_err(|_| failed("its name has a NUL".to_owned()))?;
         // SAFETY: a valid string; the library's initialisers do nothing that Rust forbids.
@@ -100,10 +97,7 @@ impl Libfabric {
             }
         };
         if library.version < OLDEST {
-            return Err(failed(format!(
-                "it is version {}, and 1.9 is needed",
-                library.version()
-            )));
+            return Err(failed(format!("it is version {}, and 1.9 is needed", library.version())));
         }
         Ok(library)
     }
@@ -133,12 +127,7 @@ impl Libfabric {
     /// The error of a call that returned `code` (negative).
     pub fn error(&self, call: &'static str, provider: &str, code: isize) -> NetError {
         let code = i32::try_from(-code).unwrap_or(i32::MAX);
-        NetError::Call {
-            call,
-            provider: provider.to_owned(),
-            why: self.describe(code),
-            code,
-        }
+        NetError::Call { call, provider: provider.to_owned(), why: self.describe(code), code }
     }
 
     /// All offers that match `hints`; empty if there is none.
@@ -189,11 +178,7 @@ impl Libfabric {
         let mut fabric = std::ptr::null_mut();
         // SAFETY: the attributes of an info of this library, and a place for the result.
         let code = unsafe {
-            (self.fabric)(
-                (*info.raw()).fabric_attr,
-                &raw mut fabric,
-                std::ptr::null_mut(),
-            )
+            (self.fabric)((*info.raw()).fabric_attr, &raw mut fabric, std::ptr::null_mut())
         };
         match code {
             0 => Ok(fabric),
@@ -241,10 +226,7 @@ impl FabricInfo {
         let Some(raw) = std::ptr::NonNull::new(raw) else {
             return Err(library.error("fi_dupinfo", "every provider", -(libc::ENOMEM as isize)));
         };
-        Ok(FabricInfo {
-            raw,
-            library: library.clone(),
-        })
+        Ok(FabricInfo { raw, library: library.clone() })
     }
 
     /// The structure; all its attribute pointers are set.

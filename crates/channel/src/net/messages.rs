@@ -238,8 +238,7 @@ impl Net {
         let words = self.endpoint.library.describe(-code as i32);
         for peer in 0..self.peers.len() {
             if self.peers.reaches(peer) {
-                self.peers
-                    .lose(peer, format!("the network failed: {words}"));
+                self.peers.lose(peer, format!("the network failed: {words}"));
             }
         }
     }
@@ -289,22 +288,16 @@ impl Net {
             self.counters.count(Counter::MalformedArrivals);
             return self.unposted.push(buffer);
         }
-        let arrival = ArrivedPacket {
-            source: message.source,
-            packet: message.packet,
-            buffer,
-        };
+        let arrival = ArrivedPacket { source: message.source, packet: message.packet, buffer };
         if message.packet.is_none() {
             self.unposted.push(buffer);
         }
         let ready = &mut self.ready;
-        let refused = self
-            .order
-            .admit(message.source, message.number, arrival, |_, arrival| {
-                if arrival.packet.is_some() {
-                    ready.push_back(arrival);
-                }
-            });
+        let refused = self.order.admit(message.source, message.number, arrival, |_, arrival| {
+            if arrival.packet.is_some() {
+                ready.push_back(arrival);
+            }
+        });
         if let Err(arrival) = refused {
             self.counters.count(Counter::MalformedArrivals);
             if arrival.packet.is_some() {
@@ -349,10 +342,7 @@ impl Net {
         let head = wire::head_bytes(packet);
         // SAFETY: the buffer is not posted until the packet is consumed. The message is as long as
         // the packet states; this was checked on arrival.
-        let bytes = unsafe {
-            self.receives
-                .filled(arrival.buffer, head + packet.payload as usize)
-        };
+        let bytes = unsafe { self.receives.filled(arrival.buffer, head + packet.payload as usize) };
         view.unpack(position, &bytes[head..])
     }
 

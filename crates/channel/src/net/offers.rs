@@ -38,11 +38,7 @@ impl ProviderSurvey {
         }
         let offers: Vec<ProviderOffer> = infos.iter().map(offer).collect();
         let verdicts = choice::choose(&offers, wish);
-        Ok(ProviderSurvey {
-            offers,
-            verdicts,
-            infos,
-        })
+        Ok(ProviderSurvey { offers, verdicts, infos })
     }
 
     /// The chosen offer.
@@ -54,11 +50,7 @@ impl ProviderSurvey {
         library: &Libfabric,
         wish: &ProviderRequest,
     ) -> Result<(FabricInfo, ProviderOffer), NetError> {
-        match self
-            .verdicts
-            .iter()
-            .position(|v| *v == OfferVerdict::Chosen)
-        {
+        match self.verdicts.iter().position(|v| *v == OfferVerdict::Chosen) {
             Some(at) => Ok((self.infos.swap_remove(at), self.offers.swap_remove(at))),
             None => Err(NetError::NoProvider {
                 asked: wish.to_string(),
@@ -95,11 +87,9 @@ impl ProviderSurvey {
 /// it has.
 fn list(library: &Libfabric, provider: Option<&str>) -> Result<Vec<FabricInfo>, NetError> {
     let mut infos: Vec<FabricInfo> = Vec::new();
-    for capabilities in [
-        fi::FI_MSG | fi::FI_RMA | fi::FI_ATOMIC,
-        fi::FI_MSG | fi::FI_RMA,
-        fi::FI_MSG,
-    ] {
+    for capabilities in
+        [fi::FI_MSG | fi::FI_RMA | fi::FI_ATOMIC, fi::FI_MSG | fi::FI_RMA, fi::FI_MSG]
+    {
         for info in library.get_info(&hints(library, capabilities, provider)?)? {
             let known = infos.iter().any(|known| {
                 known.provider() == info.provider()
@@ -207,10 +197,7 @@ mod tests {
         let mut v6 = [0u8; 28];
         v6[..2].copy_from_slice(&(libc::AF_INET6 as u16).to_ne_bytes());
         v6[23] = 1;
-        assert_eq!(
-            address(fi::FI_SOCKADDR_IN6, &v6),
-            Address::V6(Ipv6Addr::LOCALHOST)
-        );
+        assert_eq!(address(fi::FI_SOCKADDR_IN6, &v6), Address::V6(Ipv6Addr::LOCALHOST));
     }
 
     #[test]
@@ -218,10 +205,7 @@ mod tests {
         assert_eq!(address(fi::FI_ADDR_EFA, &[0; 32]), Address::Native(12));
         assert_eq!(address(fi::FI_ADDR_STR, b"fi_shm://1"), Address::Text);
         for short in [&[][..], &[2], &[2, 0, 0, 0, 127]] {
-            assert_eq!(
-                address(fi::FI_SOCKADDR_IN, short),
-                Address::Native(fi::FI_SOCKADDR_IN)
-            );
+            assert_eq!(address(fi::FI_SOCKADDR_IN, short), Address::Native(fi::FI_SOCKADDR_IN));
         }
     }
 }

@@ -33,12 +33,11 @@ const PIECE: usize = 64 << 10;
 impl NetOptions {
     /// Largest payload of a packet over `provider`, before other limits apply.
     pub fn payload_max_by(&self, provider: &str) -> usize {
-        self.payload_max
-            .unwrap_or(if provider.contains(";ofi_rxm") {
-                RXM_PIECE - wire::HEAD - crate::shm::INLINE
-            } else {
-                PIECE
-            })
+        self.payload_max.unwrap_or(if provider.contains(";ofi_rxm") {
+            RXM_PIECE - wire::HEAD - crate::shm::INLINE
+        } else {
+            PIECE
+        })
     }
 
     /// The options from the environment. `all_on_one_machine`: all ranks are on this machine, so a
@@ -77,23 +76,14 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_where_the_environment_says_nothing() {
-        if tunables::all()
-            .iter()
-            .any(|t| t.env.starts_with("MICA_NET") && t.is_set())
-        {
+        if tunables::all().iter().any(|t| t.env.starts_with("MICA_NET") && t.is_set()) {
             println!("skipped: the environment sets MICA_NET variables");
             return;
         }
         for all_on_one_machine in [false, true] {
-            let wish = ProviderRequest {
-                all_on_one_machine,
-                ..ProviderRequest::default()
-            };
+            let wish = ProviderRequest { all_on_one_machine, ..ProviderRequest::default() };
             let options = NetOptions::in_force(all_on_one_machine).unwrap();
-            assert_eq!(
-                (options.wish, options.library, options.payload_max),
-                (wish, None, None)
-            );
+            assert_eq!((options.wish, options.library, options.payload_max), (wish, None, None));
         }
     }
 }

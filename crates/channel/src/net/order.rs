@@ -17,10 +17,7 @@ pub(super) struct Order<T> {
 
 impl<T> Order<T> {
     pub fn new(senders: usize) -> Order<T> {
-        Order {
-            next: vec![0; senders],
-            held: Vec::new(),
-        }
+        Order { next: vec![0; senders], held: Vec::new() }
     }
 
     /// Handles the arrival of message `number` of `source`: calls `deliver` for it and for those
@@ -49,11 +46,7 @@ impl<T> Order<T> {
         }
         *next = next.wrapping_add(1);
         deliver(source, item);
-        while let Some(at) = self
-            .held
-            .iter()
-            .position(|(s, n, _)| (*s, *n) == (source, *next))
-        {
+        while let Some(at) = self.held.iter().position(|(s, n, _)| (*s, *n) == (source, *next)) {
             *next = next.wrapping_add(1);
             deliver(source, self.held.swap_remove(at).2);
         }

@@ -102,13 +102,7 @@ impl AddressBook {
         own: WireAddress,
         addresses: Box<dyn AddressSource>,
     ) -> AddressBook {
-        AddressBook {
-            me,
-            secret,
-            challenge: own.challenge,
-            kind: own.kind,
-            addresses,
-        }
+        AddressBook { me, secret, challenge: own.challenge, kind: own.kind, addresses }
     }
 
     /// The largest payload in bytes that all ranks accept.
@@ -191,13 +185,7 @@ pub(super) struct NetPeers {
 
 impl NetPeers {
     pub fn none() -> NetPeers {
-        NetPeers {
-            list: Vec::new(),
-            book: None,
-            stuck: 0,
-            in_flight: 0,
-            losses: VecDeque::new(),
-        }
+        NetPeers { list: Vec::new(), book: None, stuck: 0, in_flight: 0, losses: VecDeque::new() }
     }
 
     /// Creates the table of the ranks in the book.
@@ -225,8 +213,7 @@ impl NetPeers {
     /// Whether the peer has the provider's number, so that something can be sent to it.
     #[inline]
     pub fn is_resolved(&self, peer: u32) -> bool {
-        self.get(peer)
-            .is_some_and(|peer| peer.number != fi::FI_ADDR_NOTAVAIL)
+        self.get(peer).is_some_and(|peer| peer.number != fi::FI_ADDR_NOTAVAIL)
     }
 
     /// The provider's number of a peer is known now.
@@ -390,10 +377,7 @@ const NOT_REACHED: &str = "its address is unknown";
 
 #[cold]
 pub(super) fn not_reached(peer: u32) -> NetError {
-    NetError::Unreachable {
-        peer,
-        why: NOT_REACHED.to_owned(),
-    }
+    NetError::Unreachable { peer, why: NOT_REACHED.to_owned() }
 }
 
 #[cfg(test)]
@@ -403,22 +387,15 @@ mod tests {
     const SECRET: JobSecret = JobSecret::new([3; 16]);
 
     fn three() -> NetPeers {
-        let addresses = vec![
-            Some(address(70, [7, 7]).to_bytes()),
-            None,
-            Some(address(80, [8, 8]).to_bytes()),
-        ];
+        let addresses =
+            vec![Some(address(70, [7, 7]).to_bytes()), None, Some(address(80, [8, 8]).to_bytes())];
         let own = address(9, [6, 6]);
         NetPeers::new(AddressBook::new(1, SECRET, own, Box::new(addresses)))
     }
 
     fn address(challenge: u64, address: [u8; 2]) -> WireAddress {
         WireAddress {
-            kind: NetworkKind {
-                provider: "tcp".to_owned(),
-                payload_max: 1000,
-                address_len: 2,
-            },
+            kind: NetworkKind { provider: "tcp".to_owned(), payload_max: 1000, address_len: 2 },
             challenge,
             address: address.to_vec(),
         }
@@ -487,10 +464,7 @@ mod tests {
         peers.lose(2, "reset".to_owned());
         peers.lose(2, "again".to_owned());
         assert!(!peers.is_any_stuck());
-        assert_eq!(
-            peers.usable(2).unwrap_err().to_string(),
-            "rank 2 is lost: reset"
-        );
+        assert_eq!(peers.usable(2).unwrap_err().to_string(), "rank 2 is lost: reset");
         assert_eq!(peers.take_loss().map(|l| l.peer), Some(2));
         assert_eq!(peers.take_loss(), None);
     }

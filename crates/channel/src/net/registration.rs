@@ -68,11 +68,7 @@ pub(super) struct RegistrationCache<H> {
 impl<H: Copy> RegistrationCache<H> {
     /// Keeps at most `limit` idle registrations.
     pub fn new(limit: usize) -> RegistrationCache<H> {
-        RegistrationCache {
-            entries: Vec::new(),
-            limit,
-            clock: 0,
-        }
+        RegistrationCache { entries: Vec::new(), limit, clock: 0 }
     }
 
     /// A registration of `len` bytes at `start` that allows `access`.
@@ -150,11 +146,7 @@ impl<H: Copy> RegistrationCache<H> {
         entry.users = entry.users.saturating_sub(1);
         let idle = self.entries.iter().filter(|e| e.users == 0).count();
         if idle > self.limit {
-            let idle = self
-                .entries
-                .iter()
-                .enumerate()
-                .filter(|(_, e)| e.users == 0);
+            let idle = self.entries.iter().enumerate().filter(|(_, e)| e.users == 0);
             if let Some((at, _)) = idle.min_by_key(|(_, e)| e.used) {
                 registrar.close(self.entries.swap_remove(at).handle);
             }
@@ -171,11 +163,7 @@ impl<H: Copy> RegistrationCache<H> {
 
 impl<H: Copy> RegistrationEntry<H> {
     fn lend(&self) -> RegistrationUse<H> {
-        RegistrationUse {
-            id: self.id,
-            handle: self.handle,
-            start: self.start,
-        }
+        RegistrationUse { id: self.id, handle: self.handle, start: self.start }
     }
 }
 
@@ -206,10 +194,7 @@ mod tests {
 
         fn close(&self, handle: u32) {
             let mut registered = self.registered.borrow_mut();
-            let at = registered
-                .iter()
-                .position(|&h| h == handle)
-                .expect("closed once");
+            let at = registered.iter().position(|&h| h == handle).expect("closed once");
             registered.remove(at);
         }
     }
@@ -231,9 +216,7 @@ mod tests {
     #[test]
     fn evicts_lru_but_never_in_use() {
         let (clerk, mut cache) = (Clerk::default(), RegistrationCache::new(2));
-        let uses: Vec<_> = (0..5)
-            .map(|i| cache.acquire(&clerk, i * 100, 10, 1).unwrap())
-            .collect();
+        let uses: Vec<_> = (0..5).map(|i| cache.acquire(&clerk, i * 100, 10, 1).unwrap()).collect();
         assert_eq!(*clerk.registered.borrow(), [1, 2, 3, 4, 5]);
         for one in [&uses[3], &uses[0], &uses[1]] {
             cache.release(&clerk, one.id);

@@ -78,20 +78,14 @@ impl Net {
             return Ok(NO_BYTES);
         }
         let register = Register(&self.endpoint);
-        let used = self
-            .registrations
-            .register_own(&register, address, len, OPEN)?;
+        let used = self.registrations.register_own(&register, address, len, OPEN)?;
         Ok(self.named(&used, address))
     }
 
     /// Memory from `address` on as peers name it, within a registration that is in use.
     fn named(&self, used: &RegistrationUse<*mut fi::fid_mr>, address: usize) -> ReadableRegion {
         let by_address = self.endpoint.info.mr_mode() & fi::FI_MR_VIRT_ADDR != 0;
-        let named = if by_address {
-            address
-        } else {
-            address - used.start
-        };
+        let named = if by_address { address } else { address - used.start };
         let region = RemoteRegion {
             // SAFETY: the registration is in use, so it is open.
             key: unsafe { (*used.handle).key },
@@ -138,10 +132,7 @@ impl Net {
         len: usize,
         token: u64,
     ) -> Result<bool, ChannelError> {
-        let from = RemoteRegion {
-            key,
-            address: remote_address,
-        };
+        let from = RemoteRegion { key, address: remote_address };
         self.start_copy(RmaAction::Get, peer, from, view, len, token)
     }
 
@@ -155,10 +146,7 @@ impl Net {
         if self.capabilities.contains(flag) {
             return Ok(());
         }
-        Err(NetError::Unsupported {
-            operation,
-            provider: self.endpoint.provider.clone(),
-        })
+        Err(NetError::Unsupported { operation, provider: self.endpoint.provider.clone() })
     }
 
     pub(super) fn start_copy(
@@ -230,10 +218,7 @@ impl Net {
             return self.not_sent(peer, code, action.name());
         }
         self.peers.clear_stuck(peer);
-        if self.remote.transfers[at]
-            .as_ref()
-            .is_some_and(|t| t.posted < t.len)
-        {
+        if self.remote.transfers[at].as_ref().is_some_and(|t| t.posted < t.len) {
             self.remote.unposted.push_back(at);
             self.post_parts();
         }
@@ -251,18 +236,14 @@ impl Net {
             self.remote.free_parts.push(part);
             return -(libc::EHOSTUNREACH as isize);
         };
-        let remote = (
-            transfer.remote.address.wrapping_add(transfer.posted as u64),
-            transfer.remote.key,
-        );
+        let remote =
+            (transfer.remote.address.wrapping_add(transfer.posted as u64), transfer.remote.key);
         let local = std::ptr::with_exposed_provenance_mut::<c_void>(transfer.local);
         let local = local.wrapping_byte_add(transfer.posted);
         // SAFETY: the registration is open.
         let description = transfer
             .registration
-            .map_or(std::ptr::null_mut(), |used| unsafe {
-                (*used.handle).mem_desc
-            });
+            .map_or(std::ptr::null_mut(), |used| unsafe { (*used.handle).mem_desc });
         let context = self.remote.contexts.at(part);
         let (endpoint, number) = (&self.endpoint, peer.number);
         // SAFETY: 1. the caller promises that the view's bytes stay valid until the operation's

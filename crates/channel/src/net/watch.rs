@@ -56,11 +56,7 @@ impl Net {
             let lost = self.peers.loss(peer).is_some();
             let quiet = &mut self.watch.peers[peer as usize];
             if !busy || lost || quiet.motion != motion {
-                *quiet = Quiet {
-                    motion,
-                    inspections: 0,
-                    ask_at: QUIET_INSPECTIONS,
-                };
+                *quiet = Quiet { motion, inspections: 0, ask_at: QUIET_INSPECTIONS };
                 continue;
             }
             quiet.inspections += 1;
@@ -108,10 +104,7 @@ impl Net {
         );
         if gone {
             let why = std::io::Error::from_raw_os_error(code);
-            self.lose(
-                peer,
-                format!("nothing moves, and its address does not answer: {why}"),
-            );
+            self.lose(peer, format!("nothing moves, and its address does not answer: {why}"));
         }
     }
 }
@@ -132,11 +125,7 @@ fn connect(address: &[u8]) -> Result<OwnedFd, i32> {
     let socket = unsafe { OwnedFd::from_raw_fd(raw) };
     // SAFETY: an address of that length, which the kernel checks.
     let code = unsafe {
-        libc::connect(
-            socket.as_raw_fd(),
-            address.as_ptr().cast(),
-            address.len() as libc::socklen_t,
-        )
+        libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t)
     };
     match code {
         0 => Ok(socket),
@@ -149,11 +138,7 @@ fn connect(address: &[u8]) -> Result<OwnedFd, i32> {
 
 /// Result of a connection attempt: 0 or an error number; `None` if it is not known yet.
 fn answer(socket: &OwnedFd) -> Option<i32> {
-    let mut poll = libc::pollfd {
-        fd: socket.as_raw_fd(),
-        events: libc::POLLOUT,
-        revents: 0,
-    };
+    let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: the array has one entry.
     if unsafe { libc::poll(&raw mut poll, 1, 0) } == 0 {
         return None;

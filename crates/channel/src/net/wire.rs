@@ -72,11 +72,7 @@ pub fn write_head(
     head[24..28].copy_from_slice(&p.tag.to_le_bytes());
     head[28..32].copy_from_slice(&p.payload.to_le_bytes());
     head[32] = p.kind;
-    head[33] = if packet.is_some() {
-        inline as u8
-    } else {
-        BLANK
-    };
+    head[33] = if packet.is_some() { inline as u8 } else { BLANK };
     head[34..36].copy_from_slice(&p.aux.to_le_bytes());
     rest[..inline].copy_from_slice(&p.inline[..inline]);
     HEAD + inline
@@ -98,17 +94,9 @@ pub fn read(from: &[u8], token: impl FnOnce(u32) -> Option<u64>) -> Result<WireM
     if token(source) != Some(eight(0)) {
         return Err(WireError::Token);
     }
-    let mut message = WireMessage {
-        source,
-        number: u32::from_le_bytes(four(12)),
-        packet: None,
-    };
+    let mut message = WireMessage { source, number: u32::from_le_bytes(four(12)), packet: None };
     if head[33] == BLANK {
-        return if rest.is_empty() {
-            Ok(message)
-        } else {
-            Err(WireError::Bytes)
-        };
+        return if rest.is_empty() { Ok(message) } else { Err(WireError::Bytes) };
     }
     let inline_len = usize::from(head[33]);
     let payload = u32::from_le_bytes(four(28));
@@ -182,9 +170,8 @@ impl NetworkKind {
         let (payload_max, rest) = rest.split_first_chunk().ok_or_else(short)?;
         let (address_len, rest) = rest.split_first_chunk().ok_or_else(short)?;
         let (name, rest) = rest.split_first().ok_or_else(short)?;
-        let (name, rest) = rest
-            .split_at_checked(usize::from(*name))
-            .ok_or("its address is cut off")?;
+        let (name, rest) =
+            rest.split_at_checked(usize::from(*name)).ok_or("its address is cut off")?;
         let provider = std::str::from_utf8(name).map_err(|_| "its provider's name is no text")?;
         let kind = NetworkKind {
             provider: provider.to_owned(),
@@ -287,28 +274,15 @@ mod tests {
         }
         let mut bytes = [0; HEAD];
         assert_eq!(write_head(&mut bytes, 7, 3, 4, None), HEAD);
-        let blank = WireMessage {
-            source: 3,
-            number: 4,
-            packet: None,
-        };
+        let blank = WireMessage { source: 3, number: 4, packet: None };
         assert_eq!(read(&bytes, of_three(7)), Ok(blank));
     }
 
     #[test]
     fn the_wire_is_little_endian() {
         let mut bytes = [0; HEAD];
-        write_head(
-            &mut bytes,
-            0x0807_0605_0403_0201,
-            0x0c0b_0a09,
-            0x100f_0e0d,
-            None,
-        );
-        assert_eq!(
-            bytes[..16],
-            std::array::from_fn::<u8, 16, _>(|i| i as u8 + 1)
-        );
+        write_head(&mut bytes, 0x0807_0605_0403_0201, 0x0c0b_0a09, 0x100f_0e0d, None);
+        assert_eq!(bytes[..16], std::array::from_fn::<u8, 16, _>(|i| i as u8 + 1));
     }
 
     #[test]
@@ -318,11 +292,7 @@ mod tests {
         assert_eq!(read(&bytes[..n + 5], of_three(8)), Err(WireError::Token));
         assert_eq!(read(&bytes[..n + 5], |_| None), Err(WireError::Token));
         for wrong in [n, n + 4, n + 6, HEAD, HEAD - 1, 0] {
-            assert_eq!(
-                read(&bytes[..wrong], of_three(7)),
-                Err(WireError::Bytes),
-                "{wrong}"
-            );
+            assert_eq!(read(&bytes[..wrong], of_three(7)), Err(WireError::Bytes), "{wrong}");
         }
         bytes[33] = INLINE as u8 + 1;
         bytes[28..32].fill(0);
@@ -365,15 +335,7 @@ mod tests {
             address: vec![2, 0, 1, 2, 127, 0, 0, 1],
         };
         assert_eq!(WireAddress::from_bytes(&contact.to_bytes()), Ok(contact));
-        assert!(
-            WireAddress::from_bytes(&[1, 0, 0, 0, 0, 0])
-                .unwrap_err()
-                .contains("version 1")
-        );
-        assert!(
-            WireAddress::from_bytes(&[VERSION])
-                .unwrap_err()
-                .contains("1 bytes")
-        );
+        assert!(WireAddress::from_bytes(&[1, 0, 0, 0, 0, 0]).unwrap_err().contains("version 1"));
+        assert!(WireAddress::from_bytes(&[VERSION]).unwrap_err().contains("1 bytes"));
     }
 }

@@ -163,10 +163,7 @@ fn serve<W: Worker>(shared: &HelperShared, mut worker: W) {
         } else if state.quit {
             return;
         } else {
-            state = shared
-                .wake
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -182,9 +179,7 @@ pub fn spawn_helper(
     run: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
     let mask = helper_mask(segment);
-    let builder = std::thread::Builder::new()
-        .name(name.to_owned())
-        .stack_size(256 << 10);
+    let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(256 << 10);
     with_signals_blocked(|| {
         builder.spawn(move || {
             if let Some(mask) = mask {
@@ -232,9 +227,7 @@ fn helper_mask(segment: &JobSegment) -> Option<CpuSet> {
 /// not bound: then the scheduler finds an idle one better than we could.
 fn free_cpus(allowed: &CpuSet, ranks: &[CpuSet]) -> Option<CpuSet> {
     let free = CpuSet::from_cpus(
-        allowed
-            .iter()
-            .filter(|&cpu| !ranks.iter().any(|rank| rank.contains(cpu))),
+        allowed.iter().filter(|&cpu| !ranks.iter().any(|rank| rank.contains(cpu))),
     );
     (!free.is_empty()).then_some(free)
 }
@@ -248,11 +241,7 @@ mod tests {
         let set = |cpus: &[u32]| CpuSet::from_cpus(cpus.iter().copied());
         let all = set(&[0, 1, 2, 3]);
         assert_eq!(free_cpus(&all, &[set(&[0]), set(&[2])]), Some(set(&[1, 3])));
-        assert_eq!(
-            free_cpus(&all, std::slice::from_ref(&all)),
-            None,
-            "ranks are not bound"
-        );
+        assert_eq!(free_cpus(&all, std::slice::from_ref(&all)), None, "ranks are not bound");
         assert_eq!(free_cpus(&set(&[1]), &[set(&[1])]), None);
         assert_eq!(free_cpus(&all, &[]), Some(all.clone()));
     }

@@ -31,11 +31,7 @@ impl CopyEngine for InlineEngine {
     }
 
     fn cost(&self) -> EngineCost {
-        EngineCost {
-            start_ns: 100.0,
-            byte_ns: 0.09,
-            copies: 1,
-        }
+        EngineCost { start_ns: 100.0, byte_ns: 0.09, copies: 1 }
     }
 
     fn start(&mut self, job: CopyJob) -> Cookie {

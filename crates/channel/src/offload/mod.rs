@@ -210,9 +210,7 @@ impl Cookie {
     fn forked(&self) -> JobProgress {
         // A job that completed before the fork has its bytes in the child, too.
         match self.progress() {
-            JobProgress::Pending => JobProgress::Failed(CopyError::Forked {
-                bytes: self.bytes(),
-            }),
+            JobProgress::Pending => JobProgress::Failed(CopyError::Forked { bytes: self.bytes() }),
             over => over,
         }
     }

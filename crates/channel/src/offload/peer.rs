@@ -31,10 +31,7 @@ pub(super) enum PeerCopyDirection {
 impl PeerMemory {
     /// `bytes` bytes at `address` of process `pid`.
     pub fn contiguous(pid: u32, address: u64, bytes: usize) -> PeerMemory {
-        let run = ByteRun {
-            address: address as usize,
-            len: bytes,
-        };
+        let run = ByteRun { address: address as usize, len: bytes };
         PeerMemory::scattered(pid, vec![run])
     }
 
@@ -49,12 +46,7 @@ impl PeerMemory {
                 start
             })
             .collect();
-        PeerMemory {
-            pid,
-            runs,
-            starts,
-            len,
-        }
+        PeerMemory { pid, runs, starts, len }
     }
 
     /// The runs listed in the `count` entries at `table` of process `pid`, each an address and a
@@ -70,19 +62,15 @@ impl PeerMemory {
         let mut list = Vec::new();
         list.try_reserve_exact(bytes).map_err(|_| libc::ENOMEM)?;
         list.resize(bytes, 0u8);
-        let to = ByteRun {
-            address: list.as_mut_ptr().expose_provenance(),
-            len: bytes,
-        };
+        let to = ByteRun { address: list.as_mut_ptr().expose_provenance(), len: bytes };
         let peer = PeerMemory::contiguous(pid, table, bytes);
         peer.transfer(PeerCopyDirection::FromPeer, 0, std::iter::once(to), bytes)?;
         let word = |entry: &[u8], at: usize| {
             u64::from_ne_bytes(entry[at..at + 8].try_into().expect("8 bytes")) as usize
         };
-        let runs = list.chunks_exact(16).map(|entry| ByteRun {
-            address: word(entry, 0),
-            len: word(entry, 8),
-        });
+        let runs = list
+            .chunks_exact(16)
+            .map(|entry| ByteRun { address: word(entry, 0), len: word(entry, 8) });
         Ok(PeerMemory::scattered(pid, runs.collect()))
     }
 
@@ -106,21 +94,11 @@ impl PeerMemory {
         // The last run that starts at or before the position contains it; empty runs are skipped.
         let first = self.starts.partition_point(|&start| start <= position);
         let first = first.saturating_sub(1);
-        self.runs[first..]
-            .iter()
-            .enumerate()
-            .filter_map(move |(i, run)| {
-                let skip = if i == 0 {
-                    position.saturating_sub(self.starts[first])
-                } else {
-                    0
-                };
-                let len = run.len.checked_sub(skip).filter(|&len| len > 0)?;
-                Some(ByteRun {
-                    address: run.address.wrapping_add(skip),
-                    len,
-                })
-            })
+        self.runs[first..].iter().enumerate().filter_map(move |(i, run)| {
+            let skip = if i == 0 { position.saturating_sub(self.starts[first]) } else { 0 };
+            let len = run.len.checked_sub(skip).filter(|&len| len > 0)?;
+            Some(ByteRun { address: run.address.wrapping_add(skip), len })
+        })
     }
 
     /// Copies the `bytes` bytes of the message from `position` on between the peer and the runs
@@ -135,10 +113,8 @@ impl PeerMemory {
         own: impl Iterator<Item = ByteRun>,
         bytes: usize,
     ) -> Result<(), i32> {
-        let (mut own, mut peer) = (
-            Pieces::new(own, bytes),
-            Pieces::new(self.runs(position), bytes),
-        );
+        let (mut own, mut peer) =
+            (Pieces::new(own, bytes), Pieces::new(self.runs(position), bytes));
         let mut left = bytes;
         while left > 0 {
             own.fill();
@@ -212,11 +188,7 @@ struct Pieces<I> {
 
 impl<I: Iterator<Item = ByteRun>> Pieces<I> {
     fn new(runs: I, bytes: usize) -> Pieces<I> {
-        Pieces {
-            runs,
-            left: bytes,
-            vector: Vec::new(),
-        }
+        Pieces { runs, left: bytes, vector: Vec::new() }
     }
 
     fn fill(&mut self) {

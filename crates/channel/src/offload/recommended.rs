@@ -72,22 +72,14 @@ pub fn open(
     segment: &Arc<JobSegment>,
     notify: Option<Notify>,
 ) -> Result<Box<dyn CopyEngine>, NoDevice> {
-    let facts = |dsa| EngineFacts {
-        ranks: segment.ranks(),
-        cores: segment.available_cores(),
-        dsa,
-    };
+    let facts = |dsa| EngineFacts { ranks: segment.ranks(), cores: segment.available_cores(), dsa };
     let device = match request {
         "auto" | "dsa" | "dsa+thread" => super::dsa::open_device(),
         _ => Err(NoDevice::NotLookedFor),
     };
     let (kind, helpers) = recommended(request, &facts(device.is_ok()))
         .unwrap_or_else(|| panic!("{request:?} names no copy engine"));
-    let setup = OffloadSetup {
-        segment: Arc::clone(segment),
-        helpers,
-        notify,
-    };
+    let setup = OffloadSetup { segment: Arc::clone(segment), helpers, notify };
     Ok(match kind {
         EngineKind::Inline => Box::new(InlineEngine::new()),
         EngineKind::Thread => Box::new(ThreadEngine::new(setup)),
@@ -121,11 +113,7 @@ mod tests {
         assert_eq!(choose("inline", 1, 64, true), (EngineKind::Inline, 0));
         assert_eq!(choose("dsa", 1, 64, false), (EngineKind::Dsa, 0));
         assert_eq!(choose("dsa+thread", 2, 2, true), (EngineKind::DsaThread, 1));
-        let facts = EngineFacts {
-            ranks: 1,
-            cores: 1,
-            dsa: false,
-        };
+        let facts = EngineFacts { ranks: 1, cores: 1, dsa: false };
         assert_eq!(recommended("gpu", &facts), None);
     }
 

@@ -18,8 +18,6 @@ pub struct OffloadSetup {
 
 impl std::fmt::Debug for OffloadSetup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Setup")
-            .field("helpers", &self.helpers)
-            .finish_non_exhaustive()
+        f.debug_struct("Setup").field("helpers", &self.helpers).finish_non_exhaustive()
     }
 }

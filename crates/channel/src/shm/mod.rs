@@ -119,9 +119,7 @@ impl Shm {
 
     /// The FIFOs to `peer` and others, if `peer` has one.
     fn fifo_to(&mut self, peer: u32) -> Option<&mut BasicShm> {
-        self.basic
-            .as_deref_mut()
-            .filter(|basic| basic.has_outlet(peer))
+        self.basic.as_deref_mut().filter(|basic| basic.has_outlet(peer))
     }
 
     /// Where there is a FIFO to `peer`, the largest payload of a packet that fits it. `None` under
@@ -136,8 +134,7 @@ impl Shm {
     /// many as a cell holds at most, so that the two designs differ in where the bytes lie and not
     /// in how a message is split. `None` under the advanced design.
     pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
-        self.fifo_payload_max(peer)
-            .map(|max| max.min(self.cell_bytes()))
+        self.fifo_payload_max(peer).map(|max| max.min(self.cell_bytes()))
     }
 
     /// Sends a packet whose payload is all of `view`, at most [`INLINE`] bytes. False when there is
@@ -325,9 +322,7 @@ impl Shm {
     /// The FIFOs of the senders whose knock [`Shm::peek`] has taken in; `None` under the advanced
     /// design.
     pub fn fifos(&mut self) -> Option<&mut dyn PacketSource> {
-        self.basic
-            .as_deref_mut()
-            .map(|basic| basic as &mut dyn PacketSource)
+        self.basic.as_deref_mut().map(|basic| basic as &mut dyn PacketSource)
     }
 
     /// True when polling the rings or the FIFOs would find something. For the last check before
@@ -376,18 +371,13 @@ impl Shm {
 
     #[cold]
     fn consume_fifo(&mut self, source: u32, packet: &Packet) {
-        let basic = self
-            .basic
-            .as_mut()
-            .expect("a packet came by one of the two designs");
+        let basic = self.basic.as_mut().expect("a packet came by one of the two designs");
         basic.consume(source, packet);
     }
 
     #[cold]
     fn basic(&self) -> &BasicShm {
-        self.basic
-            .as_ref()
-            .expect("a packet came by one of the two designs")
+        self.basic.as_ref().expect("a packet came by one of the two designs")
     }
 
     /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on.
@@ -409,8 +399,7 @@ impl Shm {
     /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as
     /// the view has room, and gives the cell back. Not for a source with a FIFO.
     pub fn unload_cell(&self, source: u32, cell: u16, bytes: usize, view: &View, position: usize) {
-        self.advanced
-            .unload_cell(source, cell, bytes, view, position);
+        self.advanced.unload_cell(source, cell, bytes, view, position);
     }
 
     /// True when all that this rank has sent through cells has been read.

@@ -18,15 +18,9 @@ const ADVANCED: SegmentShape = SegmentShape {
 
 const FIFO_BYTES: usize = 256 * 1024;
 
-const BASIC: SegmentShape = SegmentShape {
-    fifo_bytes: Some(FIFO_BYTES as u32),
-    ..ADVANCED
-};
+const BASIC: SegmentShape = SegmentShape { fifo_bytes: Some(FIFO_BYTES as u32), ..ADVANCED };
 
-const MIXED: SegmentShape = SegmentShape {
-    mixed: true,
-    ..BASIC
-};
+const MIXED: SegmentShape = SegmentShape { mixed: true, ..BASIC };
 
 fn segment(shape: SegmentShape, ranks: usize) -> Arc<JobSegment> {
     let places = vec![CorePlace::UNKNOWN; ranks];
@@ -96,18 +90,13 @@ fn inline_messages_arrive_in_order(shape: SegmentShape) {
     assert!(!b.has_arrivals() && any(&mut b).is_none());
     for i in 0..100u8 {
         assert!(
-            a.send_inline(1, 3, 2, i32::from(i), &view(&[i; 8]))
-                .expect("memory")
-                .expect("reached")
+            a.send_inline(1, 3, 2, i32::from(i), &view(&[i; 8])).expect("memory").expect("reached")
         );
     }
     assert!(b.has_arrivals());
     for i in 0..100u8 {
         let (source, packet) = any(&mut b).expect("sent");
-        assert_eq!(
-            (source, packet.kind, packet.tag, packet.inline_len),
-            (0, 3, i32::from(i), 8)
-        );
+        assert_eq!((source, packet.kind, packet.tag, packet.inline_len), (0, 3, i32::from(i), 8));
         assert_eq!(packet.inline[..8], [i; 8]);
         assert_eq!(b.peek_from(0), Some(packet));
         b.consume(source, &packet);
@@ -159,10 +148,7 @@ fn payloads_land_where_they_should(shape: SegmentShape) {
     let data = pattern(5, 3000);
     let mut packet = Packet::of_kind(1);
     packet.payload = 3000;
-    assert_eq!(
-        a.send(1, &packet, Some(&view(&data))).expect("memory"),
-        Some(true)
-    );
+    assert_eq!(a.send(1, &packet, Some(&view(&data))).expect("memory"), Some(true));
     let (source, p) = any(&mut b).expect("sent");
     let to = view(&[0; 4000]);
     assert_eq!(b.read_payload(source, &p, &to, 1500), 2500);
@@ -202,10 +188,7 @@ fn every_sender_is_heard(shape: SegmentShape) {
 fn the_first_message_may_come_before_its_receiver(shape: SegmentShape) {
     let segment = segment(shape, 2);
     let mut a = end(&segment, 0);
-    assert_eq!(
-        a.send_inline(1, 1, 0, 9, &view(&[1; 8])).expect("memory"),
-        Some(true)
-    );
+    assert_eq!(a.send_inline(1, 1, 0, 9, &view(&[1; 8])).expect("memory"), Some(true));
     let mut b = end(&segment, 1);
     assert!(b.has_arrivals());
     assert_eq!(any(&mut b).expect("sent").1.tag, 9);
@@ -272,10 +255,7 @@ fn a_pair_has_the_design_of_its_parity_and_each_channel_is_polled_alone() {
 
     for me in [1, 2] {
         let v = view(&[me as u8; 8]);
-        assert_eq!(
-            ends[me].send_inline(0, 1, 0, 7, &v).expect("memory"),
-            Some(true)
-        );
+        assert_eq!(ends[me].send_inline(0, 1, 0, 7, &v).expect("memory"), Some(true));
     }
     let root = &mut ends[0];
     let (source, packet) = root.peek().expect("by the ring");
@@ -329,18 +309,12 @@ fn cells_travel_and_come_home() {
     let mut cells = Vec::new();
     let mut position = 0;
     while position < data.len() {
-        let (cell, n) = a
-            .load_cell(1, &from, position)
-            .expect("memory")
-            .expect("free");
+        let (cell, n) = a.load_cell(1, &from, position).expect("memory").expect("free");
         cells.push((cell, n));
         position += n;
     }
     assert!(!a.is_drained());
-    assert_eq!(
-        a.send_inline(1, 1, 0, 0, &view(&[])).expect("memory"),
-        Some(true)
-    );
+    assert_eq!(a.send_inline(1, 1, 0, 0, &view(&[])).expect("memory"), Some(true));
     let (source, packet) = any(&mut b).expect("announced");
     b.consume(source, &packet);
     let mut position = 0;

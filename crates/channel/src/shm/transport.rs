@@ -211,10 +211,7 @@ impl Transport for SegmentTransport {
 
     fn probe(&mut self, peer: u32) -> Result<(), ChannelError> {
         if self.segment.is_gone(self.rank_of(peer)) {
-            self.loss = Some(LostPeer {
-                peer,
-                detail: "its process has ended".to_owned(),
-            });
+            self.loss = Some(LostPeer { peer, detail: "its process has ended".to_owned() });
         }
         Ok(())
     }

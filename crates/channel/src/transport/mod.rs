@@ -86,11 +86,7 @@ impl ReadableRegion {
     /// Memory that peers know as `region`. `id` is the transport's own name for this use of it,
     /// `None` if there are no bytes.
     pub const fn new(region: RemoteRegion, id: Option<u64>) -> ReadableRegion {
-        ReadableRegion {
-            key: region.key,
-            address: region.address,
-            id,
-        }
+        ReadableRegion { key: region.key, address: region.address, id }
     }
 
     /// The transport's own name for this use of the memory.
@@ -102,10 +98,7 @@ impl ReadableRegion {
 /// The memory as peers name it.
 impl From<&ReadableRegion> for RemoteRegion {
     fn from(exposed: &ReadableRegion) -> RemoteRegion {
-        RemoteRegion {
-            key: exposed.key,
-            address: exposed.address,
-        }
+        RemoteRegion { key: exposed.key, address: exposed.address }
     }
 }
 

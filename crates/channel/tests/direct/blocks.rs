@@ -51,10 +51,7 @@ fn count_threads() -> usize {
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "{what}: not in 20 s"
-        );
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}: not in 20 s");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -94,14 +91,8 @@ fn blocks() {
         ("posix_memalign 64", Memory::aligned(64, 4 * MIB)),
         ("posix_memalign 4096", Memory::aligned(4096, 300_000)),
         ("posix_memalign 2M", Memory::aligned(2 * MIB, 8 * MIB)),
-        (
-            "the middle of a large block",
-            large.part(20 * MIB + 77, 3 * MIB),
-        ),
-        (
-            "a part of an array with huge pages",
-            array.part(MIB, 2 * MIB),
-        ),
+        ("the middle of a large block", large.part(20 * MIB + 77, 3 * MIB)),
+        ("a part of an array with huge pages", array.part(MIB, 2 * MIB)),
     ] {
         block.fill(1);
         let exposed = expose_moved(&mut direct, block);
@@ -182,11 +173,7 @@ fn own_mappings() {
     let mut direct = auto_owner(&job(1));
     let memory = Memory::map(8 * MIB);
     memory.fill(1);
-    for part in [
-        memory,
-        memory.part(MIB, MIB),
-        memory.part(3 * MIB + 5, 2 * MIB),
-    ] {
+    for part in [memory, memory.part(MIB, MIB), memory.part(3 * MIB + 5, 2 * MIB)] {
         for _ in 0..=AFTER {
             assert!(!is_moved(&mut direct, part));
         }
@@ -208,10 +195,7 @@ fn reallocated() {
     let mut direct = auto_owner(&segment);
     let mut peer = Peer::mapped(&segment, 1);
     let mut block = Memory::malloc(2 * MIB);
-    for (round, len) in [5 * MIB, 9 * MIB, 3 * MIB, 3 * MIB + 1, 40 * MIB]
-        .into_iter()
-        .enumerate()
-    {
+    for (round, len) in [5 * MIB, 9 * MIB, 3 * MIB, 3 * MIB + 1, 40 * MIB].into_iter().enumerate() {
         let seed = round as u8;
         block.fill(seed);
         let exposed = expose_moved(&mut direct, block);
@@ -246,10 +230,7 @@ fn taken_back() {
     assert_eq!(advise(part, libc::MADV_DONTNEED), 0);
     is_zero(part);
     assert!((0..PAGE).all(|i| rest.get(i) == last[i]), "beyond it");
-    assert!(
-        file_bytes(&segment) <= empty + 2 * MIB + 16 * PAGE,
-        "given back at once"
-    );
+    assert!(file_bytes(&segment) <= empty + 2 * MIB + 16 * PAGE, "given back at once");
     // The buffer is reached as any that is not migrated.
     block.fill(2);
     let exposed = direct.expose(block.at, block.len).unwrap();
@@ -262,10 +243,7 @@ fn taken_back() {
     freed.fill(4);
     freed.check(4);
     // Not page-aligned, and not mapped: the kernel's answers.
-    assert_eq!(
-        advise(freed.part(8, PAGE), libc::MADV_DONTNEED),
-        libc::EINVAL
-    );
+    assert_eq!(advise(freed.part(8, PAGE), libc::MADV_DONTNEED), libc::EINVAL);
     assert_eq!(advise(freed, 12_345), libc::EINVAL);
     peer.end();
 }
@@ -304,10 +282,7 @@ fn any_call() {
     assert_eq!(pid, i64::from(std::process::id()));
     // SAFETY: fails, with errno.
     assert_eq!(unsafe { libc::syscall(libc::SYS_close, -1) }, -1);
-    assert_eq!(
-        std::io::Error::last_os_error().raw_os_error(),
-        Some(libc::EBADF)
-    );
+    assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EBADF));
 }
 
 fn harmless() {
@@ -384,13 +359,7 @@ fn advised_before() {
         assert!(!is_moved(&mut direct, pages));
     }
     let usage = direct.usage().unwrap();
-    assert!(
-        usage
-            .kept
-            .iter()
-            .any(|(why, _)| *why == SkipReason::Advised),
-        "{usage:?}"
-    );
+    assert!(usage.kept.iter().any(|(why, _)| *why == SkipReason::Advised), "{usage:?}");
     assert!(succeeds_in_child(|| is_zero(pages)), "as advised");
     assert_eq!(advise(pages, libc::MADV_KEEPONFORK), 0);
     assert!((0..1000).any(|_| is_moved(&mut direct, pages)));
@@ -412,10 +381,7 @@ fn cloned() {
     assert!(pid > 0);
     assert_eq!(finish(pid), 128 + libc::SIGSEGV, "a fault, no shared write");
     block.check(1);
-    assert!(
-        succeeds_in_child(|| block.check(1)),
-        "fork itself gives a copy"
-    );
+    assert!(succeeds_in_child(|| block.check(1)), "fork itself gives a copy");
     assert_eq!(finish(start(|| (), 30)), 0);
 }
 
@@ -442,16 +408,8 @@ fn remapped() {
             drop(expose_moved(&mut direct, memory));
         }
         let larger = remap(memory, len, libc::MREMAP_MAYMOVE, 0);
-        assert_ne!(
-            larger,
-            libc::MAP_FAILED,
-            "{}",
-            std::io::Error::last_os_error()
-        );
-        let larger = Memory {
-            at: larger.expose_provenance(),
-            len,
-        };
+        assert_ne!(larger, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+        let larger = Memory { at: larger.expose_provenance(), len };
         larger.part(0, memory.len).check(round as u8);
         is_zero(larger.part(memory.len, len - memory.len));
         assert!(file_bytes(&segment) <= empty + 16 * PAGE);
@@ -461,12 +419,7 @@ fn remapped() {
     drop(expose_moved(&mut direct, memory));
     assert_eq!(errno(remap(memory, 40 * MIB, 0, 0)), libc::ENOMEM);
     let to = Memory::map(memory.len);
-    let moved = remap(
-        memory,
-        memory.len,
-        libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
-        to.at,
-    );
+    let moved = remap(memory, memory.len, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, to.at);
     assert_eq!(moved.expose_provenance(), to.at);
     to.check(7);
     // Smaller: the rest stays where it is.
@@ -499,9 +452,7 @@ fn freed() {
     }
     wait_until("given back", || file_bytes(&segment) <= empty + 3 * MIB);
     other.free();
-    wait_until("all given back", || {
-        file_bytes(&segment) <= empty + 16 * PAGE
-    });
+    wait_until("all given back", || file_bytes(&segment) <= empty + 16 * PAGE);
 }
 
 fn second_block() {

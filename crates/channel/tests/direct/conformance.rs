@@ -43,12 +43,7 @@ fn cma() -> Ends {
             direct
         })
     });
-    Ends {
-        direct,
-        peers,
-        memory: Memory::map(ROOM),
-        backend: Backend::Cma,
-    }
+    Ends { direct, peers, memory: Memory::map(ROOM), backend: Backend::Cma }
 }
 
 fn mapped() -> Ends {
@@ -78,28 +73,17 @@ fn xpmem() -> Ends {
             end(rank)
         })
     });
-    Ends {
-        direct,
-        peers,
-        memory: shared.memory,
-        backend: Backend::Xpmem,
-    }
+    Ends { direct, peers, memory: shared.memory, backend: Backend::Xpmem }
 }
 
 fn expose(ends: &mut Ends, memory: Memory) -> Exposed {
-    let mut exposed = ends
-        .direct
-        .expose(memory.at, memory.len)
-        .expect("a back end");
+    let mut exposed = ends.direct.expose(memory.at, memory.len).expect("a back end");
     for _ in 0..kit::AFTER {
         if exposed.exposure().backend() == ends.backend {
             break;
         }
         drop(exposed);
-        exposed = ends
-            .direct
-            .expose(memory.at, memory.len)
-            .expect("a back end");
+        exposed = ends.direct.expose(memory.at, memory.len).expect("a back end");
     }
     exposed
 }
@@ -107,17 +91,7 @@ fn expose(ends: &mut Ends, memory: Memory) -> Exposed {
 fn conforms(make: fn() -> Ends) {
     let mut ends = make();
     let mut seed = 0;
-    for len in [
-        1,
-        100,
-        PAGE - 1,
-        PAGE,
-        3 * PAGE,
-        3 * PAGE + 17,
-        70_000,
-        MIB + 5,
-        5 * MIB,
-    ] {
+    for len in [1, 100, PAGE - 1, PAGE, 3 * PAGE, 3 * PAGE + 17, 70_000, MIB + 5, 5 * MIB] {
         for from in [0, 1, 63, PAGE - 1, PAGE, 2 * MIB - 100] {
             if from + len + 64 > ROOM {
                 continue;
@@ -142,10 +116,7 @@ fn conforms(make: fn() -> Ends) {
                 Backend::Mapped => len.saturating_sub(2 * PAGE),
                 _ => len,
             };
-            assert!(
-                by_window.iter().all(|&n| n >= least),
-                "{by_window:?} of {len} at {from}"
-            );
+            assert!(by_window.iter().all(|&n| n >= least), "{by_window:?} of {len} at {from}");
             // What follows the buffer is as it was.
             let rest = ends.memory.part(from + len, 64);
             assert!((0..64).all(|i| rest.get(i) == kit::pattern(200, len + i)));
@@ -166,33 +137,22 @@ fn attachments() {
     let mut direct = Direct::with_xpmem(&segment, 0, &DirectOptions::CMA, Arc::clone(&device) as _)
         .expect("mock");
     assert!(direct.usage().is_none());
-    let mine = Block::allocate(PAGE)
-        .unwrap()
-        .view(Shape::Contiguous { bytes: PAGE });
+    let mine = Block::allocate(PAGE).unwrap().view(Shape::Contiguous { bytes: PAGE });
     let mut got = vec![0; PAGE];
     for i in 0..100usize {
         let part = shared.memory.part(i * 100, PAGE);
         part.fill(i as u8);
         let exposed = direct.expose(part.at, part.len).expect("xpmem");
-        let window = direct
-            .window(0, &exposed.exposure(), part.len)
-            .expect("attached");
+        let window = direct.window(0, &exposed.exposure(), part.len).expect("attached");
         window.load(0, &mine, 0, PAGE);
         mine.pack(0, &mut got);
         assert!((0..PAGE).all(|at| got[at] == kit::pattern(i as u8, at)));
     }
-    assert!(
-        device.attachments() <= 2,
-        "{} attachments",
-        device.attachments()
-    );
+    assert!(device.attachments() <= 2, "{} attachments", device.attachments());
     // One that covers the others takes their place; a window keeps its own alive.
     let small = direct.expose(shared.memory.at, 10).unwrap().exposure();
     let window = direct.window(0, &small, 10).expect("attached");
-    let all = direct
-        .expose(shared.memory.at, 16 * MIB)
-        .unwrap()
-        .exposure();
+    let all = direct.expose(shared.memory.at, 16 * MIB).unwrap().exposure();
     direct.window(0, &all, 16 * MIB).expect("attached");
     let held = device.attachments();
     window.store(0, &mine, 0, 10);

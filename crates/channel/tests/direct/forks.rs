@@ -9,10 +9,7 @@ use crate::kit::{
 
 pub const SCENARIOS: &[Scenario] = &[
     ("a_child_has_a_copy_of_its_own", copies),
-    (
-        "what_the_parent_writes_after_the_fork_is_its_own",
-        parent_goes_on,
-    ),
+    ("what_the_parent_writes_after_the_fork_is_its_own", parent_goes_on),
     ("a_child_of_many_threads", threads),
     ("fork_without_descriptors_hides_buffers", no_descriptors),
     ("fork_between_moves_and_frees", busy),
@@ -136,10 +133,7 @@ fn no_descriptors() {
         taken.push(file);
     }
     assert!(succeeds_in_child(|| ()), "the fork itself works");
-    assert!(
-        !succeeds_in_child(|| memory.set(0, 5)),
-        "a fault in the child"
-    );
+    assert!(!succeeds_in_child(|| memory.set(0, 5)), "a fault in the child");
     drop(taken);
     memory.check(1);
     assert!(is_moved(&mut direct, memory));
@@ -194,17 +188,11 @@ fn shared_heap() {
             block.check(round);
             drop(more);
         }));
-        assert!(
-            kept.iter()
-                .enumerate()
-                .all(|(i, b)| b[..] == [2 * i as u8; 64])
-        );
+        assert!(kept.iter().enumerate().all(|(i, b)| b[..] == [2 * i as u8; 64]));
         assert!(is_moved(&mut direct, block), "the registry is on, too");
         blocks.push(block);
         if round % 3 == 0 {
-            blocks
-                .swap_remove(usize::from(round) / 2 % blocks.len())
-                .free();
+            blocks.swap_remove(usize::from(round) / 2 % blocks.len()).free();
         }
     }
 }

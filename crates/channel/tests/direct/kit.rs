@@ -63,11 +63,7 @@ pub fn finish(pid: i32) -> i32 {
     // SAFETY: waits for a child of ours.
     let got = unsafe { libc::waitpid(pid, &mut status, 0) };
     assert_eq!(got, pid);
-    if libc::WIFEXITED(status) {
-        libc::WEXITSTATUS(status)
-    } else {
-        128 + libc::WTERMSIG(status)
-    }
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) }
 }
 
 /// Runs `body` in a child; true if it did not panic.
@@ -96,10 +92,7 @@ pub fn mapped() -> DirectOptions {
 
 /// As by default: not what the program has mapped itself.
 pub fn auto() -> DirectOptions {
-    DirectOptions {
-        mapped_all: false,
-        ..mapped()
-    }
+    DirectOptions { mapped_all: false, ..mapped() }
 }
 
 /// Ends the scenario where `mapped` cannot work here.
@@ -163,13 +156,7 @@ pub struct Memory {
 
 impl Memory {
     pub fn map(len: usize) -> Memory {
-        Memory::map_as(
-            0,
-            len,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE,
-            -1,
-        )
+        Memory::map_as(0, len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE, -1)
     }
 
     /// Fresh private memory at just this address.
@@ -190,10 +177,7 @@ impl Memory {
 
     pub fn part(self, from: usize, len: usize) -> Memory {
         assert!(from + len <= self.len);
-        Memory {
-            at: self.at + from,
-            len,
-        }
+        Memory { at: self.at + from, len }
     }
 
     fn ptr(self) -> *mut u8 {
@@ -283,11 +267,7 @@ impl Memory {
     #[track_caller]
     pub fn check(self, seed: u8) {
         let wrong = (0..self.len).find(|&i| self.get(i) != pattern(seed, i));
-        assert_eq!(
-            wrong, None,
-            "first byte of {} that is not pattern {seed}",
-            self.len
-        );
+        assert_eq!(wrong, None, "first byte of {} that is not pattern {seed}", self.len);
     }
 }
 
@@ -353,21 +333,13 @@ impl Peer {
         let mut answer = [0u8; 16];
         self.wire.read_exact(&mut answer).expect("the peer lives");
         let word = |i: usize| u64::from_ne_bytes(answer[i..i + 8].try_into().unwrap());
-        Answer {
-            right: word(0) == 1,
-            by_window: word(8) as usize,
-        }
+        Answer { right: word(0) == 1, by_window: word(8) as usize }
     }
 
     fn words(exposed: &Exposed, memory: Memory, seed: u8) -> [u64; 4] {
         let [a, b] = exposed.exposure().to_words();
         // Address and seed share a word: addresses have 47 bits.
-        [
-            a,
-            b,
-            (memory.at as u64) << 8 | u64::from(seed),
-            memory.len as u64,
-        ]
+        [a, b, (memory.at as u64) << 8 | u64::from(seed), memory.len as u64]
     }
 
     /// Has the peer read the buffer and compare it with a pattern.

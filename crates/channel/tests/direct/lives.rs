@@ -13,19 +13,13 @@ pub const SCENARIOS: &[Scenario] = &[
     ("part_of_a_buffer_can_be_unmapped", part_unmapped),
     ("malloc_and_free_cycles", cycles),
     ("a_buffer_that_grows_or_moves_stays_reachable", grown),
-    (
-        "windows_reach_beyond_what_was_mapped_first",
-        beyond_first_window,
-    ),
+    ("windows_reach_beyond_what_was_mapped_first", beyond_first_window),
     ("vacated_addresses_do_not_alias", vacated),
     ("overlapping_buffers_come_to_lie_in_one_slot", overlap),
     ("a_donor_in_use_is_left_alone", donor_in_use),
     ("protection_is_respected", protection),
     ("threads_read_during_the_move", readers),
-    (
-        "threads_write_beside_the_buffer_during_the_move",
-        writers_beside,
-    ),
+    ("threads_write_beside_the_buffer_during_the_move", writers_beside),
     ("swept_without_being_asked_for", found_gone),
 ];
 
@@ -75,11 +69,7 @@ fn replaced() {
         buffer.fill(seed);
         // The old pages are not announced to peers, and their memory is given back.
         assert!(!is_moved(&mut direct, buffer));
-        assert!(
-            file_bytes(&segment) <= empty + 16 * PAGE,
-            "{}",
-            file_bytes(&segment) - empty
-        );
+        assert!(file_bytes(&segment) <= empty + 16 * PAGE, "{}", file_bytes(&segment) - empty);
         buffer.check(seed);
         // The slot is used again, and the peer's mapping of it shows the new bytes.
         let exposed = expose_moved(&mut direct, buffer);
@@ -123,14 +113,8 @@ fn cycles() {
         let len = [40_000, 150_000, 600_000, 90_000][round % 4] + round * 13;
         let seed = round as u8;
         let mut block = vec![0u8; len];
-        assert!(
-            block.iter().all(|&b| b == 0),
-            "calloc gives zeros in round {round}"
-        );
-        let buffer = Memory {
-            at: block.as_mut_ptr().expose_provenance(),
-            len,
-        };
+        assert!(block.iter().all(|&b| b == 0), "calloc gives zeros in round {round}");
+        let buffer = Memory { at: block.as_mut_ptr().expose_provenance(), len };
         buffer.fill(seed);
         for _ in 0..AFTER + 2 {
             let exposed = direct.expose(buffer.at, len).unwrap();
@@ -163,33 +147,20 @@ fn grown() {
     Memory::map_at(buffer.at + MIB, PAGE);
     let larger = buffer.remap(3 * MIB);
     larger.part(0, MIB).check(1);
-    assert!(
-        (MIB..3 * MIB).all(|i| larger.get(i) == 0),
-        "growth reads as zeros"
-    );
+    assert!((MIB..3 * MIB).all(|i| larger.get(i) == 0), "growth reads as zeros");
     larger.fill(2);
     let exposed = expose_moved(&mut direct, larger);
     assert_eq!(peer.check(&exposed, larger, 2), 3 * MIB);
     peer.fill(&exposed, larger, 3);
     larger.check(3);
     let usage = direct.usage().unwrap();
-    assert_eq!(
-        (usage.moves, usage.slots, usage.bytes),
-        (1, 1, 3 * MIB),
-        "found, not moved"
-    );
+    assert_eq!((usage.moves, usage.slots, usage.bytes), (1, 1, 3 * MIB), "found, not moved");
     drop(exposed);
     // Shrunk again: what is cut off is given back with the next look, the rest stays.
     let before = file_bytes(&segment);
     let smaller = larger.remap(MIB);
     Memory::map_at(larger.at + MIB, MIB).fill(7);
-    assert!(!is_moved(
-        &mut direct,
-        Memory {
-            at: larger.at + MIB,
-            len: MIB
-        }
-    ));
+    assert!(!is_moved(&mut direct, Memory { at: larger.at + MIB, len: MIB }));
     assert!(file_bytes(&segment) <= before - 2 * MIB + 16 * PAGE);
     smaller.check(3);
     peer.end();
@@ -290,12 +261,7 @@ fn donor_in_use() {
     }
     let usage = direct.usage().unwrap();
     assert_eq!(usage.slots, 2);
-    assert!(
-        usage
-            .kept
-            .iter()
-            .any(|(why, _)| *why == mica_channel::direct::SkipReason::Overlap)
-    );
+    assert!(usage.kept.iter().any(|(why, _)| *why == mica_channel::direct::SkipReason::Overlap));
     drop((low, high));
     // Refusals make the next attempt later, not impossible.
     let moved = (0..100).any(|_| is_moved(&mut direct, memory));
@@ -394,10 +360,7 @@ fn writers_beside() {
             std::thread::yield_now();
         }
         for i in 0..64 {
-            drop(expose_moved(
-                &mut direct,
-                memory.part(i * 4 * PAGE + 100, 3 * PAGE),
-            ));
+            drop(expose_moved(&mut direct, memory.part(i * 4 * PAGE + 100, 3 * PAGE)));
         }
         stop.store(true, Ordering::Relaxed);
         assert_eq!(writer.join().unwrap(), 0, "updates were lost");

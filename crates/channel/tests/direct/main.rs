@@ -24,10 +24,7 @@ fn main() {
     scenarios.extend(refusals::SCENARIOS);
     scenarios.extend(forks::SCENARIOS);
     scenarios.extend(reach::SCENARIOS);
-    let filters: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|a| !a.starts_with('-'))
-        .collect();
+    let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     // Before any scenario migrates something.
     kit::unseen_mremap();
     let mut failed = Vec::new();

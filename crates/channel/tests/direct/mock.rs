@@ -24,10 +24,7 @@ impl Shared {
             fd
         };
         let both = libc::PROT_READ | libc::PROT_WRITE;
-        Shared {
-            fd,
-            memory: Memory::map_as(0, len, both, libc::MAP_SHARED, fd),
-        }
+        Shared { fd, memory: Memory::map_as(0, len, both, libc::MAP_SHARED, fd) }
     }
 }
 
@@ -40,10 +37,7 @@ pub struct Mock {
 
 impl Mock {
     pub fn new(shared: Shared) -> Mock {
-        Mock {
-            shared,
-            attached: Mutex::default(),
-        }
+        Mock { shared, attached: Mutex::default() }
     }
 
     pub fn attachments(&self) -> usize {

@@ -110,11 +110,7 @@ impl Rank {
         let all = self.passed.get() * u64::from(self.ranks);
         // SYNC board
         while self.board.arrived.load(Ordering::Acquire) < all {
-            assert_eq!(
-                self.board.failed.load(Ordering::Relaxed),
-                0,
-                "another rank has failed"
-            );
+            assert_eq!(self.board.failed.load(Ordering::Relaxed), 0, "another rank has failed");
             std::thread::yield_now();
         }
     }

@@ -9,46 +9,25 @@ use std::sync::Arc;
 pub const SCENARIOS: &[Scenario] = &[
     ("reach_by_cma", || run(3, Means::Cma, conforms)),
     ("reach_by_mapped", || run(3, Means::Mapped, conforms)),
-    ("reach_by_mapped_without_the_ends", || {
-        run(3, Means::MappedByThreads, conforms)
-    }),
+    ("reach_by_mapped_without_the_ends", || run(3, Means::MappedByThreads, conforms)),
     ("reach_by_xpmem", || run(3, Means::Xpmem, conforms)),
     ("reach_of_many_ranks_by_cma", || run(6, Means::Cma, many)),
-    ("reach_of_many_ranks_by_mapped", || {
-        run(6, Means::Mapped, many)
-    }),
-    ("reach_of_many_ranks_by_xpmem", || {
-        run(6, Means::Xpmem, many)
-    }),
+    ("reach_of_many_ranks_by_mapped", || run(6, Means::Mapped, many)),
+    ("reach_of_many_ranks_by_xpmem", || run(6, Means::Xpmem, many)),
     ("reach_of_threads_by_cma", || run(2, Means::Cma, threads)),
-    ("reach_of_threads_by_mapped", || {
-        run(2, Means::Mapped, threads)
-    }),
-    ("reach_of_threads_by_xpmem", || {
-        run(2, Means::Xpmem, threads)
-    }),
+    ("reach_of_threads_by_mapped", || run(2, Means::Mapped, threads)),
+    ("reach_of_threads_by_xpmem", || run(2, Means::Xpmem, threads)),
     ("reach_of_spans_by_cma", || run(2, Means::Cma, spans)),
     ("reach_of_spans_by_mapped", || run(2, Means::Mapped, spans)),
     ("reach_of_spans_by_xpmem", || run(2, Means::Xpmem, spans)),
-    ("reach_finds_what_the_program_moved", || {
-        run(2, Means::Mapped, relocated)
-    }),
-    ("reach_recalls_and_confirms", || {
-        run(2, Means::Mapped, recalled)
-    }),
-    ("reach_recalls_and_confirms_by_xpmem", || {
-        run(2, Means::Xpmem, recalled)
-    }),
-    ("a_region_keeps_the_peers_memory", || {
-        run(2, Means::Mapped, regions_last)
-    }),
+    ("reach_finds_what_the_program_moved", || run(2, Means::Mapped, relocated)),
+    ("reach_recalls_and_confirms", || run(2, Means::Mapped, recalled)),
+    ("reach_recalls_and_confirms_by_xpmem", || run(2, Means::Xpmem, recalled)),
+    ("a_region_keeps_the_peers_memory", || run(2, Means::Mapped, regions_last)),
     ("reach_tells_errors", || run(2, Means::Cma, errors)),
     ("reach_of_nothing", nothing),
     ("short_blocks_are_moved_with_their_page", short_blocks),
-    (
-        "short_blocks_stay_where_other_threads_run",
-        short_beside_threads,
-    ),
+    ("short_blocks_stay_where_other_threads_run", short_beside_threads),
 ];
 
 /// Positions and lengths within a buffer: odd ones, all of it, and its ends.
@@ -124,10 +103,8 @@ fn read(reached: &PeerBuffer, len: usize, seed: u8) {
                 let there = place.view(shape);
                 let here = scattered(there.len());
                 here.copy_from(&there);
-                let picked: Vec<u8> = right
-                    .chunks_exact(4)
-                    .flat_map(|four| [four[0], four[1]])
-                    .collect();
+                let picked: Vec<u8> =
+                    right.chunks_exact(4).flat_map(|four| [four[0], four[1]]).collect();
                 assert_eq!(bytes_of(&here, 0, picked.len()), picked);
             }
         }
@@ -196,11 +173,7 @@ fn conforms(rank: &mut Rank) {
             rank.barrier();
             for writer in 0..rank.ranks {
                 // No other rank writes my own share.
-                let was = if writer == rank.rank {
-                    seed.wrapping_sub(10)
-                } else {
-                    seed
-                };
+                let was = if writer == rank.rank { seed.wrapping_sub(10) } else { seed };
                 let was = was.wrapping_add(writer as u8);
                 for i in share(len, writer, rank.ranks) {
                     assert_eq!(buffer.get(i), pattern(was, i), "byte {i} of {len}");
@@ -255,20 +228,14 @@ fn many(rank: &mut Rank) {
         let mut sum = vec![round as u8; mine.len()];
         for reached in &inputs {
             let (_, view) = own(mine.len());
-            reached
-                .load(mine.start, &view, 0, mine.len())
-                .expect("readable");
+            reached.load(mine.start, &view, 0, mine.len()).expect("readable");
             let bytes = bytes_of(&view, 0, mine.len());
-            sum.iter_mut()
-                .zip(bytes)
-                .for_each(|(s, b)| *s = s.wrapping_add(b));
+            sum.iter_mut().zip(bytes).for_each(|(s, b)| *s = s.wrapping_add(b));
         }
         let (_, view) = own(mine.len());
         view.unpack(0, &sum);
         for reached in &outputs {
-            reached
-                .store(mine.start, &view, 0, mine.len())
-                .expect("writable");
+            reached.store(mine.start, &view, 0, mine.len()).expect("writable");
         }
         rank.barrier();
         for i in 0..len {
@@ -314,22 +281,14 @@ fn threads(rank: &mut Rank) {
                     reached.store(at, &view, 0, half.len()).expect("writable");
                     let (_, back) = own(half.len());
                     reached.load(at, &back, 0, half.len()).expect("readable");
-                    assert_eq!(
-                        bytes_of(&back, 0, half.len()),
-                        expected(seed, at, half.len())
-                    );
+                    assert_eq!(bytes_of(&back, 0, half.len()), expected(seed, at, half.len()));
                     // Meanwhile, buffers of this rank are exposed, moved, and read by itself.
                     own_part.fill(seed);
                     let mine = reach.expose(own_part.at, own_part.len);
-                    let again = reach
-                        .open(me as u32, mine.words(), own_part.len)
-                        .expect("own");
+                    let again = reach.open(me as u32, mine.words(), own_part.len).expect("own");
                     let (_, view) = own(own_part.len);
                     again.load(0, &view, 0, own_part.len).expect("readable");
-                    assert_eq!(
-                        bytes_of(&view, 0, own_part.len),
-                        expected(seed, 0, own_part.len)
-                    );
+                    assert_eq!(bytes_of(&view, 0, own_part.len), expected(seed, 0, own_part.len));
                 }
             });
         }
@@ -339,11 +298,7 @@ fn threads(rank: &mut Rank) {
         let quarter = share(len, thread, THREADS as u32);
         for writer in 0..2 {
             let half = share(quarter.len(), writer, 2);
-            let was = if writer == peer {
-                119
-            } else {
-                7 + rank.rank as u8
-            };
+            let was = if writer == peer { 119 } else { 7 + rank.rank as u8 };
             for i in quarter.start + half.start..quarter.start + half.end {
                 assert_eq!(buffer.get(i), pattern(was, i), "byte {i}");
             }
@@ -360,19 +315,14 @@ fn spans(rank: &mut Rank) {
     memory.fill(50 + rank.rank as u8);
     // Its lowest byte lies below its address.
     let layout = TypeLayout::basic(1, 1).unwrap();
-    let layout = layout
-        .hindexed((0..blocks).map(|i| (block, (i as i64 - 100) * stride)))
-        .unwrap();
+    let layout = layout.hindexed((0..blocks).map(|i| (block, (i as i64 - 100) * stride))).unwrap();
     let layout = Arc::new(layout);
     let origin = memory.at + 20_000;
     let (low, high) = layout.true_span(1).unwrap();
     let span = (high - low) as usize;
     // SAFETY: 1. and 2. the view lies in the test's memory; 3. of which the ranks write in turns.
     let view = unsafe {
-        View::user(
-            std::ptr::with_exposed_provenance(origin),
-            Shape::of(&layout, 1).unwrap(),
-        )
+        View::user(std::ptr::with_exposed_provenance(origin), Shape::of(&layout, 1).unwrap())
     };
     assert_eq!(view.span(), ((origin as i64 + low) as usize, span));
     let mut published = rank.reach.expose_span(&view);
@@ -394,17 +344,13 @@ fn spans(rank: &mut Rank) {
     let mine = own(right.len()).1;
     if let Some(place) = reached.region(0, span) {
         assert_ne!(rank.means, Means::Cma);
-        let there = place
-            .offset(-low as isize)
-            .view(Shape::of(&layout, 1).unwrap());
+        let there = place.offset(-low as isize).view(Shape::of(&layout, 1).unwrap());
         assert_eq!(mine.copy_from(&there), right.len());
     } else {
         assert_eq!(rank.means, Means::Cma);
         for i in 0..blocks as usize {
             let (stride, block) = (stride as usize, block as usize);
-            reached
-                .load(i * stride, &mine, i * block, block)
-                .expect("readable");
+            reached.load(i * stride, &mine, i * block, block).expect("readable");
         }
     }
     assert_eq!(bytes_of(&mine, 0, right.len()), right);
@@ -413,19 +359,13 @@ fn spans(rank: &mut Rank) {
     mine.unpack(0, &vec![9; right.len()]);
     for i in 0..blocks as usize {
         let (stride, block) = (stride as usize, block as usize);
-        reached
-            .store(i * stride, &mine, i * block, block)
-            .expect("writable");
+        reached.store(i * stride, &mine, i * block, block).expect("writable");
     }
     rank.barrier();
     for i in 0..memory.len {
         let at = i as i64 - 20_000 - low;
         let in_block = (0..span as i64).contains(&at) && at % stride < block as i64;
-        let right = if in_block {
-            9
-        } else {
-            pattern(50 + rank.rank as u8, i)
-        };
+        let right = if in_block { 9 } else { pattern(50 + rank.rank as u8, i) };
         assert_eq!(memory.get(i), right, "byte {i}");
     }
     drop(published);
@@ -513,10 +453,7 @@ fn recalled(rank: &mut Rank) {
     let published = rank.reach.expose(buffer.at, buffer.len);
     assert!(rank.reach.confirm(buffer.at, buffer.len, &published));
     let elsewhere = Memory::map(PAGE);
-    assert_eq!(
-        rank.reach.recall(elsewhere.at, PAGE).is_some(),
-        rank.means == Means::Xpmem
-    );
+    assert_eq!(rank.reach.recall(elsewhere.at, PAGE).is_some(), rank.means == Means::Xpmem);
 }
 
 /// Regions outlast whatever they came from, and their memory is not left.
@@ -690,10 +627,7 @@ fn short_beside_threads() {
             let _ = stopped.recv();
         });
         let published = reach.expose_for_long(short.at, short.len);
-        assert!(
-            !published.is_whole(short.len),
-            "the other thread may write beside it"
-        );
+        assert!(!published.is_whole(short.len), "the other thread may write beside it");
         drop(stop);
     });
     short.check(100);

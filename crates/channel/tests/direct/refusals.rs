@@ -29,33 +29,20 @@ fn stays(direct: &mut Direct, memory: Memory, why: SkipReason) {
         assert!(!is_moved(direct, memory));
     }
     let usage = direct.usage().unwrap();
-    assert!(
-        usage.kept.iter().any(|(w, n)| *w == why && *n > 0),
-        "not {why:?}: {usage:?}"
-    );
+    assert!(usage.kept.iter().any(|(w, n)| *w == why && *n > 0), "not {why:?}: {usage:?}");
 }
 
 fn stack() {
     let mut direct = owner(&job(1));
     let mut array = [7u8; 16 * PAGE];
-    let memory = Memory {
-        at: array.as_mut_ptr().expose_provenance(),
-        len: array.len(),
-    };
+    let memory = Memory { at: array.as_mut_ptr().expose_provenance(), len: array.len() };
     stays(&mut direct, memory, SkipReason::Thread);
     // A thread's stack is memory as any, but for its own frames.
     std::thread::scope(|s| {
         s.spawn(|| {
             let mut array = [7u8; 16 * PAGE];
             let at = array.as_mut_ptr().expose_provenance();
-            stays(
-                &mut direct,
-                Memory {
-                    at,
-                    len: array.len(),
-                },
-                SkipReason::Thread,
-            );
+            stays(&mut direct, Memory { at, len: array.len() }, SkipReason::Thread);
         });
     });
 }
@@ -66,11 +53,7 @@ fn files() {
     let file = std::fs::File::open("/proc/self/exe").expect("own program");
     let both = libc::PROT_READ | libc::PROT_WRITE;
     let fd = file.as_raw_fd();
-    stays(
-        &mut direct,
-        Memory::map_as(0, 8 * PAGE, both, libc::MAP_PRIVATE, fd),
-        SkipReason::Kind,
-    );
+    stays(&mut direct, Memory::map_as(0, 8 * PAGE, both, libc::MAP_PRIVATE, fd), SkipReason::Kind);
     let shared = Memory::map_as(0, 8 * PAGE, both, libc::MAP_SHARED, -1);
     stays(&mut direct, shared, SkipReason::Kind);
     let constant = Memory::map_as(0, 8 * PAGE, libc::PROT_READ, libc::MAP_PRIVATE, -1);
@@ -99,14 +82,7 @@ fn arenas() {
             // Below the size from which on malloc maps blocks alone.
             let mut block = vec![1u8; 100_000];
             let at = block.as_mut_ptr().expose_provenance();
-            stays(
-                &mut direct,
-                Memory {
-                    at,
-                    len: block.len(),
-                },
-                SkipReason::Arena,
-            );
+            stays(&mut direct, Memory { at, len: block.len() }, SkipReason::Arena);
         });
     });
 }
@@ -116,10 +92,7 @@ fn areas() {
     let segment = job(1);
     let mut direct = owner(&segment);
     let area = segment.open_area(0, &[0], 0).unwrap().expect("room");
-    let cells = Memory {
-        at: area.cell(0, 0).as_ptr().expose_provenance(),
-        len: 2 * PAGE,
-    };
+    let cells = Memory { at: area.cell(0, 0).as_ptr().expose_provenance(), len: 2 * PAGE };
     cells.fill(3);
     stays(&mut direct, cells, SkipReason::Kind);
     // What looks for memory to give back finds none of its own there.
@@ -133,10 +106,7 @@ fn short() {
     need_mapped();
     let segment = job(1);
     segment.claim(0).unwrap();
-    let options = DirectOptions {
-        mapped_min: 8 * PAGE,
-        ..mapped()
-    };
+    let options = DirectOptions { mapped_min: 8 * PAGE, ..mapped() };
     let mut direct = Direct::new(&segment, 0, &options);
     let memory = Memory::map(16 * PAGE);
     for _ in 0..10 * AFTER {
@@ -154,10 +124,7 @@ fn limit() {
     need_mapped();
     let segment = job(1);
     segment.claim(0).unwrap();
-    let options = DirectOptions {
-        mapped_max: MIB,
-        ..mapped()
-    };
+    let options = DirectOptions { mapped_max: MIB, ..mapped() };
     let mut direct = Direct::new(&segment, 0, &options);
     stays(&mut direct, Memory::map(MIB + PAGE), SkipReason::TooMuch);
     let fits = Memory::map(MIB);
@@ -245,10 +212,7 @@ fn ends_stay() {
     assert!(reach.start > 0 && reach.end < buffer.len);
     // The kernel counts a thread for a moment after it has been joined. The one that gives memory
     // back stays.
-    while !std::fs::read_to_string("/proc/self/status")
-        .unwrap()
-        .contains("Threads:\t2\n")
-    {
+    while !std::fs::read_to_string("/proc/self/status").unwrap().contains("Threads:\t2\n") {
         std::thread::yield_now();
     }
     // A peer may be pushing to them: what shares their pages stays.
@@ -266,22 +230,14 @@ fn off() {
     let memory = Memory::map(MIB);
     assert!((0..100).all(|_| !is_moved(&mut direct, memory)));
     assert!(direct.usage().is_none());
-    let state = direct
-        .status()
-        .into_iter()
-        .find(|s| s.backend == Backend::Mapped)
-        .unwrap()
-        .state;
+    let state = direct.status().into_iter().find(|s| s.backend == Backend::Mapped).unwrap().state;
     assert!(state.unwrap_err().contains("MICA_DIRECT"));
     let mut nothing = Direct::new(&segment, 0, &DirectOptions::OFF);
     assert!(nothing.expose(memory.at, memory.len).is_none());
 }
 
 fn file_size() {
-    let limit = libc::rlimit {
-        rlim_cur: 1 << 30,
-        rlim_max: 1 << 30,
-    };
+    let limit = libc::rlimit { rlim_cur: 1 << 30, rlim_max: 1 << 30 };
     // SAFETY: reads `limit` only.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
     let segment = job(1);
@@ -290,12 +246,7 @@ fn file_size() {
     segment.claim(0).unwrap();
     let mut direct = Direct::new(&segment, 0, &mapped());
     assert!(direct.usage().is_none());
-    let state = direct
-        .status()
-        .into_iter()
-        .find(|s| s.backend == Backend::Mapped)
-        .unwrap()
-        .state;
+    let state = direct.status().into_iter().find(|s| s.backend == Backend::Mapped).unwrap().state;
     assert!(state.unwrap_err().contains("RLIMIT_FSIZE"));
     let memory = Memory::map(MIB);
     assert!((0..10).all(|_| !is_moved(&mut direct, memory)));

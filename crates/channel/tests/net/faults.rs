@@ -27,17 +27,9 @@ impl Other {
     fn start(net: &mut Net, role: &str) -> Other {
         let exe = std::env::current_exe().expect("this program");
         let mut child = Command::new(exe)
-            .args([
-                "--exact",
-                "faults::the_other_rank",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["--exact", "faults::the_other_rank", "--ignored", "--nocapture"])
             .env(ROLE, role)
-            .env(
-                PROVIDER,
-                net.offer().provider.split(';').next().expect("a name"),
-            )
+            .env(PROVIDER, net.offer().provider.split(';').next().expect("a name"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -46,8 +38,7 @@ impl Other {
         let theirs = from_hex(&line(&mut out, "address "));
         let ours = net.address().to_vec();
         writeln!(child.stdin.as_mut().expect("piped"), "{}", to_hex(&ours)).expect("written");
-        net.connect(0, SECRET, vec![Some(ours), Some(theirs)])
-            .expect("an address");
+        net.connect(0, SECRET, vec![Some(ours), Some(theirs)]).expect("an address");
         Other { child, out }
     }
 
@@ -69,10 +60,7 @@ fn line(from: &mut impl BufRead, head: &str) -> String {
     let mut line = String::new();
     loop {
         line.clear();
-        assert!(
-            from.read_line(&mut line).expect("read") > 0,
-            "no line {head}"
-        );
+        assert!(from.read_line(&mut line).expect("read") > 0, "no line {head}");
         if let Some((_, rest)) = line.split_once(head) {
             return rest.trim().to_owned();
         }
@@ -102,12 +90,9 @@ fn the_other_rank() {
     let mut net = open(&options(&provider)).expect("the parent has it too");
     println!("address {}", to_hex(net.address()));
     let mut theirs = String::new();
-    std::io::stdin()
-        .read_line(&mut theirs)
-        .expect("the parent's address");
+    std::io::stdin().read_line(&mut theirs).expect("the parent's address");
     let addresses = [Some(from_hex(theirs.trim())), Some(net.address().to_vec())];
-    net.connect(1, SECRET, addresses.to_vec())
-        .expect("an address");
+    net.connect(1, SECRET, addresses.to_vec()).expect("an address");
     let memory = filled(64 << 20, 1);
     let (address, len) = memory.as_contiguous().expect("in one piece");
     let exposed = net.expose(address, len).expect("exposed");
@@ -178,9 +163,7 @@ fn send_to_the_dead(provider: &str, payload: usize) {
     assert_is_rank_1(&net_error(nets[0].send(1, &packet(0, 0), None, 0)));
     let (_, view) = buffer(8);
     assert_is_rank_1(&net_error(nets[0].start_read(1, 0, 0, &view, 8, 0)));
-    until(&mut nets, "draining", |nets| {
-        nets[0].is_drained().then_some(())
-    });
+    until(&mut nets, "draining", |nets| nets[0].is_drained().then_some(()));
 }
 
 #[test]
@@ -256,9 +239,7 @@ fn read_from_the_dead(provider: &str) {
     let (address, key) = (number(address), number(key));
     send(&mut nets, 0, 1, &packet(0, 0), None);
     let dog = Watchdog::new();
-    until(&mut nets, "draining", |nets| {
-        nets[0].is_drained().then_some(())
-    });
+    until(&mut nets, "draining", |nets| nets[0].is_drained().then_some(()));
     line(&mut other.out, "stalled");
     // It does not poll any more, so these do not end before it does.
     let (_, view) = buffer(64 << 20);
@@ -302,9 +283,7 @@ fn a_rank_that_sleeps_while_it_sends_is_woken_by_the_death_of_its_peer() {
     let mut refused = 0;
     while refused < 1000 {
         if !nets[0].has_room(1, 60_000)
-            || !nets[0]
-                .send(1, &packet(1, 60_000), Some(&payload), 0)
-                .unwrap()
+            || !nets[0].send(1, &packet(1, 60_000), Some(&payload), 0).unwrap()
         {
             refused += 1;
         }
@@ -315,11 +294,7 @@ fn a_rank_that_sleeps_while_it_sends_is_woken_by_the_death_of_its_peer() {
     while nets[0].take_loss().is_none() {
         dog.check("the loss");
         if let WaitMode::Descriptor(fd) = nets[0].prepare_to_wait() {
-            let mut poll = libc::pollfd {
-                fd,
-                events: libc::POLLIN,
-                revents: 0,
-            };
+            let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
             let most = nets[0].wait_at_most().expect("something is under way");
             // SAFETY: one entry.
             unsafe { libc::poll(&raw mut poll, 1, most.as_millis() as i32) };
@@ -343,9 +318,7 @@ fn a_lost_peer_takes_no_room_from_the_others() {
     let mut refused = 0;
     while refused < 1000 {
         let sent = nets[0].has_room(1, 60_000)
-            && nets[0]
-                .send(1, &packet(1, 60_000), Some(&payload), 0)
-                .unwrap();
+            && nets[0].send(1, &packet(1, 60_000), Some(&payload), 0).unwrap();
         if sent {
             taken += 1;
         } else {
@@ -365,10 +338,7 @@ fn a_lost_peer_takes_no_room_from_the_others() {
 /// An end that reaches `net` as rank 1, but says what it likes.
 fn stranger(nets: &mut Vec<Net>, secret: JobSecret, me: u32) {
     let mut other = open(&options("tcp")).expect("opened before");
-    let addresses = [
-        Some(nets[0].address().to_vec()),
-        Some(other.address().to_vec()),
-    ];
+    let addresses = [Some(nets[0].address().to_vec()), Some(other.address().to_vec())];
     other.connect(me, secret, addresses.to_vec()).unwrap();
     nets.push(other);
 }
@@ -425,16 +395,11 @@ fn a_token_to_one_rank_opens_no_other() {
 
 #[test]
 fn packets_that_are_longer_than_any_are_dropped() {
-    let short = mica_channel::net::NetOptions {
-        payload_max: Some(1000),
-        ..options("tcp")
-    };
+    let short = mica_channel::net::NetOptions { payload_max: Some(1000), ..options("tcp") };
     let Some(net) = open(&short) else { return };
     let mut nets = vec![net];
     let ours = nets[0].address().to_vec();
-    nets[0]
-        .connect(0, SECRET, vec![Some(ours.clone()), Some(ours.clone())])
-        .unwrap();
+    nets[0].connect(0, SECRET, vec![Some(ours.clone()), Some(ours.clone())]).unwrap();
     // It believes that rank 0 takes what it takes itself.
     let mut other = open(&options("tcp")).expect("opened before");
     let mut forged = other.address().to_vec();
@@ -456,10 +421,7 @@ fn packets_that_are_longer_than_any_are_dropped() {
 
 #[test]
 fn the_smallest_payload_among_the_ranks_holds() {
-    let small = mica_channel::net::NetOptions {
-        payload_max: Some(1000),
-        ..options("tcp")
-    };
+    let small = mica_channel::net::NetOptions { payload_max: Some(1000), ..options("tcp") };
     let (Some(one), Some(two)) = (open(&small), open(&options("tcp"))) else {
         return;
     };
@@ -481,14 +443,9 @@ fn addresses_of_another_network_are_refused_with_the_rank() {
         (Some(vec![3, 2]), "2 bytes"),
         (Some(vec![9; 30]), "version 9"),
     ] {
-        let error = tcp
-            .connect(0, SECRET, vec![own.clone(), None, address])
-            .unwrap_err();
+        let error = tcp.connect(0, SECRET, vec![own.clone(), None, address]).unwrap_err();
         let text = error.to_string();
-        assert!(
-            text.starts_with("rank 2 cannot be reached: ") && text.contains(words),
-            "{text}"
-        );
+        assert!(text.starts_with("rank 2 cannot be reached: ") && text.contains(words), "{text}");
     }
 }
 
@@ -510,10 +467,7 @@ fn a_library_that_is_another_is_named() {
     let mut options = options("tcp");
     options.library = Some("libc.so.6".to_owned());
     let text = Net::open(&options).unwrap_err().to_string();
-    assert!(
-        text.contains("libc.so.6") && text.contains("fi_version"),
-        "{text}"
-    );
+    assert!(text.contains("libc.so.6") && text.contains("fi_version"), "{text}");
 }
 
 #[test]
@@ -524,17 +478,11 @@ fn an_unknown_provider_is_named_with_what_there_is() {
     let text = Net::open(&options("warp")).unwrap_err().to_string();
     assert!(text.contains("provider warp (MICA_NET_PROVIDER)"), "{text}");
     let others = "lo (MICA_NET_PROVIDER=warp asks for another)";
-    assert!(
-        text.contains("tcp;ofi_rxm on ") && text.contains(others),
-        "{text}"
-    );
+    assert!(text.contains("tcp;ofi_rxm on ") && text.contains(others), "{text}");
     let mut options = options("tcp");
     options.wish.interface = Some("ib7".to_owned());
     let text = Net::open(&options).unwrap_err().to_string();
-    assert!(
-        text.contains("interface ib7 (MICA_NET_INTERFACE)"),
-        "{text}"
-    );
+    assert!(text.contains("interface ib7 (MICA_NET_INTERFACE)"), "{text}");
 }
 
 /// The addresses at which this process listens, as /proc/self/net/tcp writes them.
@@ -543,19 +491,12 @@ fn listening_addresses() -> Vec<String> {
         .unwrap()
         .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
         .filter_map(|to| {
-            to.to_str()?
-                .strip_prefix("socket:[")?
-                .strip_suffix(']')
-                .map(str::to_owned)
+            to.to_str()?.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned)
         })
         .collect();
     let mut found = Vec::new();
     for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
-        for line in std::fs::read_to_string(table)
-            .unwrap_or_default()
-            .lines()
-            .skip(1)
-        {
+        for line in std::fs::read_to_string(table).unwrap_or_default().lines().skip(1) {
             let fields: Vec<&str> = line.split_whitespace().collect();
             // State 0A: it listens.
             if fields[3] == "0A" && own.iter().any(|inode| inode == fields[9]) {
@@ -576,9 +517,6 @@ fn a_rank_listens_at_the_chosen_address_only() {
         // 127.0.0.1, in the byte order of this machine. Other tests of this process listen there.
         let loopback = format!("{:08X}", u32::from_ne_bytes([127, 0, 0, 1]));
         assert!(!found.is_empty(), "{provider}");
-        assert!(
-            found.iter().all(|address| *address == loopback),
-            "{provider}: {found:?}"
-        );
+        assert!(found.iter().all(|address| *address == loopback), "{provider}: {found:?}");
     }
 }

@@ -58,8 +58,7 @@ pub fn open(options: &NetOptions) -> Option<Net> {
 pub fn connect(nets: &mut [Net]) {
     let addresses: Vec<_> = nets.iter().map(|n| Some(n.address().to_vec())).collect();
     for (me, net) in (0..).zip(nets) {
-        net.connect(me, SECRET, addresses.to_vec())
-            .expect("addresses");
+        net.connect(me, SECRET, addresses.to_vec()).expect("addresses");
     }
 }
 
@@ -86,10 +85,7 @@ impl Watchdog {
     }
 
     pub fn check(&self, what: &str) {
-        assert!(
-            self.0.elapsed() < TEST_LIMIT,
-            "still waiting after the limit: {what}"
-        );
+        assert!(self.0.elapsed() < TEST_LIMIT, "still waiting after the limit: {what}");
     }
 }
 

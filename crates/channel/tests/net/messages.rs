@@ -10,9 +10,7 @@ use mica_node::counters::Counters;
 /// Sizes around every limit that there is: of inline areas, of what the provider copies, of its own
 /// buffers, of ours.
 fn size(number: u64, most: usize) -> usize {
-    let special = [
-        0, 1, 7, 8, 28, 64, 255, 256, 4096, 16_000, 16_384, 16_400, 40_000, most,
-    ];
+    let special = [0, 1, 7, 8, 28, 64, 255, 256, 4096, 16_000, 16_384, 16_400, 40_000, most];
     match number % 3 {
         0 => special[(number / 3) as usize % special.len()],
         1 => (number as usize).wrapping_mul(7919) % 300,
@@ -75,10 +73,7 @@ fn a_payload_may_start_anywhere_in_its_view() {
     for (position, len) in [(0, 10), (990, 10), (500, 400), (1000, 0)] {
         let head = packet(5, len);
         until(&mut nets, "a send", |nets| {
-            nets[0]
-                .send(1, &head, Some(&payload), position)
-                .unwrap()
-                .then_some(())
+            nets[0].send(1, &head, Some(&payload), position).unwrap().then_some(())
         });
         let (_, found, body) = receive(&mut nets, 1);
         assert_eq!(found, head);
@@ -96,11 +91,7 @@ fn a_receiver_takes_as_much_as_its_view_has_room_for() {
     let payload = filled(100, 9);
     send(&mut nets, 0, 1, &packet(3, 100), Some(&payload));
     let (source, head) = until(&mut nets, "a packet", |nets| nets[1].peek());
-    assert_eq!(
-        nets[1].peek(),
-        Some((source, head)),
-        "it stays until it is consumed"
-    );
+    assert_eq!(nets[1].peek(), Some((source, head)), "it stays until it is consumed");
     let (_, view) = buffer(60);
     assert_eq!(nets[1].read_payload(source, &head, &view, 50), 10);
     assert_eq!(content(&view)[50..], content(&payload)[..10]);
@@ -126,10 +117,7 @@ fn both_sides_may_fill_the_network_at_once() {
                     refusals += 1;
                     break;
                 }
-                if !nets[me]
-                    .send(peer, &packet(sent[me], most), Some(&payload), 0)
-                    .unwrap()
-                {
+                if !nets[me].send(peer, &packet(sent[me], most), Some(&payload), 0).unwrap() {
                     refusals += 1;
                     assert!(!nets[me].has_room(peer, most), "no room was the answer");
                     break;
@@ -157,9 +145,7 @@ fn what_was_sent_leaves_without_the_receiver_taking_it() {
             send(&mut nets, 0, peer, &packet(number, 0), None);
         }
     }
-    until(&mut nets, "draining", |nets| {
-        nets[0].is_drained().then_some(())
-    });
+    until(&mut nets, "draining", |nets| nets[0].is_drained().then_some(()));
     for at in [1, 2] {
         for number in 0..20 {
             assert_eq!(receive(&mut nets, at).1, packet(number, 0));
@@ -175,25 +161,15 @@ fn what_was_sent_leaves_without_the_receiver_taking_it() {
 fn a_rank_may_be_left_out_or_be_the_sender() {
     let Some(mut nets) = job(1) else { return };
     let mut other = open(&options("tcp")).expect("opened before");
-    let addresses = [
-        None,
-        Some(nets[0].address().to_vec()),
-        Some(other.address().to_vec()),
-    ];
+    let addresses = [None, Some(nets[0].address().to_vec()), Some(other.address().to_vec())];
     for (me, net) in [(1, &mut nets[0]), (2, &mut other)] {
         net.connect(me, SECRET, addresses.to_vec()).unwrap();
     }
-    assert_eq!(
-        [0, 1, 2, 3].map(|peer| nets[0].reaches(peer)),
-        [false, true, true, false]
-    );
+    assert_eq!([0, 1, 2, 3].map(|peer| nets[0].reaches(peer)), [false, true, true, false]);
     nets.push(other);
     for peer in [0, 3] {
         let error = net_error(nets[0].send(peer, &packet(1, 0), None, 0));
-        assert!(
-            error.to_string().starts_with(&format!("rank {peer} ")),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with(&format!("rank {peer} ")), "{error}");
     }
     send(&mut nets, 0, 1, &packet(8, 0), None);
     assert_eq!(receive(&mut nets, 0).0, 1);
@@ -281,10 +257,7 @@ fn take_next(
     let from = source as usize;
     let number = got[from][to];
     assert_eq!(head, packet(number, wanted[from][to][number as usize]));
-    assert!(
-        body == pattern(body.len(), number + 1),
-        "payload {number} of {from} to {to}"
-    );
+    assert!(body == pattern(body.len(), number + 1), "payload {number} of {from} to {to}");
     got[from][to] += 1;
     true
 }

@@ -9,20 +9,14 @@ fn reads(provider: &str) {
         return;
     };
     assert!(nets[1].can_read());
-    for (token, len) in [0, 1, 7, 4096, 65_537, 1 << 20, 5 << 20]
-        .into_iter()
-        .enumerate()
-    {
+    for (token, len) in [0, 1, 7, 4096, 65_537, 1 << 20, 5 << 20].into_iter().enumerate() {
         let theirs = filled(len, 4);
         let (_, mine) = buffer(len + 1);
         let (address, _) = theirs.as_contiguous().unwrap();
         let exposed = nets[0].expose(address, len).unwrap();
         until(&mut nets, "room", |nets| {
             let (address, key) = (exposed.address, exposed.key);
-            nets[1]
-                .start_read(0, address, key, &mine, len, token as u64)
-                .unwrap()
-                .then_some(())
+            nets[1].start_read(0, address, key, &mine, len, token as u64).unwrap().then_some(())
         });
         assert_eq!(end_of(&mut nets, 1, token as u64), Ok(()));
         assert!(content(&mine)[..len] == content(&theirs)[..]);
@@ -58,9 +52,8 @@ fn many_reads_both_ways_at_once_and_messages_between_them() {
         })
         .collect();
     let part = |i: usize| ((i * 7919) % (1 << 19), 1 + (i * 104_729) % (1 << 17));
-    let mine: Vec<Vec<_>> = (0..2)
-        .map(|_| (0..COUNT).map(|i| buffer(part(i).1).1).collect())
-        .collect();
+    let mine: Vec<Vec<_>> =
+        (0..2).map(|_| (0..COUNT).map(|i| buffer(part(i).1).1).collect()).collect();
     let (mut started, mut ended, mut got) = ([0; 2], [0; 2], [0; 2]);
     let mut sent = [0; 2];
     let dog = Watchdog::new();
@@ -73,18 +66,13 @@ fn many_reads_both_ways_at_once_and_messages_between_them() {
                 let there = &exposed[1 - me];
                 let address = there.address + from as u64;
                 let view = &mine[me][i];
-                if !nets[me]
-                    .start_read(peer, address, there.key, view, len, i as u64)
-                    .unwrap()
-                {
+                if !nets[me].start_read(peer, address, there.key, view, len, i as u64).unwrap() {
                     break;
                 }
                 started[me] += 1;
             }
             if sent[me] < COUNT
-                && nets[me]
-                    .send(peer, &packet(sent[me] as u64, 0), None, 0)
-                    .unwrap()
+                && nets[me].send(peer, &packet(sent[me] as u64, 0), None, 0).unwrap()
             {
                 sent[me] += 1;
             }
@@ -112,10 +100,7 @@ fn a_read_that_cannot_be_is_an_error() {
     let Some(mut nets) = job(2) else { return };
     let (_, short) = buffer(10);
     let error = net_error(nets[0].start_read(1, 0, 0, &short, 11, 0));
-    assert!(
-        error.to_string().contains("11 bytes of a buffer of 10"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("11 bytes of a buffer of 10"), "{error}");
     let error = net_error(nets[0].start_read(7, 0, 0, &short, 1, 0));
     assert!(error.to_string().starts_with("rank 7 "), "{error}");
 }
@@ -129,34 +114,23 @@ fn window(net: &mut Net, bytes: usize) -> (mica_channel::memory::Region, RemoteR
 }
 
 fn at(region: RemoteRegion, offset: u64) -> RemoteRegion {
-    RemoteRegion {
-        address: region.address + offset,
-        ..region
-    }
+    RemoteRegion { address: region.address + offset, ..region }
 }
 
 fn put_and_get(provider: &str) {
     let Some(mut nets) = job_with(3, &options(provider)) else {
         return;
     };
-    assert!(
-        nets[0]
-            .capabilities()
-            .contains(Capabilities::READ | Capabilities::WRITE)
-    );
+    assert!(nets[0].capabilities().contains(Capabilities::READ | Capabilities::WRITE));
     let (memory, region) = window(&mut nets[2], 3 << 20);
-    for (round, (offset, len)) in [(0, 8), (100, 1), (4096, 70_000), (1 << 20, 2 << 20), (5, 0)]
-        .into_iter()
-        .enumerate()
+    for (round, (offset, len)) in
+        [(0, 8), (100, 1), (4096, 70_000), (1 << 20, 2 << 20), (5, 0)].into_iter().enumerate()
     {
         let from = round % 2;
         let data = filled(len, round as u64 + 50);
         let there = at(region, offset);
         until(&mut nets, "room", |nets| {
-            nets[from]
-                .put(2, there, &data, len, 1)
-                .unwrap()
-                .then_some(())
+            nets[from].put(2, there, &data, len, 1).unwrap().then_some(())
         });
         assert_eq!(end_of(&mut nets, from, 1), Ok(()));
         let mut bytes = vec![0; len];
@@ -164,10 +138,7 @@ fn put_and_get(provider: &str) {
         assert!(bytes == content(&data), "at its end a put is there");
         let (_, back) = buffer(len);
         until(&mut nets, "room", |nets| {
-            nets[from]
-                .get(2, there, &back, len, 2)
-                .unwrap()
-                .then_some(())
+            nets[from].get(2, there, &back, len, 2).unwrap().then_some(())
         });
         assert_eq!(end_of(&mut nets, from, 2), Ok(()));
         assert!(content(&back) == bytes);
@@ -195,22 +166,13 @@ fn keys_of_exposed_memory_cannot_be_guessed() {
         let buffers: Vec<_> = (0..8).map(|seed| filled(4096, seed)).collect();
         let exposed: Vec<_> = buffers
             .iter()
-            .map(|view| {
-                nets[0]
-                    .expose(view.as_contiguous().unwrap().0, 4096)
-                    .unwrap()
-            })
+            .map(|view| nets[0].expose(view.as_contiguous().unwrap().0, 4096).unwrap())
             .collect();
         for (at, one) in exposed.iter().enumerate() {
             for other in &exposed[..at] {
                 // Two random keys are this near to each other once in 2^31 pairs.
                 let distance = one.key.abs_diff(other.key);
-                assert!(
-                    distance > 1 << 32,
-                    "{provider}: {:x} {:x}",
-                    one.key,
-                    other.key
-                );
+                assert!(distance > 1 << 32, "{provider}: {:x} {:x}", one.key, other.key);
             }
         }
         let (_, mine) = buffer(4096);

@@ -6,11 +6,7 @@ use mica_channel::transport::WaitMode;
 
 /// Waits for the descriptor; true if it became readable.
 fn sleep(descriptor: i32, milliseconds: i32) -> bool {
-    let mut poll = libc::pollfd {
-        fd: descriptor,
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry.
     unsafe { libc::poll(&raw mut poll, 1, milliseconds) == 1 }
 }
@@ -77,9 +73,7 @@ fn idle_descriptor_is_not_readable() {
     let Some(mut nets) = job(2) else { return };
     send(&mut nets, 0, 1, &packet(0, 0), None);
     receive(&mut nets, 1);
-    until(&mut nets, "draining", |nets| {
-        nets[0].is_drained().then_some(())
-    });
+    until(&mut nets, "draining", |nets| nets[0].is_drained().then_some(()));
     let mut quiet = false;
     for _ in 0..20 {
         let descriptor = settle(&mut nets[1]);
@@ -93,9 +87,7 @@ fn idle_descriptor_is_not_readable() {
 fn refuses_to_wait_with_a_packet_at_hand() {
     let Some(mut nets) = job(2) else { return };
     send(&mut nets, 0, 1, &packet(0, 0), None);
-    until(&mut nets, "a packet", |nets| {
-        mica_channel::PacketSource::peek(&mut nets[1])
-    });
+    until(&mut nets, "a packet", |nets| mica_channel::PacketSource::peek(&mut nets[1]));
     assert_eq!(nets[1].prepare_to_wait(), WaitMode::Ready);
     let (_, view) = buffer(0);
     assert!(nets[0].start_read(1, 0, 0, &view, 0, 5).unwrap());

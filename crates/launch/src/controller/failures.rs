@@ -36,8 +36,7 @@ impl AgentPool<'_> {
                     job.master.say(left_note(&failure));
                 }
                 self.failures.left = Some(failure);
-                job.deadlines
-                    .set(Deadline::Departed, Instant::now() + DEPARTURE_TIMEOUT);
+                job.deadlines.set(Deadline::Departed, Instant::now() + DEPARTURE_TIMEOUT);
             }
             Cause::NotFinalized => {}
             _ => self.suspect(job, failure),
@@ -70,8 +69,7 @@ impl AgentPool<'_> {
     fn suspect(&mut self, job: &mut JobLoop<'_>, failure: RankFailure) {
         if self.failures.suspect.is_none() {
             self.failures.suspect = Some(failure);
-            job.deadlines
-                .set(Deadline::Suspicion, Instant::now() + DOUBT);
+            job.deadlines.set(Deadline::Suspicion, Instant::now() + DOUBT);
         }
     }
 
@@ -122,8 +120,7 @@ impl AgentPool<'_> {
         self.nodes[node].explained = true;
         if !job.is_ending() {
             let host = &self.nodes[node].host;
-            job.master
-                .say(format_args!("mpiexec: host {host}: {text}\n"));
+            job.master.say(format_args!("mpiexec: host {host}: {text}\n"));
             job.end(self, Ending::NotStarted { status }, signal::SIGTERM);
         }
     }
@@ -152,12 +149,8 @@ impl AgentPool<'_> {
             true => SHELL_TIME,
             false => Duration::ZERO,
         };
-        self.losses.push(HostLoss {
-            node,
-            why: lost.to_string(),
-        });
-        job.deadlines
-            .set_earlier(Deadline::HostsLost, Instant::now() + wait);
+        self.losses.push(HostLoss { node, why: lost.to_string() });
+        job.deadlines.set_earlier(Deadline::HostsLost, Instant::now() + wait);
     }
 
     /// The shell that started this node's agent and no other.
@@ -168,10 +161,8 @@ impl AgentPool<'_> {
 
     /// A remote shell has ended: reports losses that waited for it alone.
     pub(super) fn on_shell_ended(&mut self, job: &mut JobLoop<'_>) {
-        let has_ended = |loss: &HostLoss| {
-            self.shell_of(loss.node)
-                .is_none_or(|shell| shell.has_ended())
-        };
+        let has_ended =
+            |loss: &HostLoss| self.shell_of(loss.node).is_none_or(|shell| shell.has_ended());
         if !self.losses.is_empty() && self.losses.iter().all(has_ended) {
             self.report_losses(job);
         }
@@ -192,8 +183,7 @@ impl AgentPool<'_> {
                 (None, 1) => "mpiexec:   ending the other rank.\n".to_owned(),
                 (None, _) => format!("mpiexec:   ending the {others} other ranks.\n"),
             };
-            job.master
-                .say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
+            job.master.say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
             if !job.is_ending() {
                 job.end(self, Ending::HostLost, signal::SIGTERM);
             }

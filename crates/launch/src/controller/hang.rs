@@ -19,8 +19,7 @@ impl AgentPool<'_> {
                 _ => then,
             },
         });
-        job.deadlines
-            .set(Deadline::AgentAnswers, Instant::now() + REPORT_TIME);
+        job.deadlines.set(Deadline::AgentAnswers, Instant::now() + REPORT_TIME);
         self.tell_running(&Down::Report);
         self.finish_report(job);
     }
@@ -58,15 +57,12 @@ impl AgentPool<'_> {
         let is_over = |node: &&AgentNode| matches!(node.state, AgentState::Over(_));
         let over = self.nodes.iter().filter(is_over);
         let ranks = over.flat_map(|node| &node.members);
-        all.ended
-            .extend(ranks.map(|&rank| (rank, "exited with code 0".to_owned())));
+        all.ended.extend(ranks.map(|&rank| (rank, "exited with code 0".to_owned())));
         all.lines.sort_by_key(|(rank, _)| *rank);
         job.master.say(hang_report(self.alive.len() as u32, all));
         for node in self.missing(&(0..self.nodes.len()).collect::<Vec<_>>()) {
             let name = self.names(&[node]);
-            job.master.say(format_args!(
-                "mpiexec:   {name}: its agent has not connected yet\n"
-            ));
+            job.master.say(format_args!("mpiexec:   {name}: its agent has not connected yet\n"));
         }
         if report.then == AfterReport::End && !job.is_ending() {
             job.end(self, Ending::TimedOut, signal::SIGTERM);

@@ -26,13 +26,8 @@ enum LossStep {
     Ended,
 }
 
-const STEPS: [LossStep; 5] = [
-    LossStep::Hello,
-    LossStep::Plan,
-    LossStep::BarrierIn,
-    LossStep::BarrierOut,
-    LossStep::Ended,
-];
+const STEPS: [LossStep; 5] =
+    [LossStep::Hello, LossStep::Plan, LossStep::BarrierIn, LossStep::BarrierOut, LossStep::Ended];
 
 /// The job to play.
 #[derive(Debug, Clone, Copy)]
@@ -102,10 +97,7 @@ impl ModelAgent {
             }
             Down::End(_) | Down::Kill if !self.is_done => {
                 let number = signal::SIGTERM;
-                self.end(Some(Cause::Killed {
-                    number,
-                    core_dumped: false,
-                }));
+                self.end(Some(Cause::Killed { number, core_dumped: false }));
             }
             Down::Bye => self.link = None,
             _ => {}
@@ -113,28 +105,18 @@ impl ModelAgent {
     }
 
     fn end(&mut self, cause: Option<Cause>) {
-        let end = |&rank: &u32| RankEnd {
-            rank,
-            pid: rank + 1,
-            cause,
-            without_init: false,
-        };
+        let end = |&rank: &u32| RankEnd { rank, pid: rank + 1, cause, without_init: false };
         let ends = self.members.iter().map(end).collect();
         self.is_done = true;
         self.send(&Up::Ended(ends));
         self.pass(LossStep::Ended);
-        self.send(&Up::Done {
-            counters: Vec::new(),
-            late: None,
-        });
+        self.send(&Up::Done { counters: Vec::new(), late: None });
     }
 }
 
 /// Plays the agents until none is connected.
 fn play(mut agents: Vec<ModelAgent>, job_size: usize) -> Vec<AgentTraffic> {
-    agents
-        .iter_mut()
-        .for_each(|agent| agent.pass(LossStep::Hello));
+    agents.iter_mut().for_each(|agent| agent.pass(LossStep::Hello));
     loop {
         let links = || agents.iter().filter_map(|agent| agent.link.as_ref());
         let reads: Vec<_> = links().map(AsFd::as_fd).collect();
@@ -172,10 +154,7 @@ struct Played {
 fn run(scene: Scene) -> Played {
     let hosts: Vec<String> = (0..scene.hosts).map(|host| format!("h{host}")).collect();
     let size = scene.hosts * scene.ranks;
-    let line = format!(
-        "-n {size} -s none --launcher fork -hosts {} prog",
-        hosts.join(",")
-    );
+    let line = format!("-n {size} -s none --launcher fork -hosts {} prog", hosts.join(","));
     let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
     let Ok(CommandRequest::Run(mut options)) = parse(&words) else {
         panic!("{line}");
@@ -193,8 +172,7 @@ fn run(scene: Scene) -> Played {
     let master = Master::User(Box::new(InvokingUser { options, writer }));
     let signals = Signals::take(&[]).unwrap();
     let mut job = JobLoop::new(master, signals, options.grace, options.hosts.timeout).unwrap();
-    job.deadlines
-        .set(Deadline::Heartbeat, Instant::now() + BEAT);
+    job.deadlines.set(Deadline::Heartbeat, Instant::now() + BEAT);
     let mut pool = AgentPool::new(options, &nodes, listener);
 
     let mut agents = Vec::new();
@@ -236,23 +214,14 @@ fn run(scene: Scene) -> Played {
     finish_output(master, &signals, ending.as_ref(), None).unwrap();
     let mut text = String::new();
     report.read_to_string(&mut text).unwrap();
-    Played {
-        ending,
-        report: text,
-        traffic,
-    }
+    Played { ending, report: text, traffic }
 }
 
 /// 10,000 ranks: each host has a number of messages that does not depend on their number, and bytes
 /// in proportion to what it has to know, which is an address of every rank.
 #[test]
 fn messages_and_bytes_stay_within_bounds_at_10000_ranks() {
-    let scene = Scene {
-        hosts: 100,
-        ranks: 100,
-        loss: None,
-        foreign: None,
-    };
+    let scene = Scene { hosts: 100, ranks: 100, loss: None, foreign: None };
     let played = run(scene);
     assert!(played.ending.is_none(), "{}", played.report);
     assert_eq!(played.report, "");
@@ -261,10 +230,7 @@ fn messages_and_bytes_stay_within_bounds_at_10000_ranks() {
         assert!(traffic.messages <= 6, "{traffic:?}");
         // A key and a value of 80 characters; a rank, its process and how it ended.
         assert!(traffic.sent <= 130 * scene.ranks, "{traffic:?}");
-        assert!(
-            traffic.received <= 110 * scene.hosts * scene.ranks,
-            "{traffic:?}"
-        );
+        assert!(traffic.received <= 110 * scene.hosts * scene.ranks, "{traffic:?}");
     }
 }
 
@@ -272,22 +238,12 @@ fn messages_and_bytes_stay_within_bounds_at_10000_ranks() {
 fn the_loss_of_any_host_at_any_step_ends_the_job() {
     for lost in 0..8 {
         for step in STEPS {
-            let scene = Scene {
-                hosts: 8,
-                ranks: 5,
-                loss: Some((lost, step)),
-                foreign: None,
-            };
+            let scene = Scene { hosts: 8, ranks: 5, loss: Some((lost, step)), foreign: None };
             check_loss(scene, lost);
         }
     }
     check_loss(
-        Scene {
-            hosts: 100,
-            ranks: 100,
-            loss: Some((57, LossStep::BarrierIn)),
-            foreign: None,
-        },
+        Scene { hosts: 100, ranks: 100, loss: Some((57, LossStep::BarrierIn)), foreign: None },
         57,
     );
 }
@@ -295,17 +251,9 @@ fn the_loss_of_any_host_at_any_step_ends_the_job() {
 #[test]
 fn a_host_with_another_version_is_refused_by_name() {
     for foreign in 0..3 {
-        let played = run(Scene {
-            hosts: 3,
-            ranks: 2,
-            loss: None,
-            foreign: Some(foreign),
-        });
+        let played = run(Scene { hosts: 3, ranks: 2, loss: None, foreign: Some(foreign) });
         let report = &played.report;
-        assert!(
-            matches!(played.ending, Some(Ending::NotStarted { .. })),
-            "{report}"
-        );
+        assert!(matches!(played.ending, Some(Ending::NotStarted { .. })), "{report}");
         let refused = format!("host h{foreign}: its ranks would not understand");
         assert!(report.contains(&refused), "{report}");
     }
@@ -315,10 +263,7 @@ fn check_loss(scene: Scene, lost: usize) {
     let played = run(scene);
     let ending = &played.ending;
     let report = &played.report;
-    assert!(
-        matches!(ending, Some(Ending::HostLost)),
-        "{scene:?}: {ending:?} {report}"
-    );
+    assert!(matches!(ending, Some(Ending::HostLost)), "{scene:?}: {ending:?} {report}");
     let named = format!("host h{lost} (ranks ");
     assert!(report.contains(&named), "{scene:?}: {report}");
     assert!(report.contains("was lost: the connection "));

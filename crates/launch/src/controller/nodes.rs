@@ -98,16 +98,9 @@ pub(super) struct InputWindow(Vec<(usize, usize)>);
 impl InputWindow {
     /// For the nodes that have such ranks; `None` if there are none.
     pub fn of(options: &JobOptions, nodes: &JobNodes) -> Option<InputWindow> {
-        let reads = |node: &NodeRanks| {
-            node.members
-                .iter()
-                .any(|&rank| options.input.contains(rank))
-        };
-        let nodes = nodes
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| reads(node));
+        let reads =
+            |node: &NodeRanks| node.members.iter().any(|&rank| options.input.contains(rank));
+        let nodes = nodes.nodes.iter().enumerate().filter(|(_, node)| reads(node));
         let untaken: Vec<_> = nodes.map(|(index, _)| (index, 0)).collect();
         (!untaken.is_empty()).then_some(InputWindow(untaken))
     }

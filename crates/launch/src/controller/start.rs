@@ -50,13 +50,11 @@ impl AgentPool<'_> {
                 return;
             };
             let limit = START_FACTOR * self.options.hosts.timeout;
-            job.deadlines
-                .set(Deadline::AgentsConnected, Instant::now() + limit);
+            job.deadlines.set(Deadline::AgentsConnected, Instant::now() + limit);
             let hosts = self.names(&start.nodes);
             if self.options.verbose {
                 let command = command_line(&start.command);
-                job.master
-                    .say(format_args!("mpiexec: {hosts}: {command}\n"));
+                job.master.say(format_args!("mpiexec: {hosts}: {command}\n"));
             }
             let program = start.command[0].to_string_lossy().into_owned();
             let number = self.shells.len();
@@ -92,13 +90,7 @@ impl AgentPool<'_> {
         messages: Vec<Up>,
     ) {
         let mut messages = messages.into_iter();
-        let Some(Up::Hello {
-            node,
-            slurm,
-            machine,
-            surroundings,
-        }) = messages.next()
-        else {
+        let Some(Up::Hello { node, slurm, machine, surroundings }) = messages.next() else {
             return;
         };
         let awaited = |node: &usize| self.nodes[*node].is_awaited();
@@ -197,14 +189,8 @@ impl AgentPool<'_> {
         let is_one = self.nodes.iter().all(shares);
         let nodes = self.nodes.iter();
         NodePlacement {
-            network: if is_one {
-                network.clone()
-            } else {
-                String::new()
-            },
-            nodes: nodes
-                .map(|node| (node.host.clone(), NodeTable::runs(&node.members)))
-                .collect(),
+            network: if is_one { network.clone() } else { String::new() },
+            nodes: nodes.map(|node| (node.host.clone(), NodeTable::runs(&node.members))).collect(),
         }
     }
 
@@ -249,9 +235,7 @@ impl AgentPool<'_> {
     ) -> Result<(), LaunchError> {
         let shell = &mut self.shells[number];
         let before = (shell.has_ended(), shell.refused().len());
-        shell
-            .look(&mut job.poll)
-            .map_err(doing("cannot look at a remote shell"))?;
+        shell.look(&mut job.poll).map_err(doing("cannot look at a remote shell"))?;
         if before == (shell.has_ended(), shell.refused().len()) {
             return Ok(());
         }
@@ -268,8 +252,7 @@ impl AgentPool<'_> {
                 true => REFUSAL_TIME,
                 false => Duration::ZERO,
             };
-            job.deadlines
-                .set_earlier(Deadline::HostsRefused, Instant::now() + wait);
+            job.deadlines.set_earlier(Deadline::HostsRefused, Instant::now() + wait);
         }
         Ok(())
     }

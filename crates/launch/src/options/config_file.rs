@@ -10,14 +10,9 @@ use crate::shell_words::shell_words;
 impl OptionParser {
     /// Reads the sections of a file.
     pub(super) fn read_config_file(&mut self, option: &str, path: &Path) -> Result<(), UsageError> {
-        let fault = |what: String| UsageError::ConfigFile {
-            path: path.to_owned(),
-            what,
-        };
+        let fault = |what: String| UsageError::ConfigFile { path: path.to_owned(), what };
         if self.from_file {
-            return Err(fault(format!(
-                "{option} cannot stand in a file of options, or twice"
-            )));
+            return Err(fault(format!("{option} cannot stand in a file of options, or twice")));
         }
         self.from_file = true;
         let text = std::fs::read_to_string(path);
@@ -26,8 +21,7 @@ impl OptionParser {
             let at_line = |what: String| fault(format!("line {number}: {what}"));
             let words = words.map_err(at_line)?;
             for section in words.split(|word| word == ":") {
-                self.line(section)
-                    .map_err(|error| at_line(error.to_string()))?;
+                self.line(section).map_err(|error| at_line(error.to_string()))?;
             }
         }
         if self.options.sections.is_empty() && self.answer.is_none() {
@@ -41,9 +35,7 @@ impl OptionParser {
         self.section = ProgramSection::new();
         let command = self.leading_options(words)?;
         if command.is_empty() && self.section != ProgramSection::new() {
-            return Err(UsageError::NoProgram(
-                " in a line with options of one program",
-            ));
+            return Err(UsageError::NoProgram(" in a line with options of one program"));
         }
         if !command.is_empty() {
             self.program(command);

@@ -5,9 +5,7 @@
 /// Names without dashes, and the advice that follows "unknown option NAME: ".
 const FOREIGN: &[(&[&str], &str)] = &[
     (
-        &[
-            "mca", "gmca", "omca", "pmixmca", "prtemca", "am", "tune", "ssi",
-        ],
+        &["mca", "gmca", "omca", "pmixmca", "prtemca", "am", "tune", "ssi"],
         "Open MPI's parameters mean nothing here: leave it out. Mica's own are variables (`mica \
         info` lists them), set by -x NAME=VALUE",
     ),
@@ -25,10 +23,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &["npersocket", "npernuma"],
         "use -ppn with the number of ranks on each host, and -map-by package or numa",
     ),
-    (
-        &["use-hwthread-cpus"],
-        "use -bind-to hwthread, or -map-by hwthread",
-    ),
+    (&["use-hwthread-cpus"], "use -bind-to hwthread, or -map-by hwthread"),
     (
         &["nooversubscribe", "no-oversubscribe"],
         "there is no limit of slots: say how many ranks you want with -n",
@@ -48,10 +43,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
         "Slurm's allocations are found without it; for other systems give the hosts by -hosts or \
         -f",
     ),
-    (
-        &["enable-x"],
-        "use --launcher-exec \"ssh -X -o BatchMode=yes\"",
-    ),
+    (&["enable-x"], "use --launcher-exec \"ssh -X -o BatchMode=yes\""),
     (
         &[
             "disable-auto-cleanup",
@@ -66,10 +58,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &["print-all-exitcodes"],
         "mpiexec names the first rank that failed and how, and returns its status",
     ),
-    (
-        &["silent-abort"],
-        "the report of a failed rank goes to standard error: 2>/dev/null",
-    ),
+    (&["silent-abort"], "the report of a failed rank goes to standard error: 2>/dev/null"),
     (
         &["nameserver", "ompi-server"],
         "there is none: jobs of several programs are started together, with ':' between",
@@ -79,60 +68,26 @@ const FOREIGN: &[(&[&str], &str)] = &[
         "the order of -hosts counts: name the hosts that shall have ranks",
     ),
     (
-        &[
-            "localhost",
-            "hybrid-hosts",
-            "singleton",
-            "pmi-port",
-            "pmi_args",
-            "pmi-args",
-        ],
+        &["localhost", "hybrid-hosts", "singleton", "pmi-port", "pmi_args", "pmi-args"],
         "leave it out: hosts find mpiexec by its addresses (-iface chooses among them)",
     ),
+    (&["usize", "universe-size"], "MPI_UNIVERSE_SIZE is the number of ranks of the job"),
     (
-        &["usize", "universe-size"],
-        "MPI_UNIVERSE_SIZE is the number of ranks of the job",
-    ),
-    (
-        &[
-            "ckpointlib",
-            "ckpoint",
-            "ckpoint-interval",
-            "ckpoint-prefix",
-            "ckpoint-num",
-        ],
+        &["ckpointlib", "ckpoint", "ckpoint-interval", "ckpoint-prefix", "ckpoint-num"],
         "there is no checkpointing by the launcher",
     ),
     (
-        &[
-            "profile",
-            "trace",
-            "t",
-            "check_mpi",
-            "check-mpi",
-            "trace-collectives",
-        ],
+        &["profile", "trace", "t", "check_mpi", "check-mpi", "trace-collectives"],
         "MICA_STATS=table prints what ranks sent, --late-arrivals who came late to collectives",
     ),
     (
         &["prefix", "noprefix"],
         "leave it out: mpiexec and libraries are under the same path on all hosts",
     ),
-    (
-        &["path", "gpath"],
-        "use -x PATH=DIRECTORIES, or the program's path",
-    ),
+    (&["path", "gpath"], "use -x PATH=DIRECTORIES, or the program's path"),
     (&["umask"], "set it in the shell before mpiexec"),
     (
-        &[
-            "tv",
-            "debugger",
-            "debug-daemons",
-            "output-proctable",
-            "ddt",
-            "gdba",
-            "gdb-ia",
-        ],
+        &["tv", "debugger", "debug-daemons", "output-proctable", "ddt", "gdba", "gdb-ia"],
         "use -gdb or --debug RANKS, or --tool \"COMMAND:RANKS\" to start ranks under another tool",
     ),
     (
@@ -200,10 +155,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
         ],
         "leave it out: Mica has nothing of the kind",
     ),
-    (
-        &["kill-on-bad-exit"],
-        "leave it out: a rank that fails always ends the job",
-    ),
+    (&["kill-on-bad-exit"], "leave it out: a rank that fails always ends the job"),
     (&["ntasks", "nranks", "procs"], "use -n"),
     (&["nodes", "nodelist", "w"], "use -hosts"),
     (&["multi-prog"], "use -configfile"),

@@ -25,9 +25,7 @@ pub(super) struct Spec {
 
 impl Spec {
     pub fn has_name(&self, bare: &str) -> bool {
-        self.names
-            .iter()
-            .any(|name| name.trim_start_matches('-') == bare)
+        self.names.iter().any(|name| name.trim_start_matches('-') == bare)
     }
 }
 
@@ -238,8 +236,6 @@ pub(super) fn variable(
 /// Parses `A,B,C`, each the name of a variable.
 pub(super) fn variable_names(option: &str, value: &OsStr) -> Result<Vec<OsString>, UsageError> {
     let names = value.to_string_lossy();
-    let names = names
-        .split(',')
-        .map(|name| variable_name(option, OsStr::new(name)));
+    let names = names.split(',').map(|name| variable_name(option, OsStr::new(name)));
     names.collect()
 }

@@ -178,15 +178,8 @@ impl JobOptions {
     /// Whether ranks will find this value in their environment; the command line takes precedence
     /// over this process's own environment.
     pub fn sets(&self, name: &str, value: &str) -> bool {
-        let sections = self
-            .sections
-            .iter()
-            .flat_map(|section| &section.environment);
-        let mut given = self
-            .environment
-            .iter()
-            .chain(sections)
-            .filter(|(known, _)| known == name);
+        let sections = self.sections.iter().flat_map(|section| &section.environment);
+        let mut given = self.environment.iter().chain(sections).filter(|(known, _)| known == name);
         match given.next_back() {
             Some((_, given)) => given == value,
             None => std::env::var_os(name).is_some_and(|own| own == *value),
@@ -201,9 +194,7 @@ impl JobOptions {
             Some((_, value)) => Some(value.clone()),
             None => {
                 let inherit = section.inherit.as_ref().unwrap_or(&self.inherit);
-                inherit
-                    .takes(OsStr::new(name))
-                    .then(|| std::env::var_os(name))?
+                inherit.takes(OsStr::new(name)).then(|| std::env::var_os(name))?
             }
         }
     }
@@ -295,10 +286,7 @@ pub enum UsageError {
 
 impl ProgramSection {
     pub(super) fn new() -> ProgramSection {
-        ProgramSection {
-            ranks: 1,
-            ..ProgramSection::default()
-        }
+        ProgramSection { ranks: 1, ..ProgramSection::default() }
     }
 }
 
@@ -313,9 +301,7 @@ impl Agent {
     /// The command line that [`Agent::parse`] reads, without the program.
     pub fn arguments(&self) -> Vec<String> {
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        let node = self
-            .node
-            .map_or("slurm".to_owned(), |node| node.to_string());
+        let node = self.node.map_or("slurm".to_owned(), |node| node.to_string());
         vec![AGENT.to_owned(), addresses.join(","), node]
     }
 
@@ -323,10 +309,7 @@ impl Agent {
         let [addresses, node] = arguments else {
             return None;
         };
-        let addresses = addresses
-            .to_str()?
-            .split(',')
-            .map(|address| address.parse().ok());
+        let addresses = addresses.to_str()?.split(',').map(|address| address.parse().ok());
         let node = match node.to_str()? {
             "slurm" => None,
             number => Some(number.parse().ok()?),

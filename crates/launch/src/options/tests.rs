@@ -24,9 +24,7 @@ fn refusal(line: &str) -> String {
 
 #[test]
 fn one_dash_or_two() {
-    for line in [
-        "-n 4 a", "--n 4 a", "-np 4 a", "--np 4 a", "--np=4 a", "-n=4 a", "-c 4 a",
-    ] {
+    for line in ["-n 4 a", "--n 4 a", "-np 4 a", "--np 4 a", "--np=4 a", "-n=4 a", "-c 4 a"] {
         assert_eq!(run(line).sections[0].ranks, 4, "{line}");
     }
     assert_eq!(run("a").sections[0].ranks, 1);
@@ -37,11 +35,7 @@ fn one_dash_or_two() {
 
 #[test]
 fn late_arrivals_are_asked_for_by_option_or_variable() {
-    let wanted = [
-        "--late-arrivals a",
-        "-x MICA_LATE=on a",
-        "-env MICA_LATE on a",
-    ];
+    let wanted = ["--late-arrivals a", "-x MICA_LATE=on a", "-env MICA_LATE on a"];
     assert!(wanted.into_iter().all(|line| run(line).wants_late()));
     assert!(!run("-x MICA_LATE=off a").wants_late());
     let options = run("--late-arrivals a");
@@ -52,10 +46,7 @@ fn late_arrivals_are_asked_for_by_option_or_variable() {
 fn options_end_at_the_program() {
     let options = run("-n 2 prog -n 7 --label -- x");
     assert_eq!(options.sections[0].ranks, 2);
-    assert_eq!(
-        options.sections[0].command,
-        ["prog", "-n", "7", "--label", "--", "x"]
-    );
+    assert_eq!(options.sections[0].command, ["prog", "-n", "7", "--label", "--", "x"]);
     assert!(!options.output.has_labels());
     assert_eq!(run("-n 2 -- -odd").sections[0].command, ["-odd"]);
 }
@@ -108,12 +99,7 @@ fn hosts_and_how_to_reach_them() {
     let line = "-hosts a,b:4 -H c -f /hosts -ppn 3 --launcher fork -iface lo --host-timeout 2.5 \
                 -wdir /no/such --fanout 0 p";
     let options = run(line);
-    let names: Vec<&str> = options
-        .hosts
-        .named
-        .iter()
-        .map(|host| host.name.as_str())
-        .collect();
+    let names: Vec<&str> = options.hosts.named.iter().map(|host| host.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert_eq!(options.hosts.named[1].slots, Some(4));
     assert_eq!(options.hosts.file, Some(PathBuf::from("/hosts")));
@@ -131,30 +117,21 @@ fn hosts_and_how_to_reach_them() {
     let Ok(CommandRequest::Run(options)) = parse(&words) else {
         panic!("a job");
     };
-    assert_eq!(
-        options.hosts.launcher_exec.unwrap(),
-        ["ip", "netns", "exec"]
-    );
+    assert_eq!(options.hosts.launcher_exec.unwrap(), ["ip", "netns", "exec"]);
 }
 
 #[test]
 fn an_agents_command_line() {
     for node in [Some(3), None] {
         let addresses = ["10.0.0.1:400", "[fd00::1]:5"].map(|a| a.parse().unwrap());
-        let agent = Agent {
-            addresses: addresses.to_vec(),
-            node,
-        };
+        let agent = Agent { addresses: addresses.to_vec(), node };
         let words: Vec<OsString> = agent.arguments().into_iter().map(OsString::from).collect();
         match parse(&words) {
             Ok(CommandRequest::Agent(read)) => assert_eq!(read, agent),
             other => panic!("{other:?}"),
         }
     }
-    assert!(matches!(
-        parse_line("--starter"),
-        Ok(CommandRequest::Starter)
-    ));
+    assert!(matches!(parse_line("--starter"), Ok(CommandRequest::Starter)));
     assert!(!help().contains("--agent") && !help().contains("--starter"));
 }
 
@@ -169,12 +146,7 @@ fn wrong_lines_are_named() {
     assert!(refusal("-n none a").contains("\"none\" is not a number of ranks"));
     assert!(refusal("-n 0 a").contains("\"0\""));
     assert!(refusal("--timeout -1 a").contains("seconds"));
-    for option in [
-        "--timeout",
-        "--hang-report",
-        "--host-timeout",
-        "--head-timeout",
-    ] {
+    for option in ["--timeout", "--hang-report", "--host-timeout", "--head-timeout"] {
         let line = format!("{option} 9223372036854775000 a");
         assert!(refusal(&line).contains("up to 1e9"), "{line}");
     }
@@ -197,10 +169,7 @@ fn wrong_lines_are_named() {
 fn help_and_version() {
     assert!(matches!(parse_line("--help"), Ok(CommandRequest::Help)));
     assert!(matches!(parse_line("-n 2 -h"), Ok(CommandRequest::Help)));
-    assert!(matches!(
-        parse_line("--version"),
-        Ok(CommandRequest::Version)
-    ));
+    assert!(matches!(parse_line("--version"), Ok(CommandRequest::Version)));
     for spec in options() {
         assert!(help().contains(&help::usage(spec)), "{}", spec.names[0]);
     }
@@ -223,27 +192,16 @@ fn names_are_unique() {
 /// `MICA_RENEW=1 cargo test -p mica-launch manual`.
 #[test]
 fn the_manual_has_these_tables() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/design/launching.md"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/launching.md");
     let mut page = std::fs::read_to_string(path).unwrap();
     let mut of_options = String::from("| option | meaning |\n|---|---|\n");
     for spec in options() {
         let option = help::usage(spec).replace('|', "\\|");
-        let _ = writeln!(
-            of_options,
-            "| `{option}` | {} |",
-            spec.help.replace('|', "\\|")
-        );
+        let _ = writeln!(of_options, "| `{option}` | {} |", spec.help.replace('|', "\\|"));
     }
     let mut of_variables = String::from("| variable | means here |\n|---|---|\n");
     for (names, help) in variables::rows() {
-        let _ = writeln!(
-            of_variables,
-            "| `{}` | {help} |",
-            names.replace(", ", "`, `")
-        );
+        let _ = writeln!(of_variables, "| `{}` | {help} |", names.replace(", ", "`, `"));
     }
     for (name, wanted) in [("options", of_options), ("variables", of_variables)] {
         let begin = format!("<!-- {name}: generated -->\n");
@@ -292,15 +250,9 @@ fn options_of_others_are_done_or_answered() {
         assert!(known || answered || word == "machine", "-{word}");
     }
     let advice = refusal("--rankfile f a");
-    assert!(
-        advice.starts_with("unknown option --rankfile: ranks go to hosts"),
-        "{advice}"
-    );
+    assert!(advice.starts_with("unknown option --rankfile: ranks go to hosts"), "{advice}");
     assert!(refusal("--mca btl self a").contains("leave it out"));
-    assert_eq!(
-        refusal("--hotfile f a"),
-        "unknown option --hotfile; is -hostfile meant?"
-    );
+    assert_eq!(refusal("--hotfile f a"), "unknown option --hotfile; is -hostfile meant?");
     assert_eq!(refusal("-k a"), "unknown option -k");
 }
 
@@ -313,15 +265,9 @@ fn what_ranks_inherit() {
         options.sections.iter().map(|s| s.inherit.clone()).collect();
     assert_eq!(sections, [None, Some(only(&[])), Some(Inherit::All), None]);
     assert_eq!(options.environment, [("X".into(), "1=2".into())]);
-    assert_eq!(
-        run("-genvexcept A*,B a").inherit,
-        Inherit::Except(vec!["A*".into(), "B".into()])
-    );
+    assert_eq!(run("-genvexcept A*,B a").inherit, Inherit::Except(vec!["A*".into(), "B".into()]));
     assert!(refusal("-genvlist A,,B a").contains("name of an environment variable"));
-    assert_eq!(
-        run("-env A=b -envlist PATH a").sections[0].environment,
-        [("A".into(), "b".into())]
-    );
+    assert_eq!(run("-env A=b -envlist PATH a").sections[0].environment, [("A".into(), "b".into())]);
 }
 
 #[test]
@@ -333,11 +279,7 @@ fn ranks_that_options_name() {
     let options = run("-gtool valgrind:0-1 --debug 2 a");
     assert_eq!(options.tools[1], Tool::debugger(RankSet::one(2)));
     assert_eq!(options.tools[0].ranks, RankSet::parse("0-1").unwrap());
-    assert_eq!(
-        options.input,
-        RankSet::one(2),
-        "the debugger has the terminal"
-    );
+    assert_eq!(options.input, RankSet::one(2), "the debugger has the terminal");
     assert_eq!(run("--debug 2 -s 0 a").input, RankSet::one(0));
     assert!(refusal("--tool valgrind a").contains("COMMAND:RANKS"));
     assert!(refusal("-prepend-pattern %x a").contains("%r (rank)"));
@@ -358,52 +300,23 @@ fn variables_of_hydra() {
         }
     };
     let one = |name: &str, value: &str| with("a", &[(name, value)]).unwrap();
-    assert_eq!(
-        one("MPIEXEC_TIMEOUT", "5").timeout,
-        Some(Duration::from_secs(5))
-    );
+    assert_eq!(one("MPIEXEC_TIMEOUT", "5").timeout, Some(Duration::from_secs(5)));
     assert_eq!(one("MPIEXEC_TIMEOUT", "-1").timeout, None);
     let timed = with("--timeout 7 a", &[("MPIEXEC_TIMEOUT", "5")]).unwrap();
     assert_eq!(timed.timeout, Some(Duration::from_secs(7)));
-    for name in [
-        "MPIEXEC_PORTRANGE",
-        "MPIEXEC_PORT_RANGE",
-        "MPICH_PORT_RANGE",
-        "MPIR_CVAR_CH3_PORT_RANGE",
-    ] {
+    for name in
+        ["MPIEXEC_PORTRANGE", "MPIEXEC_PORT_RANGE", "MPICH_PORT_RANGE", "MPIR_CVAR_CH3_PORT_RANGE"]
+    {
         assert_eq!(one(name, "10000:10100").hosts.ports, Some((10000, 10100)));
     }
-    assert_eq!(
-        one("HYDRA_HOST_FILE", "/h").hosts.file,
-        Some(PathBuf::from("/h"))
-    );
-    assert_eq!(
-        one("HYDRA_IFACE", "ib0").hosts.interface.as_deref(),
-        Some("ib0")
-    );
-    assert_eq!(
-        one("HYDRA_LAUNCHER", "fork").hosts.launcher,
-        Some(AgentLauncher::Fork)
-    );
-    assert_eq!(
-        one("HYDRA_LAUNCHER_EXEC", "/x/ssh")
-            .hosts
-            .launcher_exec
-            .unwrap(),
-        ["/x/ssh"]
-    );
-    assert_eq!(
-        one("HYDRA_LAUNCHER_EXTRA_ARGS", "-p 22")
-            .hosts
-            .launcher_args,
-        ["-p", "22"]
-    );
+    assert_eq!(one("HYDRA_HOST_FILE", "/h").hosts.file, Some(PathBuf::from("/h")));
+    assert_eq!(one("HYDRA_IFACE", "ib0").hosts.interface.as_deref(), Some("ib0"));
+    assert_eq!(one("HYDRA_LAUNCHER", "fork").hosts.launcher, Some(AgentLauncher::Fork));
+    assert_eq!(one("HYDRA_LAUNCHER_EXEC", "/x/ssh").hosts.launcher_exec.unwrap(), ["/x/ssh"]);
+    assert_eq!(one("HYDRA_LAUNCHER_EXTRA_ARGS", "-p 22").hosts.launcher_args, ["-p", "22"]);
     assert_eq!(one("HYDRA_ENV", "all").inherit, Inherit::All);
     assert_eq!(one("HYDRA_ENV", "none").inherit, Inherit::Only(Vec::new()));
-    assert_eq!(
-        one("HYDRA_BINDING", "socket").binding.bind,
-        Some(Bind::To(BindTo::Package))
-    );
+    assert_eq!(one("HYDRA_BINDING", "socket").binding.bind, Some(Bind::To(BindTo::Package)));
     assert_eq!(one("HYDRA_MAPPING", "numa").binding.map, Some(MapBy::Numa));
     assert!(one("HYDRA_DEBUG", "1").verbose && !one("HYDRA_DEBUG", "0").verbose);
     let default = one("MPIEXEC_PREFIX_DEFAULT", "").output;
@@ -411,24 +324,12 @@ fn variables_of_hydra() {
         (default.out.label, default.err.label),
         (NamePattern::parse("%d> "), NamePattern::parse("%d(err)> "))
     );
-    let both = with(
-        "a",
-        &[
-            ("MPIEXEC_PREFIX_DEFAULT", "1"),
-            ("MPIEXEC_PREFIX_STDOUT", "%d:"),
-        ],
-    );
+    let both = with("a", &[("MPIEXEC_PREFIX_DEFAULT", "1"), ("MPIEXEC_PREFIX_STDOUT", "%d:")]);
     assert_eq!(both.unwrap().output.out.label, NamePattern::parse("%d:"));
     let wrong = with("a", &[("HYDRA_LAUNCHER", "rsh")]).unwrap_err();
-    assert!(
-        wrong.contains("HYDRA_LAUNCHER: \"rsh\" is not one of ssh"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("HYDRA_LAUNCHER: \"rsh\" is not one of ssh"), "{wrong}");
     let wrong = with("a", &[("MPIEXEC_PORT_RANGE", "9")]).unwrap_err();
-    assert!(
-        wrong.contains("MPIEXEC_PORT_RANGE: \"9\" is not LOW:HIGH"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("MPIEXEC_PORT_RANGE: \"9\" is not LOW:HIGH"), "{wrong}");
 }
 
 #[test]
@@ -443,11 +344,7 @@ fn programs_from_a_file() {
         })
     };
     let options = read("# two\n-genv A 1\n-n 2 a 'b c'\n-n 3 \\\n d : e\n", "-l").unwrap();
-    let ranks: Vec<usize> = options
-        .sections
-        .iter()
-        .map(|section| section.ranks)
-        .collect();
+    let ranks: Vec<usize> = options.sections.iter().map(|section| section.ranks).collect();
     assert_eq!(ranks, [2, 3, 1]);
     assert_eq!(options.sections[0].command, ["a", "b c"]);
     assert_eq!(options.environment, [("A".into(), "1".into())]);

@@ -148,7 +148,5 @@ pub(super) fn apply(parser: &mut OptionParser, variables: Variables<'_>) -> Resu
 
 /// The rows for the help and the manual: names and meaning.
 pub(super) fn rows() -> impl Iterator<Item = (String, &'static str)> {
-    VARIABLES
-        .iter()
-        .map(|variable| (variable.names.join(", "), variable.help))
+    VARIABLES.iter().map(|variable| (variable.names.join(", "), variable.help))
 }

@@ -26,10 +26,7 @@ fn placed(machine: &str, line: &str, now: &Circumstances) -> String {
     match &plan.unbound {
         Some(why) => why.clone(),
         None => {
-            let sets = plan
-                .ranks
-                .iter()
-                .map(|rank| rank.described.as_ref().unwrap());
+            let sets = plan.ranks.iter().map(|rank| rank.described.as_ref().unwrap());
             sets.map(ToString::to_string).collect::<Vec<_>>().join(" ")
         }
     }
@@ -43,11 +40,7 @@ fn virtual_nodes_share_the_machine() {
     job.programs.section_of = vec![0, 0];
     job.cores.machine_first = 2;
     let plan = on(&machine, &job);
-    let cores: Vec<(u32, u32)> = plan
-        .ranks
-        .iter()
-        .map(|r| (r.rank, r.slot.place.core))
-        .collect();
+    let cores: Vec<(u32, u32)> = plan.ranks.iter().map(|r| (r.rank, r.slot.place.core)).collect();
     assert_eq!(cores, [(2, 2), (3, 3)]);
     assert_eq!(plan.available_cores, (available_cores() / 2).max(1));
 }
@@ -62,10 +55,7 @@ fn ranks_of_sections_in_order() {
     assert_eq!(plan.ranks[2].section.command, ["b"]);
     let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
     assert_eq!(cores, [0, 1, 2, 3, 4, 5]);
-    assert!(
-        plan.ranks.iter().all(|r| r.slot.cpus.is_none()),
-        "not this machine's processors"
-    );
+    assert!(plan.ranks.iter().all(|r| r.slot.cpus.is_none()), "not this machine's processors");
 }
 
 #[test]
@@ -73,11 +63,7 @@ fn more_ranks_than_cores_are_not_bound() {
     let machine = Machine::synthetic("pack:2 l3:1 core:2 pu:1").unwrap();
     let options = options("-n 5 a");
     let plan = on(&machine, &options);
-    assert!(
-        plan.ranks
-            .iter()
-            .all(|r| r.slot.place.core == mica_node::topology::UNKNOWN)
-    );
+    assert!(plan.ranks.iter().all(|r| r.slot.place.core == mica_node::topology::UNKNOWN));
     assert!(plan.describe().contains("rank 4: not bound"));
 }
 
@@ -86,10 +72,7 @@ fn the_description_names_places() {
     let machine = Machine::synthetic("pack:2 l3:1 core:2 pu:1").unwrap();
     let options = options("-n 2 --map-by package a b");
     let text = on(&machine, &options).describe();
-    assert!(
-        text.contains("rank 1: not bound, core 2, shared cache 1, package 1"),
-        "{text}"
-    );
+    assert!(text.contains("rank 1: not bound, core 2, shared cache 1, package 1"), "{text}");
     assert!(text.contains(": a b"), "{text}");
 }
 
@@ -100,19 +83,13 @@ fn ranks_with_threads_have_as_many_cores() {
     let placed = |line: &str| placed(machine, line, &now);
     assert_eq!(placed("-n 2 a"), "0 1");
     assert_eq!(placed("-n 2 -genv OMP_NUM_THREADS 3 a"), "0-2 4-6");
-    assert_eq!(
-        placed("-n 2 -env OMP_NUM_THREADS 2,4 a : -n 3 b"),
-        "0-1 2-3 4 5 6"
-    );
+    assert_eq!(placed("-n 2 -env OMP_NUM_THREADS 2,4 a : -n 3 b"), "0-1 2-3 4 5 6");
     assert_eq!(placed("-n 2 --cpus-per-rank 4 a"), "0-3 4-7");
     assert_eq!(placed("-n 2 -map-by slot:PE=2 a"), "0-1 2-3");
     assert_eq!(placed("-n 2 -map-by socket:PE=2 a"), "0-1 4-5");
     assert_eq!(placed("-n 2 -bind-to core:3 a"), "0-2 4-6");
     // The command line takes precedence over OMP_NUM_THREADS.
-    assert_eq!(
-        placed("-n 2 -x OMP_NUM_THREADS=4 --cpus-per-rank 1 a"),
-        "0 1"
-    );
+    assert_eq!(placed("-n 2 -x OMP_NUM_THREADS=4 --cpus-per-rank 1 a"), "0 1");
     assert_eq!(placed("-n 2 -x OMP_NUM_THREADS=many a"), "0 1");
     let why = placed("-n 2 -x OMP_NUM_THREADS=8 a");
     assert_eq!(why, "2 ranks want 16 cores together, there are 8");
@@ -147,9 +124,7 @@ fn parts_of_the_machine() {
 fn a_processor_that_is_not_there() {
     let machine = Machine::synthetic("pack:1 core:2 pu:1").unwrap();
     let job = options("-bind-to user:7 a");
-    let error = decide(&machine, &job, &Circumstances::default())
-        .err()
-        .unwrap();
+    let error = decide(&machine, &job, &Circumstances::default()).err().unwrap();
     let error = error.to_string();
     assert!(error.contains("processor 7; it may use 0-1"), "{error}");
 }
@@ -163,10 +138,7 @@ fn processors_of_other_jobs_are_left_alone() {
     assert_eq!(placed(machine, "-n 1 a", &now), "4-5");
     assert_eq!(placed(machine, "-n 2 a", &now), "4-5 6-7");
     let why = placed(machine, "-n 3 a", &now);
-    assert_eq!(
-        why,
-        "3 ranks want a core each, 2 of 4 are not in use by other jobs"
-    );
+    assert_eq!(why, "3 ranks want a core each, 2 of 4 are not in use by other jobs");
     // An explicit -bind-to gets cores that are not free.
     assert_eq!(placed(machine, "-n 3 -bind-to core a", &now), "0-1 2-3 4-5");
     assert_eq!(placed(machine, "-n 2 -bind-to core a", &now), "4-5 6-7");
@@ -177,10 +149,7 @@ fn processors_of_other_jobs_are_left_alone() {
 
 #[test]
 fn a_quota_is_no_processor() {
-    let quota = |quota| Circumstances {
-        quota: Some(quota),
-        ..Circumstances::default()
-    };
+    let quota = |quota| Circumstances { quota: Some(quota), ..Circumstances::default() };
     let machine = "pack:1 core:4 pu:1";
     assert!(placed(machine, "-n 1 a", &quota(2.0)).contains("quota of 2.0"));
     assert_eq!(placed(machine, "-n 1 -bind-to core a", &quota(2.0)), "0");
@@ -196,16 +165,10 @@ fn what_was_asked_for_and_cannot_be_had_is_said() {
     };
     assert_eq!(notice("-n 4 a"), "");
     let refusal = notice("-n 2 --cpus-per-rank 2 a");
-    assert!(
-        refusal.contains("not bound: 2 ranks want 4 cores"),
-        "{refusal}"
-    );
+    assert!(refusal.contains("not bound: 2 ranks want 4 cores"), "{refusal}");
     let report = notice("-n 2 --report-bindings a");
     assert!(report.contains("rank 1: not bound, core 1"), "{report}");
-    assert!(
-        report.contains("(processors 1 of the synthetic machine)"),
-        "{report}"
-    );
+    assert!(report.contains("(processors 1 of the synthetic machine)"), "{report}");
 }
 
 #[test]
@@ -221,10 +184,7 @@ fn a_head_plans_for_nodes_on_its_machine() {
     let plan = NodePlan::of(&machine, &part, decision, Reservation::default());
     let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
     assert_eq!(cores, [1, 3]);
-    let crowded = Circumstances {
-        quota: Some(1.0),
-        ..Circumstances::default()
-    };
+    let crowded = Circumstances { quota: Some(1.0), ..Circumstances::default() };
     let grants = with(&machine, &whole, &crowded);
     assert!(matches!(grants.grant(0..2), WidthGrant::Unbound(_)));
 }

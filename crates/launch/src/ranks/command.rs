@@ -159,9 +159,7 @@ impl RankProcesses<'_> {
             Ok(write.into())
         };
         if is_joined {
-            let StreamOutlet::Pipe(pipe) = out else {
-                unreachable!("both are pipes")
-            };
+            let StreamOutlet::Pipe(pipe) = out else { unreachable!("both are pipes") };
             let (read, write) = io::pipe().map_err(failed())?;
             command.stderr(write.try_clone().map_err(failed())?);
             command.stdout(write);
@@ -237,10 +235,7 @@ impl RankProcesses<'_> {
                 " (the file is there, its interpreter or loader is not)".to_owned()
             }
             io::ErrorKind::NotFound if found => {
-                format!(
-                    " in PATH (a file of this name is here: use ./{})",
-                    program.display()
-                )
+                format!(" in PATH (a file of this name is here: use ./{})", program.display())
             }
             _ => String::new(),
         };

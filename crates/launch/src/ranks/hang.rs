@@ -17,20 +17,15 @@ impl RankProcesses<'_> {
     /// are several. Takes up to [`ASK_TIME`]: the ranks are asked.
     pub fn hang_report(&self, host: Option<&str>) -> NodeReport {
         let asked = |index: &usize| self.stage(*index) == RankStage::Running;
-        let answers: HashMap<usize, String> = self
-            .ask(self.alive().into_iter().filter(asked).collect())
-            .into_iter()
-            .collect();
+        let answers: HashMap<usize, String> =
+            self.ask(self.alive().into_iter().filter(asked).collect()).into_iter().collect();
         let line = |index: usize| {
             let rank = self.plan.ranks[index].rank;
             let pid = self.ranks[index].process.pid();
             let answer = answers.get(&index).cloned();
             let waits_for = answer.or_else(|| self.waits_for(index));
             let waits_for = waits_for.map(|said| self.segment.with_limits(rank, said));
-            (
-                rank,
-                hang_line(rank, pid, host, self.stage(index), waits_for),
-            )
+            (rank, hang_line(rank, pid, host, self.stage(index), waits_for))
         };
         let ended = |index: usize| {
             let rank = &self.ranks[index];
@@ -49,10 +44,8 @@ impl RankProcesses<'_> {
         let rank_of = |index: usize| self.plan.ranks[index].rank;
         let block = |index: usize| self.segment.block(rank_of(index));
         // A rank that sleeps in MPI answers when it is woken; one that computes never answers.
-        let asleep: Vec<bool> = ranks
-            .iter()
-            .map(|&index| block(index).waiting().is_some())
-            .collect();
+        let asleep: Vec<bool> =
+            ranks.iter().map(|&index| block(index).waiting().is_some()).collect();
         let question = self.segment.ask();
         let answer = |index: usize| self.segment.answer_of(rank_of(index), question);
         let began = Instant::now();

@@ -11,14 +11,12 @@ impl LocalRanks<'_> {
         let processes = &self.processes;
         for index in self.watched..processes.started_count() {
             let number = index as u32;
-            job.poll
-                .add(PollSource::Rank(number), processes.process_fd(index));
+            job.poll.add(PollSource::Rank(number), processes.process_fd(index));
             if let Some(fd) = processes.pmi.fd(index) {
                 job.poll.add(PollSource::PmiClient(number), fd);
             }
             for &id in processes.stream_ids(index) {
-                job.poll
-                    .add(PollSource::Stream(id), processes.streams[&id].as_fd());
+                job.poll.add(PollSource::Stream(id), processes.streams[&id].as_fd());
             }
         }
         self.watched = processes.started_count();

@@ -13,10 +13,7 @@ fn a_killed_agent_is_a_lost_host() {
     let report = stderr_of(&mut child);
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(began.elapsed() < Duration::from_secs(60), "a watchdog");
-    assert!(
-        report.contains("host right (ranks 2-3) was lost"),
-        "{report}"
-    );
+    assert!(report.contains("host right (ranks 2-3) was lost"), "{report}");
     assert!(report.contains("killed by signal 9"), "{report}");
     assert!(report.contains("ending the 2 other ranks"), "{report}");
     for pid in lines.iter().flat_map(|line| line.split(' ')) {
@@ -30,10 +27,7 @@ fn an_agent_that_is_told_to_end_says_so() {
     send("-TERM", agents(child.id())[1].0);
     let report = stderr_of(&mut child);
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
-    assert!(
-        report.contains("host right: its agent got signal 15 (SIGTERM)"),
-        "{report}"
-    );
+    assert!(report.contains("host right: its agent got signal 15 (SIGTERM)"), "{report}");
     for pid in &lines {
         wait_until_gone(pid);
     }
@@ -41,19 +35,13 @@ fn an_agent_that_is_told_to_end_says_so() {
 
 #[test]
 fn a_stopped_agent_is_a_lost_host() {
-    let (mut child, lines) = start(
-        &["-n", "2", "--host-timeout", "2"],
-        "echo $$; exec sleep 1000",
-        2,
-    );
+    let (mut child, lines) =
+        start(&["-n", "2", "--host-timeout", "2"], "echo $$; exec sleep 1000", 2);
     let began = Instant::now();
     send("-STOP", agents(child.id())[0].0);
     let report = stderr_of(&mut child);
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(
-        began.elapsed() >= Duration::from_secs(10),
-        "not before its time"
-    );
+    assert!(began.elapsed() >= Duration::from_secs(10), "not before its time");
     assert!(
         report.contains("host left (rank 0) was lost: nothing was heard of it for 12 s"),
         "{report}"
@@ -88,23 +76,15 @@ fn daemons_of_ranks_are_ended_too() {
     let pids = sorted_lines(&output.stdout);
     assert_eq!(pids.len(), 2);
     for pid in pids {
-        assert!(
-            !Path::new(&format!("/proc/{pid}")).exists(),
-            "{pid} is left behind"
-        );
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left behind");
     }
 }
 
 #[test]
 fn programs_that_cannot_be_started() {
-    let output = mpiexec(&[&FORK[..], &["-n", "2", "mica-no-such"]].concat())
-        .output()
-        .unwrap();
+    let output = mpiexec(&[&FORK[..], &["-n", "2", "mica-no-such"]].concat()).output().unwrap();
     assert_eq!(output.status.code(), Some(127));
     let report = text(&output.stderr);
     assert!(report.contains("cannot start \"mica-no-such\""), "{report}");
-    assert!(
-        report.contains("host left") || report.contains("host right"),
-        "{report}"
-    );
+    assert!(report.contains("host left") || report.contains("host right"), "{report}");
 }

@@ -87,23 +87,11 @@ fn ranks_of_two_nodes_make_one_job() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(
         sorted_lines(&output.stdout),
-        [
-            "0/5 0/3 0/5",
-            "1/5 1/3 1/5",
-            "2/5 2/3 2/5",
-            "3/5 0/2 3/5",
-            "4/5 1/2 4/5"
-        ]
+        ["0/5 0/3 0/5", "1/5 1/3 1/5", "2/5 2/3 2/5", "3/5 0/2 3/5", "4/5 1/2 4/5"]
     );
     assert_eq!(text(&output.stderr), "");
-    let output = run(
-        &["-ppn", "2"],
-        "echo $MICA_RANK/$MICA_SIZE $MPI_LOCALRANKID",
-    );
-    assert_eq!(
-        sorted_lines(&output.stdout),
-        ["0/4 0", "1/4 1", "2/4 0", "3/4 1"]
-    );
+    let output = run(&["-ppn", "2"], "echo $MICA_RANK/$MICA_SIZE $MPI_LOCALRANKID");
+    assert_eq!(sorted_lines(&output.stdout), ["0/4 0", "1/4 1", "2/4 0", "3/4 1"]);
 }
 
 /// A rank takes several descriptors here, and finds the limit that the user has.
@@ -113,17 +101,10 @@ fn more_ranks_than_descriptors_by_default() {
         "ulimit -Sn 128; exec {MPIEXEC} {} -n 200 sh -c 'echo $(ulimit -Sn)'",
         FORK.join(" ")
     );
-    let output = Command::new("sh")
-        .args(["-c", &script])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let lines = sorted_lines(&output.stdout);
-    assert!(
-        lines.len() == 200 && lines.iter().all(|line| line == "128"),
-        "{lines:?}"
-    );
+    assert!(lines.len() == 200 && lines.iter().all(|line| line == "128"), "{lines:?}");
 }
 
 #[test]
@@ -141,27 +122,15 @@ fn virtual_nodes_by_the_environment() {
 
 #[test]
 fn a_single_host_that_is_this_machine_needs_no_agent() {
-    let output = mpiexec(&[
-        "-hosts",
-        "localhost",
-        "-n",
-        "2",
-        "sh",
-        "-c",
-        "echo $MICA_EXCHANGE",
-    ])
-    .output()
-    .unwrap();
+    let output = mpiexec(&["-hosts", "localhost", "-n", "2", "sh", "-c", "echo $MICA_EXCHANGE"])
+        .output()
+        .unwrap();
     assert_eq!(text(&output.stdout), "\n\n");
     let output = mpiexec(&["-n", "1", "sh", "-c", "echo $MICA_EXCHANGE"])
         .env("MICA_NET", "loopback")
         .output()
         .unwrap();
-    assert_eq!(
-        text(&output.stdout),
-        "pmi\n",
-        "over the network ranks must meet"
-    );
+    assert_eq!(text(&output.stdout), "pmi\n", "over the network ranks must meet");
 }
 
 /// Ranks of both nodes put, meet in a barrier and get what the others put (PMI-1); an abort gives
@@ -186,17 +155,11 @@ fn ranks_meet_by_pmi() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let lines = sorted_lines(&output.stdout);
     assert!(lines[0].ends_with(" v0 v1 v2"), "{lines:?}");
-    assert!(
-        lines.len() == 3 && lines.iter().all(|line| *line == lines[0]),
-        "{lines:?}"
-    );
+    assert!(lines.len() == 3 && lines.iter().all(|line| *line == lines[0]), "{lines:?}");
     let output = mpiexec(&arguments).env("ABORT", "1").output().unwrap();
     assert_eq!(output.status.code(), Some(55));
     let report = text(&output.stderr);
-    assert!(
-        report.contains(" on right) called MPI_Abort with code 55"),
-        "{report}"
-    );
+    assert!(report.contains(" on right) called MPI_Abort with code 55"), "{report}");
 }
 
 #[test]
@@ -259,10 +222,7 @@ fn environment_and_directory() {
     let output = run(&["-wdir", "/no/such", "-n", "2"], "true");
     assert_eq!(output.status.code(), Some(127));
     let report = text(&output.stderr);
-    assert!(
-        report.contains(": cannot start \"sh\" for rank "),
-        "{report}"
-    );
+    assert!(report.contains(": cannot start \"sh\" for rank "), "{report}");
     assert!(report.contains("no directory /no/such"), "{report}");
 }
 
@@ -271,22 +231,15 @@ fn standard_input_goes_to_rank_0_whole() {
     let bytes: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
     let script = "if [ $MICA_RANK = 0 ]; then cat; else test -z \"$(cat)\"; fi";
     let arguments = [&FORK[..], &["-n", "2", "sh", "-c", script]].concat();
-    let mut child = mpiexec(&arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        mpiexec(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let sent = bytes.clone();
     let writer = std::thread::spawn(move || stdin.write_all(&sent));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
     assert!(output.status.success());
-    assert!(
-        output.stdout == bytes,
-        "{} bytes came back",
-        output.stdout.len()
-    );
+    assert!(output.stdout == bytes, "{} bytes came back", output.stdout.len());
 }
 
 /// Starting this many takes longer than a batch; the first ranks read before the last are started.
@@ -296,11 +249,8 @@ fn ranks_of_all_batches_get_the_input_from_its_beginning() {
     for hosts in [&[][..], &FORK[..]] {
         let options = ["--stdin", "all", "-n", "600", "sh", "-c", script];
         let arguments = [hosts, &options[..]].concat();
-        let mut child = mpiexec(&arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            mpiexec(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(b"x hello\n").unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success());
@@ -310,13 +260,8 @@ fn ranks_of_all_batches_get_the_input_from_its_beginning() {
 
 #[test]
 fn a_rank_that_does_not_read_its_input_does_not_matter() {
-    let mut command = mpiexec(
-        &[
-            &FORK[..],
-            &["-n", "2", "sh", "-c", "exec <&-; echo $MICA_RANK"],
-        ]
-        .concat(),
-    );
+    let mut command =
+        mpiexec(&[&FORK[..], &["-n", "2", "sh", "-c", "exec <&-; echo $MICA_RANK"]].concat());
     let zero = fs::File::open("/dev/zero").unwrap();
     let output = command.stdin(zero).output().unwrap();
     assert_eq!(sorted_lines(&output.stdout), ["0", "1"]);
@@ -341,16 +286,9 @@ fn output_keeps_its_order_and_lines_their_label() {
 #[test]
 fn a_reader_that_waits_costs_no_host() {
     let script = "head -c 4000000 /dev/zero";
-    let arguments = [
-        &FORK[..],
-        &["-n", "2", "--host-timeout", "2", "sh", "-c", script],
-    ]
-    .concat();
-    let mut child = mpiexec(&arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let arguments = [&FORK[..], &["-n", "2", "--host-timeout", "2", "sh", "-c", script]].concat();
+    let mut child =
+        mpiexec(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Twice the time that a silent host is given.
     std::thread::sleep(Duration::from_secs(4));
     let mut output = child.stdout.take().unwrap();
@@ -369,10 +307,7 @@ fn the_first_failing_rank_is_named_with_its_host() {
     assert!(report.contains(" on right) exited with code 7"), "{report}");
     assert!(report.contains("program: sh -c test"), "{report}");
     assert!(report.contains("ending the 3 other ranks"), "{report}");
-    let output = run(
-        &["-n", "2"],
-        "test $MICA_RANK = 0 && kill -9 $$; sleep 1000",
-    );
+    let output = run(&["-n", "2"], "test $MICA_RANK = 0 && kill -9 $$; sleep 1000");
     assert_eq!(output.status.code(), Some(128 + 9));
     assert!(text(&output.stderr).contains(" on left) was killed by signal 9 (SIGKILL)"));
 }
@@ -380,14 +315,9 @@ fn the_first_failing_rank_is_named_with_its_host() {
 #[test]
 fn what_a_rank_wrote_comes_before_its_end() {
     for _ in 0..5 {
-        let output = run(
-            &["-n", "2"],
-            "test $MICA_RANK = 1 && echo last words && exit 3; sleep 1000",
-        );
-        assert_eq!(
-            (output.status.code(), &output.stdout[..]),
-            (Some(3), &b"last words\n"[..])
-        );
+        let output =
+            run(&["-n", "2"], "test $MICA_RANK = 1 && echo last words && exit 3; sleep 1000");
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(3), &b"last words\n"[..]));
     }
 }
 
@@ -458,14 +388,8 @@ fn time_over_and_reports() {
     assert!(report.contains("time of 0.3 s is over"), "{report}");
     let lines: Vec<&str> = report.lines().collect();
     assert_eq!(lines[1], "mpiexec: 3 of 3 ranks are running:");
-    assert!(
-        lines[2].contains("rank 0 (pid ") && lines[2].contains(" on left): "),
-        "{report}"
-    );
-    assert!(
-        lines[4].contains("rank 2 (pid ") && lines[4].contains(" on right): "),
-        "{report}"
-    );
+    assert!(lines[2].contains("rank 0 (pid ") && lines[2].contains(" on left): "), "{report}");
+    assert!(lines[4].contains("rank 2 (pid ") && lines[4].contains(" on right): "), "{report}");
 
     let (mut child, _) = start(&["-n", "2"], "echo $$; sleep 1000", 2);
     let mut report = BufReader::new(child.stderr.take().unwrap()).lines();

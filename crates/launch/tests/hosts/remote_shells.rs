@@ -16,21 +16,12 @@ pub fn remote_shell(name: &str, script: &str) -> PathBuf {
 #[test]
 fn a_remote_shell_that_fails_is_quoted() {
     let shell = remote_shell("failing", "echo \"cannot resolve $1\" >&2; exit 255");
-    let output = mpiexec(&[
-        "-hosts",
-        "far1",
-        "--launcher-exec",
-        shell.to_str().unwrap(),
-        "true",
-    ]);
+    let output = mpiexec(&["-hosts", "far1", "--launcher-exec", shell.to_str().unwrap(), "true"]);
     let mut output = output;
     let output = output.output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let report = text(&output.stderr);
-    assert!(
-        report.contains("cannot start an agent on host far1 (rank 0)"),
-        "{report}"
-    );
+    assert!(report.contains("cannot start an agent on host far1 (rank 0)"), "{report}");
     assert!(report.contains("exited with code 255"), "{report}");
     assert!(report.contains("cannot resolve far1"), "{report}");
     let output = mpiexec(&["-hosts", "far1", "--launcher-exec", "/no/shell", "true"]).output();
@@ -40,29 +31,16 @@ fn a_remote_shell_that_fails_is_quoted() {
 /// Nothing is started on the host that could be reached.
 #[test]
 fn one_host_of_two_that_cannot_be_reached() {
-    let shell = remote_shell(
-        "partial",
-        "test $1 = far2 && sleep 0.5 && exit 7; shift; exec \"$@\"",
-    );
+    let shell =
+        remote_shell("partial", "test $1 = far2 && sleep 0.5 && exit 7; shift; exec \"$@\"");
     let shell = shell.to_str().unwrap();
-    let arguments = [
-        "-iface",
-        "lo",
-        "-hosts",
-        "far1,far2",
-        "--launcher-exec",
-        shell,
-        "echo",
-        "started",
-    ];
+    let arguments =
+        ["-iface", "lo", "-hosts", "far1,far2", "--launcher-exec", shell, "echo", "started"];
     let output = mpiexec(&arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(text(&output.stdout), "");
     let report = text(&output.stderr);
-    assert!(
-        report.contains("cannot start an agent on host far2 (rank 1)"),
-        "{report}"
-    );
+    assert!(report.contains("cannot start an agent on host far2 (rank 1)"), "{report}");
     assert!(!report.contains("far1"), "{report}");
 }
 
@@ -109,15 +87,7 @@ fn an_agent_that_never_comes_is_named() {
     let began = Instant::now();
     let hosts: Vec<String> = (1..=40).map(|number| format!("far{number}")).collect();
     let hosts = hosts.join(",");
-    let arguments = [
-        "-hosts",
-        &hosts,
-        "--host-timeout",
-        "2",
-        "--launcher-exec",
-        shell,
-        "true",
-    ];
+    let arguments = ["-hosts", &hosts, "--host-timeout", "2", "--launcher-exec", shell, "true"];
     let output = mpiexec(&arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(began.elapsed() >= Duration::from_secs(12));
@@ -126,10 +96,7 @@ fn an_agent_that_never_comes_is_named() {
         report.contains("host far1 (rank 0): its agent did not connect within 12 s"),
         "{report}"
     );
-    assert!(
-        report.contains("host far2 (rank 1): its agent did not connect"),
-        "{report}"
-    );
+    assert!(report.contains("host far2 (rank 1): its agent did not connect"), "{report}");
     assert!(report.contains("8 more hosts were not tried"), "{report}");
     assert!(report.contains("thinking"), "{report}");
 }
@@ -152,12 +119,7 @@ fn ssh_is_given_a_line_for_a_shell() {
         script,
     ];
     let output = mpiexec(&arguments).output().unwrap();
-    assert_eq!(
-        sorted_lines(&output.stdout),
-        ["far1 0", "far2 1"],
-        "{}",
-        text(&output.stderr)
-    );
+    assert_eq!(sorted_lines(&output.stdout), ["far1 0", "far2 1"], "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "");
 }
 
@@ -176,11 +138,7 @@ fn slurm_starts_an_agent_on_each_host() {
          done\n\
          wait",
     );
-    let path = format!(
-        "{}:{}",
-        srun.parent().unwrap().display(),
-        std::env::var("PATH").unwrap()
-    );
+    let path = format!("{}:{}", srun.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let output = mpiexec(&[
         "-iface",
         "lo",
@@ -218,20 +176,11 @@ fn strangers_at_the_port() {
         "echo",
         "done",
     ];
-    let mut child = mpiexec(&arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        mpiexec(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
     let line = said.next().unwrap().unwrap();
-    let address = line
-        .split(" --agent ")
-        .nth(1)
-        .unwrap()
-        .split(' ')
-        .next()
-        .unwrap();
+    let address = line.split(" --agent ").nth(1).unwrap().split(' ').next().unwrap();
     let mut held = Vec::new();
     for number in 0..200 {
         let Ok(mut stream) = TcpStream::connect(address) else {

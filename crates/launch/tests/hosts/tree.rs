@@ -39,10 +39,8 @@ fn files(folder: &Path, count: usize) -> Vec<(String, String)> {
 fn hosts_start_hosts() {
     let folder = own_folder("whole");
     // Says on which host it runs.
-    let script = format!(
-        "echo ${{ON:-head}} > {}/$1; export ON=$1; shift; exec \"$@\"",
-        folder.display()
-    );
+    let script =
+        format!("echo ${{ON:-head}} > {}/$1; export ON=$1; shift; exec \"$@\"", folder.display());
     let shell = remote_shell("branching", &script);
     let hosts = hosts(15);
     let script = "echo $MICA_RANK $ON; cat >&2";
@@ -95,11 +93,7 @@ fn a_host_that_is_lost_while_it_starts_others_is_named_with_them() {
     let mut child = mpiexec(&arguments).stderr(Stdio::piped()).spawn().unwrap();
     let hanging = files(&folder, 2);
     let starters = children(child.id(), "--starter");
-    let is_above = |pid: &u32| {
-        hanging
-            .iter()
-            .any(|(_, shell)| parent(shell.trim()) == *pid)
-    };
+    let is_above = |pid: &u32| hanging.iter().any(|(_, shell)| parent(shell.trim()) == *pid);
     let above: Vec<u32> = starters.into_iter().filter(is_above).collect();
     assert_eq!(above.len(), 1);
     send("-KILL", above[0]);
@@ -124,19 +118,13 @@ fn a_host_that_started_others_is_lost() {
     let script = "trap '' HUP; echo $$ $PPID $ON; exec sleep 1000";
     let arguments = [&options(&hosts, &shell)[..], &["sh", "-c", script]].concat();
     let mut command = mpiexec(&arguments);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let reader = BufReader::new(child.stdout.as_mut().unwrap());
     let lines: Vec<String> = reader.lines().take(6).map(Result::unwrap).collect();
     let words = |line: &String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let ranks: Vec<Vec<String>> = lines.iter().map(words).collect();
     // The agent of h3 and the starter there.
-    let agent: u32 = ranks.iter().find(|rank| rank[2] == "h3").unwrap()[1]
-        .parse()
-        .unwrap();
+    let agent: u32 = ranks.iter().find(|rank| rank[2] == "h3").unwrap()[1].parse().unwrap();
     let starter = parent(&agent.to_string());
     send("-KILL", starter);
     send("-KILL", agent);

@@ -41,9 +41,8 @@ pub fn rank_links(calls: &Columns, slow: &[bool], resamples: usize, seed: u64) -
     let columns: Vec<Vec<f64>> = calls.loads.iter().map(|load| unit_ranks(load)).collect();
     let rho: Vec<f64> = columns.iter().map(|column| dot(&time, column)).collect();
     let tests = columns.iter().zip(&rho);
-    let p: Vec<f64> = tests
-        .map(|(column, rho)| p_positive(*rho, effective_number(&time, column)))
-        .collect();
+    let p: Vec<f64> =
+        tests.map(|(column, rho)| p_positive(*rho, effective_number(&time, column))).collect();
     let adjusted = holm(&p);
     let intervals = intervals(&time, &columns, resamples, seed);
     let mut links: Vec<LinkBlame> = (0..columns.len())
@@ -89,14 +88,12 @@ fn redrawn(values: &[f64], drawn: &[usize]) -> Vec<f64> {
 fn coincidence(load: &[f64], slow: &[bool]) -> f64 {
     let of = |which: bool| {
         let both = load.iter().zip(slow);
-        both.filter(move |(_, slow)| **slow == which)
-            .map(|(load, _)| *load)
+        both.filter(move |(_, slow)| **slow == which).map(|(load, _)| *load)
     };
     let mut fast: Vec<f64> = of(false).collect();
     fast.sort_by(f64::total_cmp);
     let usual = quantile(&fast, 0.95);
-    let (above, all) = of(true).fold((0, 0), |(above, all), load| {
-        (above + usize::from(load > usual), all + 1)
-    });
+    let (above, all) =
+        of(true).fold((0, 0), |(above, all), load| (above + usize::from(load > usual), all + 1));
     above as f64 / f64::max(1.0, f64::from(all))
 }

@@ -81,24 +81,17 @@ pub fn clusters(calls: &Columns) -> (Vec<TimeCluster>, Vec<usize>) {
     let bounds = bounds(calls.seconds);
     let of = |time: &f64| bounds.partition_point(|bound| bound < time);
     let member: Vec<usize> = calls.seconds.iter().map(of).collect();
-    let number = if calls.seconds.is_empty() {
-        0
-    } else {
-        bounds.len() + 1
-    };
+    let number = if calls.seconds.is_empty() { 0 } else { bounds.len() + 1 };
     let total: f64 = calls.seconds.iter().sum();
-    let mut clusters: Vec<TimeCluster> = (0..number)
-        .map(|cluster| describe(calls, &member, cluster, total))
-        .collect();
+    let mut clusters: Vec<TimeCluster> =
+        (0..number).map(|cluster| describe(calls, &member, cluster, total)).collect();
     name(&mut clusters);
     mark(calls, &member, &mut clusters);
     (clusters, member)
 }
 
 fn describe(calls: &Columns, member: &[usize], cluster: usize, total: f64) -> TimeCluster {
-    let within: Vec<usize> = (0..member.len())
-        .filter(|call| member[*call] == cluster)
-        .collect();
+    let within: Vec<usize> = (0..member.len()).filter(|call| member[*call] == cluster).collect();
     let times = || within.iter().map(|call| calls.seconds[*call]);
     let mean = |load: &&[f64]| {
         let sum: f64 = within.iter().map(|call| load[*call]).sum();
@@ -109,11 +102,7 @@ fn describe(calls: &Columns, member: &[usize], cluster: usize, total: f64) -> Ti
         from: times().fold(f64::INFINITY, f64::min),
         to: times().fold(0.0, f64::max),
         calls: within.len(),
-        time_share: if total > 0.0 {
-            times().sum::<f64>() / total
-        } else {
-            0.0
-        },
+        time_share: if total > 0.0 { times().sum::<f64>() / total } else { 0.0 },
         star: calls.loads.iter().map(mean).collect(),
         marks: Vec::new(),
     }
@@ -149,14 +138,7 @@ fn mark(calls: &Columns, member: &[usize], clusters: &mut [TimeCluster]) {
         for (place, cluster) in clusters.iter().enumerate() {
             if cluster.calls >= LEAST_CALLS {
                 let (superiority, p) = superiority(&ranks, member, place);
-                tests.push((
-                    place,
-                    Mark {
-                        link,
-                        superiority,
-                        p,
-                    },
-                ));
+                tests.push((place, Mark { link, superiority, p }));
             }
         }
     }
@@ -233,10 +215,7 @@ impl Partition {
             });
             std::iter::once(0.0).chain(rest).collect::<Vec<f64>>()
         };
-        Partition {
-            sums: prefix(|value| value),
-            squares: prefix(|value| value * value),
-        }
+        Partition { sums: prefix(|value| value), squares: prefix(|value| value * value) }
     }
 
     fn len(&self) -> usize {
@@ -254,10 +233,7 @@ impl Partition {
         let n = self.len();
         let mut rows: Vec<BestSums> = Vec::new();
         for clusters in 1..=number {
-            let mut row = BestSums {
-                cost: vec![f64::INFINITY; n + 1],
-                start: vec![0; n + 1],
-            };
+            let mut row = BestSums { cost: vec![f64::INFINITY; n + 1], start: vec![0; n + 1] };
             match rows.last() {
                 None => (1..=n).for_each(|to| row.cost[to] = self.cost(0, to)),
                 Some(before) => self.fill(&mut row, before, (clusters, n), (clusters - 1, n - 1)),

@@ -73,11 +73,7 @@ pub fn distribution(seconds: &[f64]) -> Option<TimeDistribution> {
         p95: quantile(&sorted, 0.95),
         p99: quantile(&sorted, 0.99),
         max,
-        slowest_share: if total_seconds > 0.0 {
-            slow / total_seconds
-        } else {
-            0.0
-        },
+        slowest_share: if total_seconds > 0.0 { slow / total_seconds } else { 0.0 },
     })
 }
 
@@ -91,11 +87,7 @@ pub fn histogram(seconds: &[f64], limit: f64) -> Vec<Bin> {
     let quartiles = quantile(&fast, 0.75) - quantile(&fast, 0.25);
     let width = 2.0 * quartiles / (fast.len() as f64).cbrt();
     let span = high - low;
-    let bars = if width > 0.0 {
-        (span / width).ceil()
-    } else {
-        1.0
-    };
+    let bars = if width > 0.0 { (span / width).ceil() } else { 1.0 };
     let bars = (bars as usize).clamp(1, 80);
     let width = span / bars as f64;
     let mut histogram: Vec<Bin> = (0..bars)
@@ -106,11 +98,7 @@ pub fn histogram(seconds: &[f64], limit: f64) -> Vec<Bin> {
         })
         .collect();
     for time in &fast {
-        let bar = if width > 0.0 {
-            (time - low) / width
-        } else {
-            0.0
-        };
+        let bar = if width > 0.0 { (time - low) / width } else { 0.0 };
         histogram[(bar as usize).min(bars - 1)].calls += 1;
     }
     histogram

@@ -48,8 +48,6 @@ pub struct Columns<'a> {
 impl Columns<'_> {
     /// The load of all links together during each call.
     pub fn total(&self) -> Vec<f64> {
-        (0..self.seconds.len())
-            .map(|call| self.loads.iter().map(|load| load[call]).sum())
-            .collect()
+        (0..self.seconds.len()).map(|call| self.loads.iter().map(|load| load[call]).sum()).collect()
     }
 }

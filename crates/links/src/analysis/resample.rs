@@ -18,10 +18,7 @@ impl Interval {
     /// The percentile interval of resampled values. All zero if there are none.
     pub fn of(mut values: Vec<f64>) -> Interval {
         values.sort_by(f64::total_cmp);
-        Interval {
-            low: quantile(&values, 0.025),
-            high: quantile(&values, 0.975),
-        }
+        Interval { low: quantile(&values, 0.025), high: quantile(&values, 0.975) }
     }
 }
 
@@ -78,9 +75,7 @@ pub fn half(calls: usize, rng: &mut Rng) -> Vec<usize> {
 
 /// The bootstrap's interval of the mean of values that are independent of each other.
 pub fn mean_interval(values: &[f64], resamples: usize, seed: u64) -> Interval {
-    interval_of(values, resamples, seed, |drawn| {
-        drawn.iter().sum::<f64>() / drawn.len() as f64
-    })
+    interval_of(values, resamples, seed, |drawn| drawn.iter().sum::<f64>() / drawn.len() as f64)
 }
 
 /// The bootstrap's interval of the median of values that are independent of each other.

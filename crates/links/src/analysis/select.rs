@@ -37,10 +37,7 @@ pub struct SelectionEffort {
 
 impl Default for SelectionEffort {
     fn default() -> SelectionEffort {
-        SelectionEffort {
-            shuffles: 199,
-            halves: 50,
-        }
+        SelectionEffort { shuffles: 199, halves: 50 }
     }
 }
 
@@ -63,12 +60,7 @@ pub struct SelectedLink {
 pub fn relevant_set(calls: &Columns, effort: SelectionEffort, seed: u64) -> Vec<SelectedLink> {
     let mut rng = Rng::with_seed(seed);
     let columns: Vec<Vec<f64>> = calls.loads.iter().map(|load| unit_ranks(load)).collect();
-    let mut set = forward(
-        unit_ranks(calls.seconds),
-        columns.clone(),
-        effort.shuffles,
-        &mut rng,
-    );
+    let mut set = forward(unit_ranks(calls.seconds), columns.clone(), effort.shuffles, &mut rng);
     for selected in &mut set {
         let of = &columns[selected.link];
         let same = |link: &usize| *link != selected.link && dot(of, &columns[*link]) >= SAME;
@@ -77,17 +69,8 @@ pub fn relevant_set(calls: &Columns, effort: SelectionEffort, seed: u64) -> Vec<
     for _ in 0..if set.is_empty() { 0 } else { effort.halves } {
         let drawn = half(calls.seconds.len(), &mut rng);
         let of = |values: &[f64]| drawn.iter().map(|call| values[*call]).collect::<Vec<f64>>();
-        let loads = calls
-            .loads
-            .iter()
-            .map(|load| unit_ranks(&of(load)))
-            .collect();
-        let found = forward(
-            unit_ranks(&of(calls.seconds)),
-            loads,
-            effort.shuffles,
-            &mut rng,
-        );
+        let loads = calls.loads.iter().map(|load| unit_ranks(&of(load))).collect();
+        let found = forward(unit_ranks(&of(calls.seconds)), loads, effort.shuffles, &mut rng);
         for selected in &mut set {
             let is_it = |other: &SelectedLink| {
                 other.link == selected.link || selected.companions.contains(&other.link)
@@ -118,13 +101,7 @@ fn forward(
         }
         let explains = left * rho * rho;
         left -= explains;
-        set.push(SelectedLink {
-            link,
-            explains,
-            p,
-            companions: Vec::new(),
-            stability: 0.0,
-        });
+        set.push(SelectedLink { link, explains, p, companions: Vec::new(), stability: 0.0 });
         let chosen = columns[link].clone();
         remove(&mut time, &chosen, 0.0);
         for column in &mut columns {

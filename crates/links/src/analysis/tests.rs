@@ -12,10 +12,7 @@ use super::*;
 const LINKS: usize = 22;
 const CALLS: usize = 300;
 const RUNS: u64 = 100;
-const EFFORT: SelectionEffort = SelectionEffort {
-    shuffles: 199,
-    halves: 0,
-};
+const EFFORT: SelectionEffort = SelectionEffort { shuffles: 199, halves: 0 };
 
 struct Sample {
     seconds: Vec<f64>,
@@ -31,9 +28,8 @@ impl Sample {
             let sum: f64 = (0..4).map(|_| rng.f64() - 0.5).sum();
             (sum * scale).exp()
         };
-        let mut loads: Vec<Vec<f64>> = (0..LINKS)
-            .map(|_| (0..CALLS).map(|_| 1e6 * noise(0.4)).collect())
-            .collect();
+        let mut loads: Vec<Vec<f64>> =
+            (0..LINKS).map(|_| (0..CALLS).map(|_| 1e6 * noise(0.4)).collect()).collect();
         let mut seconds: Vec<f64> = (0..CALLS).map(|_| 360e-6 * noise(0.3)).collect();
         for link in planted {
             let mut call = rng.usize(0..20);
@@ -51,10 +47,7 @@ impl Sample {
 
     fn with<T>(&self, f: impl FnOnce(&Columns) -> T) -> T {
         let columns: Vec<&[f64]> = self.loads.iter().map(Vec::as_slice).collect();
-        f(&Columns {
-            seconds: &self.seconds,
-            loads: &columns,
-        })
+        f(&Columns { seconds: &self.seconds, loads: &columns })
     }
 
     fn blamed(&self) -> Vec<usize> {
@@ -126,10 +119,7 @@ fn finds_a_planted_pair_as_the_set_of_two() {
 fn names_companions_and_stability() {
     let mut sample = Sample::new(5, &[12], 6.0);
     sample.loads[13] = sample.loads[12].iter().map(|load| load * 1.5).collect();
-    let effort = SelectionEffort {
-        halves: 20,
-        ..EFFORT
-    };
+    let effort = SelectionEffort { halves: 20, ..EFFORT };
     let set = sample.with(|calls| relevant_set(calls, effort, 9));
     assert_eq!(set.len(), 1, "{set:?}");
     let both = [set[0].link, set[0].companions[0]];
@@ -161,21 +151,14 @@ fn finds_as_many_clusters_as_there_are() {
     let mut sample = Sample::new(8, &[], 1.0);
     sample.seconds.clear();
     for (level, calls) in levels {
-        sample
-            .seconds
-            .extend((0..calls).map(|_| level * (0.9 + 0.2 * rng.f64())));
+        sample.seconds.extend((0..calls).map(|_| level * (0.9 + 0.2 * rng.f64())));
     }
-    sample.loads[7][285..295]
-        .iter_mut()
-        .for_each(|load| *load *= 10.0);
+    sample.loads[7][285..295].iter_mut().for_each(|load| *load *= 10.0);
     let (found, member) = sample.with(clusters);
     let sizes: Vec<usize> = found.iter().map(|cluster| cluster.calls).collect();
     assert_eq!(sizes, [285, 10, 5]);
     let names: Vec<TimeClass> = found.iter().map(|cluster| cluster.duration).collect();
-    assert_eq!(
-        names,
-        [TimeClass::Short, TimeClass::Medium, TimeClass::Long]
-    );
+    assert_eq!(names, [TimeClass::Short, TimeClass::Medium, TimeClass::Long]);
     assert_eq!((member[0], member[290], member[299]), (0, 1, 2));
     let marks: Vec<usize> = found[1].marks.iter().map(|mark| mark.link).collect();
     assert_eq!(marks, [7]);
@@ -186,10 +169,7 @@ fn finds_as_many_clusters_as_there_are() {
 fn makes_no_clusters_of_one_heap() {
     let one = holds(|seed| Sample::new(seed, &[], 1.0).with(clusters).0.len() == 1);
     assert!(one >= 95, "{one} of {RUNS}");
-    let same = Sample {
-        seconds: vec![1.0; 50],
-        loads: vec![vec![1.0; 50]; 2],
-    };
+    let same = Sample { seconds: vec![1.0; 50], loads: vec![vec![1.0; 50]; 2] };
     let (found, _) = same.with(clusters);
     assert_eq!(found.len(), 1);
     assert!(same.blamed().is_empty() && same.set(0).is_empty());
@@ -207,30 +187,19 @@ fn describes_the_paper_s_shape() {
     let bars = histogram(&seconds, 500e-6);
     assert_eq!(bars.iter().map(|bar| bar.calls).sum::<usize>(), 1900);
     assert!(distribution(&[]).is_none() && histogram(&[], 1.0).is_empty());
-    let calls = Columns {
-        seconds: &[1.0, 1.0, 9.0],
-        loads: &[&[5.0, 7.0, 100.0], &[1.0, 2.0, 3.0]],
-    };
+    let calls =
+        Columns { seconds: &[1.0, 1.0, 9.0], loads: &[&[5.0, 7.0, 100.0], &[1.0, 2.0, 3.0]] };
     let loads = fast_loads(&calls, 2.0);
     assert_eq!((loads[0].link, loads[1].link), (1, 0));
-    assert_eq!(
-        (loads[1].min, loads[1].median, loads[1].max),
-        (5.0, 6.0, 7.0)
-    );
+    assert_eq!((loads[1].min, loads[1].median, loads[1].max), (5.0, 6.0, 7.0));
 }
 
 /// Values of R: `cor(x, y, method = "spearman")`, `p.adjust(p, "holm")`, `pt(t, 8, lower = FALSE)`.
 #[test]
 fn agrees_with_closed_forms() {
-    let rho = dot(
-        &unit_ranks(&[1.0, 2.0, 3.0, 4.0]),
-        &unit_ranks(&[1.0, 3.0, 2.0, 4.0]),
-    );
+    let rho = dot(&unit_ranks(&[1.0, 2.0, 3.0, 4.0]), &unit_ranks(&[1.0, 3.0, 2.0, 4.0]));
     assert!((rho - 0.8).abs() < 1e-12);
-    let ties = dot(
-        &unit_ranks(&[1.0, 2.0, 2.0, 4.0]),
-        &unit_ranks(&[1.0, 2.0, 3.0, 4.0]),
-    );
+    let ties = dot(&unit_ranks(&[1.0, 2.0, 2.0, 4.0]), &unit_ranks(&[1.0, 2.0, 3.0, 4.0]));
     assert!((ties - 0.948_683_298).abs() < 1e-8);
     let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
     for (p, expected) in adjusted.iter().zip([0.03, 0.06, 0.06, 0.02]) {

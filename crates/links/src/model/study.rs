@@ -104,26 +104,14 @@ pub fn study(plan: &StudyPlan, done: &(dyn Fn() + Sync)) -> Result<ModelStudy, D
         sensitivity.push(sensitivity_row(plan, *intensity)?);
         done();
     }
-    let schedules: Vec<&RecordedSchedule> = plan
-        .schedules
-        .iter()
-        .map(|(_, schedule)| *schedule)
-        .collect();
+    let schedules: Vec<&RecordedSchedule> =
+        plan.schedules.iter().map(|(_, schedule)| *schedule).collect();
     let new_world = |seed| ModelWorld::new(plan.machine, &schedules, plan.background, seed);
     let learnt: Vec<(SchedulePredictor, f64)> = (0..schedules.len())
-        .map(|schedule| {
-            learn(
-                new_world(plan.trial.first_seed + LEARNING_SEED),
-                schedule,
-                plan,
-            )
-        })
+        .map(|schedule| learn(new_world(plan.trial.first_seed + LEARNING_SEED), schedule, plan))
         .collect();
     done();
-    let patience = Patience {
-        step: WAIT_STEP,
-        looks: WAITS_MAX,
-    };
+    let patience = Patience { step: WAIT_STEP, looks: WAITS_MAX };
     let postponing = postponing(new_world, &learnt[0].0.tree, patience, plan.trial);
     done();
     let fixed = (0..learnt.len()).min_by(|a, b| learnt[*a].1.total_cmp(&learnt[*b].1));
@@ -136,11 +124,7 @@ pub fn study(plan: &StudyPlan, done: &(dyn Fn() + Sync)) -> Result<ModelStudy, D
         worlds: plan.trial.worlds as usize,
         postponing,
         choosing: ChoosingStudy {
-            schedules: plan
-                .schedules
-                .iter()
-                .map(|(name, _)| (*name).to_owned())
-                .collect(),
+            schedules: plan.schedules.iter().map(|(name, _)| (*name).to_owned()).collect(),
             alone: runs.alone,
             against_best: runs.against_best,
             against_fixed: runs.against_fixed,
@@ -158,9 +142,7 @@ fn sensitivity_row(
         let calls = plan.trial.calls;
         let observed = observe_model(plan.machine, schedule, &background, calls, seed)?;
         let all = distribution(&observed.calls.time);
-        Ok(all.map_or((0.0, 0.0), |all| {
-            (all.slowest_share, all.max / all.median.max(1e-12))
-        }))
+        Ok(all.map_or((0.0, 0.0), |all| (all.slowest_share, all.max / all.median.max(1e-12))))
     });
     let runs: Vec<(f64, f64)> = runs.into_iter().collect::<Result<_, DataError>>()?;
     let shares = || runs.iter().map(|run| run.0);
@@ -187,10 +169,7 @@ fn learn(mut world: ModelWorld, schedule: usize, plan: &StudyPlan) -> (ScheduleP
         seconds.push(world.call(schedule));
     }
     let columns: Vec<&[f64]> = features.iter().map(Vec::as_slice).collect();
-    let (found, member) = clusters(&Columns {
-        seconds: &seconds,
-        loads: &columns,
-    });
+    let (found, member) = clusters(&Columns { seconds: &seconds, loads: &columns });
     let classes: Vec<TimeClass> = member.iter().map(|at| found[*at].duration).collect();
     let mean = seconds.iter().sum::<f64>() / seconds.len().max(1) as f64;
     (SchedulePredictor::learn(&columns, &classes, &seconds), mean)
@@ -210,11 +189,7 @@ mod tests {
             schedules: &[("one", &schedule), ("two", &schedule)],
             background: &background,
             intensities: &[IO_INTENSITIES.as_slice(), &STREAM_INTENSITIES].concat(),
-            trial: PayoffTrial {
-                calls: 20,
-                first_seed: 3,
-                worlds: 2,
-            },
+            trial: PayoffTrial { calls: 20, first_seed: 3, worlds: 2 },
         };
         let parts = std::sync::atomic::AtomicU64::new(0);
         let count = || {
@@ -224,11 +199,7 @@ mod tests {
         assert_eq!(parts.into_inner(), plan.steps());
         assert_eq!(first, study(&plan, &|| ()).expect("finite"));
         assert_eq!(
-            first
-                .sensitivity
-                .iter()
-                .filter(|row| row.is_default)
-                .count(),
+            first.sensitivity.iter().filter(|row| row.is_default).count(),
             2,
             "of I/O and of streams"
         );

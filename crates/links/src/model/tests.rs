@@ -71,10 +71,7 @@ fn directions_of_a_link_do_not_share() {
 #[test]
 fn wait_ends_when_the_phase_has_crossed_the_links() {
     let seen = one_call(&[
-        (
-            0,
-            &[RecordedStep::Load(1, 250_000), RecordedStep::Publish(1)],
-        ),
+        (0, &[RecordedStep::Load(1, 250_000), RecordedStep::Publish(1)]),
         (28, &[RecordedStep::Wait(0, 1)]),
     ]);
     assert_near(seen.calls.rank_time[28][0], 70e-9 + 1e-4 + 115e-9);
@@ -92,25 +89,14 @@ fn same_seed_gives_the_same_bits_and_quiet_calls_are_alike() {
     let quiet = observe(&Background::none(), 3);
     let (first, last) = (quiet.calls.time[10], quiet.calls.time[49]);
     assert!((first / last - 1.0).abs() < 0.1, "{first} and {last}");
-    assert!(
-        quiet
-            .calls
-            .background_bytes
-            .iter()
-            .all(|link| link[49] == 0.0)
-    );
+    assert!(quiet.calls.background_bytes.iter().all(|link| link[49] == 0.0));
 }
 
 /// All bytes that a schedule moves between chips are on the links, once for each link of the way.
 #[test]
 fn links_carry_what_the_schedule_moves() {
     let machine = x4600();
-    for name in [
-        "allreduce-16384",
-        "allreduce-16384-direct",
-        "alltoall-1024",
-        "barrier",
-    ] {
+    for name in ["allreduce-16384", "allreduce-16384-direct", "alltoall-1024", "barrier"] {
         let schedule = RecordedSchedule::shipped(name).expect("shipped");
         let seen = observe_model(&machine, &schedule, &Background::none(), 1, 1).expect("a call");
         let chips = machine.placement(32);
@@ -122,10 +108,7 @@ fn links_carry_what_the_schedule_moves() {
         }
         for (link, expected) in expected.iter().enumerate() {
             let carried = seen.calls.link_bytes[link][0];
-            assert!(
-                (carried - expected).abs() <= 1e-6 * expected + 1.0,
-                "{name} {link}"
-            );
+            assert!((carried - expected).abs() <= 1e-6 * expected + 1.0, "{name} {link}");
         }
     }
 }
@@ -141,16 +124,9 @@ fn few_slow_calls_take_most_of_the_time_under_io() {
     times.sort_by(f64::total_cmp);
     let total: f64 = times.iter().sum();
     let slowest: f64 = times[900..].iter().sum();
-    assert!(
-        slowest > 0.6 * total,
-        "the slowest tenth takes {slowest} s of {total} s"
-    );
+    assert!(slowest > 0.6 * total, "the slowest tenth takes {slowest} s of {total} s");
     let median = times[500];
-    assert!(
-        times[999] > 20.0 * median,
-        "{} against {median}",
-        times[999]
-    );
+    assert!(times[999] > 20.0 * median, "{} against {median}", times[999]);
 }
 
 /// muecke-2010, figure 6: in fast calls no link stands out.

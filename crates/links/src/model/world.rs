@@ -59,8 +59,7 @@ impl ModelWorld {
     fn begin_interval(&mut self) {
         self.since = self.simulation.now;
         self.carried.clear();
-        self.carried
-            .extend_from_slice(self.simulation.network.carried());
+        self.carried.extend_from_slice(self.simulation.network.carried());
     }
 }
 
@@ -87,11 +86,7 @@ impl PredictorWorld for ModelWorld {
             rank.state = ModelRankState::SlotWait;
         }
         simulation.run(&mut self.bursts, &mut |_| ());
-        *simulation
-            .calls
-            .time
-            .last()
-            .expect("the call that was made")
+        *simulation.calls.time.last().expect("the call that was made")
     }
 }
 
@@ -105,12 +100,7 @@ mod tests {
         let machine = ChipMachine::shipped("x4600").expect("shipped");
         let shipped = |name: &&str| RecordedSchedule::shipped(name).expect("shipped");
         let schedules: Vec<RecordedSchedule> = names.iter().map(shipped).collect();
-        ModelWorld::new(
-            &machine,
-            &schedules.iter().collect::<Vec<_>>(),
-            background,
-            1,
-        )
+        ModelWorld::new(&machine, &schedules.iter().collect::<Vec<_>>(), background, 1)
     }
 
     #[test]
@@ -143,10 +133,7 @@ mod tests {
         let mut world = world(&Background::planted(1e-9, kind), &["allreduce-1024"]);
         assert_eq!(world.load(link), 0.0, "nothing was measured");
         world.wait(1e-3);
-        assert!(
-            (world.load(link) / 2e9 - 1.0).abs() < 1e-3,
-            "half of 4 GB/s"
-        );
+        assert!((world.load(link) / 2e9 - 1.0).abs() < 1e-3, "half of 4 GB/s");
         world.call(0);
         assert!(world.load(link) > 2.01e9, "and the call's own bytes");
         world.wait(1e-3);

@@ -117,10 +117,7 @@ impl SchedulePredictor {
             0 => mean,
             count => sums[class] / count as f64,
         };
-        SchedulePredictor {
-            tree,
-            seconds: [of(0), of(1), of(2)],
-        }
+        SchedulePredictor { tree, seconds: [of(0), of(1), of(2)] }
     }
 
     fn expected<W: PredictorWorld>(&self, world: &mut W) -> f64 {
@@ -130,11 +127,8 @@ impl SchedulePredictor {
 
 /// Predictions for a schedule from the loads that its tree reads.
 fn predict<W: PredictorWorld>(tree: &DecisionTree, world: &mut W) -> TimeClass {
-    let loads: Vec<(usize, f64)> = tree
-        .links()
-        .iter()
-        .map(|link| (*link, world.load(*link)))
-        .collect();
+    let loads: Vec<(usize, f64)> =
+        tree.links().iter().map(|link| (*link, world.load(*link))).collect();
     let load = |link: usize| loads.iter().find(|entry| entry.0 == link);
     tree.predict(|link| load(link).map_or(0.0, |entry| entry.1))
 }
@@ -202,9 +196,7 @@ pub fn choosing<W: PredictorWorld>(
     };
     let runs = in_worlds(trial, run);
     let against = |without: &dyn Fn(&[f64]) -> f64| {
-        let rows = runs
-            .iter()
-            .map(|(alone, with)| [without(alone), *with, 0.0]);
+        let rows = runs.iter().map(|(alone, with)| [without(alone), *with, 0.0]);
         payoff(&rows.collect::<Vec<_>>())
     };
     let calls = (runs.len() * trial.calls).max(1) as f64;
@@ -234,9 +226,7 @@ pub fn in_worlds<R: Send>(trial: PayoffTrial, run: impl Fn(u64) -> R + Sync) -> 
     let mut all: Vec<(u64, R)> = thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let joined = running.into_iter().map(|thread| thread.join());
-        joined
-            .flat_map(|done| done.expect("a world does not panic"))
-            .collect()
+        joined.flat_map(|done| done.expect("a world does not panic")).collect()
     });
     all.sort_by_key(|(world, _)| *world);
     all.into_iter().map(|(_, result)| result).collect()

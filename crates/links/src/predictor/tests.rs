@@ -60,11 +60,7 @@ impl PredictorWorld for TwoLinks {
 }
 
 /// 200 calls in each of 20 worlds.
-const TRIAL: PayoffTrial = PayoffTrial {
-    calls: 200,
-    first_seed: 0,
-    worlds: 20,
-};
+const TRIAL: PayoffTrial = PayoffTrial { calls: 200, first_seed: 0, worlds: 20 };
 
 /// A predictor for a schedule, learnt in a world of its own.
 fn predictor(schedule: usize, lasts: f64, slow: f64) -> SchedulePredictor {
@@ -83,11 +79,7 @@ fn learnt(schedule: usize, lasts: f64, slow: f64) -> (DecisionTree, Vec<Vec<f64>
     for _ in 0..400 {
         (0..2).for_each(|link| features[link].push(world.load(link)));
         let long = world.call(schedule) > 1.0;
-        durations.push(if long {
-            TimeClass::Long
-        } else {
-            TimeClass::Short
-        });
+        durations.push(if long { TimeClass::Long } else { TimeClass::Short });
     }
     let columns: Vec<&[f64]> = features.iter().map(Vec::as_slice).collect();
     let tree = DecisionTree::learn(&columns, &durations, &(0..400).collect::<Vec<usize>>());
@@ -101,10 +93,7 @@ fn beats_the_constant_guess_where_load_tells() {
     let columns: Vec<&[f64]> = features.iter().map(Vec::as_slice).collect();
     let validation = validate(&columns, &durations, 200, 3).unwrap();
     assert!(validation.beats_constant, "{validation:?}");
-    assert!(
-        validation.accuracy > 0.98 && validation.constant < 0.95,
-        "{validation:?}"
-    );
+    assert!(validation.accuracy > 0.98 && validation.constant < 0.95, "{validation:?}");
     let sum: usize = validation.confusion.iter().flatten().sum();
     assert_eq!(sum, 400);
 }
@@ -132,9 +121,7 @@ fn does_not_beat_the_constant_guess_on_noise() {
 #[test]
 fn reads_three_links_at_most() {
     let mut rng = Rng::with_seed(4);
-    let columns: Vec<Vec<f64>> = (0..8)
-        .map(|_| (0..500).map(|_| rng.f64()).collect())
-        .collect();
+    let columns: Vec<Vec<f64>> = (0..8).map(|_| (0..500).map(|_| rng.f64()).collect()).collect();
     let durations: Vec<TimeClass> = (0..500)
         .map(|call| {
             let high = columns.iter().filter(|column| column[call] > 0.6).count();
@@ -151,10 +138,7 @@ fn choosing_pays_where_schedules_use_other_links() {
     let predictors = [0, 1].map(|schedule| predictor(schedule, 6.0, 5.0));
     let runs = choosing(|seed| TwoLinks::new(seed, 6.0, 5.0), &predictors, 0, TRIAL);
     assert_eq!(runs.against_best.verdict, PayoffVerdict::Pays, "{runs:?}");
-    assert!(
-        runs.against_fixed.saved >= runs.against_best.saved,
-        "{runs:?}"
-    );
+    assert!(runs.against_fixed.saved >= runs.against_best.saved, "{runs:?}");
     assert!(runs.alone.iter().all(|seconds| *seconds > 1.0));
 }
 
@@ -181,26 +165,15 @@ fn choosing_takes_the_faster_schedule_if_both_are_predicted_short() {
     });
     let runs = choosing(|_| Idle, &predictors, 0, TRIAL);
     assert_eq!(runs.alone, [2.0, 1.0]);
-    assert_eq!(
-        (runs.against_fixed.saved, runs.against_best.saved),
-        (0.5, 0.0)
-    );
+    assert_eq!((runs.against_fixed.saved, runs.against_best.saved), (0.5, 0.0));
 }
 
 #[test]
 fn postponing_pays_only_if_the_wait_is_shorter_than_the_delay() {
-    let patience = Patience {
-        step: 0.5,
-        looks: 100,
-    };
+    let patience = Patience { step: 0.5, looks: 100 };
     let run = |lasts, slow| {
         let tree = learnt(0, lasts, slow).0;
-        postponing(
-            |seed| TwoLinks::new(seed, lasts, slow),
-            &tree,
-            patience,
-            TRIAL,
-        )
+        postponing(|seed| TwoLinks::new(seed, lasts, slow), &tree, patience, TRIAL)
     };
     // A busy link of 1 s makes a call 20 s long: wait. One of 40 s makes it 2 s long: do not.
     let (short, long) = (run(1.0, 20.0), run(40.0, 2.0));

@@ -54,10 +54,7 @@ impl DecisionTree {
             durations,
             leaf: LEAF.max((learn.len() as f64 * LEAF_SHARE) as usize),
         };
-        let mut tree = DecisionTree {
-            nodes: Vec::new(),
-            links: Vec::new(),
-        };
+        let mut tree = DecisionTree { nodes: Vec::new(), links: Vec::new() };
         tree.grow(&lesson, learn, DEPTH);
         tree
     }
@@ -74,9 +71,7 @@ impl DecisionTree {
         loop {
             match self.nodes[at] {
                 TreeNode::Leaf(duration) => return duration,
-                TreeNode::Split {
-                    link, threshold, ..
-                } if load(link) <= threshold => at += 1,
+                TreeNode::Split { link, threshold, .. } if load(link) <= threshold => at += 1,
                 TreeNode::Split { above, .. } => at = above,
             }
         }
@@ -90,8 +85,7 @@ impl DecisionTree {
         };
         let Some(split) = split else {
             let most = (0..3).rev().max_by_key(|which| counts[*which]);
-            self.nodes
-                .push(TreeNode::Leaf(TIME_CLASSES[most.unwrap_or(0)]));
+            self.nodes.push(TreeNode::Leaf(TIME_CLASSES[most.unwrap_or(0)]));
             return;
         };
         if !self.links.contains(&split.link) {

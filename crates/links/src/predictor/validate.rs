@@ -85,12 +85,7 @@ fn balanced(confusion: &[[usize; 3]; 3]) -> f64 {
 }
 
 fn most_frequent(durations: &[TimeClass], calls: &[usize]) -> TimeClass {
-    let count = |which: &TimeClass| {
-        calls
-            .iter()
-            .filter(|call| durations[**call] == *which)
-            .count()
-    };
+    let count = |which: &TimeClass| calls.iter().filter(|call| durations[**call] == *which).count();
     let most = TIME_CLASSES.into_iter().rev().max_by_key(count);
     most.unwrap_or(TimeClass::Short)
 }

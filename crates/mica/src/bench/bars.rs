@@ -34,11 +34,7 @@ pub fn judge(bars: &[&Bar], suite: &Suite, data: &FigureTable, rows: &[ResultRow
             true => vec![None],
             false => bar.bytes.iter().copied().map(Some).collect(),
         };
-        judged.extend(
-            sizes
-                .into_iter()
-                .map(|bytes| one(bar, bytes, suite, data, rows)),
-        );
+        judged.extend(sizes.into_iter().map(|bytes| one(bar, bytes, suite, data, rows)));
     }
     judged
 }
@@ -60,19 +56,13 @@ impl FigureFilter<'_> {
                 && key.measure == self.measure
                 && self.bytes.is_none_or(|bytes| bytes == key.bytes)
                 && self.ranks.is_none_or(|ranks| ranks == key.ranks)
-                && self
-                    .at
-                    .iter()
-                    .all(|(name, value)| key.at(name) == Some(&KeyValue::from(value)))
+                && self.at.iter().all(|(name, value)| key.at(name) == Some(&KeyValue::from(value)))
         };
         let found: Vec<&ResultRow> = rows.iter().filter(|row| fits(&row.key)).collect();
         match found[..] {
             [row] => Ok(row),
             [] => Err("not measured".to_owned()),
-            _ => Err(format!(
-                "the bar fits {} figures: it has to say which",
-                found.len()
-            )),
+            _ => Err(format!("the bar fits {} figures: it has to say which", found.len())),
         }
     }
 }
@@ -224,42 +214,22 @@ mod tests {
         let depth = "measure = \"match\"\nat = { depth = 10000 }\nagainst = \"own\"\n\
             than = { at = { depth = 1 } }\n";
         for (bar, against, ratio, pass) in [
-            (
-                format!("{time}against = \"best-peer\"\nat_most = 0.65"),
-                "y",
-                Some(0.625),
-                true,
-            ),
-            (
-                format!("{time}against = \"best-peer\"\nat_most = 0.6"),
-                "y",
-                Some(0.625),
-                false,
-            ),
+            (format!("{time}against = \"best-peer\"\nat_most = 0.65"), "y", Some(0.625), true),
+            (format!("{time}against = \"best-peer\"\nat_most = 0.6"), "y", Some(0.625), false),
             (
                 format!("{time}against = \"floor\"\nat_most = 1.7"),
                 "floor: a flag",
                 Some(2.0),
                 false,
             ),
-            (
-                format!("{time}against = \"variant v\"\nat_most = 1.3"),
-                "mica+v",
-                Some(1.25),
-                true,
-            ),
+            (format!("{time}against = \"variant v\"\nat_most = 1.3"), "mica+v", Some(1.25), true),
             (
                 format!("{time}variant = \"v\"\nagainst = \"mica\"\nat_least = 0.9"),
                 "mica",
                 Some(0.8),
                 false,
             ),
-            (
-                format!("{depth}at_most = 1.5"),
-                "own match, 8 B, depth 1, 2 ranks",
-                Some(1.4),
-                true,
-            ),
+            (format!("{depth}at_most = 1.5"), "own match, 8 B, depth 1, 2 ranks", Some(1.4), true),
             (
                 "measure = \"hidden\"\nagainst = \"value\"\nat_least = 80.0".into(),
                 "value",
@@ -285,11 +255,9 @@ mod tests {
         let unknown = "measure = \"none\"\nagainst = \"best-peer\"\nat_most = 1.0";
         let vague = "measure = \"match\"\nagainst = \"best-peer\"\nat_most = 1.0";
         let alone = "measure = \"hidden\"\nagainst = \"best-peer\"\nat_most = 1.0";
-        for (bar, note) in [
-            (unknown, "not measured"),
-            (vague, "fits 2 figures"),
-            (alone, "no figure of a peer"),
-        ] {
+        for (bar, note) in
+            [(unknown, "not measured"), (vague, "fits 2 figures"), (alone, "no figure of a peer")]
+        {
             let judged = judged(bar, &runs());
             assert_eq!(judged.pass, None, "{bar}");
             assert!(judged.note.contains(note), "{bar}: {}", judged.note);

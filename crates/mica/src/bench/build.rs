@@ -136,13 +136,9 @@ impl Builder<'_> {
         // a peer changes either.
         headers.sort();
         let prefix = compiler.parent().and_then(Path::parent);
-        let library = [compiler.to_owned()]
-            .into_iter()
-            .chain(prefix.map(|p| p.join("include/mpi.h")));
-        for path in headers
-            .into_iter()
-            .chain(library.filter(|path| path.is_file()))
-        {
+        let library =
+            [compiler.to_owned()].into_iter().chain(prefix.map(|p| p.join("include/mpi.h")));
+        for path in headers.into_iter().chain(library.filter(|path| path.is_file())) {
             read(&path)?.hash(&mut hasher);
         }
         Ok(hasher.finish())

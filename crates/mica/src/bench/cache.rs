@@ -55,10 +55,7 @@ impl MissCounter {
     pub fn find(executor: &mut Executor) -> Result<MissCounter, String> {
         for kernel in [true, false] {
             let counter = MissCounter::Perf { kernel };
-            if counter
-                .count(executor, &[words(&["true"])], &BTreeMap::new())
-                .is_ok()
-            {
+            if counter.count(executor, &[words(&["true"])], &BTreeMap::new()).is_ok() {
                 return Ok(counter);
             }
         }
@@ -66,10 +63,10 @@ impl MissCounter {
         let done = executor.run(&job(&command, &BTreeMap::new()));
         match done.end.complaint() {
             None => Ok(MissCounter::Cachegrind),
-            Some(_) => Err(
-                "cache misses need processor counters (perf) or valgrind; there is neither"
-                    .to_owned(),
-            ),
+            Some(_) => {
+                Err("cache misses need processor counters (perf) or valgrind; there is neither"
+                    .to_owned())
+            }
         }
     }
 
@@ -97,9 +94,7 @@ impl MissCounter {
             let mut program = vec![binary.display().to_string()];
             let arguments = walk.args.iter();
             program.extend(arguments.map(|word| word.replace("{messages}", &messages.to_string())));
-            let launcher = contestant
-                .launch(walk.ranks, &Cores::Any(cores), Vec::new())
-                .command;
+            let launcher = contestant.launch(walk.ranks, &Cores::Any(cores), Vec::new()).command;
             self.count(executor, &[launcher, program], &environment)
         };
         let (few, many) = (run(walk.few)?, run(walk.many)?);
@@ -133,20 +128,12 @@ impl MissCounter {
             MissCounter::Perf { kernel } => {
                 let level = if kernel { "" } else { ":u" };
                 let events = format!("L1-dcache-load-misses{level},cache-misses{level}");
-                command.extend(words(&[
-                    "perf", "stat", "-x,", "-e", &events, "-o", &out, "--",
-                ]));
+                command.extend(words(&["perf", "stat", "-x,", "-e", &events, "-o", &out, "--"]));
                 command.extend(parts.concat());
             }
             MissCounter::Cachegrind => {
                 let file = format!("--cachegrind-out-file={out}.%p");
-                let valgrind = [
-                    "valgrind",
-                    "-q",
-                    "--tool=cachegrind",
-                    "--cache-sim=yes",
-                    &file,
-                ];
+                let valgrind = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=yes", &file];
                 let (program, launcher) = parts.split_last().expect("there is a program");
                 command.extend(launcher.concat());
                 command.extend(words(&valgrind));
@@ -178,12 +165,7 @@ impl MissCounter {
 }
 
 fn job<'a>(command: &'a [String], env: &'a BTreeMap<String, String>) -> BenchCommand<'a> {
-    BenchCommand {
-        command,
-        env,
-        cpus: None,
-        limit: LIMIT,
-    }
+    BenchCommand { command, env, cpus: None, limit: LIMIT }
 }
 
 fn words(list: &[&str]) -> Vec<String> {
@@ -197,23 +179,16 @@ fn from_perf(text: &str) -> Result<LevelMisses, String> {
         let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
         let line = lines.find(|fields| fields.get(2).is_some_and(|name| name.starts_with(event)));
         let line = line.ok_or_else(|| format!("perf says nothing of {event}"))?;
-        line[0]
-            .parse::<f64>()
-            .map_err(|_| format!("perf says '{}' of {event}", line[0]))
+        line[0].parse::<f64>().map_err(|_| format!("perf says '{}' of {event}", line[0]))
     };
-    Ok(LevelMisses(
-        value("L1-dcache-load-misses")?,
-        value("cache-misses")?,
-    ))
+    Ok(LevelMisses(value("L1-dcache-load-misses")?, value("cache-misses")?))
 }
 
 /// The `summary:` line, in the order that `events:` gives.
 fn from_cachegrind(text: &str) -> Result<LevelMisses, String> {
     let line = |label: &str| {
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(label));
-        let line = lines
-            .next()
-            .ok_or_else(|| format!("cachegrind's file has no '{label}'"))?;
+        let line = lines.next().ok_or_else(|| format!("cachegrind's file has no '{label}'"))?;
         Ok::<Vec<&str>, String>(line.split_whitespace().collect())
     };
     let (events, values) = (line("events:")?, line("summary:")?);
@@ -236,11 +211,7 @@ mod tests {
             1 2 3\n\
             summary: 100 9 9 50 7 3 40 5 2\n";
         assert_eq!(from_cachegrind(file).unwrap(), LevelMisses(12.0, 5.0));
-        assert!(
-            from_cachegrind("events: Ir\n")
-                .unwrap_err()
-                .contains("summary:")
-        );
+        assert!(from_cachegrind("events: Ir\n").unwrap_err().contains("summary:"));
         let perf = "# \
             started\n\n1200,,L1-dcache-load-misses:u,99,100.00,,\n34,,cache-misses:u,99,100.00,,\n";
         assert_eq!(from_perf(perf).unwrap(), LevelMisses(1200.0, 34.0));

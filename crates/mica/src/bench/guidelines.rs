@@ -65,10 +65,7 @@ pub fn judge(suite: &Suite, rows: &[ResultRow], contestants: &[String]) -> Findi
     let Some(judging) = &suite.judging else {
         return Findings::default();
     };
-    let mut findings = Findings {
-        tolerance: judging.tolerance,
-        ..Findings::default()
-    };
+    let mut findings = Findings { tolerance: judging.tolerance, ..Findings::default() };
     for set in judging.sets.iter().filter_map(|name| suite.set(name)) {
         for contestant in contestants {
             let own = Own::of(rows, set, contestant);
@@ -90,14 +87,10 @@ struct Own<'a> {
 impl<'a> Own<'a> {
     fn of(rows: &'a [ResultRow], set: &Set, contestant: &'a str) -> Own<'a> {
         let here = |row: &&ResultRow| set.programs.contains(&row.key.program);
-        let times = rows
-            .iter()
-            .filter(|row| here(row) && row.better == Better::Lower);
+        let times = rows.iter().filter(|row| here(row) && row.better == Better::Lower);
         Own {
             contestant,
-            rows: times
-                .filter_map(|row| Some((row, row.contestants.get(contestant)?)))
-                .collect(),
+            rows: times.filter_map(|row| Some((row, row.contestants.get(contestant)?))).collect(),
         }
     }
 
@@ -121,9 +114,7 @@ impl<'a> Own<'a> {
             TermScale::TimesRanks => key.bytes * u64::from(key.ranks),
             TermScale::OverRanks => key.bytes.div_ceil(u64::from(key.ranks)),
         };
-        let enough = self
-            .like(key, &term.measure)
-            .filter(|(row, _)| row.key.bytes >= least);
+        let enough = self.like(key, &term.measure).filter(|(row, _)| row.key.bytes >= least);
         enough.min_by_key(|(row, _)| row.key.bytes)
     }
 
@@ -341,10 +332,7 @@ mod tests {
         ];
         let findings = judged(&figures(&list));
         assert_eq!(findings.violations.len(), 1, "{findings:?}");
-        assert_eq!(
-            findings.violations[0].sum(),
-            "scatter 40 B: 1.00 + allgather 32 B: 1.00"
-        );
+        assert_eq!(findings.violations[0].sum(), "scatter 40 B: 1.00 + allgather 32 B: 1.00");
         // A smaller size does not count: less data may take less time.
         list.retain(|(measure, ..)| *measure != "scatter");
         list.push(("scatter", 8, 1.0));
@@ -360,11 +348,8 @@ mod tests {
             ("alltoall", 512, 4.8),
             ("alltoall", 4096, 4.0),
         ]));
-        let found: Vec<(&str, u64)> = findings
-            .violations
-            .iter()
-            .map(|v| (v.place.as_str(), v.terms[0].bytes))
-            .collect();
+        let found: Vec<(&str, u64)> =
+            findings.violations.iter().map(|v| (v.place.as_str(), v.terms[0].bytes)).collect();
         assert_eq!(found, [("64 B, 2 ranks", 4096), ("512 B, 2 ranks", 4096)]);
         assert_eq!(findings.verdict(MONOTONE, "x"), "violated 2 of 3");
     }
@@ -384,11 +369,7 @@ mod tests {
 
     #[test]
     fn figures_of_other_sets_other_ranks_and_rates_are_left_alone() {
-        let mut runs = figures(&[
-            ("allreduce", 64, 9.0),
-            ("reduce", 64, 1.0),
-            ("bcast", 64, 1.0),
-        ]);
+        let mut runs = figures(&[("allreduce", 64, 9.0), ("reduce", 64, 1.0), ("bcast", 64, 1.0)]);
         runs[1].figures[0].ranks = 4;
         assert_eq!(judged(&runs).verdict("allreduce", "x"), "-");
         runs[1].figures[0].ranks = 2;

@@ -61,10 +61,7 @@ impl HostFacts {
             caches: caches
                 .map(|c| {
                     let size = readable_bytes(c.bytes);
-                    format!(
-                        "{}: {} x {size}, each shared by {}",
-                        c.name, c.count, c.shared_by
-                    )
+                    format!("{}: {} x {size}, each shared by {}", c.name, c.count, c.shared_by)
                 })
                 .collect(),
             numa_nodes: nodes
@@ -145,9 +142,7 @@ fn cpuinfo(key: &str) -> Option<String> {
 
 fn meminfo() -> String {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let lines = text
-        .lines()
-        .filter(|l| l.starts_with("MemTotal") || l.starts_with("MemAvailable"));
+    let lines = text.lines().filter(|l| l.starts_with("MemTotal") || l.starts_with("MemAvailable"));
     let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     words.collect::<Vec<_>>().join(", ")
 }

@@ -44,10 +44,7 @@ impl Hosts {
         remove_left().map_err(needs)?;
         let [a, b] = names(std::process::id());
         // From here on, dropping `hosts` removes what was made.
-        let hosts = Hosts {
-            names: [a.clone(), b.clone()],
-            scratch: scratch.to_owned(),
-        };
+        let hosts = Hosts { names: [a.clone(), b.clone()], scratch: scratch.to_owned() };
         for name in &hosts.names {
             ip(&["netns", "add", name]).map_err(needs)?;
         }
@@ -66,10 +63,7 @@ impl Hosts {
     /// Names without namespaces, for tests.
     #[cfg(test)]
     pub fn named(names: [&str; HOSTS]) -> Hosts {
-        Hosts {
-            names: names.map(str::to_owned),
-            scratch: std::env::temp_dir(),
-        }
+        Hosts { names: names.map(str::to_owned), scratch: std::env::temp_dir() }
     }
 
     /// The names of the hosts, which are their addresses.
@@ -100,9 +94,7 @@ impl Hosts {
              exec ip netns exec \"$host\" taskset -c \"$cpus\" sh -c \"$*\"\n",
             cpus[0], cpus[1]
         );
-        let path = self
-            .scratch
-            .join(format!("remote-shell-{}-{}", cpus[0], cpus[1]));
+        let path = self.scratch.join(format!("remote-shell-{}-{}", cpus[0], cpus[1]));
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         if !path.exists() {
             fs::write(&path, text).map_err(failed)?;
@@ -144,9 +136,7 @@ fn names(process: u32) -> [String; HOSTS] {
 fn owner(name: &str) -> Option<u32> {
     let address: Ipv4Addr = name.parse().ok()?;
     let process = (address.to_bits() & 0x00ff_ffff) >> 2;
-    names(process)
-        .contains(&address.to_string())
-        .then_some(process)
+    names(process).contains(&address.to_string()).then_some(process)
 }
 
 /// Removes what processes that no longer exist have left: namespaces with names like ours and no

@@ -114,10 +114,7 @@ fn run(mut options: BenchOptions) -> Result<ExitCode, String> {
 fn list(suite: &Suite) -> String {
     let mut text = "Sets\n".to_owned();
     let bars = "what the table of bars needs (the default)";
-    let own = suite
-        .sets
-        .iter()
-        .map(|set| (set.name.as_str(), set.title.as_str()));
+    let own = suite.sets.iter().map(|set| (set.name.as_str(), set.title.as_str()));
     for (name, title) in own.chain([(BARS, bars), (ALL, "every program")]) {
         text += &format!("  {name:<16} {title}\n");
     }
@@ -133,19 +130,11 @@ fn list(suite: &Suite) -> String {
             (_, false) => format!("{} ranks", list(&program.ranks, ", ")),
         };
         let arguments = program.args.join(" ");
-        text += &format!(
-            "  {:<24} {ranks}  {} {arguments}\n",
-            program.name,
-            program.source()
-        );
+        text += &format!("  {:<24} {ranks}  {} {arguments}\n", program.name, program.source());
     }
     text += &format!("\nVariants of {MICA}\n");
     for variant in &suite.variants {
-        let env: Vec<String> = variant
-            .env
-            .iter()
-            .map(|(k, v)| format!("{k}={v}"))
-            .collect();
+        let env: Vec<String> = variant.env.iter().map(|(k, v)| format!("{k}={v}")).collect();
         text += &format!("  {:<16} {}\n", variant.name, env.join(" "));
     }
     text

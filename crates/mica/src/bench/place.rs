@@ -40,10 +40,8 @@ impl Places {
         Ok(Places {
             work: target.join("bench"),
             peers: peers.map_or_else(|| target.join("peers"), |folder| here.join(folder)),
-            results: tree.map_or_else(
-                || here.join("mica-bench"),
-                |tree| tree.join("bench/results"),
-            ),
+            results: tree
+                .map_or_else(|| here.join("mica-bench"), |tree| tree.join("bench/results")),
             tree: tree.map(Path::to_owned),
             suite,
         })

@@ -59,23 +59,15 @@ fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<BenchPlot> {
     for row in rows {
         groups.entry(rest(&row.key, &axis)).or_default().push(row);
     }
-    let enough = groups
-        .into_iter()
-        .filter(|(_, rows)| distinct(rows, &axis) >= LEAST_POINTS);
+    let enough = groups.into_iter().filter(|(_, rows)| distinct(rows, &axis) >= LEAST_POINTS);
     let plot = |(rest, rows): (String, Vec<&ResultRow>)| {
-        let what = measure
-            .title
-            .clone()
-            .unwrap_or_else(|| first.key.measure.clone());
+        let what = measure.title.clone().unwrap_or_else(|| first.key.measure.clone());
         let better = match first.better {
             Better::Lower => "lower",
             Better::Higher => "higher",
         };
         BenchPlot {
-            name: file_name(&format!(
-                "{} {} {rest}",
-                first.key.program, first.key.measure
-            )),
+            name: file_name(&format!("{} {} {rest}", first.key.program, first.key.measure)),
             title: match rest.is_empty() {
                 true => what,
                 false => format!("{what} ({rest})"),
@@ -91,9 +83,7 @@ fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<BenchPlot> {
 /// The key that varies most; among equals sizes, then ranks, then a further key that is a number.
 fn varying(rows: &[&ResultRow]) -> Option<String> {
     let keys = rows[0].key.at.iter().map(|(name, _)| name.clone());
-    let axes = ["bytes".to_owned(), "ranks".to_owned()]
-        .into_iter()
-        .chain(keys);
+    let axes = ["bytes".to_owned(), "ranks".to_owned()].into_iter().chain(keys);
     let counted = axes.map(|axis| (distinct(rows, &axis), axis));
     let mut best: Option<(usize, String)> = None;
     for (count, axis) in counted.filter(|(count, _)| *count >= LEAST_POINTS) {
@@ -138,11 +128,7 @@ fn rest(key: &FigureKey, axis: &str) -> String {
 
 fn file_name(text: &str) -> String {
     let keep = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_lowercase()
-        } else {
-            '-'
-        }
+        if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }
     };
     let name: String = text.chars().map(keep).collect();
     let parts: Vec<&str> = name.split('-').filter(|part| !part.is_empty()).collect();
@@ -156,14 +142,9 @@ fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
         let Some(x) = x_of(&row.key, axis) else {
             continue;
         };
-        let floor = row
-            .floor
-            .as_ref()
-            .and_then(|bound| Some(("floor", Stats::of(&[bound.value])?)));
-        let all = row
-            .contestants
-            .iter()
-            .map(|(name, stats)| (name.as_str(), *stats));
+        let floor =
+            row.floor.as_ref().and_then(|bound| Some(("floor", Stats::of(&[bound.value])?)));
+        let all = row.contestants.iter().map(|(name, stats)| (name.as_str(), *stats));
         for (name, stats) in all.chain(floor).filter(|(_, stats)| stats.min > 0.0) {
             lines.entry(name).or_default().push((x, stats));
         }
@@ -176,13 +157,7 @@ fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
             PlotSeries { name, points }
         })
         .collect();
-    series.sort_by_key(|s| {
-        (
-            s.name == "mica",
-            s.name.starts_with("mica"),
-            s.name != "floor",
-        )
-    });
+    series.sort_by_key(|s| (s.name == "mica", s.name.starts_with("mica"), s.name != "floor"));
     series
 }
 
@@ -221,11 +196,7 @@ impl BenchPlot {
             title: &self.title,
             note: &self.note,
             x_name: if sizes { "message size" } else { &self.axis },
-            x_label: if sizes {
-                |value| size(value as u64)
-            } else {
-                short
-            },
+            x_label: if sizes { |value| size(value as u64) } else { short },
             lines: self.series.iter().map(|s| s.line(&self.axis)).collect(),
         };
         chart.svg()
@@ -274,37 +245,21 @@ mod tests {
         for (bytes, time) in [(8, 0.1), (1024, 0.3), (1 << 20, 30.0)] {
             for (who, factor) in [("mica", 1.0), ("x", 2.0)] {
                 runs.push(made::run(0, who, "copy time", bytes, time * factor, "us"));
-                runs.push(made::run(
-                    1,
-                    who,
-                    "copy time",
-                    bytes,
-                    time * factor * 1.2,
-                    "us",
-                ));
+                runs.push(made::run(1, who, "copy time", bytes, time * factor * 1.2, "us"));
             }
         }
         runs.push(made::run(0, "mica", "two sizes", 8, 1.0, "us"));
         runs.push(made::run(0, "mica", "two sizes", 16, 1.0, "us"));
         runs.push(made::run(0, FLOOR, "copy", 8, 1.0, "us"));
         let suite = made::suite();
-        let rows = rows(
-            &FigureTable::of(&runs, &suite),
-            &suite,
-            &["mica".into(), "x".into()],
-        );
+        let rows = rows(&FigureTable::of(&runs, &suite), &suite, &["mica".into(), "x".into()]);
         let plots = plots(&rows, &suite);
         assert_eq!(plots.len(), 1);
         assert_eq!(plots[0].name, "p-copy-time-2-ranks");
         let svg = plots[0].svg();
-        for part in [
-            "copy time (2 ranks)",
-            "us, lower is better",
-            "1 MiB",
-            ">mica<",
-            ">x<",
-            "</svg>",
-        ] {
+        for part in
+            ["copy time (2 ranks)", "us, lower is better", "1 MiB", ">mica<", ">x<", "</svg>"]
+        {
             assert!(svg.contains(part), "{part}: {svg}");
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");

@@ -24,10 +24,7 @@ impl BenchProgress {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        BenchProgress {
-            bar,
-            round: String::new(),
-        }
+        BenchProgress { bar, round: String::new() }
     }
 
     /// Shows that a round begins.
@@ -57,19 +54,10 @@ impl BenchProgress {
         } else if self.bar.is_none() {
             let figures = run.figures.iter().map(|f| match f.bytes {
                 0 => format!("{} {} {}", f.measure, three_digits(f.value), f.unit),
-                bytes => format!(
-                    "{} {bytes} B {} {}",
-                    f.measure,
-                    three_digits(f.value),
-                    f.unit
-                ),
+                bytes => format!("{} {bytes} B {} {}", f.measure, three_digits(f.value), f.unit),
             });
             let figures: Vec<String> = figures.collect();
-            self.say(&format!(
-                "  {who}, {:.1} s: {}",
-                run.seconds,
-                figures.join("; ")
-            ));
+            self.say(&format!("  {who}, {:.1} s: {}", run.seconds, figures.join("; ")));
         }
         if let Some(bar) = &self.bar {
             bar.inc(1);

@@ -112,12 +112,7 @@ impl BenchReport {
         let contestants: Vec<&String> = self.contestants.iter().filter(takes_part).collect();
         let mut header = words(&["measure", "at", "unit"]);
         header.extend(contestants.iter().map(|name| name.to_string()));
-        header.extend(words(&[
-            "floor",
-            "x floor",
-            "best peer",
-            "mica / best peer",
-        ]));
+        header.extend(words(&["floor", "x floor", "best peer", "mica / best peer"]));
         let row = |row: &ResultRow| {
             let mut cells = vec![row.key.measure.clone(), row.key.place(), row.unit.clone()];
             for name in &contestants {
@@ -335,10 +330,7 @@ fn words(list: &[&str]) -> Vec<String> {
 }
 
 fn value(value: Option<f64>, unit: &str) -> String {
-    value.map_or_else(
-        || "-".to_owned(),
-        |value| format!("{} {unit}", three_digits(value)),
-    )
+    value.map_or_else(|| "-".to_owned(), |value| format!("{} {unit}", three_digits(value)))
 }
 
 fn shown(stats: &Stats, detail: TableDetail) -> String {

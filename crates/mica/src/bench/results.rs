@@ -52,16 +52,9 @@ pub struct RunFailure {
 
 /// All lines, in the order of the suite.
 pub fn rows(data: &FigureTable, suite: &Suite, contestants: &[String]) -> Vec<ResultRow> {
-    let mut rows: Vec<ResultRow> = data
-        .keys()
-        .map(|key| row(data, suite, contestants, key))
-        .collect();
-    let position = |row: &ResultRow| {
-        suite
-            .programs
-            .iter()
-            .position(|p| p.name == row.key.program)
-    };
+    let mut rows: Vec<ResultRow> =
+        data.keys().map(|key| row(data, suite, contestants, key)).collect();
+    let position = |row: &ResultRow| suite.programs.iter().position(|p| p.name == row.key.program);
     rows.sort_by_key(position);
     rows
 }
@@ -69,9 +62,7 @@ pub fn rows(data: &FigureTable, suite: &Suite, contestants: &[String]) -> Vec<Re
 fn row(data: &FigureTable, suite: &Suite, contestants: &[String], key: &FigureKey) -> ResultRow {
     let unit = data.unit(key).to_owned();
     let better = suite.better(&key.measure, &unit);
-    let stats = contestants
-        .iter()
-        .filter_map(|name| Some((name.clone(), data.stats(name, key)?)));
+    let stats = contestants.iter().filter_map(|name| Some((name.clone(), data.stats(name, key)?)));
     let stats: BTreeMap<String, Stats> = stats.collect();
     let floor = floor(data, suite, key, &unit);
     let best_peer = best_peer(&stats, better);
@@ -79,9 +70,7 @@ fn row(data: &FigureTable, suite: &Suite, contestants: &[String], key: &FigureKe
     let peer = best_peer.as_ref().map(|name| stats[name].median);
     ResultRow {
         ratio: quotient(mica, peer),
-        ratio_by_round: best_peer
-            .as_ref()
-            .and_then(|name| by_round(data, MICA, name, key)),
+        ratio_by_round: best_peer.as_ref().and_then(|name| by_round(data, MICA, name, key)),
         floor_ratio: quotient(mica, floor.as_ref().map(|bound| bound.value)),
         key: key.clone(),
         unit,
@@ -122,18 +111,13 @@ fn by_round(data: &FigureTable, a: &str, b: &str, key: &FigureKey) -> Option<Sta
 pub fn floor(data: &FigureTable, suite: &Suite, key: &FigureKey, unit: &str) -> Option<Bound> {
     let mut rules = suite.floors.iter().filter(|rule| {
         rule.measure == key.measure
-            && rule
-                .program
-                .as_ref()
-                .is_none_or(|name| *name == key.program)
+            && rule.program.as_ref().is_none_or(|name| *name == key.program)
             && rule.ranks.is_none_or(|ranks| ranks == key.ranks)
             && (rule.min_bytes..=rule.max_bytes.unwrap_or(u64::MAX)).contains(&key.bytes)
     });
     rules.find_map(|rule| {
         let bytes = rule.from_bytes.unwrap_or(key.bytes);
-        let (from, stats) = data
-            .floors(&rule.from)
-            .find(|(key, _)| key.bytes == bytes)?;
+        let (from, stats) = data.floors(&rule.from).find(|(key, _)| key.bytes == bytes)?;
         Some(Bound {
             value: convert(stats.median, data.unit(from), key.bytes, unit)?,
             label: rule.label.clone(),
@@ -283,21 +267,12 @@ pub mod tests {
         let rows = rows(&data, &suite, &names);
         assert_eq!(rows.len(), 2, "{rows:?}");
         let (speed, time) = (&rows[0], &rows[1]);
-        assert_eq!(
-            (time.key.measure.as_str(), time.better),
-            ("time", Better::Lower)
-        );
-        assert_eq!(
-            (time.best_peer.as_deref(), time.ratio),
-            (Some("x"), Some(0.5))
-        );
+        assert_eq!((time.key.measure.as_str(), time.better), ("time", Better::Lower));
+        assert_eq!((time.best_peer.as_deref(), time.ratio), (Some("x"), Some(0.5)));
         let paired = time.ratio_by_round.unwrap();
         assert_eq!((paired.min, paired.max, paired.rounds), (0.5, 0.5, 3));
         assert_eq!(time.floor_ratio, Some(2.0));
-        assert_eq!(
-            (speed.best_peer.as_deref(), speed.ratio),
-            (Some("x"), Some(1.5))
-        );
+        assert_eq!((speed.best_peer.as_deref(), speed.ratio), (Some("x"), Some(1.5)));
         assert_eq!(speed.floor.as_ref().unwrap().value, 200.0);
     }
 

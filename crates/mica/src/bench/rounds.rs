@@ -162,11 +162,7 @@ impl Rounds<'_> {
         let program = entry.program;
         let words = words(binary, program.arguments(self.quick));
         let (launch, cpus) = self.launch(entry, contestant, words);
-        let LaunchCommand {
-            command,
-            env,
-            binding,
-        } = launch;
+        let LaunchCommand { command, env, binding } = launch;
         let mut environment = contestant.environment();
         environment.extend(env);
         environment.extend(program.env.clone());

@@ -51,10 +51,7 @@ pub fn run(
     let mut session = BenchSession {
         options,
         suite,
-        builder: Builder {
-            work: &places.work,
-            sources: &suite.sources,
-        },
+        builder: Builder { work: &places.work, sources: &suite.sources },
         executor,
         host: HostFacts::gather(places.tree.as_deref()),
         left_out,
@@ -147,11 +144,7 @@ impl<'a> BenchSession<'a> {
         let mut progress = BenchProgress::new(rounds.steps());
         let (runs, interrupted) = rounds.run(&mut self.executor, &mut progress);
         progress.finish();
-        Ok(Measured {
-            runs,
-            misses: Vec::new(),
-            interrupted,
-        })
+        Ok(Measured { runs, misses: Vec::new(), interrupted })
     }
 
     /// The report, and the runs that it is computed from.
@@ -160,11 +153,7 @@ impl<'a> BenchSession<'a> {
         contestants: Vec<String>,
         measured: Measured,
     ) -> Result<(BenchReport, Vec<BenchRun>), String> {
-        let Measured {
-            runs,
-            misses,
-            interrupted,
-        } = measured;
+        let Measured { runs, misses, interrupted } = measured;
         let (options, suite) = (self.options, self.suite);
         let data = FigureTable::of(&runs, suite);
         let rows = results::rows(&data, suite, &contestants);
@@ -287,10 +276,7 @@ impl<'a> BenchSession<'a> {
             if !contestant.runs(program) {
                 continue;
             }
-            match self
-                .builder
-                .program(&mut self.executor, contestant, program)
-            {
+            match self.builder.program(&mut self.executor, contestant, program) {
                 Ok(binary) => drop(binaries.insert(index, binary.display().to_string())),
                 Err(error) => {
                     let name = &contestant.name;
@@ -352,10 +338,7 @@ fn publish(
     });
     write(&out, report, runs)?;
     if options.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(report).map_err(|error| error.to_string())?
-        );
+        println!("{}", serde_json::to_string_pretty(report).map_err(|error| error.to_string())?);
     } else {
         print!("{}", report.terminal());
     }
@@ -385,27 +368,17 @@ fn add_variants(
             variants.push(variant);
         }
     }
-    let place = contestants
-        .iter()
-        .position(|c| c.name == MICA)
-        .map_or(0, |place| place + 1);
+    let place = contestants.iter().position(|c| c.name == MICA).map_or(0, |place| place + 1);
     contestants.splice(place..place, variants);
 }
 
 fn rounds(options: &BenchOptions) -> usize {
-    if options.quick {
-        1
-    } else {
-        options.rounds.into()
-    }
+    if options.quick { 1 } else { options.rounds.into() }
 }
 
 /// A set's own title if only that set was selected.
 fn title(options: &BenchOptions, suite: &Suite) -> String {
-    let set = suite
-        .sets
-        .iter()
-        .find(|set| options.what == [set.name.as_str()]);
+    let set = suite.sets.iter().find(|set| options.what == [set.name.as_str()]);
     match set {
         _ if options.cache_misses => "Cache misses per message".to_owned(),
         Some(set) => set.title.clone(),
@@ -432,10 +405,7 @@ fn write(out: &Path, report: &BenchReport, runs: &[BenchRun]) -> Result<(), Stri
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
     put("command", format!("{}\n", report.command))?;
     put("host.json", pretty(&json!(report.host)))?;
-    put(
-        "raw.json",
-        pretty(&json!({ "runs": runs, "cache_misses": report.misses })),
-    )?;
+    put("raw.json", pretty(&json!({ "runs": runs, "cache_misses": report.misses })))?;
     put("summary.json", pretty(&json!(report)))?;
     put("summary.md", report.markdown())?;
     if !report.plots.is_empty() {

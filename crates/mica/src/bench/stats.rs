@@ -23,10 +23,7 @@ impl Stats {
         let last = sorted.len().checked_sub(1)?;
         let at = |share: f64| {
             let place = share * last as f64;
-            let (low, high) = (
-                sorted[place.floor() as usize],
-                sorted[place.ceil() as usize],
-            );
+            let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
             low + (high - low) * place.fract()
         };
         Some(Stats {

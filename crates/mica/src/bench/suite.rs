@@ -299,9 +299,7 @@ impl Suite {
             self.all_known(&format!("variant '{}'", variant.name), programs)?;
         }
         for program in &self.programs {
-            program
-                .check()
-                .map_err(|error| format!("program '{}' {error}", program.name))?;
+            program.check().map_err(|error| format!("program '{}' {error}", program.name))?;
             for cpus in program.cpus.iter().chain(&program.ranks_on) {
                 parse_cpus(cpus).map_err(|error| format!("program '{}': {error}", program.name))?;
             }
@@ -316,17 +314,14 @@ impl Suite {
         }
         for name in self.judging.iter().flat_map(|judging| &judging.sets) {
             if self.set(name).is_none() {
-                return Err(format!(
-                    "'guidelines' names set '{name}', which is not declared"
-                ));
+                return Err(format!("'guidelines' names set '{name}', which is not declared"));
             }
         }
         if let Some(guideline) = self.guidelines.iter().find(|line| line.than.is_empty()) {
             return Err(format!("guideline '{}' needs 'than'", guideline.text));
         }
         for bar in &self.bars {
-            self.check_bar(bar)
-                .map_err(|error| format!("bar '{}': {error}", bar.text))?;
+            self.check_bar(bar).map_err(|error| format!("bar '{}': {error}", bar.text))?;
         }
         Ok(())
     }
@@ -353,9 +348,7 @@ impl Suite {
 
     fn known_variant(&self, name: &str) -> Result<(), String> {
         let known = self.variants.iter().any(|variant| variant.name == name);
-        known
-            .then_some(())
-            .ok_or_else(|| format!("variant '{name}' is not declared"))
+        known.then_some(()).ok_or_else(|| format!("variant '{name}' is not declared"))
     }
 
     fn all_known<'a>(
@@ -364,9 +357,7 @@ impl Suite {
         names: impl IntoIterator<Item = &'a String>,
     ) -> Result<(), String> {
         match names.into_iter().find(|name| self.program(name).is_none()) {
-            Some(name) => Err(format!(
-                "{who} names program '{name}', which is not declared"
-            )),
+            Some(name) => Err(format!("{who} names program '{name}', which is not declared")),
             None => Ok(()),
         }
     }
@@ -439,9 +430,7 @@ impl Suite {
         self.measures.iter().find_map(|(name, measure)| {
             let parameter = measure.parameter.as_deref()?;
             let rest = printed.strip_prefix(name)?.strip_prefix(' ')?;
-            let number = rest
-                .strip_prefix(parameter)
-                .and_then(|rest| rest.strip_prefix('='));
+            let number = rest.strip_prefix(parameter).and_then(|rest| rest.strip_prefix('='));
             let number = number.unwrap_or(rest).parse().ok()?;
             Some((name.as_str(), parameter, number))
         })
@@ -467,21 +456,14 @@ impl Program {
             return Err("has 'ranks' beside 'nodes', or is a floor, which has none".to_owned());
         }
         if !self.nodes.is_empty() && self.nodes.len() != HOSTS {
-            return Err(format!(
-                "has {} 'nodes': there are {HOSTS} hosts",
-                self.nodes.len()
-            ));
+            return Err(format!("has {} 'nodes': there are {HOSTS} hosts", self.nodes.len()));
         }
         if self.on_hosts() && (self.cpus.is_some() || self.ranks_on.is_some()) {
-            return Err(
-                "has 'nodes', whose processors are theirs: no 'cpus', no 'ranks_on'".into(),
-            );
+            return Err("has 'nodes', whose processors are theirs: no 'cpus', no 'ranks_on'".into());
         }
         let ours = |only: &Vec<String>| only.iter().all(|name| name == MICA);
         if self.sweep.is_some() && !self.only.as_ref().is_some_and(ours) {
-            return Err(format!(
-                "has a 'sweep', which is {MICA}'s only: say so by 'only'"
-            ));
+            return Err(format!("has a 'sweep', which is {MICA}'s only: say so by 'only'"));
         }
         Ok(())
     }
@@ -501,16 +483,12 @@ impl Program {
 
     /// The further keys of its figures.
     pub fn all_keys(&self) -> impl Iterator<Item = &String> {
-        self.keys
-            .iter()
-            .chain(self.sweep.iter().map(|sweep| &sweep.key))
+        self.keys.iter().chain(self.sweep.iter().map(|sweep| &sweep.key))
     }
 
     /// The file in `src/`.
     pub fn source(&self) -> String {
-        self.source
-            .clone()
-            .unwrap_or_else(|| format!("{}.c", self.name))
+        self.source.clone().unwrap_or_else(|| format!("{}.c", self.name))
     }
 
     /// Its arguments.
@@ -548,11 +526,7 @@ pub fn parse_variant(text: &str) -> Result<Variant, String> {
     if name.is_empty() {
         return Err(expected());
     }
-    Ok(Variant {
-        name: name.to_owned(),
-        env: env.ok_or_else(expected)?,
-        programs: None,
-    })
+    Ok(Variant { name: name.to_owned(), env: env.ok_or_else(expected)?, programs: None })
 }
 
 #[cfg(test)]

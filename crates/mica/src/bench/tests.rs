@@ -215,22 +215,10 @@ fn libraries_are_run_in_turn_and_judged() {
     let (code, raw, summary) = run_in(&folder.0, "", &["bars", "--rounds", "2"]);
     assert_eq!(code, ExitCode::SUCCESS);
     let runs = raw["runs"].as_array().unwrap();
-    let names: Vec<&str> = runs
-        .iter()
-        .map(|run| run["contestant"].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> = runs.iter().map(|run| run["contestant"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        [
-            "floor",
-            "mica",
-            "mica+slow",
-            "mpich",
-            "floor",
-            "mica+slow",
-            "mpich",
-            "mica"
-        ]
+        ["floor", "mica", "mica+slow", "mpich", "floor", "mica+slow", "mpich", "mica"]
     );
     assert_eq!(runs[2]["environment"]["MICA_SLOW"], "1");
     assert_eq!(runs[1]["figures"][2]["bytes"], 512);
@@ -249,10 +237,7 @@ fn libraries_are_run_in_turn_and_judged() {
     }
     let out = folder.0.join("out");
     let page = fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(
-        page.contains("<svg") && page.contains("class=\"missed\""),
-        "{page}"
-    );
+    assert!(page.contains("<svg") && page.contains("class=\"missed\""), "{page}");
     assert!(page.contains("<h2>Guidelines</h2>"), "{page}");
     assert!(page.contains("<td>violated 1 of 2</td>"), "{page}");
     let data = fs::read_to_string(out.join("summary.json")).unwrap();
@@ -263,14 +248,8 @@ fn libraries_are_run_in_turn_and_judged() {
     for file in ["command", "host.json", "summary.json", "p-time-2-ranks.svg"] {
         assert!(out.join(file).is_file(), "{file}");
     }
-    let left: Vec<_> = fs::read_dir(folder.0.join("work"))
-        .unwrap()
-        .flatten()
-        .collect();
-    assert!(
-        left.iter()
-            .all(|e| !e.file_name().to_string_lossy().starts_with("run-"))
-    );
+    let left: Vec<_> = fs::read_dir(folder.0.join("work")).unwrap().flatten().collect();
+    assert!(left.iter().all(|e| !e.file_name().to_string_lossy().starts_with("run-")));
 }
 
 /// A launcher that hangs after starting a process in another session: the round fails, the run
@@ -289,22 +268,13 @@ fn ends_and_names_a_hanging_contestant() {
     let (code, raw, summary) = run_in(&folder.0, &trouble, &["p", "--quick", "--no-plots"]);
     assert_eq!(code, ExitCode::FAILURE);
     let runs = raw["runs"].as_array().unwrap();
-    let failed = runs
-        .iter()
-        .find(|run| run["contestant"] == "mpich")
-        .unwrap();
+    let failed = runs.iter().find(|run| run["contestant"] == "mpich").unwrap();
     assert_eq!(failed["error"], "no end after 1 s; killed");
     assert!(failed["output"].as_str().unwrap().contains("stuck here"));
     assert!(summary.contains("mpich failed in p (2 ranks), round 1: no end after 1 s; killed"));
-    assert!(
-        summary.contains("| time | 8 B, 2 ranks | us | 1.00 | 5.00 | failed |"),
-        "{summary}"
-    );
+    assert!(summary.contains("| time | 8 B, 2 ranks | us | 1.00 | 5.00 | failed |"), "{summary}");
     let pid = fs::read_to_string(&pids).unwrap();
-    assert!(
-        !Path::new("/proc").join(pid.trim()).exists(),
-        "process {pid} is left"
-    );
+    assert!(!Path::new("/proc").join(pid.trim()).exists(), "process {pid} is left");
 }
 
 /// The end of a job is what its launcher still takes when the ranks are done.
@@ -341,15 +311,7 @@ fn reports_what_is_left_out() {
     let places = stage(&folder.0, "exit 3");
     let out = folder.0.join("out");
     let with = format!("mica={0}/mica,mpich={0}/nowhere", folder.0.display());
-    let fixed = [
-        "q",
-        "p",
-        "--quick",
-        "--with",
-        &with,
-        "--out",
-        out.to_str().unwrap(),
-    ];
+    let fixed = ["q", "p", "--quick", "--with", &with, "--out", out.to_str().unwrap()];
     let suite = Suite::read(&places.suite).unwrap();
     let executor = || Executor::plain(&places.work).unwrap();
     let code = session::run(&options(&fixed), &places, &suite, executor()).unwrap();
@@ -360,22 +322,11 @@ fn reports_what_is_left_out() {
         summary.contains("mica does not run q: ") && summary.contains("no such thing"),
         "{summary}"
     );
-    assert!(
-        summary.contains("| time | 8 B, 2 ranks | us | 1.00 |"),
-        "{summary}"
-    );
+    assert!(summary.contains("| time | 8 B, 2 ranks | us | 1.00 |"), "{summary}");
 
-    let error = session::run(
-        &options(&["p", "--with", "lam"]),
-        &places,
-        &suite,
-        executor(),
-    )
-    .unwrap_err();
-    assert!(
-        error.contains("'lam'") && error.contains("openmpi"),
-        "{error}"
-    );
+    let error =
+        session::run(&options(&["p", "--with", "lam"]), &places, &suite, executor()).unwrap_err();
+    assert!(error.contains("'lam'") && error.contains("openmpi"), "{error}");
     let error = session::run(&options(&["nothing"]), &places, &suite, executor()).unwrap_err();
     assert!(error.contains("'nothing' is neither"), "{error}");
 }

@@ -46,10 +46,7 @@ pub const COUNT: usize = CHECKS.len();
 /// Runs every check, in the order of the report.
 pub fn all(facts: &DoctorFacts) -> Vec<CheckFinding> {
     let run = |check: &Check| {
-        let mut found = CheckFindings {
-            check: check.name,
-            findings: Vec::new(),
-        };
+        let mut found = CheckFindings { check: check.name, findings: Vec::new() };
         (check.detect)(facts, &mut found);
         if found.findings.is_empty() {
             found.add(Weight::Fine, check.well, "");
@@ -93,10 +90,7 @@ const CHECKS: &[Check] = &[
                     ),
                     Some(first) if same_file(first, &own) => {}
                     Some(first) => found.hinders(
-                        format!(
-                            "{name} in PATH is {}, not this installation's",
-                            first.display()
-                        ),
+                        format!("{name} in PATH is {}, not this installation's", first.display()),
                         format!("export PATH={bin}:$PATH"),
                     ),
                 }
@@ -194,10 +188,7 @@ const CHECKS: &[Check] = &[
         well: "ranks can read and write each other's memory (CMA)",
         detect: |facts, found| {
             if let Some((reason, remedy)) = &facts.cma {
-                found.hinders(
-                    format!("{reason}; long messages are copied twice"),
-                    remedy.clone(),
-                );
+                found.hinders(format!("{reason}; long messages are copied twice"), remedy.clone());
             }
         },
     },
@@ -252,14 +243,11 @@ const CHECKS: &[Check] = &[
             if let Some(limit) = tight(&facts.address_space, 64 * GIB) {
                 let text = format!("a process may map {} at most", readable_bytes(limit));
                 match limit < 4 * GIB {
-                    true => found.hinders(
-                        text + ": too little for shared memory",
-                        "ulimit -v unlimited",
-                    ),
-                    false => found.note(
-                        text + ": jobs of many ranks need more",
-                        "ulimit -v unlimited",
-                    ),
+                    true => found
+                        .hinders(text + ": too little for shared memory", "ulimit -v unlimited"),
+                    false => {
+                        found.note(text + ": jobs of many ranks need more", "ulimit -v unlimited")
+                    }
                 }
             }
         },
@@ -287,9 +275,7 @@ const CHECKS: &[Check] = &[
             enough",
         detect: |facts, found| {
             let needs = |provider: &String| {
-                ["verbs", "psm", "opx", "efa", "cxi"]
-                    .iter()
-                    .any(|p| provider.starts_with(p))
+                ["verbs", "psm", "opx", "efa", "cxi"].iter().any(|p| provider.starts_with(p))
             };
             let needs = facts.provider.as_ref().is_some_and(needs);
             if let Some(limit) = tight(&facts.locked_memory, 64 * MIB).filter(|_| needs) {
@@ -373,9 +359,8 @@ const CHECKS: &[Check] = &[
                     false => found.note(text, ""),
                 }
             }
-            if let Some(used) = facts
-                .swap_used
-                .filter(|&used| used > 256 * MIB && used > memory / 20)
+            if let Some(used) =
+                facts.swap_used.filter(|&used| used > 256 * MIB && used > memory / 20)
             {
                 found.note(
                     format!(
@@ -429,10 +414,7 @@ const CHECKS: &[Check] = &[
             }
             match (&facts.fabric, &facts.network_error) {
                 (None, error) => found.note(
-                    format!(
-                        "there is no libfabric: {}",
-                        error.as_deref().unwrap_or_default()
-                    ),
+                    format!("there is no libfabric: {}", error.as_deref().unwrap_or_default()),
                     "install it (Debian: libfabric1); jobs on one node need none",
                 ),
                 (Some(version), Some(error)) => found.note(
@@ -486,9 +468,7 @@ fn same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
 
 /// Whether a version of libfabric is below 1.16.
 fn is_old(version: &str) -> bool {
-    let mut parts = version
-        .split('.')
-        .map(|part| part.parse::<u32>().unwrap_or(0));
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < (1, 16)
 }
 

@@ -79,14 +79,8 @@ pub struct DoctorFacts {
 }
 
 /// Variables that launchers set for ranks.
-const RANK_VARIABLES: [&str; 6] = [
-    "MICA_SEGMENT_FD",
-    "MICA_RANK",
-    "PMI_FD",
-    "PMI_RANK",
-    "PMIX_RANK",
-    "PMIX_NAMESPACE",
-];
+const RANK_VARIABLES: [&str; 6] =
+    ["MICA_SEGMENT_FD", "MICA_RANK", "PMI_FD", "PMI_RANK", "PMIX_RANK", "PMIX_NAMESPACE"];
 
 impl DoctorFacts {
     /// Collects the facts.
@@ -128,9 +122,7 @@ impl DoctorFacts {
                 .is_ok_and(|link| link == Path::new(&std::process::id().to_string())),
             memfd: process::memfd().err().map(text),
             pidfd: process::pidfd().err().map(text),
-            cma: process::cma_between_ranks()
-                .err()
-                .map(|refusal| (refusal.reason, refusal.remedy)),
+            cma: process::cma_between_ranks().err().map(|refusal| (refusal.reason, refusal.remedy)),
             procmap_query: ProcMap::open().err().map(text),
             membarrier: park::membarrier_available(),
             file_size: limit(LimitResource::FileSize),
@@ -150,17 +142,12 @@ impl DoctorFacts {
             huge_pages: huge_pages(),
             host: process::host_name(),
             unresolved: (process::host_name(), 0).to_socket_addrs().err().map(text),
-            fabric: network
-                .library
-                .as_ref()
-                .map(|library| library.version.clone()),
+            fabric: network.library.as_ref().map(|library| library.version.clone()),
             provider: network
                 .chosen()
                 .map(|chosen| format!("{} on {}", chosen.provider, chosen.interface)),
             network_error: network.error.clone(),
-            tuning_error: tuning::in_force(prefix.as_deref())
-                .err()
-                .map(|e| e.to_string()),
+            tuning_error: tuning::in_force(prefix.as_deref()).err().map(|e| e.to_string()),
             foreign_tuning: foreign_tuning(prefix.as_deref()),
             topology_error,
         }
@@ -182,19 +169,13 @@ fn huge_pages() -> Option<String> {
 
 /// Tuning files in the places where this machine's would be, if it has none.
 fn foreign_tuning(prefix: Option<&Path>) -> Vec<PathBuf> {
-    let is_used = matches!(
-        tuning::in_force(prefix),
-        Ok((_, tuning::TuningSource::File(_))) | Err(_)
-    );
+    let is_used =
+        matches!(tuning::in_force(prefix), Ok((_, tuning::TuningSource::File(_))) | Err(_));
     if is_used || mica_node::tunables::TUNING.text() != "auto" {
         return Vec::new();
     }
     let folders = tuning::folders(&|name| std::env::var_os(name), prefix);
-    let files = folders
-        .iter()
-        .filter_map(|folder| fs::read_dir(folder).ok());
+    let files = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
     let files = files.flatten().flatten().map(|entry| entry.path());
-    files
-        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
-        .collect()
+    files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect()
 }

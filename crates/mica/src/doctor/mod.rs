@@ -51,10 +51,7 @@ impl DoctorReport {
 
     fn of(findings: Vec<CheckFinding>) -> DoctorReport {
         let hinders = |finding: &CheckFinding| finding.weight == Weight::Hinders;
-        DoctorReport {
-            healthy: !findings.iter().any(hinders),
-            findings,
-        }
+        DoctorReport { healthy: !findings.iter().any(hinders), findings }
     }
 
     /// The report as text: what hinders, what is worth knowing, and with `all` what is fine.
@@ -64,22 +61,14 @@ impl DoctorReport {
             let findings = self.findings.iter();
             findings.filter(move |finding| finding.weight == weight)
         };
-        for (weight, title) in [
-            (Weight::Hinders, "Hinders"),
-            (Weight::Note, "Worth knowing"),
-            (Weight::Fine, "Well"),
-        ] {
+        for (weight, title) in
+            [(Weight::Hinders, "Hinders"), (Weight::Note, "Worth knowing"), (Weight::Fine, "Well")]
+        {
             if of(weight).next().is_none() || (weight == Weight::Fine && !all) {
                 continue;
             }
             let _ = writeln!(text, "{title}");
-            for CheckFinding {
-                check,
-                found,
-                remedy,
-                ..
-            } in of(weight)
-            {
+            for CheckFinding { check, found, remedy, .. } in of(weight) {
                 let _ = writeln!(text, "  {check:<14} {found}");
                 if let Some(remedy) = remedy {
                     let _ = writeln!(text, "  {:<14} remedy: {remedy}", "");
@@ -119,25 +108,16 @@ mod tests {
         let text = report.render(false);
         let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("{word}: {text}"));
         assert!(at("found Hinders") < at("found Note"));
-        assert!(
-            text.contains("remedy: do this") && !text.contains("found Fine"),
-            "{text}"
-        );
+        assert!(text.contains("remedy: do this") && !text.contains("found Fine"), "{text}");
         assert!(report.render(true).contains("found Fine"));
-        assert!(
-            text.ends_with("1 thing hinders MPI here (1 checks are well).\n"),
-            "{text}"
-        );
+        assert!(text.ends_with("1 thing hinders MPI here (1 checks are well).\n"), "{text}");
         assert!(DoctorReport::of(vec![finding(Weight::Note)]).healthy);
     }
 
     #[test]
     fn reads_this_machine() {
         let report = DoctorReport::gather();
-        assert!(
-            report.findings.len() >= checks::COUNT,
-            "each check has something to say"
-        );
+        assert!(report.findings.len() >= checks::COUNT, "each check has something to say");
         for finding in &report.findings {
             let needs_remedy = finding.weight == Weight::Hinders;
             assert!(!needs_remedy || finding.remedy.is_some(), "{finding:?}");

@@ -85,11 +85,7 @@ fn rectangle(path: &mut String, x: f64, y: f64, width: f64, height: f64) {
 
 /// One path for each series keeps the file small where there are many bars.
 fn paths(svg: &mut String, series: &[Series], paths: &[String], opacity: f64) {
-    for (entry, path) in series
-        .iter()
-        .zip(paths)
-        .filter(|(_, path)| !path.is_empty())
-    {
+    for (entry, path) in series.iter().zip(paths).filter(|(_, path)| !path.is_empty()) {
         let _ = writeln!(
             svg,
             "<path fill=\"{}\" fill-opacity=\"{opacity}\" d=\"{path}\"/>",
@@ -108,11 +104,8 @@ fn target(svg: &mut String, [x, y, width, height]: [f64; 4], tip: &str) {
 }
 
 fn text(svg: &mut String, x: f64, y: f64, class: &str, text: &str) {
-    let _ = writeln!(
-        svg,
-        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-        escape(text)
-    );
+    let _ =
+        writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escape(text));
 }
 
 /// Width of the title of the columns' axis.
@@ -148,26 +141,15 @@ fn column_labels<'a>(svg: &mut String, y: f64, labels: impl Iterator<Item = (f64
 fn rules(svg: &mut String, y: &LinearScale, left: f64, right: f64, label: &dyn Fn(f64) -> String) {
     for value in y.ticks(5) {
         let at = y.at(value);
-        let _ = writeln!(
-            svg,
-            "<path class=\"rule\" d=\"M{left:.1} {at:.1}H{right:.1}\"/>"
-        );
+        let _ = writeln!(svg, "<path class=\"rule\" d=\"M{left:.1} {at:.1}H{right:.1}\"/>");
         text(svg, left - 8.0, at + 4.0, "end", &label(value));
     }
 }
 
 /// The room that the labels of the rules need.
 fn room(high: f64, label: &dyn Fn(f64) -> String) -> f64 {
-    let scale = LinearScale {
-        high,
-        from: 0.0,
-        to: 1.0,
-    };
-    let longest = scale
-        .ticks(5)
-        .into_iter()
-        .map(|value| label(value).chars().count())
-        .max();
+    let scale = LinearScale { high, from: 0.0, to: 1.0 };
+    let longest = scale.ticks(5).into_iter().map(|value| label(value).chars().count()).max();
     longest.unwrap_or(0) as f64 * CHARACTER + 14.0
 }
 
@@ -183,24 +165,11 @@ impl StackedBars<'_> {
         let left = longest.unwrap_or(0) as f64 * CHARACTER + 14.0;
         let bottom = TOP + self.bars.len() as f64 * ROW;
         let mut svg = open(self.name, self.width, bottom + 30.0);
-        let x = LinearScale {
-            high: self.highest(),
-            from: left,
-            to: self.width - 24.0,
-        };
+        let x = LinearScale { high: self.highest(), from: left, to: self.width - 24.0 };
         for value in x.ticks(6) {
             let at = x.at(value);
-            let _ = writeln!(
-                svg,
-                "<path class=\"rule\" d=\"M{at:.1} {TOP}V{bottom:.1}\"/>"
-            );
-            text(
-                &mut svg,
-                at,
-                bottom + 18.0,
-                "mid",
-                &(self.value_label)(value),
-            );
+            let _ = writeln!(svg, "<path class=\"rule\" d=\"M{at:.1} {TOP}V{bottom:.1}\"/>");
+            text(&mut svg, at, bottom + 18.0, "mid", &(self.value_label)(value));
         }
         let mut parts = vec![String::new(); self.series.len()];
         for (place, bar) in self.bars.iter().enumerate() {
@@ -215,13 +184,7 @@ impl StackedBars<'_> {
         paths(&mut svg, self.series, &parts, 1.0);
         for (place, bar) in self.bars.iter().enumerate() {
             let y = TOP + place as f64 * ROW;
-            text(
-                &mut svg,
-                left - 10.0,
-                y + ROW / 2.0 + 4.0,
-                "end",
-                &bar.label,
-            );
+            text(&mut svg, left - 10.0, y + ROW / 2.0 + 4.0, "end", &bar.label);
             target(&mut svg, [0.0, y, self.width, ROW], &bar.tip);
         }
         svg + "</svg>\n"
@@ -232,11 +195,7 @@ impl StackedBars<'_> {
         let mut svg = open(self.name, self.width, HEIGHT);
         let bottom = HEIGHT - BOTTOM;
         let highest = self.highest();
-        let y = LinearScale {
-            high: highest,
-            from: bottom,
-            to: TOP,
-        };
+        let y = LinearScale { high: highest, from: bottom, to: TOP };
         let (left, right) = (room(highest, self.value_label), self.width - 8.0);
         rules(&mut svg, &y, left, right, self.value_label);
         let step = ((right - left) / self.bars.len().max(1) as f64).min(WIDEST_COLUMN);
@@ -253,11 +212,7 @@ impl StackedBars<'_> {
         }
         paths(&mut svg, self.series, &parts, 1.0);
         let at = |place: usize| left + (place as f64 + 0.5) * step;
-        let labels = self
-            .bars
-            .iter()
-            .enumerate()
-            .map(|(place, bar)| (at(place), &*bar.label));
+        let labels = self.bars.iter().enumerate().map(|(place, bar)| (at(place), &*bar.label));
         column_labels(&mut svg, bottom + 17.0, labels);
         for (place, bar) in self.bars.iter().enumerate() {
             let x = left + place as f64 * step;
@@ -275,11 +230,7 @@ impl GroupedBars<'_> {
         let mut svg = open(self.name, self.width, HEIGHT);
         let bottom = HEIGHT - BOTTOM;
         let label = |share: f64| format!("{:.0} %", share * 100.0);
-        let y = LinearScale {
-            high: 1.0,
-            from: bottom,
-            to: TOP,
-        };
+        let y = LinearScale { high: 1.0, from: bottom, to: TOP };
         let (left, right) = (room(1.0, &label), self.width - 8.0);
         rules(&mut svg, &y, left, right, &label);
         let apart = if self.aside.is_empty() { 0.0 } else { 18.0 };
@@ -296,10 +247,7 @@ impl GroupedBars<'_> {
         self.groups_at(&mut svg, &y, self.aside, (&aside, aside_step));
         if apart > 0.0 {
             let low = bottom + 22.0;
-            let _ = writeln!(
-                svg,
-                "<path class=\"axis\" d=\"M{divider:.1} {TOP}V{low:.1}\"/>"
-            );
+            let _ = writeln!(svg, "<path class=\"axis\" d=\"M{divider:.1} {TOP}V{low:.1}\"/>");
         }
         for (place, share) in self.points.iter().enumerate() {
             let (x, y) = (main(place) + step / 2.0, y.at(*share));
@@ -313,11 +261,7 @@ impl GroupedBars<'_> {
             target(&mut svg, [main(place), TOP, step, bottom - TOP], &group.tip);
         }
         for (place, group) in self.aside.iter().enumerate() {
-            target(
-                &mut svg,
-                [aside(place), TOP, aside_step, bottom - TOP],
-                &group.tip,
-            );
+            target(&mut svg, [aside(place), TOP, aside_step, bottom - TOP], &group.tip);
         }
         let middle = left + step * self.groups.len() as f64 / 2.0;
         axis_title(&mut svg, middle, self.axis);
@@ -353,10 +297,7 @@ mod tests {
     use super::*;
 
     fn series() -> Vec<Series> {
-        let series = |name: &str| Series {
-            name: name.into(),
-            colour: "red".into(),
-        };
+        let series = |name: &str| Series { name: name.into(), colour: "red".into() };
         vec![series("a<"), series("b")]
     }
 

@@ -9,15 +9,10 @@ use std::process::{Command, Stdio};
 pub fn browser() -> Option<&'static str> {
     let there = |name: &&str| {
         let mut command = Command::new(name);
-        command
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
-    ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(there)
+    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(there)
 }
 
 /// The page's document after its script ran, and what the browser's console said.
@@ -25,26 +20,11 @@ pub fn open(browser: &str, page: &Path) -> (String, String) {
     let page = fs::canonicalize(page).unwrap();
     let directory = page.parent().unwrap();
     let out = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-        ])
-        .args([
-            "--no-first-run",
-            "--window-size=1280,900",
-            "--virtual-time-budget=2000",
-        ])
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        .args(["--no-first-run", "--window-size=1280,900", "--virtual-time-budget=2000"])
         // No name can be resolved, and what goes to an address goes to a proxy that is not there.
-        .args([
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            "--proxy-server=127.0.0.1:9",
-        ])
-        .arg(format!(
-            "--user-data-dir={}",
-            directory.join("browser").display()
-        ))
+        .args(["--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9"])
+        .arg(format!("--user-data-dir={}", directory.join("browser").display()))
         .args(["--enable-logging=stderr", "--v=0", "--dump-dom"])
         .arg(format!("file://{}", page.display()))
         .output()

@@ -24,10 +24,7 @@ pub struct Curves<'a> {
     pub points: &'a [Vec<(f64, f64)>],
 }
 
-const FRAME: PlotFrame = PlotFrame {
-    height: 320.0,
-    margin: 20.0,
-};
+const FRAME: PlotFrame = PlotFrame { height: 320.0, margin: 20.0 };
 const RADIUS: f64 = 3.5;
 
 /// The y axis: values from `low` to `high`, which contain zero.
@@ -38,9 +35,8 @@ struct Heights {
 
 impl Heights {
     fn of(values: impl Iterator<Item = f64>) -> Heights {
-        let (low, high) = values.fold((0.0, 0.0), |(low, high): (f64, f64), value| {
-            (low.min(value), high.max(value))
-        });
+        let (low, high) = values
+            .fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
         match high > low {
             true => Heights { low, high },
             false => Heights { low, high: 1.0 },
@@ -55,17 +51,12 @@ impl Heights {
     /// Round values on the axis: those of both sides of zero, at the larger side's distances.
     fn ticks(&self) -> Vec<f64> {
         let longest = self.high.max(-self.low);
-        let scale = |high| LinearScale {
-            high,
-            from: 0.0,
-            to: 1.0,
-        };
+        let scale = |high| LinearScale { high, from: 0.0, to: 1.0 };
         let steps = scale(longest).ticks(5);
         let below = steps.iter().skip(1).map(|tick| -tick);
         let all = below.chain(steps.iter().copied());
         let margin = (self.high - self.low) * 1e-9;
-        all.filter(|tick| (self.low - margin..=self.high + margin).contains(tick))
-            .collect()
+        all.filter(|tick| (self.low - margin..=self.high + margin).contains(tick)).collect()
     }
 }
 
@@ -107,12 +98,7 @@ impl Curves<'_> {
         let low = places.first().copied().unwrap_or(1.0);
         let high = places.last().copied().unwrap_or(1.0);
         if self.is_log {
-            let scale = LogScale {
-                low,
-                high,
-                from,
-                to,
-            };
+            let scale = LogScale { low, high, from, to };
             return Box::new(move |value| scale.at(value));
         }
         let span = if high > low { high - low } else { 1.0 };
@@ -125,9 +111,7 @@ impl Curves<'_> {
             FRAME.line(svg, if value == 0.0 { "border" } else { "rule" }, at);
             FRAME.y_label(svg, at, &(self.y_label)(value));
         }
-        let labels = places
-            .iter()
-            .map(|value| (x(*value), (self.x_label)(*value)));
+        let labels = places.iter().map(|value| (x(*value), (self.x_label)(*value)));
         FRAME.x_labels(svg, labels);
         FRAME.names(svg, self.x_name, self.y_name);
     }
@@ -162,10 +146,7 @@ mod tests {
     use super::*;
 
     fn chart(points: &[Vec<(f64, f64)>]) -> String {
-        let series = [Series {
-            name: "a < b".into(),
-            colour: "red".into(),
-        }];
+        let series = [Series { name: "a < b".into(), colour: "red".into() }];
         let chart = Curves {
             name: "n",
             x_name: "x",

@@ -34,10 +34,7 @@ impl PlotFrame {
     /// A horizontal line across the plot, of a class of the page's style.
     pub fn line(&self, svg: &mut String, class: &str, at: f64) {
         let right = self.right();
-        let _ = write!(
-            svg,
-            "<path class=\"{class}\" d=\"M{LEFT} {at:.1}H{right}\"/>"
-        );
+        let _ = write!(svg, "<path class=\"{class}\" d=\"M{LEFT} {at:.1}H{right}\"/>");
     }
 
     /// A label of the y axis.

@@ -55,12 +55,7 @@ impl HeatMap<'_> {
             escape(self.key),
             self.side
         );
-        for (step, path) in self
-            .paths()
-            .iter()
-            .enumerate()
-            .filter(|(_, path)| !path.is_empty())
-        {
+        for (step, path) in self.paths().iter().enumerate().filter(|(_, path)| !path.is_empty()) {
             let fill = step_colour(step);
             let _ = writeln!(svg, "<path style=\"fill:{fill}\" d=\"{path}\"/>");
         }
@@ -88,10 +83,7 @@ impl HeatMap<'_> {
     fn range(&self) -> (f64, f64) {
         let values = || self.cells.iter().map(|cell| cell.2);
         let low = values().fold(f64::INFINITY, f64::min);
-        (
-            low.min(values().fold(0.0, f64::max)),
-            values().fold(0.0, f64::max),
-        )
+        (low.min(values().fold(0.0, f64::max)), values().fold(0.0, f64::max))
     }
 
     fn paths(&self) -> Vec<String> {
@@ -113,10 +105,8 @@ impl HeatMap<'_> {
     fn axes(&self, svg: &mut String, cell: f64) {
         let put = |svg: &mut String, x: f64, y: f64, class: &str, label: &str| {
             let label = escape(label);
-            let _ = writeln!(
-                svg,
-                "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>"
-            );
+            let _ =
+                writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>");
         };
         let longest = self.labels.iter().map(|label| label.chars().count()).max();
         let column_room = longest.unwrap_or(1) as f64 * COLUMN_CHARACTER + 6.0;
@@ -129,13 +119,7 @@ impl HeatMap<'_> {
             let at = TOP + (place as f64 + 0.5) * cell + 4.0;
             put(svg, LEFT - 8.0, at, "end", &self.labels[place]);
         }
-        put(
-            svg,
-            LEFT + self.extent() / 2.0,
-            16.0,
-            "mid quiet",
-            self.column_name,
-        );
+        put(svg, LEFT + self.extent() / 2.0, 16.0, "mid quiet", self.column_name);
         let _ = writeln!(
             svg,
             "<text class=\"mid quiet\" transform=\"translate(16 {:.1}) rotate(-90)\">{}</text>",
@@ -151,11 +135,7 @@ impl HeatMap<'_> {
             return;
         }
         let (y, wide) = (TOP + self.extent() + 18.0, 28.0);
-        let steps = if high > low {
-            0..STEPS
-        } else {
-            STEPS - 1..STEPS
-        };
+        let steps = if high > low { 0..STEPS } else { STEPS - 1..STEPS };
         let count = steps.len() as f64;
         for (place, step) in steps.enumerate() {
             let _ = write!(
@@ -168,10 +148,8 @@ impl HeatMap<'_> {
         let mut put = |x: f64, class: &str, label: String| {
             let y = y + 25.0;
             let label = escape(&label);
-            let _ = writeln!(
-                svg,
-                "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>"
-            );
+            let _ =
+                writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>");
         };
         put(LEFT, "", (self.value_label)(low));
         if high > low {
@@ -222,9 +200,7 @@ mod tests {
 
     #[test]
     fn a_full_map_stays_small() {
-        let cells: Vec<_> = (0..128 * 128)
-            .map(|n| (n % 128, n / 128, 1.0 + n as f64))
-            .collect();
+        let cells: Vec<_> = (0..128 * 128).map(|n| (n % 128, n / 128, 1.0 + n as f64)).collect();
         let svg = map(&cells, 128);
         assert!(svg.len() < 350_000, "{}", svg.len());
     }

@@ -69,12 +69,8 @@ impl LineChart<'_> {
         };
         let lowest = points().map(|p| p.low).fold(f64::INFINITY, f64::min);
         let highest = points().map(|p| p.high).fold(0.0, f64::max);
-        let y = LogScale {
-            low: lowest / 1.15,
-            high: highest * 1.15,
-            from: HEIGHT - BOTTOM,
-            to: TOP,
-        };
+        let y =
+            LogScale { low: lowest / 1.15, high: highest * 1.15, from: HEIGHT - BOTTOM, to: TOP };
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
              width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"system-ui, Helvetica, Arial, \

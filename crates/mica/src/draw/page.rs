@@ -93,32 +93,19 @@ pub struct Cell {
 
 impl Cell {
     pub fn text(text: impl Into<String>) -> Cell {
-        Cell {
-            text: text.into(),
-            ..Cell::default()
-        }
+        Cell { text: text.into(), ..Cell::default() }
     }
 
     pub fn number(number: f64, text: impl Into<String>) -> Cell {
-        Cell {
-            text: text.into(),
-            number: Some(number),
-            ..Cell::default()
-        }
+        Cell { text: text.into(), number: Some(number), ..Cell::default() }
     }
 
     pub fn with_bar(self, share: f64, colour: impl Into<String>) -> Cell {
-        Cell {
-            bar: Some((share, colour.into())),
-            ..self
-        }
+        Cell { bar: Some((share, colour.into())), ..self }
     }
 
     pub fn with_tip(self, tip: impl Into<String>) -> Cell {
-        Cell {
-            tip: Some(tip.into()),
-            ..self
-        }
+        Cell { tip: Some(tip.into()), ..self }
     }
 }
 

@@ -81,17 +81,10 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_inside() {
-        assert_eq!(
-            log_ticks(0.08, 70.0),
-            [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0]
-        );
+        assert_eq!(log_ticks(0.08, 70.0), [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0]);
         assert_eq!(log_ticks(1.0, 1e5).len(), 6);
         assert!(log_ticks(10.0, 14.0).len() >= 2);
-        let scale = |high| LinearScale {
-            high,
-            from: 10.0,
-            to: 110.0,
-        };
+        let scale = |high| LinearScale { high, from: 10.0, to: 110.0 };
         assert_eq!(scale(1.0).ticks(4), [0.0, 0.5, 1.0]);
         assert_eq!(scale(9.3).ticks(5), [0.0, 2.0, 4.0, 6.0, 8.0]);
         assert_eq!(scale(0.0).ticks(5), [0.0]);

@@ -30,10 +30,7 @@ pub struct Scatter<'a> {
     pub points: &'a [Vec<(f64, f64)>],
 }
 
-const FRAME: PlotFrame = PlotFrame {
-    height: 300.0,
-    margin: 16.0,
-};
+const FRAME: PlotFrame = PlotFrame { height: 300.0, margin: 16.0 };
 const DOT: f64 = 4.0;
 
 /// An axis with its range.
@@ -51,18 +48,10 @@ impl Scale {
         }
         match axis {
             Axis::Linear => Scale::Linear(LinearScale { high, from, to }),
-            Axis::Log if high > 0.0 => Scale::Log(LogScale {
-                low: low / 1.1,
-                high: high * 1.1,
-                from,
-                to,
-            }),
-            Axis::Log => Scale::Log(LogScale {
-                low: 1.0,
-                high: 10.0,
-                from,
-                to,
-            }),
+            Axis::Log if high > 0.0 => {
+                Scale::Log(LogScale { low: low / 1.1, high: high * 1.1, from, to })
+            }
+            Axis::Log => Scale::Log(LogScale { low: 1.0, high: 10.0, from, to }),
         }
     }
 
@@ -112,9 +101,7 @@ impl Scatter<'_> {
             FRAME.y_label(svg, at, &(self.y_label)(value));
         }
         let ticks = x.ticks();
-        let labels = ticks
-            .iter()
-            .filter_map(|v| Some((x.at(*v)?, (self.x_label)(*v))));
+        let labels = ticks.iter().filter_map(|v| Some((x.at(*v)?, (self.x_label)(*v))));
         FRAME.x_labels(svg, labels);
         FRAME.line(svg, "border", FRAME.bottom());
         FRAME.names(svg, self.x_name, self.y_name);
@@ -127,10 +114,7 @@ mod tests {
 
     #[test]
     fn draws_each_point_and_leaves_out_what_a_logarithm_cannot_show() {
-        let series = [Series {
-            name: "a".into(),
-            colour: "red".into(),
-        }];
+        let series = [Series { name: "a".into(), colour: "red".into() }];
         let points = [vec![(1.0, 1.0), (10.0, 5.0), (0.0, 3.0)]];
         let chart = |x_axis| Scatter {
             name: "a < b",
@@ -146,10 +130,7 @@ mod tests {
         assert_eq!(chart(Axis::Linear).svg().matches("h0").count(), 3);
         assert_eq!(chart(Axis::Log).svg().matches("h0").count(), 2);
         assert!(chart(Axis::Log).svg().contains("a &lt; b"));
-        let empty = Scatter {
-            points: &[],
-            ..chart(Axis::Log)
-        };
+        let empty = Scatter { points: &[], ..chart(Axis::Log) };
         assert!(!empty.svg().contains("NaN"));
     }
 }

@@ -78,10 +78,7 @@ mod tests {
     #[test]
     fn draws_a_polygon_with_a_corner_on_each_axis() {
         let axes = ["0->1", "1->2", "2->3", "3->0"].map(str::to_owned);
-        let series = [Series {
-            name: "long".into(),
-            colour: "red".into(),
-        }];
+        let series = [Series { name: "long".into(), colour: "red".into() }];
         let svg = Star {
             name: "star",
             axes: &axes,
@@ -89,10 +86,7 @@ mod tests {
             values: &[vec![1.0, 0.0, 0.5, 7.0]],
         }
         .svg();
-        assert!(
-            svg.contains("d=\"M170.0 45.0L170.0 170.0L170.0 232.5L45.0 170.0z\""),
-            "{svg}"
-        );
+        assert!(svg.contains("d=\"M170.0 45.0L170.0 170.0L170.0 232.5L45.0 170.0z\""), "{svg}");
         assert!(svg.contains("0-&gt;1"));
     }
 }

@@ -2,10 +2,7 @@
 
 /// Escapes text for XML and HTML, in elements and in attributes between double quotes.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// JSON for a `<script>` element: no byte of it can end the element or begin a comment, and it is
@@ -120,32 +117,18 @@ mod tests {
         ] {
             assert_eq!(three_digits(value), text);
         }
-        assert_eq!(
-            (short(20_000.0).as_str(), short(0.5).as_str()),
-            ("20 k", "0.5")
-        );
+        assert_eq!((short(20_000.0).as_str(), short(0.5).as_str()), ("20 k", "0.5"));
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!((count(0), count(999)), ("0".into(), "999".into()));
-        assert_eq!(
-            (time(0.0015), time(3e-8)),
-            ("1.5 ms".into(), "30 ns".into())
-        );
+        assert_eq!((time(0.0015), time(3e-8)), ("1.5 ms".into(), "30 ns".into()));
         assert_eq!((time(0.0), time(61.0)), ("0 ns".into(), "61 s".into()));
         assert_eq!(volume(1_536_000.0), "1.46 MiB");
-        assert_eq!(
-            (percent(0.0), percent(0.0002)),
-            ("0 %".into(), "< 0.1 %".into())
-        );
+        assert_eq!((percent(0.0), percent(0.0002)), ("0 %".into(), "< 0.1 %".into()));
     }
 
     #[test]
     fn sizes_are_exact() {
-        for (bytes, text) in [
-            (0, "0 B"),
-            (1536, "1536 B"),
-            (65536, "64 KiB"),
-            (1 << 20, "1 MiB"),
-        ] {
+        for (bytes, text) in [(0, "0 B"), (1536, "1536 B"), (65536, "64 KiB"), (1 << 20, "1 MiB")] {
             assert_eq!(size(bytes), text);
         }
     }

@@ -106,12 +106,7 @@ impl CollectiveRanks {
                 area_cell: area::cell_bytes(ranks, bound).filter(|_| bound > 0),
             },
         };
-        Ok(render(
-            &question,
-            costs,
-            &ForcedAlgorithms::in_force()?,
-            &source,
-        ))
+        Ok(render(&question, costs, &ForcedAlgorithms::in_force()?, &source))
     }
 }
 
@@ -144,13 +139,7 @@ fn render(
     source: &TuningSource,
 ) -> String {
     let decision = choose(&costs, question, forced);
-    let CollectiveCall {
-        collective,
-        order,
-        reach,
-        setting,
-        ..
-    } = *question;
+    let CollectiveCall { collective, order, reach, setting, .. } = *question;
     let mut text = describe(question);
     let _ = writeln!(text, "Costs       {source}");
     let why = match decision.forced_by {
@@ -169,11 +158,7 @@ fn render(
     for refusal in &decision.refused {
         let _ = writeln!(text, "  {refusal}");
     }
-    let _ = writeln!(
-        text,
-        "  MICA_COLL={} takes a family for all collectives",
-        families()
-    );
+    let _ = writeln!(text, "  MICA_COLL={} takes a family for all collectives", families());
 
     let choices = Choices::new(Arc::new(costs), *forced, setting);
     let _ = writeln!(text, "\nBy length");
@@ -198,12 +183,7 @@ fn families() -> String {
 
 /// Describes the call and its ranks.
 fn describe(question: &CollectiveCall) -> String {
-    let CollectiveCall {
-        collective,
-        bytes,
-        setting,
-        ..
-    } = *question;
+    let CollectiveCall { collective, bytes, setting, .. } = *question;
     let mut text = format!("Collective  {}", collective.name());
     if collective != Collective::Barrier {
         let _ = write!(
@@ -293,21 +273,13 @@ mod tests {
     }
 
     fn answer(question: &CollectiveCall, forced: ForcedAlgorithms) -> String {
-        render(
-            question,
-            CollectiveCosts::default(),
-            &forced,
-            &TuningSource::Shipped,
-        )
+        render(question, CollectiveCosts::default(), &forced, &TuningSource::Shipped)
     }
 
     #[test]
     fn answer_lists_every_algorithm_with_time_and_forcing_tunable() {
         for collective in Collective::ALL {
-            let text = answer(
-                &question(collective, 64 << 10, 8),
-                ForcedAlgorithms::default(),
-            );
+            let text = answer(&question(collective, 64 << 10, 8), ForcedAlgorithms::default());
             for algorithm in collective.algorithms() {
                 let force = format!("{}={}", collective.tunable().env, algorithm.name());
                 let row = text.lines().find(|line| line.contains(&force));
@@ -315,33 +287,17 @@ mod tests {
                 assert!(row.contains("ns") || row.contains("us"), "{text}");
                 assert!(row.contains(algorithm.family().name()), "{text}");
             }
-            for part in [
-                "8 on 2 cores",
-                "shipped defaults",
-                "(least time)",
-                "from 0",
-                "chosen",
-            ] {
+            for part in ["8 on 2 cores", "shipped defaults", "(least time)", "from 0", "chosen"] {
                 assert!(text.contains(part), "{part}: {text}");
             }
         }
-        let text = answer(
-            &question(Collective::Allreduce, 1 << 20, 8),
-            ForcedAlgorithms::default(),
-        );
-        for part in [
-            "(1 MiB), the vector",
-            "Once the ranks have announced",
-            "cma  ",
-            "windows  ",
-        ] {
+        let text =
+            answer(&question(Collective::Allreduce, 1 << 20, 8), ForcedAlgorithms::default());
+        for part in ["(1 MiB), the vector", "Once the ranks have announced", "cma  ", "windows  "] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("judged as 1048576"), "{text}");
-        let text = answer(
-            &question(Collective::Bcast, 1_000_000, 8),
-            ForcedAlgorithms::default(),
-        );
+        let text = answer(&question(Collective::Bcast, 1_000_000, 8), ForcedAlgorithms::default());
         assert!(text.contains("judged as 917504 bytes"), "{text}");
     }
 
@@ -361,10 +317,8 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         let near = question(Collective::Allreduce, 64 << 10, 8);
-        let text = answer(
-            &near,
-            ForcedAlgorithms::default().with_family(AlgorithmFamily::Messages),
-        );
+        let text =
+            answer(&near, ForcedAlgorithms::default().with_family(AlgorithmFamily::Messages));
         assert!(text.contains("forced by MICA_COLL)"), "{text}");
         let ordered = CollectiveCall {
             order: OperandOrder::ByRank,

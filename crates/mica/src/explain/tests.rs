@@ -32,10 +32,7 @@ fn questions() {
         ("--explain allreduce 64K -n 0", "at least 1"),
         ("--explain allreduce 64K -n many", "at least 1"),
         ("--explain allreduce 64K --cores 0", "at least 1"),
-        (
-            "--explain allreduce 64K --reach far",
-            "unknown, windows, cma, packed or none",
-        ),
+        ("--explain allreduce 64K --reach far", "unknown, windows, cma, packed or none"),
         ("-n 8", "--explain"),
         ("--explain 1 --level moon", "shared-cache"),
         ("--explain 1 --layout vector:0", "at least 1"),
@@ -56,10 +53,7 @@ fn questions_about_collectives() {
         subject("--explain allreduce 64K -n 8"),
         Ok(Subject::Collective(Collective::Allreduce, 65536))
     );
-    assert_eq!(
-        subject("--explain barrier"),
-        Ok(Subject::Collective(Collective::Barrier, 0))
-    );
+    assert_eq!(subject("--explain barrier"), Ok(Subject::Collective(Collective::Barrier, 0)));
     for (line, word) in [
         ("--explain allreduce", "how long"),
         ("--explain alltoall", "the block of each pair"),
@@ -68,15 +62,9 @@ fn questions_about_collectives() {
         ("--explain 64K allreduce", "COLLECTIVE SIZE"),
         ("--explain bcast allreduce", "COLLECTIVE SIZE"),
         ("--explain 64K -n 8", "-n is for collectives"),
-        (
-            "--explain 64K --non-commutative",
-            "--non-commutative is for collectives",
-        ),
+        ("--explain 64K --non-commutative", "--non-commutative is for collectives"),
         ("--explain bcast 8 --skewed", "--skewed is for messages"),
-        (
-            "--explain bcast 8 --layout vector:8",
-            "--layout is for messages",
-        ),
+        ("--explain bcast 8 --layout vector:8", "--layout is for messages"),
         ("--explain bcast 8 --level network", "network"),
     ] {
         let error = parse(line).unwrap().answer().expect_err(line).to_string();
@@ -88,14 +76,7 @@ fn answer(message: OutgoingMessage, situation: Situation) -> String {
     let costs = PathCosts::default();
     let thresholds = Thresholds::derive(&costs, &situation);
     let source = TuningSource::Shipped;
-    render(
-        &message,
-        &situation,
-        &costs,
-        &source,
-        &thresholds,
-        &Mapped::Asked,
-    )
+    render(&message, &situation, &costs, &source, &thresholds, &Mapped::Asked)
 }
 
 /// Paths that the channels of `mica info` permit are not called impossible, only not yet
@@ -105,37 +86,18 @@ fn distinguishes_buffers_that_will_migrate_from_those_that_cannot() {
     let (costs, message) = (PathCosts::default(), OutgoingMessage::contiguous(1 << 20));
     let situation = Situation::waiting(Level::SharedCache, MessagePaths::SHARED_MEMORY);
     let thresholds = Thresholds::derive(&costs, &situation);
-    let with = |mapped| {
-        render(
-            &message,
-            &situation,
-            &costs,
-            &TuningSource::Shipped,
-            &thresholds,
-            &mapped,
-        )
-    };
+    let with =
+        |mapped| render(&message, &situation, &costs, &TuningSource::Shipped, &thresholds, &mapped);
     let later = with(Mapped::Later(8));
     let row = |text: &str| {
         let mut rows = text.lines().map(str::trim_start);
-        rows.find(|row| row.starts_with("mapped "))
-            .unwrap_or_default()
-            .to_owned()
+        rows.find(|row| row.starts_with("mapped ")).unwrap_or_default().to_owned()
     };
-    assert!(
-        row(&later).ends_with("not been used 8 times yet"),
-        "{later}"
-    );
-    assert!(
-        later.contains("From use 9 of the same buffers on"),
-        "{later}"
-    );
+    assert!(row(&later).ends_with("not been used 8 times yet"), "{later}");
+    assert!(later.contains("From use 9 of the same buffers on"), "{later}");
     assert!(later.contains(": mapped"), "{later}");
     let never = with(Mapped::Never("no such kernel".to_owned()));
-    assert!(
-        row(&never).ends_with("no such kernel") && !never.contains("From use"),
-        "{never}"
-    );
+    assert!(row(&never).ends_with("no such kernel") && !never.contains("From use"), "{never}");
     let question = |line: &str| {
         let question = parse(line).unwrap();
         let Ok(Subject::Message(len)) = question.subject() else {
@@ -161,24 +123,12 @@ fn answer_lists_every_path_with_estimate_or_reason() {
     let text = answer(OutgoingMessage::contiguous(1 << 20), situation);
     for path in MessagePath::ALL {
         let rows = || text.lines().map(|line| line.trim_start_matches([' ', '*']));
-        assert!(
-            rows().any(|row| row.starts_with(path.name())),
-            "{path:?}: {text}"
-        );
+        assert!(rows().any(|row| row.starts_with(path.name())), "{path:?}: {text}");
     }
-    assert!(
-        text.contains("Path       pull") && text.contains("*pull"),
-        "{text}"
-    );
+    assert!(text.contains("Path       pull") && text.contains("*pull"), "{text}");
     assert!(text.contains("carries at most 65536 bytes"), "{text}");
-    assert!(
-        text.contains("not available") && text.contains("shipped defaults"),
-        "{text}"
-    );
-    assert!(
-        text.contains("1 MiB") && text.contains("one copy from"),
-        "{text}"
-    );
+    assert!(text.contains("not available") && text.contains("shipped defaults"), "{text}");
+    assert!(text.contains("1 MiB") && text.contains("one copy from"), "{text}");
 }
 
 #[test]
@@ -188,10 +138,7 @@ fn a_last_resort_says_so() {
         ..Situation::waiting(Level::Node, MessagePaths::SHARED_MEMORY)
     };
     let text = answer(OutgoingMessage::contiguous(1 << 20), situation);
-    assert!(
-        text.contains("taken since nothing else is possible"),
-        "{text}"
-    );
+    assert!(text.contains("taken since nothing else is possible"), "{text}");
 }
 
 #[test]

@@ -152,9 +152,7 @@ fn decision() -> f64 {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (seed >> 33) as f64 / (1_u64 << 31) as f64
     };
-    let columns: Vec<Vec<f64>> = (0..LINKS)
-        .map(|_| (0..BATCH).map(|_| next()).collect())
-        .collect();
+    let columns: Vec<Vec<f64>> = (0..LINKS).map(|_| (0..BATCH).map(|_| next()).collect()).collect();
     let class = |call: usize| {
         let high = columns.iter().filter(|column| column[call] > 0.5).count();
         TIME_CLASSES[high.saturating_sub(1)]
@@ -170,21 +168,12 @@ fn decision() -> f64 {
 /// What is read, and the nanoseconds that it takes.
 fn reading() -> (String, Option<f64>) {
     let wanted = WantedCounters::find(Path::new("/"), &[]).unwrap_or_default();
-    let opened = wanted
-        .counters
-        .first()
-        .map(|counter| (counter.name.clone(), counter.open()));
+    let opened = wanted.counters.first().map(|counter| (counter.name.clone(), counter.open()));
     let (name, counter) = opened.unwrap_or_else(|| {
         // PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK.
-        let event = PerfEvent {
-            event_type: 1,
-            config: 1,
-        };
+        let event = PerfEvent { event_type: 1, config: 1 };
         let counter = PerfCounter::open(event, CountedPlace::ThisThread);
-        (
-            "a software event (no link counter can be read here)".to_owned(),
-            counter,
-        )
+        ("a software event (no link counter can be read here)".to_owned(), counter)
     });
     match counter {
         Err(error) => (format!("{name}: {error}"), None),
@@ -216,10 +205,7 @@ fn observer(options: &LinksJobOptions, jobs: usize) -> Result<ObserverCost, Box<
     let percents = all(|job| job.percent);
     let interval = median_interval(&percents, 1000, 1);
     Ok(ObserverCost {
-        what: format!(
-            "{} of {} B on {ranks} ranks",
-            options.collective, options.bytes
-        ),
+        what: format!("{} of {} B on {ranks} ranks", options.collective, options.bytes),
         jobs,
         without_us: median(&all(|job| job.without)) * 1e6 / CALLS as f64,
         with_us: median(&all(|job| job.with)) * 1e6 / CALLS as f64,
@@ -296,18 +282,10 @@ mod tests {
         let entry = vec![0.0, 10.0, 20.0, 30.0, 40.0, 50.0];
         let took = [1.0, 1.25, 1.5, 2.5, 2.5, 9.0];
         let exit = entry.iter().zip(took).map(|(at, time)| at + time).collect();
-        let raw = RawCalls {
-            entry: vec![entry],
-            exit: vec![exit],
-            ..RawCalls::default()
-        };
+        let raw = RawCalls { entry: vec![entry], exit: vec![exit], ..RawCalls::default() };
         assert_eq!(batches(&raw), took);
         // Over neighbours: 1.25 over 1.25, and 2.5 over 2.
-        let expected = Alternation {
-            without: 1.5,
-            with: 2.5,
-            percent: 12.5,
-        };
+        let expected = Alternation { without: 1.5, with: 2.5, percent: 12.5 };
         assert_eq!(Alternation::of(&took), expected);
     }
 }

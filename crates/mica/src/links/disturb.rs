@@ -70,10 +70,7 @@ impl Disturbing {
             let shared = shared.clone();
             thread::spawn(move || run(&process, seed.wrapping_add(index), &place, &shared))
         });
-        Disturbing {
-            threads: threads.collect(),
-            shared,
-        }
+        Disturbing { threads: threads.collect(), shared }
     }
 
     /// Stops it, and says what was made.
@@ -122,9 +119,7 @@ fn first_cpu(domains: &Domains, chip: usize) -> Option<u32> {
 
 /// One process of the background.
 fn run(process: &BurstProcess, seed: u64, place: &StreamPlace, shared: &SharedFlags) {
-    let alone = Background {
-        processes: vec![process.clone()],
-    };
+    let alone = Background { processes: vec![process.clone()] };
     let is_stream = matches!(process.kinds[0].traffic, BurstTraffic::Fair(_));
     let mut buffers = match is_stream {
         true => touched(place, STREAM_BYTES),
@@ -175,9 +170,7 @@ fn stream(buffers: &mut [Vec<u8>; 2], until: Instant, shared: &SharedFlags) {
         let at: usize = index * CHUNK;
         to[at..at + chunk.len()].copy_from_slice(chunk);
         std::hint::black_box(&to[at]);
-        shared
-            .copied
-            .fetch_add(chunk.len() as u64, Ordering::Relaxed);
+        shared.copied.fetch_add(chunk.len() as u64, Ordering::Relaxed);
     }
 }
 
@@ -201,9 +194,7 @@ fn store(
         file.seek_relative(-(chunk.len() as i64))?;
         file.read_exact(chunk)?;
         length += chunk.len() as u64;
-        shared
-            .stored
-            .fetch_add(2 * chunk.len() as u64, Ordering::Relaxed);
+        shared.stored.fetch_add(2 * chunk.len() as u64, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -228,12 +219,8 @@ mod tests {
 
     #[test]
     fn none_makes_nothing() {
-        let running = Disturbing::start(
-            Disturbance::None,
-            1,
-            &Domains::default(),
-            Path::new("/nowhere"),
-        );
+        let running =
+            Disturbing::start(Disturbance::None, 1, &Domains::default(), Path::new("/nowhere"));
         assert_eq!(running.stop(), None);
     }
 }

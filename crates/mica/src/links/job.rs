@@ -71,12 +71,7 @@ impl<'a> LinksJob<'a> {
         };
         let mpicc = options.mpicc.clone();
         let mpicc = mpicc.unwrap_or_else(|| own.command("mpicc"));
-        Ok(LinksJob {
-            options,
-            launcher,
-            first,
-            program: CompiledProgram::new("links", &mpicc)?,
-        })
+        Ok(LinksJob { options, launcher, first, program: CompiledProgram::new("links", &mpicc)? })
     }
 
     /// The launcher's words, for people.

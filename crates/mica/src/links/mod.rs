@@ -102,11 +102,7 @@ pub fn links(options: &LinksOptions) -> Result<String, Box<dyn Error>> {
         LinksCommand::Run(options) => run::run(options),
         LinksCommand::Model(options) => model::model(options),
         LinksCommand::Cost(options) => cost::cost(options),
-        LinksCommand::Analyze {
-            file,
-            json,
-            statistics,
-        } => {
+        LinksCommand::Analyze { file, json, statistics } => {
             let observation = read(file)?;
             let findings = findings(&observation, file, statistics)?;
             Ok(match json {
@@ -118,11 +114,7 @@ pub fn links(options: &LinksOptions) -> Result<String, Box<dyn Error>> {
                 }
             })
         }
-        LinksCommand::Report {
-            file,
-            output,
-            statistics,
-        } => {
+        LinksCommand::Report { file, output, statistics } => {
             let observation = read(file)?;
             let findings = findings(&observation, file, statistics)?;
             let page = report::page(&observation, &findings);
@@ -188,9 +180,7 @@ fn findings<'a>(
         let Some(mut explanation) = explained else {
             continue;
         };
-        explanation
-            .advice
-            .extend(placement::advice(observation, workload, file));
+        explanation.advice.extend(placement::advice(observation, workload, file));
         let seconds = select(observation, workload, explanation.load).0.seconds;
         found.push(WorkloadFinding {
             paper: paper::rows(&explanation, &seconds),
@@ -211,9 +201,7 @@ fn findings<'a>(
 fn moved(observation: &Observation, workload: usize) -> Option<f64> {
     let calls = &observation.calls;
     let both = calls.moved_bytes.iter().zip(&calls.workload);
-    let own: Vec<f64> = both
-        .filter(|(_, of)| **of as usize == workload)
-        .map(|(bytes, _)| *bytes)
-        .collect();
+    let own: Vec<f64> =
+        both.filter(|(_, of)| **of as usize == workload).map(|(bytes, _)| *bytes).collect();
     (!own.is_empty()).then(|| own.iter().sum::<f64>() / own.len() as f64)
 }

@@ -49,11 +49,7 @@ pub struct ModelOptions {
     #[arg(long)]
     study: bool,
     /// The schedule to choose from beside SCHEDULE.
-    #[arg(
-        long,
-        value_name = "SCHEDULE",
-        default_value = "allreduce-16384-direct"
-    )]
+    #[arg(long, value_name = "SCHEDULE", default_value = "allreduce-16384-direct")]
     against: String,
     /// Worlds of the study: seeds of the other traffic.
     #[arg(long, value_name = "N", default_value_t = 8,
@@ -98,10 +94,7 @@ pub fn model(options: &ModelOptions) -> Result<String, Box<dyn Error>> {
     let bar = ProgressBar::new(options.calls as u64);
     let mut observation = plan.observe(&mut |ended| bar.set_position(ended as u64))?;
     bar.finish_and_clear();
-    if matches!(
-        options.background,
-        BackgroundTraffic::Io | BackgroundTraffic::Both
-    ) {
+    if matches!(options.background, BackgroundTraffic::Io | BackgroundTraffic::Both) {
         observation.provenance.notes.push(TUNED.to_owned());
     }
     observation.provenance.notes.extend(placed.clone());
@@ -127,11 +120,7 @@ pub fn model(options: &ModelOptions) -> Result<String, Box<dyn Error>> {
 fn studied(options: &ModelOptions, plan: &ModelPlan) -> Result<ModelStudy, Box<dyn Error>> {
     let against = schedule(&options.against)?;
     let is_same = (&against.collective, against.bytes, against.ranks())
-        == (
-            &plan.schedule.collective,
-            plan.schedule.bytes,
-            plan.schedule.ranks(),
-        );
+        == (&plan.schedule.collective, plan.schedule.bytes, plan.schedule.ranks());
     if !is_same {
         return Err(format!(
             "--against {}: a schedule of {} of {} B on {} ranks is needed",
@@ -142,10 +131,8 @@ fn studied(options: &ModelOptions, plan: &ModelPlan) -> Result<ModelStudy, Box<d
         )
         .into());
     }
-    let schedules = [
-        (options.schedule.as_str(), plan.schedule),
-        (options.against.as_str(), &against),
-    ];
+    let schedules =
+        [(options.schedule.as_str(), plan.schedule), (options.against.as_str(), &against)];
     let plan = StudyPlan {
         machine: plan.machine,
         schedules: &schedules,
@@ -185,10 +172,7 @@ fn chips(
         volume(&after),
         volume(&before)
     );
-    (
-        after.iter().map(|&chip| chip as usize).collect(),
-        Some(said),
-    )
+    (after.iter().map(|&chip| chip as usize).collect(), Some(said))
 }
 
 fn background(traffic: BackgroundTraffic, machine: &ChipMachine) -> Background {
@@ -214,17 +198,13 @@ fn schedule(name: &str) -> Result<RecordedSchedule, Box<dyn Error>> {
     let mut words = name.rsplitn(3, ':');
     if let (Some(call), Some(collective), Some(prefix)) = (words.next(), words.next(), words.next())
     {
-        let call = call
-            .parse()
-            .map_err(|_| format!("{name}: {call:?} is no number of a call"))?;
+        let call = call.parse().map_err(|_| format!("{name}: {call:?} is no number of a call"))?;
         return recorded(prefix, collective, call);
     }
     match name.ends_with(".txt") {
         true => {
             let text = fs::read_to_string(Path::new(name));
-            Ok(RecordedSchedule::parse(
-                &text.map_err(|error| format!("{name}: {error}"))?,
-            )?)
+            Ok(RecordedSchedule::parse(&text.map_err(|error| format!("{name}: {error}"))?)?)
         }
         false => Ok(RecordedSchedule::shipped(name)?),
     }
@@ -237,16 +217,12 @@ fn recorded(
     call: usize,
 ) -> Result<RecordedSchedule, Box<dyn Error>> {
     let files = (0..).map(|rank| format!("{prefix}.{rank}"));
-    let records: Vec<String> = files
-        .map_while(|file| fs::read_to_string(file).ok())
-        .collect();
+    let records: Vec<String> = files.map_while(|file| fs::read_to_string(file).ok()).collect();
     if records.is_empty() {
         return Err(format!("{prefix}.0: there is no record of a rank").into());
     }
     let command = format!("MICA_RECORD_TRANSFERS={prefix}");
-    Ok(RecordedSchedule::from_records(
-        &records, collective, call, &command,
-    )?)
+    Ok(RecordedSchedule::from_records(&records, collective, call, &command)?)
 }
 
 #[cfg(test)]

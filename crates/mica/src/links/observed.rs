@@ -53,9 +53,7 @@ impl Gathered<'_> {
         let links = links.on_nodes(nodes.unwrap_or(1));
         let accounted = self.accounted(&chips, &links, &mut notes);
         let mut calls = table(&self.raw.entry, &self.raw.exit);
-        let pairs = accounted
-            .as_ref()
-            .map_or(Vec::new(), |found| found.pairs.clone());
+        let pairs = accounted.as_ref().map_or(Vec::new(), |found| found.pairs.clone());
         let (link_set, source) = match self.has_link_counters() {
             true => beside_counters(&mut calls, counted, accounted, &links),
             false => by_account(&mut calls, counted, accounted, links.links),
@@ -92,11 +90,7 @@ impl Gathered<'_> {
     /// Counters that a rank could not open although this process could.
     fn refusals(&self) -> Option<String> {
         let (node, counter, reason) = self.raw.refused.first()?;
-        let name = self
-            .wanted
-            .counters
-            .get(*counter)
-            .map_or("a counter", |c| &c.name);
+        let name = self.wanted.counters.get(*counter).map_or("a counter", |c| &c.name);
         let all = self.raw.refused.len();
         Some(format!(
             "A rank on node {node} could not open {name} ({reason}): {all} counters read as 0."
@@ -110,9 +104,7 @@ impl Gathered<'_> {
         for (node, readings) in self.raw.readings.iter().enumerate() {
             for (counter, reading) in self.wanted.counters.iter().zip(readings) {
                 let name = name_on_node(node, &counter.link);
-                let amounts = reading
-                    .windows(2)
-                    .map(|two| (two[1] - two[0]) * counter.scale);
+                let amounts = reading.windows(2).map(|two| (two[1] - two[0]) * counter.scale);
                 let amounts = amounts.map(|amount| amount.max(0.0));
                 match names.iter().position(|known| *known == name) {
                     None => {
@@ -168,11 +160,7 @@ impl Gathered<'_> {
         if let Some(machine) = self.machine {
             return ChipLinks::of_machine(machine);
         }
-        let all = self
-            .wanted
-            .counters
-            .iter()
-            .filter_map(|counter| counter.ends);
+        let all = self.wanted.counters.iter().filter_map(|counter| counter.ends);
         let mut ends: Vec<_> = all.map(|(a, b)| (a as usize, b as usize)).collect();
         ends.sort_unstable();
         ends.dedup();
@@ -205,19 +193,14 @@ impl Gathered<'_> {
                 "a rank has counted fewer calls".to_owned()
             }
         };
-        notes.push(format!(
-            "The library's account of its transfers is missing: {reason}."
-        ));
+        notes.push(format!("The library's account of its transfers is missing: {reason}."));
         None
     }
 
     fn numa(&self) -> Option<mica_links::data::NumaFacts> {
         let [before, after] = &self.domains;
         let grown = |domain: &mica_links::discover::Domain| {
-            let old = before
-                .domains
-                .iter()
-                .find(|old| old.number == domain.number);
+            let old = before.domains.iter().find(|old| old.number == domain.number);
             let since = |(name, pages): (&String, &u64)| {
                 let then = old.and_then(|old| old.numastat.get(name)).copied();
                 (name.clone(), pages.saturating_sub(then.unwrap_or(0)))
@@ -245,17 +228,9 @@ fn beside_counters(
 ) -> (LinkSet, LoadSource) {
     if let Some(found) = accounted {
         calls.moved_bytes = found.moved;
-        let of = |name: &String| {
-            links
-                .links
-                .index(name)
-                .map(|at| found.link_bytes[at].clone())
-        };
+        let of = |name: &String| links.links.index(name).map(|at| found.link_bytes[at].clone());
         let zeros = || vec![0.0; columns[0].len()];
-        calls.account_bytes = names
-            .iter()
-            .map(|name| of(name).unwrap_or_else(zeros))
-            .collect();
+        calls.account_bytes = names.iter().map(|name| of(name).unwrap_or_else(zeros)).collect();
     }
     calls.link_bytes = columns;
     let set = LinkSet::new(names).expect("counters of one name have been added up");
@@ -309,18 +284,11 @@ fn table(entry: &[Vec<f64>], exit: &[Vec<f64>]) -> Calls {
 /// The package of a processor of this machine.
 fn package(cpu: u32) -> Option<u32> {
     let topology = format!("/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
-    fs::read_to_string(Path::new(&topology))
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    fs::read_to_string(Path::new(&topology)).ok()?.trim().parse().ok()
 }
 
 fn machine_name(domains: &Domains) -> String {
-    let host = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let count = domains.domains.len().max(1);
     let word = if count == 1 { "domain" } else { "domains" };
     format!("{host}, {count} memory {word}")
@@ -342,10 +310,7 @@ mod tests {
     fn counter(link: &str, ends: Option<(u32, u32)>) -> WantedCounter {
         WantedCounter {
             name: format!("unit/{link}"),
-            event: PerfEvent {
-                event_type: 1,
-                config: 1,
-            },
+            event: PerfEvent { event_type: 1, config: 1 },
             cpu: None,
             link: link.to_owned(),
             ends,
@@ -360,11 +325,7 @@ mod tests {
             ranks: 2,
             moved: vec![(peer, 64, 0)],
         };
-        [1, 0]
-            .map(|peer| RankAccount {
-                calls: vec![call(peer); 2],
-            })
-            .to_vec()
+        [1, 0].map(|peer| RankAccount { calls: vec![call(peer); 2] }).to_vec()
     }
 
     fn observed(
@@ -373,10 +334,7 @@ mod tests {
         accounts: Result<Vec<RankAccount>, String>,
     ) -> Observation {
         let raw = RawCalls::read(file().as_slice()).unwrap();
-        let wanted = WantedCounters {
-            counters,
-            notes: Vec::new(),
-        };
+        let wanted = WantedCounters { counters, notes: Vec::new() };
         let gathered = Gathered {
             collective: "barrier",
             bytes: 0,
@@ -395,18 +353,12 @@ mod tests {
     fn a_call_lasts_from_the_first_entry_to_the_last_return() {
         let observation = observed("nowhere", Vec::new(), Err("none".into()));
         let calls = &observation.calls;
-        assert_eq!(
-            (&calls.start[..], &calls.time[..]),
-            (&[0.0, 1.5][..], &[1.25, 2.5][..])
-        );
+        assert_eq!((&calls.start[..], &calls.time[..]), (&[0.0, 1.5][..], &[1.25, 2.5][..]));
         assert_eq!(calls.rank_entry[1], [0.5, 0.0]);
         assert_eq!(calls.rank_time[0], [1.0, 2.0]);
         assert!(observation.links.is_empty() && calls.moved_bytes.is_empty());
         let notes = observation.provenance.notes.join("\n");
-        assert!(
-            notes.contains("one memory domain") && notes.contains("missing: none"),
-            "{notes}"
-        );
+        assert!(notes.contains("one memory domain") && notes.contains("missing: none"), "{notes}");
     }
 
     #[test]
@@ -446,13 +398,7 @@ mod tests {
         assert_eq!(observation.links.names(), ["software/config=1/"]);
         assert_eq!(observation.calls.link_bytes, [[100.0, 0.0]]);
         let observation = observed("intel-2", named, Ok(accounts()));
-        assert_eq!(
-            observation.links.names(),
-            ["0->1", "1->0", "software/config=1/"]
-        );
-        assert_eq!(
-            observation.calls.link_bytes[1..],
-            [[64.0, 64.0], [100.0, 0.0]]
-        );
+        assert_eq!(observation.links.names(), ["0->1", "1->0", "software/config=1/"]);
+        assert_eq!(observation.calls.link_bytes[1..], [[64.0, 64.0], [100.0, 0.0]]);
     }
 }

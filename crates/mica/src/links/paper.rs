@@ -175,10 +175,7 @@ fn held_out(validation: Option<&Validation>) -> String {
 /// How far apart the medians of links are in fast calls.
 fn evenness(explanation: &Explanation) -> String {
     let medians = || explanation.fast_loads.iter().map(|load| load.median);
-    let (least, most) = (
-        medians().fold(f64::INFINITY, f64::min),
-        medians().fold(0.0, f64::max),
-    );
+    let (least, most) = (medians().fold(f64::INFINITY, f64::min), medians().fold(0.0, f64::max));
     match least > 0.0 {
         true => format!("highest median {:.1} times the least", most / least),
         false => "some links carry nothing".to_owned(),
@@ -189,19 +186,12 @@ fn evenness(explanation: &Explanation) -> String {
 fn nearest(explanation: &Explanation) -> String {
     let middle = |cluster: &TimeCluster| (cluster.from.max(1e-12) * cluster.to.max(1e-12)).sqrt();
     let distance = |cluster: &&TimeCluster| (middle(cluster) / CLUSTER).ln().abs();
-    let found = explanation
-        .clusters
-        .iter()
-        .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    let found = explanation.clusters.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
     let Some(found) = found else {
         return String::new();
     };
-    let names: Vec<&str> = found
-        .marks
-        .iter()
-        .take(4)
-        .map(|mark| explanation.links[mark.link].as_str())
-        .collect();
+    let names: Vec<&str> =
+        found.marks.iter().take(4).map(|mark| explanation.links[mark.link].as_str()).collect();
     let marks = match names.is_empty() {
         true => "no link marks it".to_owned(),
         false => format!("marked by {}", names.join(", ")),

@@ -28,12 +28,7 @@ pub fn mapped(pairs: &[PairBytes], chips: &[u32]) -> Vec<u32> {
         .zip(chips)
         .map(|(core, &chip)| Place {
             node: 0,
-            core: CorePlace {
-                core,
-                shared_cache: chip,
-                package: chip,
-                ..CorePlace::UNKNOWN
-            },
+            core: CorePlace { core, shared_cache: chip, package: chip, ..CorePlace::UNKNOWN },
         })
         .collect();
     let costs = tuning::in_force(None).map_or_else(|_| PathCosts::default(), |(costs, _)| costs);
@@ -61,11 +56,8 @@ pub fn advice(observation: &Observation, workload: usize, file: &Path) -> Option
     let before = between_chips(pairs, chips);
     let after = between_chips(pairs, &mapped(pairs, chips));
     let volume = |bytes: u64| crate::draw::text::volume(bytes as f64);
-    let command = format!(
-        "mpiexec -n {} --bind-to core --map-by profile:{}",
-        chips.len(),
-        file.display()
-    );
+    let command =
+        format!("mpiexec -n {} --bind-to core --map-by profile:{}", chips.len(), file.display());
     Some(match (after as f64) < before as f64 * (1.0 - WORTH) {
         true => format!(
             "Placed by {command}, a call moves {} between chips instead of {} ({:.0} % less).",
@@ -87,11 +79,7 @@ mod tests {
 
     #[test]
     fn pairs_are_brought_together() {
-        let pair = |from| PairBytes {
-            from,
-            to: from + 4,
-            bytes: 1 << 20,
-        };
+        let pair = |from| PairBytes { from, to: from + 4, bytes: 1 << 20 };
         let pairs: Vec<PairBytes> = (0..4).map(pair).collect();
         let chips = [0, 0, 0, 0, 1, 1, 1, 1];
         let placed = mapped(&pairs, &chips);
@@ -107,17 +95,13 @@ mod tests {
         let mut observation = Observation::default();
         observation.provenance.rank_chips = vec![0, 0, 1, 1];
         let all = (0..4_u32).flat_map(|from| (0..4_u32).map(move |to| (from, to)));
-        let pairs = all
-            .filter(|(from, to)| from != to)
-            .map(|(from, to)| PairBytes {
-                from,
-                to,
-                bytes: 4096,
-            });
-        observation.workloads = vec![mica_links::CallWorkload {
-            pairs: pairs.collect(),
-            ..Default::default()
-        }];
+        let pairs = all.filter(|(from, to)| from != to).map(|(from, to)| PairBytes {
+            from,
+            to,
+            bytes: 4096,
+        });
+        observation.workloads =
+            vec![mica_links::CallWorkload { pairs: pairs.collect(), ..Default::default() }];
         let text = advice(&observation, 0, Path::new("f")).unwrap();
         assert!(text.starts_with("No placement was found"), "{text}");
         observation.provenance.rank_chips = vec![0; 4];

@@ -76,8 +76,7 @@ impl RawCalls {
             ["numa_maps", _, bytes] => {
                 let mut text = vec![0; bytes.parse()?];
                 raw.read_exact(&mut text)?;
-                self.numa_maps
-                    .push(String::from_utf8_lossy(&text).into_owned());
+                self.numa_maps.push(String::from_utf8_lossy(&text).into_owned());
             }
             _ => return Err(format!("not a line of links.c: {line:?}").into()),
         }

@@ -57,26 +57,14 @@ impl<'a> Figures<'a> {
     fn new(explanation: &'a Explanation, selected: &'a Selected) -> Figures<'a> {
         let mut classes: [Vec<usize>; 3] = Default::default();
         for (call, seconds) in selected.seconds.iter().enumerate() {
-            let within = explanation
-                .clusters
-                .iter()
-                .find(|cluster| *seconds <= cluster.to);
+            let within = explanation.clusters.iter().find(|cluster| *seconds <= cluster.to);
             classes[within.map_or(TimeClass::Long, |c| c.duration) as usize].push(call);
         }
         let series = TIME_CLASSES.into_iter().map(|class| Series {
-            name: format!(
-                "{} ({})",
-                class.name(),
-                count(classes[class as usize].len() as u64)
-            ),
+            name: format!("{} ({})", class.name(), count(classes[class as usize].len() as u64)),
             colour: hue(CLASS_HUES[class as usize]),
         });
-        Figures {
-            explanation,
-            selected,
-            series: series.collect(),
-            classes,
-        }
+        Figures { explanation, selected, series: series.collect(), classes }
     }
 
     /// Points of the calls of each class.
@@ -161,36 +149,17 @@ fn head(finding: &WorkloadFinding) -> String {
         escape(&explanation.machine)
     );
     let facts = [
-        (
-            "Calls",
-            count(all.calls as u64),
-            format!("{} in all", time(all.total_seconds)),
-        ),
-        (
-            "Median",
-            time(all.median),
-            format!("shortest {}", time(all.min)),
-        ),
-        (
-            "95 % up to",
-            time(all.p95),
-            format!("99 % up to {}", time(all.p99)),
-        ),
+        ("Calls", count(all.calls as u64), format!("{} in all", time(all.total_seconds))),
+        ("Median", time(all.median), format!("shortest {}", time(all.min))),
+        ("95 % up to", time(all.p95), format!("99 % up to {}", time(all.p99))),
         ("Longest", time(all.max), String::new()),
-        (
-            "Slowest 5 %",
-            percent(all.slowest_share),
-            "of the time".to_owned(),
-        ),
+        ("Slowest 5 %", percent(all.slowest_share), "of the time".to_owned()),
     ];
     html += &page::facts(facts);
     html += &page::sentences("findings", "What stands out", &explanation.advice);
     let mut notes = explanation.notes.clone();
     notes.extend(finding.moved_bytes.map(|moved| {
-        format!(
-            "A call moves {} between ranks, by the library's account.",
-            volume(moved)
-        )
+        format!("A call moves {} between ranks, by the library's account.", volume(moved))
     }));
     notes.extend(finding.numa.map(text::memory_lines).into_iter().flatten());
     html += &page::sentences("notes", "Notes", &notes);
@@ -211,11 +180,7 @@ fn over_time(figures: &Figures) -> String {
         series: &figures.series,
         points: &points,
     };
-    format!(
-        "{}<div class=\"figure\">{}</div>\n",
-        legend(&figures.series),
-        chart.svg()
-    )
+    format!("{}<div class=\"figure\">{}</div>\n", legend(&figures.series), chart.svg())
 }
 
 /// The histogram: all bars are one path.
@@ -231,11 +196,7 @@ fn fast(explanation: &Explanation) -> String {
     for (place, bar) in bars.iter().enumerate() {
         let tall = bar.calls as f64 / most as f64 * (floor - 14.0);
         let x = left + place as f64 * step;
-        let _ = write!(
-            path,
-            "M{x:.1} {floor}v-{tall:.1}h{:.2}v{tall:.1}z",
-            step * 0.92
-        );
+        let _ = write!(path, "M{x:.1} {floor}v-{tall:.1}h{:.2}v{tall:.1}z", step * 0.92);
     }
     let right = width - 16.0;
     let mut svg = bars::open("Histogram of the times of fast calls", width, 240.0);
@@ -246,10 +207,7 @@ fn fast(explanation: &Explanation) -> String {
     );
     let mut text = |class: &str, x: f64, y: f64, text: &str| {
         let text = escape(text);
-        let _ = writeln!(
-            svg,
-            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"
-        );
+        let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>");
     };
     text("quiet", left, floor + 18.0, &time(first.from));
     text("end quiet", right, floor + 18.0, &time(last.to));
@@ -290,10 +248,8 @@ fn clusters(explanation: &Explanation) -> String {
 /// The mean load of the links that mark a cluster, or of all if that are too few.
 fn star(explanation: &Explanation) -> String {
     let clusters = &explanation.clusters;
-    let mut axes: Vec<usize> = clusters
-        .iter()
-        .flat_map(|cluster| cluster.marks.iter().map(|mark| mark.link))
-        .collect();
+    let mut axes: Vec<usize> =
+        clusters.iter().flat_map(|cluster| cluster.marks.iter().map(|mark| mark.link)).collect();
     axes.sort_unstable();
     axes.dedup();
     if axes.len() < 3 {
@@ -304,11 +260,7 @@ fn star(explanation: &Explanation) -> String {
     let share = |star: &Vec<f64>, link: usize| star[link] / highest(link).max(1e-12);
     let values: Vec<Vec<f64>> = clusters
         .iter()
-        .map(|cluster| {
-            axes.iter()
-                .map(|link| share(&cluster.star, *link))
-                .collect()
-        })
+        .map(|cluster| axes.iter().map(|link| share(&cluster.star, *link)).collect())
         .collect();
     let series: Vec<Series> = clusters
         .iter()
@@ -318,33 +270,19 @@ fn star(explanation: &Explanation) -> String {
             colour: hue(place),
         })
         .collect();
-    let names: Vec<String> = axes
-        .iter()
-        .map(|link| explanation.links[*link].clone())
-        .collect();
+    let names: Vec<String> = axes.iter().map(|link| explanation.links[*link].clone()).collect();
     let star = Star {
         name: "Mean load of links in each cluster",
         axes: &names,
         series: &series,
         values: &values,
     };
-    format!(
-        "{}<div class=\"one figure\">{}</div>\n",
-        legend(&series),
-        star.svg()
-    )
+    format!("{}<div class=\"one figure\">{}</div>\n", legend(&series), star.svg())
 }
 
 fn against_load(figures: &Figures) -> String {
     let explanation = figures.explanation;
-    let total = |call: usize| {
-        figures
-            .selected
-            .loads
-            .iter()
-            .map(|load| load[call])
-            .sum::<f64>()
-    };
+    let total = |call: usize| figures.selected.loads.iter().map(|load| load[call]).sum::<f64>();
     let label = unit(explanation.load);
     let chart = |name: &str, of: &dyn Fn(usize) -> f64, rho: f64| {
         let points = figures.points(|call| (figures.selected.seconds[call], of(call)));
@@ -359,11 +297,7 @@ fn against_load(figures: &Figures) -> String {
             series: &figures.series,
             points: &points,
         };
-        format!(
-            "<div><h3>{}: correlation {rho:.2}</h3>{}</div>",
-            escape(name),
-            scatter.svg()
-        )
+        format!("<div><h3>{}: correlation {rho:.2}</h3>{}</div>", escape(name), scatter.svg())
     };
     let mut html = legend(&figures.series) + "<div class=\"pair figure\">";
     html += &chart("load of all links", &total, explanation.total_correlation);
@@ -385,26 +319,13 @@ fn unit(load: LoadKind) -> fn(f64) -> String {
 
 fn ranking(explanation: &Explanation) -> String {
     let rows = explanation.ranking.iter().map(|link| {
-        let chosen = explanation
-            .relevant
-            .iter()
-            .find(|chosen| chosen.link == link.link);
+        let chosen = explanation.relevant.iter().find(|chosen| chosen.link == link.link);
         let stability = chosen.map_or(String::new(), |chosen| percent(chosen.stability));
         vec![
             Cell::text(&explanation.links[link.link]),
             Cell::number(link.rho, format!("{:.2}", link.rho)).with_bar(link.rho, hue(0)),
-            Cell::text(format!(
-                "{:.2} to {:.2}",
-                link.interval.low, link.interval.high
-            )),
-            Cell::number(
-                link.p,
-                if link.p < 1e-6 {
-                    "< 1e-6".into()
-                } else {
-                    trimmed(link.p)
-                },
-            ),
+            Cell::text(format!("{:.2} to {:.2}", link.interval.low, link.interval.high)),
+            Cell::number(link.p, if link.p < 1e-6 { "< 1e-6".into() } else { trimmed(link.p) }),
             Cell::text(if link.blamed { "yes" } else { "no" }),
             Cell::number(link.coincidence, percent(link.coincidence)),
             Cell::text(stability),
@@ -431,22 +352,13 @@ fn fast_loads(explanation: &Explanation) -> String {
     let loads = &explanation.fast_loads;
     let names = ["least", "median", "highest"].iter().zip([4, 0, 5]);
     let series: Vec<Series> = names
-        .map(|(name, colour)| Series {
-            name: (*name).to_owned(),
-            colour: hue(colour),
-        })
+        .map(|(name, colour)| Series { name: (*name).to_owned(), colour: hue(colour) })
         .collect();
     let of = |value: fn(&LinkLoad) -> f64| {
         let points = loads.iter().enumerate();
-        points
-            .map(|(place, load)| (place as f64, value(load)))
-            .collect()
+        points.map(|(place, load)| (place as f64, value(load))).collect()
     };
-    let points = [
-        of(|load| load.min),
-        of(|load| load.median),
-        of(|load| load.max),
-    ];
+    let points = [of(|load| load.min), of(|load| load.median), of(|load| load.max)];
     let name_at = |place: f64| match loads.get(place as usize) {
         Some(load) if place.fract() == 0.0 => explanation.links[load.link].clone(),
         _ => String::new(),
@@ -472,12 +384,7 @@ fn fast_loads(explanation: &Explanation) -> String {
         header: &["link", "least", "median", "highest"],
         rows: rows.collect(),
     };
-    format!(
-        "{}<div class=\"figure\">{}</div>\n{}",
-        legend(&series),
-        chart.svg(),
-        table.html()
-    )
+    format!("{}<div class=\"figure\">{}</div>\n{}", legend(&series), chart.svg(), table.html())
 }
 
 fn validations(explanation: &Explanation) -> String {
@@ -488,18 +395,14 @@ fn validations(explanation: &Explanation) -> String {
     let mut html = String::new();
     for (title, validation) in both {
         let Some(validation) = validation else {
-            let _ = writeln!(
-                html,
-                "<p class=\"none\">{title}: too few calls, or of one class.</p>"
-            );
+            let _ =
+                writeln!(html, "<p class=\"none\">{title}: too few calls, or of one class.</p>");
             continue;
         };
         let rows = TIME_CLASSES.into_iter().map(|class| {
             let row = validation.confusion[class as usize];
             let cells = row.map(|calls| Cell::number(calls as f64, count(calls as u64)));
-            std::iter::once(Cell::text(class.name()))
-                .chain(cells)
-                .collect()
+            std::iter::once(Cell::text(class.name())).chain(cells).collect()
         });
         let caption = format!(
             "{title}: right in {} of held-out calls, the best constant guess in {} (difference \

@@ -53,10 +53,7 @@ pub fn run(options: &LinksRunOptions) -> Result<String, Box<dyn Error>> {
     spinner.set_message("compiling bench/src/links.c");
     let job = LinksJob::compile(&options.job)?;
     let before = Domains::find(Path::new("/"))?;
-    spinner.set_message(format!(
-        "{} calls of {}",
-        options.job.calls, options.job.collective
-    ));
+    spinner.set_message(format!("{} calls of {}", options.job.calls, options.job.collective));
     let traffic = Disturbing::start(options.background, options.seed, &before, job.scratch());
     let raw = job.run(JobMode::Observe, &wanted.list());
     let traffic = traffic.stop();

@@ -29,11 +29,7 @@ fn sensitivity(study: &ModelStudy) -> String {
             Cell::text(intensity(row.intensity)),
             Cell::number(row.slowest_share, percent(row.slowest_share))
                 .with_bar(row.slowest_share, hue(0)),
-            Cell::text(format!(
-                "{} to {}",
-                percent(row.least),
-                percent(row.highest)
-            )),
+            Cell::text(format!("{} to {}", percent(row.least), percent(row.highest))),
             Cell::number(row.longest, format!("{:.0}", row.longest)),
             Cell::text(if row.is_default { "the default" } else { "" }),
         ]

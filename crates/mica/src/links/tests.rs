@@ -28,10 +28,7 @@ fn observation(links: usize) -> Observation {
         }
     }
     Observation {
-        provenance: Provenance {
-            machine: "<b>machine</b>".into(),
-            ..Provenance::default()
-        },
+        provenance: Provenance { machine: "<b>machine</b>".into(), ..Provenance::default() },
         links: LinkSet::new((0..links).map(|at| format!("{at}->{}", at + 1)).collect()).unwrap(),
         workloads: vec![CallWorkload {
             collective: "allreduce".into(),
@@ -45,11 +42,7 @@ fn observation(links: usize) -> Observation {
 }
 
 fn explained(observation: &Observation) -> Vec<WorkloadFinding<'_>> {
-    let options = StatisticsOptions {
-        load: LoadArgument::Bytes,
-        resamples: 50,
-        seed: 1,
-    };
+    let options = StatisticsOptions { load: LoadArgument::Bytes, resamples: 50, seed: 1 };
     findings(observation, Path::new("links.mica"), &options).unwrap()
 }
 
@@ -71,27 +64,13 @@ fn the_text_names_the_link() {
 fn the_page_needs_no_other_file_and_escapes() {
     let observation = observation(6);
     let page = report::page(&observation, &explained(&observation));
-    for part in [
-        "(Figure 2)",
-        "(Figure 3)",
-        "(Figures 4, 5)",
-        "(Figure 6)",
-        "(Figure 7)",
-    ] {
+    for part in ["(Figure 2)", "(Figure 3)", "(Figures 4, 5)", "(Figure 6)", "(Figure 7)"] {
         assert!(page.contains(part), "{part}");
     }
     // Figures 2, 3, 7, 4 and three links of 5, 6.
     assert_eq!(page.matches("<svg").count(), 8);
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
-    for part in [
-        "<b>machine",
-        "http",
-        "src=",
-        "<link",
-        "@import",
-        "NaN",
-        "inf",
-    ] {
+    for part in ["<b>machine", "http", "src=", "<link", "@import", "NaN", "inf"] {
         assert!(!page.contains(part), "{part}");
     }
     if let Some(directory) = std::env::var_os("MICA_REPORT_OUT") {
@@ -211,11 +190,7 @@ fn a_browser_shows_the_page_from_the_file_alone() {
     fs::remove_dir_all(&directory).unwrap();
     assert_eq!(console, "");
     // Clusters, links, fast loads, indicator, predictor, paper, sensitivity, payoffs.
-    for attribute in [
-        "data-charts=\"8\"",
-        "data-tables=\"8\"",
-        "data-wider=\"false\"",
-    ] {
+    for attribute in ["data-charts=\"8\"", "data-tables=\"8\"", "data-wider=\"false\""] {
         let html = document.split_once("<head").map_or("", |(html, _)| html);
         assert!(html.contains(attribute), "{attribute}: {html}");
     }

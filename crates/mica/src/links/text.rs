@@ -42,11 +42,7 @@ pub fn render(finding: &WorkloadFinding) -> String {
     for advice in &explanation.advice {
         let _ = writeln!(text, "* {advice}");
     }
-    let _ = writeln!(
-        text,
-        "\nClusters of execution time\n{}",
-        clusters(explanation)
-    );
+    let _ = writeln!(text, "\nClusters of execution time\n{}", clusters(explanation));
     if !explanation.links.is_empty() {
         let _ = writeln!(
             text,
@@ -57,14 +53,8 @@ pub fn render(finding: &WorkloadFinding) -> String {
         let _ = writeln!(text, "\n{}", relevant(explanation));
     }
     let validations = [
-        (
-            "Load during a call as indicator of its class",
-            &explanation.indicator,
-        ),
-        (
-            "Load before a call as predictor of its class",
-            &explanation.predictor,
-        ),
+        ("Load during a call as indicator of its class", &explanation.indicator),
+        ("Load before a call as predictor of its class", &explanation.predictor),
     ];
     for (title, validation) in validations {
         if let Some(validation) = validation {
@@ -93,9 +83,7 @@ fn paper(finding: &WorkloadFinding) -> String {
 pub fn memory_lines(numa: &NumaFacts) -> Vec<String> {
     let grown = numa.numastat.iter().map(|(domain, pages)| {
         let names = pages.iter().filter(|(_, pages)| **pages > 0);
-        let names: Vec<String> = names
-            .map(|(name, pages)| format!("{name} {pages}"))
-            .collect();
+        let names: Vec<String> = names.map(|(name, pages)| format!("{name} {pages}")).collect();
         let all = match names.is_empty() {
             true => "no pages".to_owned(),
             false => names.join(", "),
@@ -112,10 +100,7 @@ pub fn memory_lines(numa: &NumaFacts) -> Vec<String> {
         .collect();
     let mapped = (!sums.is_empty()).then(|| {
         let ranks = numa.rank_bytes.len();
-        format!(
-            "Pages of the {ranks} ranks (numa_maps): {}.",
-            sums.join(", ")
-        )
+        format!("Pages of the {ranks} ranks (numa_maps): {}.", sums.join(", "))
     });
     grown.chain(mapped).collect()
 }
@@ -126,12 +111,7 @@ fn memory(numa: &NumaFacts) -> String {
 
 /// What a study of the modelled machine found.
 pub fn study(study: &ModelStudy) -> String {
-    let header = [
-        "other traffic",
-        "slowest 5 % take",
-        "over worlds",
-        "longest/median",
-    ];
+    let header = ["other traffic", "slowest 5 % take", "over worlds", "longest/median"];
     let mut rows = table(&header);
     for row in &study.sensitivity {
         rows.add_row([
@@ -146,11 +126,7 @@ pub fn study(study: &ModelStudy) -> String {
          calls)\n{rows}\n",
         study.worlds, study.calls
     );
-    let _ = writeln!(
-        text,
-        "\nWhether the predictor pays, in {} worlds",
-        study.worlds
-    );
+    let _ = writeln!(text, "\nWhether the predictor pays, in {} worlds", study.worlds);
     for (what, payoff) in uses(study) {
         let _ = writeln!(text, "* {what}: {}", payoff_sentence(payoff));
     }
@@ -165,10 +141,7 @@ pub fn intensity(intensity: TrafficIntensity) -> String {
             format!("I/O: {share:.2} % of a link, {} apart", time(quiet))
         }
         TrafficIntensity::Streams(StreamIntensity { streams, time: on }) => {
-            format!(
-                "memory streams: {streams} from each chip, {} on and off",
-                time(on)
-            )
+            format!("memory streams: {streams} from each chip, {} on and off", time(on))
         }
     }
 }
@@ -177,9 +150,7 @@ pub fn intensity(intensity: TrafficIntensity) -> String {
 pub fn uses(study: &ModelStudy) -> [(String, &Payoff); 3] {
     let choosing = &study.choosing;
     let names = choosing.schedules.iter().zip(&choosing.alone);
-    let names: Vec<String> = names
-        .map(|(name, mean)| format!("{name} {}", time(*mean)))
-        .collect();
+    let names: Vec<String> = names.map(|(name, mean)| format!("{name} {}", time(*mean))).collect();
     // Every postponed call waits.
     let postponing = match study.postponing.waiting > 0.0 {
         true => "Postponing calls that are predicted to be long",
@@ -191,10 +162,7 @@ pub fn uses(study: &ModelStudy) -> [(String, &Payoff); 3] {
     [
         (postponing.to_owned(), &study.postponing),
         (
-            format!(
-                "Choosing between {} against the best of each world",
-                names.join(" and ")
-            ),
+            format!("Choosing between {} against the best of each world", names.join(" and ")),
             &choosing.against_best,
         ),
         (
@@ -207,12 +175,7 @@ pub fn uses(study: &ModelStudy) -> [(String, &Payoff); 3] {
 /// What was saved, with intervals.
 pub fn payoff_sentence(payoff: &Payoff) -> String {
     let interval = |share: f64, low: f64, high: f64| {
-        format!(
-            "{:+.1} % ({:+.1} to {:+.1})",
-            100.0 * share,
-            100.0 * low,
-            100.0 * high
-        )
+        format!("{:+.1} % ({:+.1} to {:+.1})", 100.0 * share, 100.0 * low, 100.0 * high)
     };
     let all = interval(payoff.saved, payoff.interval.low, payoff.interval.high);
     let mut text = format!("time saved {all}: {}", payoff.verdict.words());
@@ -239,9 +202,7 @@ fn clusters(explanation: &Explanation) -> String {
     let mut rows = table(&["class", "from", "to", "calls", "of the time", "marked by"]);
     for cluster in &explanation.clusters {
         let marks = cluster.marks.iter().take(6);
-        let names: Vec<&str> = marks
-            .map(|mark| explanation.links[mark.link].as_str())
-            .collect();
+        let names: Vec<&str> = marks.map(|mark| explanation.links[mark.link].as_str()).collect();
         rows.add_row([
             cluster.duration.name().to_owned(),
             time(cluster.from),
@@ -255,14 +216,7 @@ fn clusters(explanation: &Explanation) -> String {
 }
 
 fn links(explanation: &Explanation) -> String {
-    let header = [
-        "link",
-        "correlation",
-        "95 % interval",
-        "p (Holm)",
-        "blamed",
-        "in slow calls",
-    ];
+    let header = ["link", "correlation", "95 % interval", "p (Holm)", "blamed", "in slow calls"];
     let mut rows = table(&header);
     for link in explanation.ranking.iter().take(LINKS) {
         rows.add_row([
@@ -286,10 +240,7 @@ fn relevant(explanation: &Explanation) -> String {
         .iter()
         .map(|chosen| {
             let name = &explanation.links[chosen.link];
-            format!(
-                "{name} (in {:.0} % of half samples)",
-                100.0 * chosen.stability
-            )
+            format!("{name} (in {:.0} % of half samples)", 100.0 * chosen.stability)
         })
         .collect();
     match names.is_empty() {

@@ -49,10 +49,7 @@ impl WantedCounters {
                 let counter = WantedCounter {
                     link: raw.name.clone(),
                     name: raw.name,
-                    event: PerfEvent {
-                        event_type: raw.event_type,
-                        config: raw.config,
-                    },
+                    event: PerfEvent { event_type: raw.event_type, config: raw.config },
                     cpu: raw.cpu,
                     ends: None,
                     scale: 1.0,
@@ -67,17 +64,13 @@ impl WantedCounters {
     }
 
     fn add_links(&mut self, found: &LinkUnits, links: &LinkEvents) {
-        self.notes
-            .extend(links.notes.iter().map(|note| format!("Counters: {note}.")));
+        self.notes.extend(links.notes.iter().map(|note| format!("Counters: {note}.")));
         let counters: Vec<WantedCounter> = links
             .events
             .iter()
             .map(|event| WantedCounter {
                 name: event.name.clone(),
-                event: PerfEvent {
-                    event_type: event.event_type,
-                    config: event.config,
-                },
+                event: PerfEvent { event_type: event.event_type, config: event.config },
                 cpu: Some(event.cpu),
                 link: event.link(),
                 ends: Some((event.from, event.to)),
@@ -94,9 +87,7 @@ impl WantedCounters {
                 "Link counters are there ({}), but the kernel refuses them: {error}. \
                  perf_event_paranoid is {}; root, CAP_PERFMON, or 0 there permits them.",
                 first.name,
-                found
-                    .paranoid
-                    .map_or("absent".to_owned(), |level| level.to_string())
+                found.paranoid.map_or("absent".to_owned(), |level| level.to_string())
             )),
         }
     }
@@ -116,9 +107,7 @@ impl WantedCounters {
 impl WantedCounter {
     /// Opens it in this process.
     pub fn open(&self) -> std::io::Result<PerfCounter> {
-        let place = self
-            .cpu
-            .map_or(CountedPlace::ThisThread, CountedPlace::Processor);
+        let place = self.cpu.map_or(CountedPlace::ThisThread, CountedPlace::Processor);
         PerfCounter::open(self.event, place)
     }
 }

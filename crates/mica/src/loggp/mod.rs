@@ -90,10 +90,7 @@ pub fn loggp(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
         None => measure(options)?,
     };
     let measurement = Measurement::parse(&raw)?;
-    let options_of_fit = FitOptions {
-        resamples: options.resamples,
-        seed: options.seed,
-    };
+    let options_of_fit = FitOptions { resamples: options.resamples, seed: options.seed };
     let fitted = fit(&measurement, &options_of_fit);
     let json = serde_json::to_string_pretty(&fitted)? + "\n";
     if options.json {
@@ -101,11 +98,9 @@ pub fn loggp(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
     }
     let made = fs::create_dir_all(&options.output);
     made.map_err(|error| format!("{}: {error}", options.output.display()))?;
-    for (name, content) in [
-        ("loggp.json", &json),
-        ("loggp.html", &page::page(&fitted)),
-        ("raw.txt", &raw),
-    ] {
+    for (name, content) in
+        [("loggp.json", &json), ("loggp.html", &page::page(&fitted)), ("raw.txt", &raw)]
+    {
         let path = options.output.join(name);
         fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
     }
@@ -146,13 +141,7 @@ fn measure(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
     for (name, value) in [
         ("--rounds", given(&options.rounds, rounds)),
         ("--repeat", given(&options.repeat, repeat)),
-        (
-            "--largest",
-            options
-                .largest
-                .clone()
-                .unwrap_or_else(|| largest.to_owned()),
-        ),
+        ("--largest", options.largest.clone().unwrap_or_else(|| largest.to_owned())),
     ] {
         words.extend([name.to_owned(), value]);
     }

@@ -15,16 +15,13 @@ pub fn page(fitted: &LogGpFit) -> String {
     let mut html = page::open("LogGP parameters", &style);
     html += "<body>\n<main>\n<header><h1>LogGP parameters</h1>\n";
     html += &format!("<p class=\"note\">{}</p>\n", escape(&fitted.library));
-    let facts = Parameter::ALL
-        .into_iter()
-        .zip(&fitted.estimates)
-        .map(|(p, e)| {
-            (
-                p.symbol(),
-                format!("{} {}", trimmed(e.value), p.unit()),
-                format!("{} to {}: {}", trimmed(e.low), trimmed(e.high), meaning(p)),
-            )
-        });
+    let facts = Parameter::ALL.into_iter().zip(&fitted.estimates).map(|(p, e)| {
+        (
+            p.symbol(),
+            format!("{} {}", trimmed(e.value), p.unit()),
+            format!("{} to {}: {}", trimmed(e.low), trimmed(e.high), meaning(p)),
+        )
+    });
     html += &page::facts(facts);
     html += &page::sentences("notes", "Notes", &notes(fitted));
     html += "</header>\n<section>\n<h2>Gaps and the fitted line</h2>\n";
@@ -43,16 +40,11 @@ fn chart(fitted: &LogGpFit) -> String {
         ("o_r", 3, |row| row.receive.value),
         ("gap", 5, |row| row.gap.value),
     ];
-    let mut series = vec![Series {
-        name: "g + (bytes - 1) G".into(),
-        colour: "var(--quiet)".into(),
-    }];
+    let mut series =
+        vec![Series { name: "g + (bytes - 1) G".into(), colour: "var(--quiet)".into() }];
     let mut points = vec![fine_line(fitted)];
     for (name, colour, value) in columns {
-        series.push(Series {
-            name: name.into(),
-            colour: hue(colour),
-        });
+        series.push(Series { name: name.into(), colour: hue(colour) });
         let of = |row: &SizeRow| (row.bytes as f64, value(row));
         points.push(fitted.sizes.iter().map(of).collect());
     }

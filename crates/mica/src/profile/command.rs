@@ -68,18 +68,12 @@ pub fn under_profiler(
 
 /// The command as it is.
 pub fn without_profiler(command: &[String]) -> ProfiledCommand {
-    ProfiledCommand {
-        arguments: command.to_vec(),
-        variables: Vec::new(),
-        launcher: Launcher::None,
-    }
+    ProfiledCommand { arguments: command.to_vec(), variables: Vec::new(), launcher: Launcher::None }
 }
 
 /// The ranks keep no intervals.
 pub fn keep_no_spans(command: &mut ProfiledCommand) {
-    command
-        .variables
-        .push(("MICA_PROFILE_SPANS".into(), "0".into()));
+    command.variables.push(("MICA_PROFILE_SPANS".into(), "0".into()));
 }
 
 /// Where the command's standard output goes.
@@ -110,9 +104,7 @@ pub fn run(command: &ProfiledCommand, output: ProgramOutput) -> Result<ExitStatu
     }
     // `Command` starts children with no signal blocked.
     let signals = Signals::take(&[signal::SIGINT, signal::SIGTERM, signal::SIGHUP])?;
-    let mut child = process
-        .spawn()
-        .map_err(|error| format!("{}: {error}", arguments[0]))?;
+    let mut child = process.spawn().map_err(|error| format!("{}: {error}", arguments[0]))?;
     let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -139,11 +131,8 @@ impl ProfiledCommand {
         };
         let mut options: Vec<String> = self.variables.iter().flat_map(option).collect();
         if self.launcher == Launcher::Srun {
-            let list: Vec<String> = self
-                .variables
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
+            let list: Vec<String> =
+                self.variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
             options.push(format!("--export=ALL,{}", list.join(",")));
         }
         let (program, rest) = self.arguments.split_at(1);
@@ -152,10 +141,7 @@ impl ProfiledCommand {
 }
 
 fn launcher(program: &str) -> Launcher {
-    match Path::new(program)
-        .file_name()
-        .and_then(|name| name.to_str())
-    {
+    match Path::new(program).file_name().and_then(|name| name.to_str()) {
         Some("mpiexec.hydra") => Launcher::Genv,
         Some("srun") => Launcher::Srun,
         Some("prterun" | "prun") => Launcher::OpenMpi,
@@ -166,10 +152,7 @@ fn launcher(program: &str) -> Launcher {
 }
 
 fn is_open_mpi(program: &str) -> bool {
-    let version = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output();
+    let version = Command::new(program).arg("--version").stdin(Stdio::null()).output();
     let text = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     text.is_ok_and(|text| text.contains("Open MPI") || text.contains("OpenRTE"))
 }
@@ -193,14 +176,8 @@ mod tests {
             complete(Launcher::Genv, "mpiexec -n 2 a : -n 1 b"),
             "mpiexec -genv A 1 -genv B 2 -n 2 a : -n 1 b"
         );
-        assert_eq!(
-            complete(Launcher::OpenMpi, "mpirun a"),
-            "mpirun -x A=1 -x B=2 a"
-        );
-        assert_eq!(
-            complete(Launcher::Srun, "srun a"),
-            "srun --export=ALL,A=1,B=2 a"
-        );
+        assert_eq!(complete(Launcher::OpenMpi, "mpirun a"), "mpirun -x A=1 -x B=2 a");
+        assert_eq!(complete(Launcher::Srun, "srun a"), "srun --export=ALL,A=1,B=2 a");
         assert_eq!(complete(Launcher::None, "./a -n 1"), "./a -n 1");
     }
 }

@@ -23,10 +23,7 @@ pub fn arrivals(ranks: &[RankRecords], site: impl Fn(u32, u64) -> u32) -> Vec<La
     for rank in ranks {
         for arrival in &rank.arrivals {
             let key = (arrival.comm, arrival.sequence);
-            collectives
-                .entry(key)
-                .or_default()
-                .push((rank.rank, arrival));
+            collectives.entry(key).or_default().push((rank.rank, arrival));
         }
     }
     let mut blame: BTreeMap<(&str, u32, u32), LateArrival> = BTreeMap::new();
@@ -36,16 +33,14 @@ pub fn arrivals(ranks: &[RankRecords], site: impl Fn(u32, u64) -> u32) -> Vec<La
         };
         let (rank, arrival) = late;
         let site = site(rank, arrival.site);
-        let entry = blame
-            .entry((&arrival.name, site, rank))
-            .or_insert_with(|| LateArrival {
-                call: arrival.name.clone(),
-                site,
-                rank,
-                times: 0,
-                behind_ns: 0,
-                wait_ns: 0,
-            });
+        let entry = blame.entry((&arrival.name, site, rank)).or_insert_with(|| LateArrival {
+            call: arrival.name.clone(),
+            site,
+            rank,
+            times: 0,
+            behind_ns: 0,
+            wait_ns: 0,
+        });
         entry.times += 1;
         entry.behind_ns += behind;
         entry.wait_ns += wait;
@@ -64,10 +59,7 @@ fn judge(mut members: Vec<Arrival<'_>>) -> Option<(Arrival<'_>, u64, u64)> {
     }
     let kind = first.kind;
     members.sort_by_key(|(_, arrival)| arrival.ns);
-    let root = members
-        .iter()
-        .find(|(rank, arrival)| Some(*rank) == arrival.root)
-        .copied();
+    let root = members.iter().find(|(rank, arrival)| Some(*rank) == arrival.root).copied();
     let late = match kind {
         CollectiveWaiting::All | CollectiveWaiting::Root => *members.last()?,
         CollectiveWaiting::ForRoot => root?,
@@ -77,10 +69,7 @@ fn judge(mut members: Vec<Arrival<'_>>) -> Option<(Arrival<'_>, u64, u64)> {
         _ => late.1.ns.saturating_sub(arrival.ns),
     };
     let wait: u64 = members.iter().map(waits).sum();
-    let before = members
-        .iter()
-        .rev()
-        .find(|(_, arrival)| arrival.ns < late.1.ns)?;
+    let before = members.iter().rev().find(|(_, arrival)| arrival.ns < late.1.ns)?;
     (wait > 0).then_some((late, late.1.ns - before.1.ns, wait))
 }
 
@@ -109,37 +98,20 @@ mod tests {
 
     fn blamed(kind: CollectiveWaiting, root: Option<u32>, times: &[u64]) -> Vec<(u32, u64, u64)> {
         let late = arrivals(&ranks(kind, root, times), |_, site| site as u32);
-        late.iter()
-            .map(|late| (late.rank, late.behind_ns, late.wait_ns))
-            .collect()
+        late.iter().map(|late| (late.rank, late.behind_ns, late.wait_ns)).collect()
     }
 
     #[test]
     fn blames_the_last_where_all_wait() {
-        assert_eq!(
-            blamed(CollectiveWaiting::All, None, &[100, 500, 200]),
-            [(1, 300, 700)]
-        );
+        assert_eq!(blamed(CollectiveWaiting::All, None, &[100, 500, 200]), [(1, 300, 700)]);
     }
 
     #[test]
     fn blames_by_who_waits_for_the_root_or_as_the_root() {
-        assert_eq!(
-            blamed(CollectiveWaiting::ForRoot, Some(0), &[300, 500, 200]),
-            [(0, 100, 100)]
-        );
-        assert_eq!(
-            blamed(CollectiveWaiting::ForRoot, Some(0), &[100, 500, 200]),
-            []
-        );
-        assert_eq!(
-            blamed(CollectiveWaiting::Root, Some(0), &[100, 500, 200]),
-            [(1, 300, 400)]
-        );
-        assert_eq!(
-            blamed(CollectiveWaiting::Root, Some(1), &[100, 500, 200]),
-            []
-        );
+        assert_eq!(blamed(CollectiveWaiting::ForRoot, Some(0), &[300, 500, 200]), [(0, 100, 100)]);
+        assert_eq!(blamed(CollectiveWaiting::ForRoot, Some(0), &[100, 500, 200]), []);
+        assert_eq!(blamed(CollectiveWaiting::Root, Some(0), &[100, 500, 200]), [(1, 300, 400)]);
+        assert_eq!(blamed(CollectiveWaiting::Root, Some(1), &[100, 500, 200]), []);
     }
 
     #[test]

@@ -29,8 +29,7 @@ pub fn merge(mut job: ProfiledJob, ranks: Vec<RankRecords>) -> Profile {
     let late = match one_clock {
         true => late::arrivals(&ranks, |rank, site| sites.index(rank, site)),
         false => {
-            job.notes
-                .push("late arrivals: not known, the ranks' clocks differ".into());
+            job.notes.push("late arrivals: not known, the ranks' clocks differ".into());
             Vec::new()
         }
     };
@@ -69,34 +68,22 @@ fn describe(job: &mut ProfiledJob, ranks: &[RankRecords]) {
     job.library = first.library.clone();
     job.is_mica = first.library.starts_with("Mica ");
     let present: BTreeSet<u32> = ranks.iter().map(|rank| rank.rank).collect();
-    job.missing_ranks = (0..first.size)
-        .filter(|rank| !present.contains(rank))
-        .collect();
+    job.missing_ranks = (0..first.size).filter(|rank| !present.contains(rank)).collect();
     if !job.is_mica {
-        job.notes
-            .push(format!("the MPI library is not Mica but {}", first.library));
+        job.notes.push(format!("the MPI library is not Mica but {}", first.library));
     }
-    let unfinished: Vec<String> = ranks
-        .iter()
-        .filter(|rank| !rank.finalized)
-        .map(|rank| rank.rank.to_string())
-        .collect();
+    let unfinished: Vec<String> =
+        ranks.iter().filter(|rank| !rank.finalized).map(|rank| rank.rank.to_string()).collect();
     if !unfinished.is_empty() {
-        job.notes.push(format!(
-            "ended without MPI_Finalize: ranks {}",
-            unfinished.join(", ")
-        ));
+        job.notes.push(format!("ended without MPI_Finalize: ranks {}", unfinished.join(", ")));
     }
     let spans: u64 = ranks.iter().map(|rank| rank.dropped_spans).sum();
     if spans > 0 {
-        job.notes
-            .push(format!("time line: {spans} later calls were not kept"));
+        job.notes.push(format!("time line: {spans} later calls were not kept"));
     }
     let arrivals: u64 = ranks.iter().map(|rank| rank.dropped_arrivals).sum();
     if arrivals > 0 {
-        job.notes.push(format!(
-            "late arrivals: {arrivals} later arrivals were not kept"
-        ));
+        job.notes.push(format!("late arrivals: {arrivals} later arrivals were not kept"));
     }
 }
 
@@ -106,13 +93,10 @@ fn profiles(job: &ProfiledJob, ranks: &[RankRecords]) -> Vec<RankProfile> {
     let mut profiles = Vec::new();
     for records in ranks {
         let key = (records.boot.as_str(), records.processor.as_str());
-        let node = nodes
-            .iter()
-            .position(|node| *node == key)
-            .unwrap_or_else(|| {
-                nodes.push(key);
-                nodes.len() - 1
-            });
+        let node = nodes.iter().position(|node| *node == key).unwrap_or_else(|| {
+            nodes.push(key);
+            nodes.len() - 1
+        });
         profiles.push(RankProfile {
             rank: records.rank,
             host: records.host.clone(),
@@ -149,10 +133,7 @@ impl Sites {
             }
         }
         // Calls whose site is not in the records get this one.
-        all.push(ProgramSite {
-            object: "?".into(),
-            ..ProgramSite::default()
-        });
+        all.push(ProgramSite { object: "?".into(), ..ProgramSite::default() });
         Sites { all, index }
     }
 
@@ -168,15 +149,13 @@ fn calls(ranks: &[RankRecords], sites: &Sites) -> Vec<CallRecord> {
         // Threads of a rank have records of their own.
         for call in &rank.calls {
             let site = sites.index(rank.rank, call.site);
-            let entry = calls
-                .entry((rank.rank, &call.name, site))
-                .or_insert_with(|| CallRecord {
-                    rank: rank.rank,
-                    call: call.name.clone(),
-                    site,
-                    min_ns: u64::MAX,
-                    ..CallRecord::default()
-                });
+            let entry = calls.entry((rank.rank, &call.name, site)).or_insert_with(|| CallRecord {
+                rank: rank.rank,
+                call: call.name.clone(),
+                site,
+                min_ns: u64::MAX,
+                ..CallRecord::default()
+            });
             add(entry, call);
         }
     }

@@ -125,11 +125,8 @@ fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     std::io::stdout().write_all(printed.as_bytes())?;
     if writes {
         let markdown = comparison.render(Format::Markdown);
-        let files = [
-            ("comparison.json", json),
-            ("comparison.txt", text),
-            ("comparison.md", markdown),
-        ];
+        let files =
+            [("comparison.json", json), ("comparison.txt", text), ("comparison.md", markdown)];
         write_files(&options.output, files)?;
     }
     Ok(())
@@ -166,11 +163,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     }
     // Ranks on other nodes write there as well, so it lies where the output does: more likely
     // shared than the directory for temporary files.
-    let parent = if writes {
-        options.output.clone()
-    } else {
-        std::env::temp_dir()
-    };
+    let parent = if writes { options.output.clone() } else { std::env::temp_dir() };
     let records = RecordsDirectory::make(&parent)?;
     let (started, clock) = (SystemTime::now(), Instant::now());
     let mut command = command::under_profiler(&options.command, &library, &records.path)?;
@@ -184,14 +177,9 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     let status = command::run(&command, output)?;
     let job = ProfiledJob {
         command: options.command.clone(),
-        host: rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         exit_code: i32::from(number(status)),
-        started_unix_s: started
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_secs()),
+        started_unix_s: started.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
         wall_ns: clock.elapsed().as_nanos() as u64,
         ..ProfiledJob::default()
     };
@@ -217,18 +205,11 @@ fn show(profile: &Profile, options: &ProfileOptions) -> Result<(), Box<dyn Error
     if options.text || options.json {
         return Ok(());
     }
-    write_files(
-        &options.output,
-        [("profile.json", json()), ("report.txt", text)],
-    )?;
+    write_files(&options.output, [("profile.json", json()), ("report.txt", text)])?;
     report::write(profile, &options.output)
         .map_err(|error| format!("{}: {error}", options.output.display()))?;
     let page = options.output.join(report::PAGE);
-    println!(
-        "Written to {}; open {}",
-        options.output.display(),
-        page.display()
-    );
+    println!("Written to {}; open {}", options.output.display(), page.display());
     Ok(())
 }
 

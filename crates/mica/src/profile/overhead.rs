@@ -101,18 +101,12 @@ pub fn overhead(
         let which = ["without", "with"][side];
         let (start, cpu_before) = (Instant::now(), children_cpu()?);
         let status = command::run(&run, ProgramOutput::Discarded)?;
-        let time = RunTime {
-            elapsed: start.elapsed().as_secs_f64(),
-            cpu: children_cpu()? - cpu_before,
-        };
+        let time =
+            RunTime { elapsed: start.elapsed().as_secs_f64(), cpu: children_cpu()? - cpu_before };
         if !status.success() {
             return Err(format!("{} ({which} the profiler): {status}", arguments.join(" ")).into());
         }
-        eprintln!(
-            "round {} of {rounds}: {:.3} s {which} the profiler",
-            round + 1,
-            time.elapsed
-        );
+        eprintln!("round {} of {rounds}: {:.3} s {which} the profiler", round + 1, time.elapsed);
         times[side].push(time);
         if side == 1
             && let Some(cost) = cost
@@ -143,12 +137,7 @@ fn bound(ranks: &[RankRecords], cost: CallCost) -> Option<CallBound> {
     let most = |a: &(u64, f64), b: &(u64, f64)| (a.0 as f64 / a.1).total_cmp(&(b.0 as f64 / b.1));
     let (calls, app_ns) = ranks.iter().map(share).max_by(most)?;
     let percent = [cost.from_ns, cost.to_ns].map(|ns| 100.0 * calls as f64 * ns / app_ns);
-    Some(CallBound {
-        cost,
-        calls,
-        app_s: app_ns / 1e9,
-        percent,
-    })
+    Some(CallBound { cost, calls, app_s: app_ns / 1e9, percent })
 }
 
 fn of(arguments: &[String], times: &[Vec<RunTime>; 2], calls: Option<CallBound>) -> Overhead {
@@ -177,10 +166,9 @@ impl Overhead {
     /// A line for each measure, and the times.
     pub fn render(&self) -> String {
         let mut text = format!("Overhead of the profiler: {}\n", self.command.join(" "));
-        for (name, over) in [
-            ("elapsed time", self.overhead_percent),
-            ("processor time", self.cpu_overhead_percent),
-        ] {
+        for (name, over) in
+            [("elapsed time", self.overhead_percent), ("processor time", self.cpu_overhead_percent)]
+        {
             let _ = writeln!(
                 text,
                 "{name:<15} {:+.2} % (median of {} rounds; from {:+.2} to {:+.2} %)",
@@ -223,10 +211,7 @@ mod tests {
     #[test]
     fn overhead_is_the_median_of_the_rounds() {
         let command = ["mpiexec", "a"].map(String::from);
-        let time = |elapsed: f64| RunTime {
-            elapsed,
-            cpu: 2.0 * elapsed,
-        };
+        let time = |elapsed: f64| RunTime { elapsed, cpu: 2.0 * elapsed };
         let times = [[1.0, 2.0, 4.0], [1.01, 2.2, 3.9]].map(|side| side.map(time).to_vec());
         let text = of(&command, &times, None).render();
         for line in [
@@ -254,11 +239,7 @@ mod tests {
                 comm_size: 0,
                 durations: Vec::new(),
             };
-            RankRecords {
-                app_ns,
-                calls: vec![call],
-                ..RankRecords::default()
-            }
+            RankRecords { app_ns, calls: vec![call], ..RankRecords::default() }
         };
         let cost = parse_cost("20,50").expect("two numbers");
         let ranks = [rank(100_000, 1_000_000_000), rank(90_000, 500_000_000)];

@@ -46,11 +46,7 @@ pub enum RecordedSite {
     /// Return address in an object.
     Code { object: String, offset: u64 },
     /// A line of Python.
-    Python {
-        file: String,
-        function: String,
-        line: u32,
-    },
+    Python { file: String, function: String, line: u32 },
 }
 
 /// Calls of one function at one site.
@@ -136,10 +132,7 @@ pub fn read_all(directory: &Path) -> Result<Vec<RankRecords>, String> {
     for entry in fs::read_dir(directory).map_err(fail)? {
         let path = entry.map_err(fail)?.path();
         // A file that is not whole has another name.
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "mica-profile")
-        {
+        if path.extension().is_some_and(|extension| extension == "mica-profile") {
             let text = fs::read(&path).map_err(fail)?;
             let text = String::from_utf8_lossy(&text);
             all.push(read(&text).map_err(|error| format!("{}: {error}", path.display()))?);
@@ -169,9 +162,7 @@ fn read(text: &str) -> Result<RankRecords, String> {
             return Ok(records);
         }
         let mut fields = Fields(line.split('\t'));
-        records
-            .take(&mut fields)
-            .ok_or_else(|| format!("line {}: {line:?}", number + 1))?;
+        records.take(&mut fields).ok_or_else(|| format!("line {}: {line:?}", number + 1))?;
     }
     Err("the end is missing".into())
 }
@@ -238,17 +229,12 @@ impl RankRecords {
             "code" => {
                 let site = fields.number()?;
                 let (offset, object) = (fields.number()?, fields.text()?);
-                self.sites
-                    .insert(site, RecordedSite::Code { object, offset });
+                self.sites.insert(site, RecordedSite::Code { object, offset });
             }
             "python" => {
                 let site = fields.number()?;
                 let (line, function, file) = (fields.number()?, fields.text()?, fields.text()?);
-                let found = RecordedSite::Python {
-                    file,
-                    function,
-                    line,
-                };
+                let found = RecordedSite::Python { file, function, line };
                 self.sites.insert(site, found);
             }
             "call" => self.calls.push(call(fields)?),
@@ -293,12 +279,7 @@ fn call(fields: &mut Fields<'_>) -> Option<SiteCalls> {
         sends: fields.number()?,
         bytes: fields.number()?,
         comm_size: fields.number()?,
-        durations: fields
-            .0
-            .next()?
-            .split(',')
-            .map(|n| n.parse().ok())
-            .collect::<Option<_>>()?,
+        durations: fields.0.next()?.split(',').map(|n| n.parse().ok()).collect::<Option<_>>()?,
     })
 }
 
@@ -347,17 +328,11 @@ mod tests {
     #[test]
     fn reads_what_the_library_writes() {
         let records = read(TEXT).expect("a record");
-        assert_eq!(
-            (records.rank, records.size, records.finalized),
-            (1, 2, true)
-        );
+        assert_eq!((records.rank, records.size, records.finalized), (1, 2, true));
         assert_eq!(records.calls[0].durations, [0, 0, 0, 1, 1]);
         assert_eq!(records.messages[0].peer, Some(0));
         assert_eq!(records.waits, [("peer".to_owned(), 70)]);
-        let code = RecordedSite::Code {
-            object: "/x".into(),
-            offset: 99,
-        };
+        let code = RecordedSite::Code { object: "/x".into(), offset: 99 };
         assert_eq!(records.sites[&5], code);
     }
 

@@ -18,12 +18,8 @@ use mica_profile::{PairLevel, Profile, summary};
 use serde::Serialize;
 
 /// Levels in the order of the columns.
-const LEVELS: [PairLevel; 4] = [
-    PairLevel::SharedCache,
-    PairLevel::Package,
-    PairLevel::Node,
-    PairLevel::Network,
-];
+const LEVELS: [PairLevel; 4] =
+    [PairLevel::SharedCache, PairLevel::Package, PairLevel::Node, PairLevel::Network];
 
 /// Growth of the computing time that is reported.
 const GROWTH: f64 = 1.15;
@@ -63,10 +59,8 @@ pub struct ScalingRuns {
 /// # Errors
 /// If the command names no number of ranks, or a run fails.
 pub fn scaling(command: &[String], counts: &[usize]) -> Result<ScalingRuns, Box<dyn Error>> {
-    let can_count = perf(&[], Path::new("/dev/null"))
-        .arg("true")
-        .status()
-        .is_ok_and(|status| status.success());
+    let can_count =
+        perf(&[], Path::new("/dev/null")).arg("true").status().is_ok_and(|status| status.success());
     let folder = std::env::temp_dir().join(format!("mica-scaling-{}", std::process::id()));
     let counts_file = folder.join("perf");
     let counts_file = can_count.then_some(counts_file.as_path());
@@ -80,11 +74,7 @@ pub fn scaling(command: &[String], counts: &[usize]) -> Result<ScalingRuns, Box<
             runs.push(run?);
         }
     }
-    Ok(ScalingRuns {
-        command: command.to_vec(),
-        findings: findings(&runs),
-        runs,
-    })
+    Ok(ScalingRuns { command: command.to_vec(), findings: findings(&runs), runs })
 }
 
 /// The command with another number after its `-n`.
@@ -128,9 +118,7 @@ fn run(
         }
         None => Command::new(this),
     };
-    profiler
-        .args(["profile", "--no-timeline", "-o"])
-        .arg(folder);
+    profiler.args(["profile", "--no-timeline", "-o"]).arg(folder);
     profiler.arg("--").args(command);
     profiler.stdout(Stdio::null()).stderr(Stdio::inherit());
     let nodes_wanted = if nodes > 1 { nodes } else { 0 };
@@ -146,8 +134,7 @@ fn run(
 
 /// The number in the first line of perf's that has one.
 fn counted(text: &str) -> Option<u64> {
-    text.lines()
-        .find_map(|line| line.split(',').next()?.parse().ok())
+    text.lines().find_map(|line| line.split(',').next()?.parse().ok())
 }
 
 fn summarize(profile: &Profile, nodes: usize, cache_misses: Option<u64>) -> ScalingRun {
@@ -155,9 +142,7 @@ fn summarize(profile: &Profile, nodes: usize, cache_misses: Option<u64>) -> Scal
     let app: u64 = sum(&|rank| rank.app_ns);
     let computing: u64 = sum(&|rank| rank.app_ns.saturating_sub(rank.mpi_ns));
     let messages = summary::distribution(profile);
-    let to_others = messages
-        .iter()
-        .filter(|((_, level), _)| *level != PairLevel::Own);
+    let to_others = messages.iter().filter(|((_, level), _)| *level != PairLevel::Own);
     let all: u64 = to_others.map(|(_, amount)| amount.messages).sum();
     let share = |wanted: PairLevel| {
         let at = messages.iter().filter(|((_, level), _)| *level == wanted);
@@ -167,12 +152,7 @@ fn summarize(profile: &Profile, nodes: usize, cache_misses: Option<u64>) -> Scal
     ScalingRun {
         ranks: profile.ranks.len(),
         nodes,
-        app_ns: profile
-            .ranks
-            .iter()
-            .map(|rank| rank.app_ns)
-            .max()
-            .unwrap_or(0),
+        app_ns: profile.ranks.iter().map(|rank| rank.app_ns).max().unwrap_or(0),
         computing_ns: computing,
         mpi_percent: 100.0 * (app - computing) as f64 / app.max(1) as f64,
         level_percent: LEVELS.map(share),
@@ -291,20 +271,14 @@ mod tests {
         assert_eq!(run.ranks, profile.ranks.len());
         assert!(run.app_ns > 0 && run.mpi_percent > 0.0 && run.mpi_percent < 100.0);
         assert!((run.level_percent.iter().sum::<f64>() - 100.0).abs() < 1e-9);
-        assert_eq!(
-            counted("# started\n\n1234,,cache-misses:u,1,100\n"),
-            Some(1234)
-        );
+        assert_eq!(counted("# started\n\n1234,,cache-misses:u,1,100\n"), Some(1234));
         assert_eq!(counted("<not counted>,,cache-misses:u\n"), None);
     }
 
     #[test]
     fn names_contention_only_where_counters_show_it() {
         let said = |computing, misses| {
-            let runs = [
-                run_of(1, 1, 100, 1000, 10),
-                run_of(2, 1, 60, computing, misses),
-            ];
+            let runs = [run_of(1, 1, 100, 1000, 10), run_of(2, 1, 60, computing, misses)];
             findings(&runs).join("\n")
         };
         assert_eq!(said(1100, 100), "");
@@ -315,16 +289,8 @@ mod tests {
 
     #[test]
     fn prints_normalized_times_and_speed_ups() {
-        let runs = vec![
-            run_of(1, 1, 100, 1, 0),
-            run_of(2, 1, 50, 1, 0),
-            run_of(2, 2, 75, 1, 0),
-        ];
-        let scaling = ScalingRuns {
-            command: words("mpiexec -n 1 a"),
-            findings: Vec::new(),
-            runs,
-        };
+        let runs = vec![run_of(1, 1, 100, 1, 0), run_of(2, 1, 50, 1, 0), run_of(2, 2, 75, 1, 0)];
+        let scaling = ScalingRuns { command: words("mpiexec -n 1 a"), findings: Vec::new(), runs };
         let text = scaling.render();
         let row = |at: usize| -> Vec<&str> {
             let line = text.lines().nth(3 + at).unwrap();

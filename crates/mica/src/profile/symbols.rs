@@ -22,11 +22,7 @@ impl Symbols {
     /// The site with all that is known of it.
     pub fn resolve(&mut self, site: &RecordedSite) -> ProgramSite {
         match site {
-            RecordedSite::Python {
-                file,
-                function,
-                line,
-            } => ProgramSite {
+            RecordedSite::Python { file, function, line } => ProgramSite {
                 object: file.clone(),
                 offset: 0,
                 function: Some(function.clone()),
@@ -39,11 +35,7 @@ impl Symbols {
     }
 
     fn code(&mut self, object: &str, offset: u64) -> ProgramSite {
-        let mut site = ProgramSite {
-            object: object.to_owned(),
-            offset,
-            ..ProgramSite::default()
-        };
+        let mut site = ProgramSite { object: object.to_owned(), offset, ..ProgramSite::default() };
         let open = || Loader::new(object).ok();
         let loader = self.objects.entry(object.to_owned()).or_insert_with(open);
         if let Some(loader) = loader {
@@ -55,15 +47,9 @@ impl Symbols {
 
 fn describe(loader: &Loader, site: &mut ProgramSite) {
     let address = site.offset.saturating_sub(1);
-    let frame = loader
-        .find_frames(address)
-        .ok()
-        .and_then(|mut frames| frames.next().ok()?);
+    let frame = loader.find_frames(address).ok().and_then(|mut frames| frames.next().ok()?);
     if let Some(frame) = frame {
-        let name = frame
-            .function
-            .as_ref()
-            .and_then(|name| name.demangle().ok());
+        let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
         site.function = name.map(|name| name.into_owned());
         if let Some(location) = frame.location {
             site.file = location.file.map(str::to_owned);

@@ -28,19 +28,10 @@ pub fn render(profile: &Profile, sites: usize) -> String {
     part("Application time and MPI time (seconds)", times(profile));
     let app = app_ns(profile) as f64;
     let mpi: u64 = profile.ranks.iter().map(|rank| rank.mpi_ns).sum();
-    part(
-        "Most used calls (time of all ranks)",
-        most_used(&sums, MOST_USED, app, mpi as f64),
-    );
+    part("Most used calls (time of all ranks)", most_used(&sums, MOST_USED, app, mpi as f64));
     part("Aggregate sent message size", sent(&sums, sites));
-    part(
-        "Messages by size and distance (point-to-point and one-sided)",
-        messages(profile),
-    );
-    part(
-        "Late arrivals: who was waited for in collectives",
-        late(profile, sites),
-    );
+    part("Messages by size and distance (point-to-point and one-sided)", messages(profile));
+    part("Late arrivals: who was waited for in collectives", late(profile, sites));
     part("Waiting by reason (ms of all ranks)", waiting(profile));
     part("Call sites", call_sites(profile, &sums, sites));
     for note in &profile.job.notes {
@@ -57,22 +48,12 @@ fn head(profile: &Profile) -> String {
     let rows = [
         ("Command", job.command.join(" ")),
         ("Library", job.library.clone()),
-        (
-            "Ranks",
-            format!(
-                "{} on {} node(s), from {}",
-                profile.ranks.len(),
-                nodes.len(),
-                job.host
-            ),
-        ),
+        ("Ranks", format!("{} on {} node(s), from {}", profile.ranks.len(), nodes.len(), job.host)),
         ("Wall time", format!("{:.3} s", seconds(job.wall_ns))),
         ("Exit code", job.exit_code.to_string()),
     ];
-    let mut text: String = rows
-        .iter()
-        .map(|(name, value)| format!("{name:<10} {value}\n"))
-        .collect();
+    let mut text: String =
+        rows.iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect();
     if !job.missing_ranks.is_empty() {
         let ranks: Vec<String> = job.missing_ranks.iter().map(u32::to_string).collect();
         let _ = writeln!(text, "No record  ranks {} (killed?)", ranks.join(", "));
@@ -127,15 +108,7 @@ fn waiting(profile: &Profile) -> String {
 
 /// Tables 2 and 3 of ma-2011: a call at two sites has two rows, as there.
 fn most_used(sums: &[CallSum], rows: usize, app: f64, mpi: f64) -> String {
-    let mut table = numbers(&[
-        "Call",
-        "Site",
-        "Time (ms)",
-        "App %",
-        "MPI %",
-        "Count",
-        "Mean (us)",
-    ]);
+    let mut table = numbers(&["Call", "Site", "Time (ms)", "App %", "MPI %", "Count", "Mean (us)"]);
     for sum in sums.iter().take(rows) {
         table.add_row(vec![
             short(&sum.call).to_owned(),
@@ -158,14 +131,7 @@ fn sent(sums: &[CallSum], rows: usize) -> String {
         return String::new();
     }
     senders.sort_by_key(|sum| std::cmp::Reverse(sum.bytes));
-    let mut table = numbers(&[
-        "Call",
-        "Site",
-        "Count",
-        "Total (bytes)",
-        "Avrg (bytes)",
-        "Sent %",
-    ]);
+    let mut table = numbers(&["Call", "Site", "Count", "Total (bytes)", "Avrg (bytes)", "Sent %"]);
     for sum in senders.into_iter().take(rows) {
         table.add_row(vec![
             short(&sum.call).to_owned(),
@@ -195,11 +161,7 @@ fn messages(profile: &Profile) -> String {
     let mut table = numbers(&header);
     let mut classes: Vec<u8> = amounts.keys().map(|key| key.0).collect();
     classes.dedup();
-    let count = |class, level| {
-        amounts
-            .get(&(class, level))
-            .map_or(0, |amount| amount.messages)
-    };
+    let count = |class, level| amounts.get(&(class, level)).map_or(0, |amount| amount.messages);
     for &class in &classes {
         let mut row = vec![bounds(class)];
         row.extend(levels.iter().map(|level| count(class, *level).to_string()));
@@ -207,27 +169,17 @@ fn messages(profile: &Profile) -> String {
     }
     let sum = |level: PairLevel, bytes: bool| -> u64 {
         let of_level = amounts.iter().filter(|(key, _)| key.1 == level);
-        of_level
-            .map(|(_, amount)| if bytes { amount.bytes } else { amount.messages })
-            .sum()
+        of_level.map(|(_, amount)| if bytes { amount.bytes } else { amount.messages }).sum()
     };
     for (name, bytes) in [("messages %", false), ("bytes %", true)] {
         let total: u64 = levels.iter().map(|level| sum(*level, bytes)).sum();
         let mut row = vec![name.to_owned()];
-        row.extend(
-            levels
-                .iter()
-                .map(|level| percent(sum(*level, bytes) as f64, total as f64)),
-        );
+        row.extend(levels.iter().map(|level| percent(sum(*level, bytes) as f64, total as f64)));
         table.add_row(row);
     }
     let even = even_distribution(&profile.ranks);
     let mut row = vec!["even %".to_owned()];
-    row.extend(
-        levels
-            .iter()
-            .map(|level| percent(*even.get(level).unwrap_or(&0.0), 1.0)),
-    );
+    row.extend(levels.iter().map(|level| percent(*even.get(level).unwrap_or(&0.0), 1.0)));
     table.add_row(row);
     finish(table)
 }
@@ -236,14 +188,7 @@ fn late(profile: &Profile, rows: usize) -> String {
     if profile.late.is_empty() {
         return String::new();
     }
-    let header = [
-        "Call",
-        "Rank",
-        "Times",
-        "Behind (ms)",
-        "Others waited (ms)",
-        "Site",
-    ];
+    let header = ["Call", "Rank", "Times", "Behind (ms)", "Others waited (ms)", "Site"];
     let mut table = numbers(&header);
     set_left(&mut table, 5);
     for late in profile.late.iter().take(rows) {
@@ -253,26 +198,14 @@ fn late(profile: &Profile, rows: usize) -> String {
             late.times.to_string(),
             format!("{:.3}", late.behind_ns as f64 / 1e6),
             format!("{:.3}", late.wait_ns as f64 / 1e6),
-            format!(
-                "{} {}",
-                late.site,
-                place(&profile.sites[late.site as usize])
-            ),
+            format!("{} {}", late.site, place(&profile.sites[late.site as usize])),
         ]);
     }
     finish(table)
 }
 
 fn call_sites(profile: &Profile, sums: &[CallSum], rows: usize) -> String {
-    let header = [
-        "Site",
-        "Call",
-        "Count",
-        "Time (ms)",
-        "Min (us)",
-        "Max (us)",
-        "Place",
-    ];
+    let header = ["Site", "Call", "Count", "Time (ms)", "Min (us)", "Max (us)", "Place"];
     let mut table = numbers(&header);
     set_left(&mut table, 1);
     set_left(&mut table, 6);
@@ -340,9 +273,7 @@ fn percent(part: f64, whole: f64) -> String {
 /// A table whose columns but the first are numbers.
 fn numbers(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_header(header.to_vec());
+    table.load_preset(presets::NOTHING).set_header(header.to_vec());
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -356,10 +287,7 @@ fn set_left(table: &mut Table, column: usize) {
 }
 
 fn finish(table: Table) -> String {
-    let text: String = table
-        .lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect();
+    let text: String = table.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
     text
 }
 
@@ -381,10 +309,7 @@ mod tests {
             ["even %", "16.67", "66.67"],
         ] {
             let has = |line: &&str| row.iter().all(|word| line.contains(word));
-            assert!(
-                text.lines().any(|line| has(&line)),
-                "no {row:?} in:\n{text}"
-            );
+            assert!(text.lines().any(|line| has(&line)), "no {row:?} in:\n{text}");
         }
     }
 }

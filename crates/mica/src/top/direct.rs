@@ -102,9 +102,7 @@ fn held_by(pid: u32, device: u64) -> Vec<(FileKey, SegmentHolder)> {
 
 fn own_pid(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_whitespace().last()?.parse().ok()
 }
 
@@ -115,11 +113,7 @@ fn part((key, holders): (FileKey, Vec<SegmentHolder>)) -> Option<JobPart> {
     let views = (0..segment.ranks().len()).map(|index| segment.read(index).ok());
     let process_of = |own_pid: u32| holders.iter().find(|holder| holder.own_pid == own_pid);
     let processes: Vec<Option<&SegmentHolder>> = views.map(|view| process_of(view?.pid)).collect();
-    let ranks: Vec<u32> = processes
-        .iter()
-        .flatten()
-        .map(|holder| holder.pid)
-        .collect();
+    let ranks: Vec<u32> = processes.iter().flatten().map(|holder| holder.pid).collect();
     let first = *ranks.first()?;
     let started_by = launcher(&segment, first);
     let elsewhere = segment.job_size() as usize > segment.ranks().len();
@@ -136,47 +130,28 @@ fn part((key, holders): (FileKey, Vec<SegmentHolder>)) -> Option<JobPart> {
         version: VERSION.to_owned(),
         layout: layout(),
         name,
-        host: rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         command: command(first),
         job_size: segment.job_size(),
         nodes: u32::from(!elsewhere),
         started_ms: started_ms(first),
-        pids: processes
-            .iter()
-            .map(|found| found.map_or(0, |h| h.pid))
-            .collect(),
+        pids: processes.iter().map(|found| found.map_or(0, |h| h.pid)).collect(),
     };
     let ends: Vec<OwnedFd> = ranks.iter().filter_map(|&pid| end_of(pid)).collect();
     let names = ranks.into_iter().chain(ancestors(first)).collect();
-    Some(JobPart {
-        pid,
-        uid,
-        names,
-        ends,
-        socket: None,
-        description,
-        segment,
-    })
+    Some(JobPart { pid, uid, names, ends, socket: None, description, segment })
 }
 
 fn open(descriptor: &Path) -> Option<SegmentReader> {
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits() as i32)
-        .open(descriptor)
-        .ok()?;
+    let file =
+        OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(descriptor).ok()?;
     SegmentReader::open(file.into()).ok()
 }
 
 /// The process that has started the ranks, as the segment says it, if it is the parent of `first`.
 fn launcher(segment: &SegmentReader, first: u32) -> Option<u32> {
-    ancestors(first)
-        .next()
-        .filter(|&parent| parent == segment.launcher_pid())
+    ancestors(first).next().filter(|&parent| parent == segment.launcher_pid())
 }
 
 /// The parent of a process, its parent and so on, without the first process of all.
@@ -188,9 +163,7 @@ fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
 /// The command line of a process.
 fn command(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words = line
-        .split(|&byte| byte == 0)
-        .filter(|word| !word.is_empty());
+    let words = line.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     let words: Vec<&[u8]> = words.collect();
     printable(&words.join(&b' '))
 }
@@ -199,11 +172,7 @@ fn command(pid: u32) -> String {
 fn started_ms(pid: u32) -> u64 {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let uptime: f64 = uptime
-        .split(' ')
-        .next()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(0.0);
+    let uptime: f64 = uptime.split(' ').next().and_then(|s| s.parse().ok()).unwrap_or(0.0);
     let per_second = rustix::param::clock_ticks_per_second() as f64;
     let started = ProcessSample::of(pid).map_or(uptime, |p| p.started as f64 / per_second);
     let age = (uptime - started).max(0.0);
@@ -218,10 +187,7 @@ mod tests {
     fn this_process_and_its_ancestors_are_found() {
         let own = std::process::id();
         assert!(processes().contains(&own));
-        assert_eq!(
-            ancestors(own).next(),
-            Some(std::os::unix::process::parent_id())
-        );
+        assert_eq!(ancestors(own).next(), Some(std::os::unix::process::parent_id()));
         assert!(!command(own).is_empty());
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
         assert!((now - 86_400_000..=now + 1000).contains(&started_ms(own)));
@@ -234,10 +200,7 @@ mod tests {
         let own = memfd_create("mica-job", MemfdFlags::CLOEXEC).expect("a memfd");
         let held = held_by(std::process::id(), device);
         assert!(!held.is_empty());
-        assert!(
-            held.iter()
-                .all(|(_, holder)| open(&holder.descriptor).is_none())
-        );
+        assert!(held.iter().all(|(_, holder)| open(&holder.descriptor).is_none()));
         assert!(held_by(std::process::id(), device + 1).is_empty());
         drop(own);
     }

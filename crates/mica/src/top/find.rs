@@ -34,10 +34,7 @@ impl FoundJob {
 
     /// Number of ranks on this node.
     pub fn ranks_here(&self) -> usize {
-        self.parts
-            .iter()
-            .map(|part| part.segment.ranks().len())
-            .sum()
+        self.parts.iter().map(|part| part.segment.ranks().len()).sum()
     }
 }
 
@@ -55,10 +52,7 @@ impl JobSearch {
     pub fn jobs(&self) -> Vec<FoundJob> {
         let attached = self.watchable().filter_map(|name| join(name).ok());
         let mut parts: Vec<JobPart> = attached.collect();
-        let known: Vec<_> = parts
-            .iter()
-            .filter_map(|part| direct::key_of(&part.segment))
-            .collect();
+        let known: Vec<_> = parts.iter().filter_map(|part| direct::key_of(&part.segment)).collect();
         parts.extend(direct::parts(&known));
         let mut jobs = group(parts);
         jobs.sort_by_key(FoundJob::pid);
@@ -79,9 +73,7 @@ impl JobSearch {
     pub fn first_failure(&self) -> Option<TopError> {
         let mut failures = self.watchable().filter_map(|name| {
             let pid = name.pid;
-            join(name)
-                .err()
-                .map(|source| TopError::Attach { pid, source })
+            join(name).err().map(|source| TopError::Attach { pid, source })
         });
         failures.next()
     }
@@ -144,8 +136,7 @@ fn group(parts: Vec<JobPart>) -> Vec<FoundJob> {
         }
     }
     for job in &mut jobs {
-        job.parts
-            .sort_by_key(|part| part.segment.ranks().first().copied());
+        job.parts.sort_by_key(|part| part.segment.ranks().first().copied());
     }
     jobs
 }

@@ -114,11 +114,7 @@ fn sample_rank(part: &JobPart, index: usize, known: &mut Option<(u32, u64)>) -> 
     }
     RankSample {
         rank,
-        pid: found
-            .map(|(pid, _)| pid)
-            .or(known.map(|(pid, _)| pid))
-            .or(named)
-            .or(started),
+        pid: found.map(|(pid, _)| pid).or(known.map(|(pid, _)| pid)).or(named).or(started),
         process: found.map(|(_, process)| process),
         view,
     }

@@ -104,9 +104,7 @@ fn choose(search: &JobSearch, named: Option<u32>) -> Result<FoundJob, TopError> 
     match (found.pop(), found.is_empty()) {
         (None, _) => match search.first_failure() {
             Some(failure) => Err(failure),
-            None => Err(TopError::NoJob {
-                others: search.others(),
-            }),
+            None => Err(TopError::NoJob { others: search.others() }),
         },
         (Some(job), true) => Ok(job),
         (Some(job), false) => {
@@ -122,10 +120,7 @@ fn once(job: &mut WatchedJob, interval: Duration) -> JobView {
     job.wait_for_end(interval);
     let has_ended = job.has_ended();
     let after = job.sample();
-    JobView {
-        has_ended,
-        ..JobView::between(job, &before, &after)
-    }
+    JobView { has_ended, ..JobView::between(job, &before, &after) }
 }
 
 /// Prints; a reader that has exited (`| head`) is no error.

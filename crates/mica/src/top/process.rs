@@ -22,10 +22,7 @@ impl ProcessSample {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
         let sample = parse_stat(&String::from_utf8_lossy(&stat))?;
         let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-        Some(ProcessSample {
-            resident: resident(&String::from_utf8_lossy(&status)),
-            ..sample
-        })
+        Some(ProcessSample { resident: resident(&String::from_utf8_lossy(&status)), ..sample })
     }
 
     /// The parent of the process with this number.
@@ -79,10 +76,7 @@ mod tests {
     fn names_with_parentheses_do_not_shift_the_fields() {
         let stat = "42 (a) R 7 (b) S 1 2 3 4 5 6 7 8 9 10 120 30 0 0 20 0 1 0 777 1 2";
         let sample = parse_stat(stat).unwrap();
-        assert_eq!(
-            (sample.state, sample.ticks, sample.started),
-            ('S', 150, 777)
-        );
+        assert_eq!((sample.state, sample.ticks, sample.started), ('S', 150, 777));
         for bad in ["", "42 (x", "42 (x) S 1 2", "42 (x) "] {
             assert_eq!(parse_stat(bad), None, "{bad}");
         }
@@ -90,10 +84,7 @@ mod tests {
 
     #[test]
     fn resident_memory_is_in_bytes() {
-        assert_eq!(
-            resident("Name: x\nVmRSS:\t    2048 kB\nVmData: 1 kB"),
-            2048 << 10
-        );
+        assert_eq!(resident("Name: x\nVmRSS:\t    2048 kB\nVmData: 1 kB"), 2048 << 10);
         assert_eq!(resident("Name: x\n"), 0);
     }
 }

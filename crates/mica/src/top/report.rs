@@ -31,10 +31,7 @@ pub fn heading(job: &JobView) -> Vec<String> {
     }
     let since = time((job.seconds * 1e9) as u64);
     let end = if job.has_ended { ", has ended" } else { "" };
-    vec![
-        format!("job {}, {since}{end}: {}", job.pid, job.command),
-        ranks,
-    ]
+    vec![format!("job {}, {since}{end}: {}", job.pid, job.command), ranks]
 }
 
 /// The state for people.
@@ -63,9 +60,7 @@ fn align(table: &mut Table, is_text: impl Fn(usize) -> bool) {
 /// The table's lines without the spaces at their ends.
 fn plain(table: &Table) -> String {
     let lines = table.lines();
-    lines
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
+    lines.map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 /// The state for programs.
@@ -207,10 +202,7 @@ mod tests {
         assert!(text.starts_with("job 4711, 1m15s: ./solver -n 5\n2 ranks on here, 2 elsewhere"));
         let line = text.lines().last().unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(
-            &words[..7],
-            ["1", "101", "waits", "MPI_Recv", "0", "7", "13.3s"]
-        );
+        assert_eq!(&words[..7], ["1", "101", "waits", "MPI_Recv", "0", "7", "13.3s"]);
     }
 
     #[test]
@@ -219,10 +211,7 @@ mod tests {
         let rank = &value["ranks"][1];
         assert_eq!(rank["state"], "waits");
         assert_eq!(rank["wait"]["call"], "MPI_Recv");
-        assert_eq!(
-            (&rank["wait"]["peer"], &rank["wait"]["tag"]),
-            (&json!(0), &json!(7))
-        );
+        assert_eq!((&rank["wait"]["peer"], &rank["wait"]["tag"]), (&json!(0), &json!(7)));
         assert_eq!(rank["channels"]["shm"]["messages"], 25);
         assert_eq!(rank["counters"]["sent_ring_bytes"], 250);
         assert_eq!(value["ranks"][0]["wait"], Value::Null);

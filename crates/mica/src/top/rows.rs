@@ -10,14 +10,7 @@ use super::job::{JobSample, RankSample, WatchedJob};
 /// The channels, and the paths of each as senders count them.
 const CHANNELS: [(&str, &[TrafficClass]); 6] = [
     ("own", &[TrafficClass::Own]),
-    (
-        "shm",
-        &[
-            TrafficClass::Inline,
-            TrafficClass::Ring,
-            TrafficClass::Cells,
-        ],
-    ),
+    ("shm", &[TrafficClass::Inline, TrafficClass::Ring, TrafficClass::Cells]),
     ("direct", &[TrafficClass::Direct]),
     ("mapped", &[TrafficClass::Mapped]),
     ("net", &[TrafficClass::Net]),
@@ -186,9 +179,7 @@ impl JobView {
             seconds: (now.as_secs_f64() - first.started_ms as f64 / 1e3).max(0.0),
             interval,
             has_ended: false,
-            ranks: pairs
-                .map(|(old, new)| RankRow::new(old, new, interval))
-                .collect(),
+            ranks: pairs.map(|(old, new)| RankRow::new(old, new, interval)).collect(),
         }
     }
 
@@ -274,10 +265,8 @@ impl RankRow {
     /// The tag that it waits for. Tags of the library's own messages mean nothing to the program.
     pub fn tag(&self) -> Option<i32> {
         let wait = self.waiting.as_ref()?;
-        let is_message = matches!(
-            wait.what.kind,
-            WaitKind::Receive | WaitKind::Probe | WaitKind::Send
-        );
+        let is_message =
+            matches!(wait.what.kind, WaitKind::Receive | WaitKind::Probe | WaitKind::Send);
         let tag = Some(wait.what.tag).filter(|&tag| tag >= 0);
         tag.filter(|_| is_message && wait.what.context & 1 == 0)
     }
@@ -321,9 +310,7 @@ fn totals(counters: &Counters) -> [MovedAmount<u64>; CHANNEL_COUNT] {
     };
     std::array::from_fn(|at| match CHANNELS.get(at) {
         Some((_, paths)) => {
-            let parts = paths
-                .iter()
-                .map(|&p| (counters.messages(p), counters.bytes(p)));
+            let parts = paths.iter().map(|&p| (counters.messages(p), counters.bytes(p)));
             parts.fold(MovedAmount::default(), add)
         }
         None => {
@@ -347,12 +334,7 @@ pub(super) mod tests {
         RankSample {
             rank,
             pid: Some(100 + rank),
-            process: Some(ProcessSample {
-                state: 'S',
-                ticks,
-                started: 1,
-                resident: 3 << 20,
-            }),
+            process: Some(ProcessSample { state: 'S', ticks, started: 1, resident: 3 << 20 }),
             view: Some(RankView {
                 state: RankState::Running { pid: 100 + rank },
                 pid: 100 + rank,
@@ -366,13 +348,7 @@ pub(super) mod tests {
     /// A wait for rank 0 with tag 7.
     pub fn receive() -> WaitView {
         WaitView {
-            what: Waiting {
-                kind: WaitKind::Receive,
-                peer: 0,
-                tag: 7,
-                context: 2,
-                unexpected: 3,
-            },
+            what: Waiting { kind: WaitKind::Receive, peer: 0, tag: 7, context: 2, unexpected: 3 },
             ns: 12_300_000_000,
             call: "MPI_Recv".to_owned(),
         }
@@ -387,15 +363,9 @@ pub(super) mod tests {
     #[test]
     fn rates_are_differences_by_channel() {
         let row = row(1, Some(receive()));
-        let shm = CHANNEL_NAMES
-            .iter()
-            .position(|&name| name == "shm")
-            .unwrap();
+        let shm = CHANNEL_NAMES.iter().position(|&name| name == "shm").unwrap();
         assert_eq!((row.totals[shm].messages, row.totals[shm].bytes), (25, 250));
-        assert_eq!(
-            (row.rates[shm].messages, row.rates[shm].bytes),
-            (10.0, 100.0)
-        );
+        assert_eq!((row.rates[shm].messages, row.rates[shm].bytes), (10.0, 100.0));
         assert_eq!(row.rate().messages, 10.0);
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         assert_eq!(row.cpu, Some(100.0 * 25.0 / ticks));
@@ -418,18 +388,12 @@ pub(super) mod tests {
             view.counters = Counters::new([u64::MAX; mica_node::counters::COUNTERS]);
         }
         let wild = RankRow::new(&before, &after, 0.0);
-        assert_eq!(
-            (wild.peer(), wild.tag(), wild.rate().bytes),
-            (AwaitedPeer::Any, None, 0.0)
-        );
+        assert_eq!((wild.peer(), wild.tag(), wild.rate().bytes), (AwaitedPeer::Any, None, 0.0));
         // Counters that go backwards are no negative rate.
         let back = RankRow::new(&after, &before, 1.0);
         assert_eq!(
             (back.rate().bytes, back.cpu),
-            (
-                0.0,
-                Some(900.0 / rustix::param::clock_ticks_per_second() as f64)
-            )
+            (0.0, Some(900.0 / rustix::param::clock_ticks_per_second() as f64))
         );
     }
 

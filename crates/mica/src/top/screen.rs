@@ -58,12 +58,7 @@ struct Screen {
 
 /// Shows the job until the user quits or it ends.
 pub fn run(job: &mut WatchedJob, interval: Duration) -> Result<ExitCode, TopError> {
-    let ends = [
-        signal::SIGTERM,
-        signal::SIGHUP,
-        signal::SIGINT,
-        signal::SIGQUIT,
-    ];
+    let ends = [signal::SIGTERM, signal::SIGHUP, signal::SIGINT, signal::SIGQUIT];
     let signals = Signals::take(&ends).map_err(TopError::Terminal)?;
     std::thread::spawn(move || exit_at_signal(&signals));
     let mut terminal = match ratatui::try_init() {
@@ -165,12 +160,7 @@ impl Screen {
     fn new() -> Screen {
         // https://no-color.org: any value but an empty one.
         let has_color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Screen {
-            view: TableView::default(),
-            has_color,
-            rates: VecDeque::new(),
-            page: 1,
-        }
+        Screen { view: TableView::default(), has_color, rates: VecDeque::new(), page: 1 }
     }
 
     fn remember(&mut self, rate: MovedAmount<f64>) {
@@ -241,18 +231,14 @@ impl Screen {
         let total = job.total_rate();
         let messages = self.rates.iter().map(|rate| rate.messages);
         let bytes = self.rates.iter().map(|rate| rate.bytes);
-        let parts: [(f64, &str, Vec<f64>); 2] = [
-            (total.messages, "msg/s", messages.collect()),
-            (total.bytes, "B/s", bytes.collect()),
-        ];
+        let parts: [(f64, &str, Vec<f64>); 2] =
+            [(total.messages, "msg/s", messages.collect()), (total.bytes, "B/s", bytes.collect())];
         for (line, (now, unit, rates)) in lines.into_iter().zip(parts) {
             let [label, plot] = columns.areas(line);
             frame.render_widget(Paragraph::new(format!("{:>5} {unit}", short(now))), label);
             let first = rates.len().saturating_sub(usize::from(plot.width));
             let data = rates[first..].iter().map(|&rate| rate as u64);
-            let spark = Sparkline::default()
-                .data(data)
-                .style(self.color(Color::Cyan));
+            let spark = Sparkline::default().data(data).style(self.color(Color::Cyan));
             frame.render_widget(spark, plot);
         }
     }
@@ -313,10 +299,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     fn screen() -> Screen {
-        Screen {
-            has_color: false,
-            ..Screen::new()
-        }
+        Screen { has_color: false, ..Screen::new() }
     }
 
     fn drawn(screen: &mut Screen, job: &JobView, width: u16, height: u16) -> String {
@@ -326,9 +309,7 @@ mod tests {
         assert!(screen.has_color || buffer.content().iter().all(|cell| cell.fg == Color::Reset));
         let cells: Vec<&str> = buffer.content().iter().map(|cell| cell.symbol()).collect();
         let lines = cells.chunks(usize::from(width));
-        lines
-            .map(|line| line.concat().trim_end().to_owned() + "\n")
-            .collect()
+        lines.map(|line| line.concat().trim_end().to_owned() + "\n").collect()
     }
 
     fn press(screen: &mut Screen, job: &JobView, code: KeyCode) -> KeyCommand {
@@ -343,10 +324,7 @@ mod tests {
         assert!(text.starts_with("job 4711, 1m15s: ./solver -n 5\n4 ranks on here, 2 elsewhere"));
         let row = text.lines().find(|line| line.contains("MPI_Recv")).unwrap();
         let words: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(
-            &words[..7],
-            ["1", "101", "waits", "MPI_Recv", "0", "7", "13.3s"]
-        );
+        assert_eq!(&words[..7], ["1", "101", "waits", "MPI_Recv", "0", "7", "13.3s"]);
         assert!(text.contains("q quit"));
         assert!(text.contains('█'), "a sparkline: {text}");
     }
@@ -360,19 +338,12 @@ mod tests {
             row.split_whitespace().next().map(str::to_owned)
         };
         assert_eq!(first(&mut screen).as_deref(), Some("0"));
-        assert_eq!(
-            press(&mut screen, &job, KeyCode::PageDown),
-            KeyCommand::Draw
-        );
+        assert_eq!(press(&mut screen, &job, KeyCode::PageDown), KeyCommand::Draw);
         assert_eq!(first(&mut screen).as_deref(), Some("19"));
         press(&mut screen, &job, KeyCode::End);
         assert_eq!(first(&mut screen).as_deref(), Some("981"));
         press(&mut screen, &job, KeyCode::Char('w'));
-        assert_eq!(
-            first(&mut screen).as_deref(),
-            Some("963"),
-            "the last page of 500"
-        );
+        assert_eq!(first(&mut screen).as_deref(), Some("963"), "the last page of 500");
         press(&mut screen, &job, KeyCode::Home);
         press(&mut screen, &job, KeyCode::Char('s'));
         assert_eq!(first(&mut screen).as_deref(), Some("999"));
@@ -389,19 +360,10 @@ mod tests {
     #[test]
     fn keys_that_quit() {
         let (job, mut screen) = (job(1), screen());
-        assert_eq!(
-            press(&mut screen, &job, KeyCode::Char('q')),
-            KeyCommand::Quit
-        );
+        assert_eq!(press(&mut screen, &job, KeyCode::Char('q')), KeyCommand::Quit);
         assert_eq!(press(&mut screen, &job, KeyCode::Esc), KeyCommand::Quit);
-        assert_eq!(
-            press(&mut screen, &job, KeyCode::Char('z')),
-            KeyCommand::Nothing
-        );
+        assert_eq!(press(&mut screen, &job, KeyCode::Char('z')), KeyCommand::Nothing);
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(
-            screen.on_event(&Event::Key(interrupt), &job),
-            KeyCommand::Quit
-        );
+        assert_eq!(screen.on_event(&Event::Key(interrupt), &job), KeyCommand::Quit);
     }
 }

@@ -40,9 +40,7 @@ impl Column {
             Column::Messages,
             Column::Bytes,
         ];
-        fixed
-            .into_iter()
-            .chain((0..CHANNEL_COUNT).map(Column::Channel))
+        fixed.into_iter().chain((0..CHANNEL_COUNT).map(Column::Channel))
     }
 
     /// Its title.
@@ -150,12 +148,7 @@ pub struct TableView {
 
 impl Default for TableView {
     fn default() -> TableView {
-        TableView {
-            column: Column::Rank,
-            is_descending: false,
-            only_waiting: false,
-            offset: 0,
-        }
+        TableView { column: Column::Rank, is_descending: false, only_waiting: false, offset: 0 }
     }
 }
 
@@ -303,10 +296,7 @@ pub(super) mod tests {
             let short = short(number);
             assert!(text.is_empty() || short == text, "{number}: {short}");
         }
-        assert_eq!(
-            (rate(0.0), rate(0.25), rate(10.0)),
-            (".".into(), "0.2".into(), "10".into())
-        );
+        assert_eq!((rate(0.0), rate(0.25), rate(10.0)), (".".into(), "0.2".into(), "10".into()));
         for (ns, text) in [
             (0, "0.0s"),
             (59_960_000_000, "60.0s"),

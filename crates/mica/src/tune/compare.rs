@@ -106,9 +106,7 @@ impl ProbeRuns for Jobs<'_> {
         tuning: Option<&Tuning>,
     ) -> Option<f64> {
         let file = self.file(tuning)?;
-        let run = self
-            .installation
-            .run_as_chosen(pair, sample, self.seconds, &file);
+        let run = self.installation.run_as_chosen(pair, sample, self.seconds, &file);
         run.ok().map(|point| point.ns)
     }
 
@@ -121,10 +119,7 @@ impl ProbeRuns for Jobs<'_> {
 
 /// Runs both sides alternately; the side that begins changes from round to round.
 fn trial(rounds: usize, run: impl Fn(bool) -> Option<f64>) -> Option<VerifiedSize> {
-    let mut trial = VerifiedSize {
-        shipped: Vec::new(),
-        tuned: Vec::new(),
-    };
+    let mut trial = VerifiedSize { shipped: Vec::new(), tuned: Vec::new() };
     for round in 0..rounds {
         for tuned in [round % 2 == 1, round.is_multiple_of(2)] {
             let ns = run(tuned)?;
@@ -150,11 +145,7 @@ pub struct ComparisonRow {
 fn lengths(longest: u64) -> impl Iterator<Item = u64> {
     let halves = (12..).map(|half| {
         let octave = 1u64 << (half / 2);
-        if half % 2 == 0 {
-            octave
-        } else {
-            octave + octave / 2
-        }
+        if half % 2 == 0 { octave } else { octave + octave / 2 }
     });
     halves.take_while(move |&len| len <= longest)
 }
@@ -190,9 +181,7 @@ impl MessageProbes<'_> {
         let accepted = accepted.filter(|(n, _)| parts & 1 << n != 0);
         Tuning {
             machine: self.tuning.machine.clone(),
-            costs: accepted
-                .map(|(_, &(path, cost))| (self.pair.level, path, cost))
-                .collect(),
+            costs: accepted.map(|(_, &(path, cost))| (self.pair.level, path, cost)).collect(),
             ..Tuning::default()
         }
     }
@@ -202,10 +191,7 @@ impl MessageProbes<'_> {
     fn paths(&self, costs: &PathCosts) -> Vec<MessagePath> {
         let thresholds = Thresholds::derive(costs, &self.situation);
         let asked = Situation {
-            available: self
-                .situation
-                .available
-                .intersection(MessagePaths::RENDEZVOUS),
+            available: self.situation.available.intersection(MessagePaths::RENDEZVOUS),
             ..self.situation
         };
         let path = |sample: &SeriesMessage| {
@@ -273,18 +259,12 @@ pub fn messages(
     let mut accepted = Vec::new();
     let mut gain = 0.0;
     for (n, &pair) in pairs.iter().enumerate() {
-        let of_level = tuning
-            .costs
-            .iter()
-            .filter(|(level, ..)| *level == pair.level);
+        let of_level = tuning.costs.iter().filter(|(level, ..)| *level == pair.level);
         let parts: Vec<(MessagePath, PathCost)> =
             of_level.map(|&(_, path, cost)| (path, cost)).collect();
         let measured: MessagePaths = parts.iter().map(|(path, _)| *path).collect();
         let blocks = [64, 256, 1 << 10, 4 << 10];
-        let in_pieces = blocks.map(|block| SeriesMessage {
-            len: 1 << 20,
-            block,
-        });
+        let in_pieces = blocks.map(|block| SeriesMessage { len: 1 << 20, block });
         let whole = lengths(16 << 20).map(|len| SeriesMessage { len, block: 0 });
         let share = (n + 1) as u32;
         let mut arena = MessageProbes {
@@ -417,9 +397,7 @@ impl CollectiveProbes<'_> {
     fn algorithms(&self, costs: &CollectiveCosts) -> Vec<Algorithm> {
         let forced = ForcedAlgorithms::default();
         let questions = self.calls.iter();
-        questions
-            .map(|(_, question)| pick(costs, question, &forced))
-            .collect()
+        questions.map(|(_, question)| pick(costs, question, &forced)).collect()
     }
 }
 
@@ -453,9 +431,7 @@ impl Arena for CollectiveProbes<'_> {
         }
         let subset = self.subset(parts);
         let calls = &self.calls[at].0;
-        trial(self.effort.rounds, |tuned| {
-            self.runs.call(calls, tuned.then_some(&subset))
-        })
+        trial(self.effort.rounds, |tuned| self.runs.call(calls, tuned.then_some(&subset)))
     }
 }
 
@@ -505,9 +481,7 @@ pub fn collectives(
         tuning,
         calls: calls(pairs, effort.cores),
     };
-    let Verified {
-        accepted, trials, ..
-    } = verify(&mut arena);
+    let Verified { accepted, trials, .. } = verify(&mut arena);
     let shipped = arena.algorithms(&CollectiveCosts::default());
     let chosen = arena.differing(accepted);
     for (at, algorithm, trial) in trials {
@@ -541,16 +515,10 @@ pub fn table(rows: &[ComparisonRow]) -> String {
     table.set_header([" compared", "shipped", "", "tuned", "", ""]);
     for row in rows {
         let (shipped, tuned, verdict) = match &row.trial {
-            None => (
-                String::new(),
-                String::new(),
-                "not measured: stays as shipped".to_owned(),
-            ),
-            Some(trial) => (
-                time(median(&trial.shipped)),
-                time(median(&trial.tuned)),
-                outcome(row, trial),
-            ),
+            None => (String::new(), String::new(), "not measured: stays as shipped".to_owned()),
+            Some(trial) => {
+                (time(median(&trial.shipped)), time(median(&trial.tuned)), outcome(row, trial))
+            }
         };
         let what = format!(" {}", row.what);
         table.add_row([&what, row.shipped, &shipped, row.tuned, &tuned, &verdict]);

@@ -117,11 +117,7 @@ fn with_knots(points: &[Point], knots: &[usize], least_ns: f64) -> Result<Fit, F
         .iter()
         .map(|p| (predict(start_ns, &prices, p.len) / p.ns - 1.0).abs())
         .fold(0.0, f64::max);
-    Ok(Fit {
-        start_ns,
-        prices,
-        error,
-    })
+    Ok(Fit { start_ns, prices, error })
 }
 
 /// The line through the points: its start, at least `least_ns`, and its slope, which is positive.
@@ -162,9 +158,7 @@ fn through(x: f64, y: f64, points: &[Point]) -> f64 {
 }
 
 fn predict(start_ns: f64, prices: &[(u64, f64)], len: u64) -> f64 {
-    let spans = prices
-        .iter()
-        .map(|&(from, byte_ns)| CostSpan { from, byte_ns });
+    let spans = prices.iter().map(|&(from, byte_ns)| CostSpan { from, byte_ns });
     let mut ns = start_ns;
     for (at, span) in spans.enumerate() {
         let end = prices.get(at + 1).map_or(u64::MAX, |next| next.0);
@@ -179,24 +173,11 @@ mod tests {
     use mica_policy::PathCost;
 
     fn points(of: impl Fn(u64) -> f64, lens: &[u64]) -> Vec<Point> {
-        let point = |&len: &u64| Point {
-            len,
-            ns: of(len),
-            spread: 0.0,
-        };
+        let point = |&len: &u64| Point { len, ns: of(len), spread: 0.0 };
         lens.iter().map(point).collect()
     }
 
-    const LENS: [u64; 8] = [
-        64,
-        1 << 10,
-        4 << 10,
-        16 << 10,
-        64 << 10,
-        256 << 10,
-        1 << 20,
-        4 << 20,
-    ];
+    const LENS: [u64; 8] = [64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
     #[test]
     fn a_line_is_found_exactly() {
@@ -226,20 +207,11 @@ mod tests {
 
     #[test]
     fn a_start_below_the_least_becomes_that() {
-        let measured = points(
-            |len| (0.1 * len as f64 - 50.0).max(1.0),
-            &[1000, 2000, 4000],
-        );
+        let measured = points(|len| (0.1 * len as f64 - 50.0).max(1.0), &[1000, 2000, 4000]);
         let found = fit(&measured, 0.0).unwrap();
-        assert!(
-            found.start_ns == 0.0 && found.prices[0].1 > 0.0,
-            "{found:?}"
-        );
+        assert!(found.start_ns == 0.0 && found.prices[0].1 > 0.0, "{found:?}");
         let found = fit(&measured, 20.0).unwrap();
-        assert!(
-            found.start_ns == 20.0 && found.prices[0].1 > 0.0,
-            "{found:?}"
-        );
+        assert!(found.start_ns == 20.0 && found.prices[0].1 > 0.0, "{found:?}");
         // All times are below the least start: no price could be positive.
         assert!(matches!(fit(&measured, 1e6), Err(FitError::Falls(_))));
     }
@@ -254,10 +226,7 @@ mod tests {
         assert!(matches!(fit(&same, 0.0), Err(FitError::Falls(_))));
         for ns in [f64::NAN, 0.0, -3.0, f64::INFINITY] {
             let found = fit(&points(|_| ns, &LENS), 0.0);
-            assert!(
-                matches!(found, Err(FitError::Nonsense { len: 64, .. })),
-                "{found:?}"
-            );
+            assert!(matches!(found, Err(FitError::Nonsense { len: 64, .. })), "{found:?}");
         }
     }
 

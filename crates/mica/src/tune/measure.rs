@@ -60,19 +60,11 @@ pub(super) fn measure(
     let mut costs = before.clone();
     for &pair in pairs {
         for series in &all {
-            bar.set_message(format!(
-                "{}, {}",
-                level_name(pair.level),
-                series.path.name()
-            ));
+            bar.set_message(format!("{}, {}", level_name(pair.level), series.path.name()));
             let done = bar.position();
             let tries = |sample: &SeriesMessage| {
                 let run = || installation.run(pair, series, sample, seconds);
-                if start.elapsed() < time_limit {
-                    calm(run)
-                } else {
-                    run()
-                }
+                if start.elapsed() < time_limit { calm(run) } else { run() }
             };
             let result = probe(installation, pair, series).and_then(|()| {
                 measure_one(pair.level, series, &costs, |sample| {
@@ -86,11 +78,7 @@ pub(super) fn measure(
             }
             // A series that ended early counts as done.
             bar.set_position(done + series.samples.len() as u64);
-            outcomes.push(SeriesOutcome {
-                level: pair.level,
-                path: series.path,
-                result,
-            });
+            outcomes.push(SeriesOutcome { level: pair.level, path: series.path, result });
         }
     }
     bar.finish_and_clear();
@@ -130,11 +118,7 @@ pub(super) fn measure_one(
     let before = costs.of(level, series.path);
     let least = least_start(level, series.path, costs);
     let (cost, error) = cost(series.path, &points, before, least)?;
-    Ok(MeasuredCost {
-        cost,
-        error,
-        noisy: (noisy, points.len()),
-    })
+    Ok(MeasuredCost { cost, error, noisy: (noisy, points.len()) })
 }
 
 /// The result of `measure`, or the less noisy of two results if the first is noisy.
@@ -146,11 +130,7 @@ pub(super) fn calm(
         return Ok(first);
     }
     let second = measure()?;
-    Ok(if second.spread < first.spread {
-        second
-    } else {
-        first
-    })
+    Ok(if second.spread < first.spread { second } else { first })
 }
 
 /// The least start-up time of a path: that of the path that it begins with.
@@ -178,22 +158,16 @@ pub(super) fn cost(
     before: &PathCost,
     least: f64,
 ) -> Result<(PathCost, f64), String> {
-    let contiguous: Vec<Point> = points
-        .iter()
-        .filter(|(sample, _)| sample.block == 0)
-        .map(|(_, point)| *point)
-        .collect();
+    let contiguous: Vec<Point> =
+        points.iter().filter(|(sample, _)| sample.block == 0).map(|(_, point)| *point).collect();
     let fit = if path == MessagePath::Inline {
         // The slot is one cache line, full or not: only the start can be measured.
         start_only(&contiguous, before)
     } else {
         fit::fit(&contiguous, least).map_err(|error| error.to_string())?
     };
-    let prices: Vec<(u64, f64)> = fit
-        .prices
-        .iter()
-        .map(|&(from, ns)| (from, rounded(ns)))
-        .collect();
+    let prices: Vec<(u64, f64)> =
+        fit.prices.iter().map(|&(from, ns)| (from, rounded(ns))).collect();
     let mut cost =
         PathCost::new(rounded(fit.start_ns), &prices).shares(before.sender, before.receiver);
     cost.piece_ns = before.piece_ns;
@@ -212,21 +186,12 @@ pub(super) fn cost(
 
 pub(super) fn start_only(points: &[Point], before: &PathCost) -> Fit {
     let byte_ns = before.spans[0].byte_ns;
-    let mut starts: Vec<f64> = points
-        .iter()
-        .map(|point| (point.ns - byte_ns * point.len as f64).max(0.0))
-        .collect();
+    let mut starts: Vec<f64> =
+        points.iter().map(|point| (point.ns - byte_ns * point.len as f64).max(0.0)).collect();
     starts.sort_by(f64::total_cmp);
-    let start_ns = starts
-        .get(starts.len() / 2)
-        .copied()
-        .unwrap_or(before.start_ns);
+    let start_ns = starts.get(starts.len() / 2).copied().unwrap_or(before.start_ns);
     let off = |point: &Point| ((start_ns + byte_ns * point.len as f64) / point.ns - 1.0).abs();
-    Fit {
-        start_ns,
-        prices: vec![(0, byte_ns)],
-        error: points.iter().map(off).fold(0.0, f64::max),
-    }
+    Fit { start_ns, prices: vec![(0, byte_ns)], error: points.iter().map(off).fold(0.0, f64::max) }
 }
 
 /// Rounds to four digits: the measurements are not more precise.

@@ -92,10 +92,8 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     let start = Instant::now();
     let (candidate, measurements) = measure_all(&installation, &pairs, pace, identity, before)?;
     let (tuning, compared) = accept(&installation, pace, &pairs, &candidate)?;
-    let mut text = format!(
-        "Measured in {:.0} s; before: {source}\n\n",
-        start.elapsed().as_secs_f64()
-    );
+    let mut text =
+        format!("Measured in {:.0} s; before: {source}\n\n", start.elapsed().as_secs_f64());
     text += &measurements.report(&tuning, &compared);
     let (noisy, all) = noise(&measurements.outcomes);
     if noisy * 2 > all && !options.dry_run && !options.force {
@@ -104,11 +102,8 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
         return Err(format!("{text}\n{refusal}").into());
     }
     if options.dry_run {
-        let _ = writeln!(
-            text,
-            "Nothing written (--dry-run); it would have been {}",
-            file.display()
-        );
+        let _ =
+            writeln!(text, "Nothing written (--dry-run); it would have been {}", file.display());
     } else {
         write(&file, &tuning)?;
         let _ = writeln!(text, "Written to {}", file.display());
@@ -139,11 +134,7 @@ fn measure_all(
         let measured = outcome.result.as_ref().ok()?;
         Some((outcome.level, outcome.path, measured.cost))
     });
-    let mut tuning = Tuning {
-        machine,
-        costs: measured.collect(),
-        ..Tuning::default()
-    };
+    let mut tuning = Tuning { machine, costs: measured.collect(), ..Tuning::default() };
     let (collective, figures) = steps::measure(
         pairs,
         pace,
@@ -155,22 +146,14 @@ fn measure_all(
     if tuning.costs.is_empty() {
         return Err(format!("nothing could be measured:\n{}", table(&outcomes, &before)).into());
     }
-    let measurements = Measurements {
-        before,
-        outcomes,
-        figures,
-    };
+    let measurements = Measurements { before, outcomes, figures };
     Ok((tuning, measurements))
 }
 
 impl Measurements {
     /// The measurements, the comparisons and what was accepted, as text.
     fn report(&self, accepted: &Tuning, compared: &[compare::ComparisonRow]) -> String {
-        let Measurements {
-            before,
-            outcomes,
-            figures,
-        } = self;
+        let Measurements { before, outcomes, figures } = self;
         let mut text = String::new();
         let _ = writeln!(text, "{}\n", table(outcomes, before));
         let _ = writeln!(text, "{}\n", steps::table(figures));
@@ -195,11 +178,7 @@ fn accept(
 ) -> Result<(Tuning, Vec<compare::ComparisonRow>), Box<dyn Error>> {
     let folder = ScratchFolder::new()?;
     let effort = compare::MeasuringEffort::new(pace);
-    let jobs = compare::Jobs {
-        installation,
-        folder: &folder.0,
-        seconds: effort.seconds,
-    };
+    let jobs = compare::Jobs { installation, folder: &folder.0, seconds: effort.seconds };
     let mut rows = Vec::new();
     let (costs, gain) = compare::messages(&jobs, effort, pairs, tuning, &mut rows);
     let accepted = compare::collectives(&jobs, effort, pairs, tuning, (&costs, gain), &mut rows);
@@ -230,9 +209,8 @@ impl Drop for ScratchFolder {
 /// What the file will contain, as text.
 fn accepted_text(accepted: &Tuning) -> String {
     let costs = accepted.costs.iter();
-    let mut names: Vec<String> = costs
-        .map(|(level, path, _)| format!("{}.{}", level_name(*level), path.name()))
-        .collect();
+    let mut names: Vec<String> =
+        costs.map(|(level, path, _)| format!("{}.{}", level_name(*level), path.name())).collect();
     if accepted.collective != CollectiveTuning::default() {
         names.push("steps of collectives".to_owned());
     }
@@ -265,12 +243,10 @@ fn write(file: &Path, tuning: &Tuning) -> Result<(), Box<dyn Error>> {
     }
     let mut new = file.as_os_str().to_owned();
     new.push(format!(".{}", std::process::id()));
-    fs::write(&new, text)
-        .and_then(|()| fs::rename(&new, file))
-        .map_err(|error| {
-            let _ = fs::remove_file(&new);
-            failed(error).into()
-        })
+    fs::write(&new, text).and_then(|()| fs::rename(&new, file)).map_err(|error| {
+        let _ = fs::remove_file(&new);
+        failed(error).into()
+    })
 }
 
 #[cfg(test)]

@@ -64,10 +64,7 @@ pub struct SampleSeries {
 }
 
 /// The length of the message in pieces, and of its pieces.
-const PIECES: SeriesMessage = SeriesMessage {
-    len: 1 << 20,
-    block: 256,
-};
+const PIECES: SeriesMessage = SeriesMessage { len: 1 << 20, block: 256 };
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,12 +142,7 @@ pub fn series(pace: Pace) -> Vec<SampleSeries> {
         asked(MessagePath::Pull, "pull", "cma", &["direct"]),
         asked(MessagePath::Cooperate, "cooperate", "cma", &["direct"]),
         asked(MessagePath::Mapped, "mapped", "auto", &["mapped"]),
-        asked(
-            MessagePath::MappedCooperate,
-            "mapped-cooperate",
-            "auto",
-            &["mapped"],
-        ),
+        asked(MessagePath::MappedCooperate, "mapped-cooperate", "auto", &["mapped"]),
     ]
 }
 
@@ -174,10 +166,7 @@ mod tests {
     fn each_level_has_a_pair_of_cores() {
         let (shared, package, node) = (Level::SharedCache, Level::Package, Level::Node);
         assert_eq!(levels("pack:1 l3:1 core:8 pu:1"), [(shared, "core")]);
-        assert_eq!(
-            levels("pack:8 l3:1 core:6 pu:1"),
-            [(shared, "core"), (node, "l3")]
-        );
+        assert_eq!(levels("pack:8 l3:1 core:6 pu:1"), [(shared, "core"), (node, "l3")]);
         assert_eq!(
             levels("pack:2 l3:2 core:2 pu:2"),
             [(shared, "core"), (package, "l3"), (node, "package")]

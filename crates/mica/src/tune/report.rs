@@ -17,12 +17,7 @@ pub(super) fn table(outcomes: &[SeriesOutcome], before: &PathCosts) -> String {
         " level", "path", "start", "(before)", "ns/byte", "(before)", "ns/piece", "(before)",
         "off by",
     ]);
-    for SeriesOutcome {
-        level,
-        path,
-        result,
-    } in outcomes
-    {
+    for SeriesOutcome { level, path, result } in outcomes {
         let old = before.of(*level, *path);
         let name = format!(" {}", level_name(*level));
         match result {
@@ -91,18 +86,13 @@ pub(super) fn thresholds(
 /// Number of messages that varied by more than [`NOISY`], and of all messages.
 pub(super) fn noise(outcomes: &[SeriesOutcome]) -> (usize, usize) {
     let measured = outcomes.iter().filter_map(|o| o.result.as_ref().ok());
-    measured.fold((0, 0), |(noisy, all), measured| {
-        (noisy + measured.noisy.0, all + measured.noisy.1)
-    })
+    measured
+        .fold((0, 0), |(noisy, all), measured| (noisy + measured.noisy.0, all + measured.noisy.1))
 }
 
 pub(super) fn warnings(outcomes: &[SeriesOutcome]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let measured = || {
-        outcomes
-            .iter()
-            .filter_map(|o| Some((o, o.result.as_ref().ok()?)))
-    };
+    let measured = || outcomes.iter().filter_map(|o| Some((o, o.result.as_ref().ok()?)));
     let (noisy, all) = noise(outcomes);
     if noisy * 10 > all {
         warnings.push(format!(

@@ -88,14 +88,7 @@ impl MeasuredCalls {
         bytes: usize,
         family: &'static str,
     ) -> MeasuredCalls {
-        MeasuredCalls {
-            collective,
-            is_local: false,
-            bytes,
-            family,
-            ranks: 2,
-            pair: Some(pair),
-        }
+        MeasuredCalls { collective, is_local: false, bytes, family, ranks: 2, pair: Some(pair) }
     }
 
     /// `MPI_Reduce_local` on each rank.
@@ -108,10 +101,7 @@ impl MeasuredCalls {
 
     /// Calls among more ranks than there are cores.
     pub fn of_all(ranks: usize, collective: Collective, family: &'static str) -> MeasuredCalls {
-        MeasuredCalls {
-            family,
-            ..MeasuredCalls::as_chosen(None, collective, 0, ranks)
-        }
+        MeasuredCalls { family, ..MeasuredCalls::as_chosen(None, collective, 0, ranks) }
     }
 
     /// Calls with the algorithm that the library chooses.
@@ -121,14 +111,7 @@ impl MeasuredCalls {
         bytes: usize,
         ranks: usize,
     ) -> MeasuredCalls {
-        MeasuredCalls {
-            collective,
-            is_local: false,
-            bytes,
-            family: "auto",
-            ranks,
-            pair,
-        }
+        MeasuredCalls { collective, is_local: false, bytes, family: "auto", ranks, pair }
     }
 
     /// The name for `calibrate_coll`.
@@ -306,10 +289,9 @@ impl Installation {
             .env("MICA_TUNING", "off")
             .env("MICA_STATS", "table")
             .envs(environment.iter().copied());
-        let output = command.output().map_err(|reason| RunError::Start {
-            program: self.mpiexec.clone(),
-            reason,
-        })?;
+        let output = command
+            .output()
+            .map_err(|reason| RunError::Start { program: self.mpiexec.clone(), reason })?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         if !output.status.success() {
             return Err(RunError::Failed {
@@ -326,10 +308,7 @@ impl Installation {
 /// forced, it is valid only with fewer messages than calls: a library without that family sends
 /// messages instead.
 fn calls_point(output: &str, stderr: &str, calls: &MeasuredCalls) -> Result<Point, RunError> {
-    let wrong = |reason: String| RunError::Output {
-        line: output.trim().to_owned(),
-        reason,
-    };
+    let wrong = |reason: String| RunError::Output { line: output.trim().to_owned(), reason };
     let read: CallsLine = serde_json::from_str(output).map_err(|error| wrong(error.to_string()))?;
     if (read.collective.as_str(), read.bytes, read.ranks)
         != (calls.name(), calls.bytes, calls.ranks)
@@ -367,20 +346,13 @@ fn rows(table: &str) -> impl Iterator<Item = StatsRow<'_>> {
         let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
         let name = words.next()?;
         let messages: u64 = words.next()?.parse().ok()?;
-        Some(StatsRow {
-            name,
-            messages: messages as f64,
-            bytes: words.next()?.parse().ok()?,
-        })
+        Some(StatsRow { name, messages: messages as f64, bytes: words.next()?.parse().ok()? })
     })
 }
 
 /// The point in `calibrate`'s output for one message.
 fn point(output: &str, sample: &SeriesMessage) -> Result<Point, RunError> {
-    let wrong = |reason: String| RunError::Output {
-        line: output.trim().to_owned(),
-        reason,
-    };
+    let wrong = |reason: String| RunError::Output { line: output.trim().to_owned(), reason };
     let read: CalibrateLine =
         serde_json::from_str(output).map_err(|error| wrong(error.to_string()))?;
     if (sample.len, sample.block) != (read.bytes, read.block) {
@@ -455,10 +427,7 @@ mod tests {
         let line = "{\"measure\": \"calibrate_coll\", \"collective\": \"bcast\", \"bytes\": 64, \
                     \"ranks\": 2, \"value\": 2.0, \"low\": 1.9, \"high\": 2.2, \"min\": 1, \
                         \"max\": 3, \"iterations\": 300}\n";
-        let pair = CorePair {
-            level: mica_node::topology::Level::SharedCache,
-            map_by: "core",
-        };
+        let pair = CorePair { level: mica_node::topology::Level::SharedCache, map_by: "core" };
         let calls = |bytes, family| MeasuredCalls::between(pair, Collective::Bcast, bytes, family);
         // The table has 345 messages, and the calls themselves.
         let table = format!(
@@ -479,9 +448,7 @@ mod tests {
 
     #[test]
     fn an_installation_without_its_programs_is_named() {
-        let error = Installation::below(Path::new("/no/such"))
-            .unwrap_err()
-            .to_string();
+        let error = Installation::below(Path::new("/no/such")).unwrap_err().to_string();
         assert!(error.contains("/no/such/bin/mpiexec"), "{error}");
     }
 }

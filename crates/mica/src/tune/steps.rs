@@ -54,11 +54,7 @@ pub fn measure(
 ) -> (CollectiveTuning, Vec<StepOutcome>) {
     let mut costs = before.clone();
     costs.messages = messages.clone();
-    let mut steps = Steps {
-        run,
-        costs,
-        figures: Vec::new(),
-    };
+    let mut steps = Steps { run, costs, figures: Vec::new() };
     let mut tuning = CollectiveTuning::default();
     for &pair in pairs {
         let measured = steps.level(pair, pace);
@@ -106,12 +102,7 @@ pub fn question(
         bytes,
         order: OperandOrder::Any,
         reach: Reachability::Windows,
-        setting: GroupSetting {
-            ranks,
-            level,
-            cores,
-            area_cell: cell_bytes(ranks),
-        },
+        setting: GroupSetting { ranks, level, cores, area_cell: cell_bytes(ranks) },
     }
 }
 
@@ -123,12 +114,7 @@ impl Steps<'_> {
         let mut measured = LevelTuning::default();
 
         let was = time(now.sync_ns);
-        let found = self.call(&MeasuredCalls::between(
-            pair,
-            Collective::Barrier,
-            0,
-            "shared",
-        ));
+        let found = self.call(&MeasuredCalls::between(pair, Collective::Barrier, 0, "shared"));
         let found = found.map(|point| (rounded(point.ns), point.spread > NOISY));
         measured.sync_ns = self.note(Some(level), "sync_ns", found, was);
         now.sync_ns = measured.sync_ns.unwrap_or(now.sync_ns);
@@ -155,21 +141,10 @@ impl Steps<'_> {
 
         let was = time(now.expose_ns);
         let short = 64;
-        let found = self.call(&MeasuredCalls::between(
-            pair,
-            Collective::Bcast,
-            short,
-            "direct",
-        ));
+        let found = self.call(&MeasuredCalls::between(pair, Collective::Bcast, short, "direct"));
         let rest = {
             let mut costs = self.costs.clone();
-            costs.set(
-                level,
-                LevelCosts {
-                    expose_ns: 0.0,
-                    ..now
-                },
-            );
+            costs.set(level, LevelCosts { expose_ns: 0.0, ..now });
             let question = question(Collective::Bcast, short, level, 2, 2);
             predicted(&costs, &question, Algorithm::Direct)
         };
@@ -197,12 +172,8 @@ impl Steps<'_> {
             if bytes > longest {
                 break;
             }
-            let point = self.call(&MeasuredCalls::between(
-                pair,
-                Collective::Bcast,
-                bytes,
-                "shared",
-            ))?;
+            let point =
+                self.call(&MeasuredCalls::between(pair, Collective::Bcast, bytes, "shared"))?;
             // Each piece has its stamp; no rank can copy the first piece out before it is copied
             // in.
             let stamps = bytes.div_ceil(piece) as f64 * sync_ns;
@@ -214,11 +185,8 @@ impl Steps<'_> {
             noisy |= point.spread > NOISY;
         }
         let fit = fit::fit(&points, 0.0).map_err(|error| error.to_string())?;
-        let prices: Vec<(u64, f64)> = fit
-            .prices
-            .iter()
-            .map(|&(from, ns)| (from, rounded(ns)))
-            .collect();
+        let prices: Vec<(u64, f64)> =
+            fit.prices.iter().map(|&(from, ns)| (from, rounded(ns))).collect();
         let copy = PathCost::new(0.0, &prices);
         match copy.flaw() {
             Some(flaw) => Err(flaw),
@@ -233,12 +201,7 @@ impl Steps<'_> {
         alone.round_ns = 0.0;
         let question = question(Collective::Barrier, 0, pair.level, 2, 2);
         let message = predicted(&alone, &question, Algorithm::Dissemination);
-        let found = self.call(&MeasuredCalls::between(
-            pair,
-            Collective::Barrier,
-            0,
-            "messages",
-        ));
+        let found = self.call(&MeasuredCalls::between(pair, Collective::Barrier, 0, "messages"));
         let found = found.map(|point| {
             let ns = (point.ns - message).max(0.0);
             (rounded(ns), point.spread > NOISY)
@@ -332,10 +295,7 @@ pub fn runner(
 mod tests {
     use super::*;
 
-    const PAIR: CorePair = CorePair {
-        level: Level::Package,
-        map_by: "l3",
-    };
+    const PAIR: CorePair = CorePair { level: Level::Package, map_by: "l3" };
 
     /// The measurement that `truth` would give.
     fn time(truth: &CollectiveCosts, calls: &MeasuredCalls) -> Point {
@@ -343,12 +303,7 @@ mod tests {
             Some(_) => 2,
             None => calls.ranks / 2,
         };
-        let MeasuredCalls {
-            collective,
-            bytes,
-            ranks,
-            ..
-        } = *calls;
+        let MeasuredCalls { collective, bytes, ranks, .. } = *calls;
         let question = question(collective, bytes, PAIR.level, ranks, cores);
         let ns = match (collective, calls.family) {
             (Collective::Reduce, _) => truth.reduce_byte_ns * bytes as f64,
@@ -357,11 +312,7 @@ mod tests {
             (_, "messages") => predicted(truth, &question, Algorithm::Dissemination),
             (_, family) => panic!("{family} is not forced"),
         };
-        Point {
-            len: bytes as u64,
-            ns,
-            spread: 0.01,
-        }
+        Point { len: bytes as u64, ns, spread: 0.01 }
     }
 
     #[test]
@@ -397,20 +348,10 @@ mod tests {
             near(found.expose_ns, 333.0);
             let copy = found.copy.expect("was measured");
             for bytes in [64 << 10, 1 << 20, 4 << 20] {
-                near(
-                    Some(copy.copy_ns(bytes, 1)),
-                    truth.copy_ns(PAIR.level, bytes, 0),
-                );
+                near(Some(copy.copy_ns(bytes, 1)), truth.copy_ns(PAIR.level, bytes, 0));
             }
             let text = table(&figures);
-            for part in [
-                "package",
-                "sync",
-                "77 ns",
-                "0.05, ",
-                "as through cells",
-                "1.90 us",
-            ] {
+            for part in ["package", "sync", "77 ns", "0.05, ", "as through cells", "1.90 us"] {
                 assert!(pace == Pace::Quick || text.contains(part), "{part}: {text}");
             }
         }

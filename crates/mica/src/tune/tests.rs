@@ -10,8 +10,7 @@ use super::*;
 
 fn series(path: MessagePath) -> SampleSeries {
     let mut all = plan::series(Pace::Quick).into_iter();
-    all.find(|series| series.path == path)
-        .expect("every path has a series")
+    all.find(|series| series.path == path).expect("every path has a series")
 }
 
 /// The measurements that `cost` would give.
@@ -30,36 +29,18 @@ fn points(series: &SampleSeries, cost: &PathCost) -> Vec<(SeriesMessage, Point)>
 
 #[test]
 fn what_is_true_is_found() {
-    for path in MessagePath::ALL
-        .into_iter()
-        .filter(|&path| path != MessagePath::Offload)
-    {
+    for path in MessagePath::ALL.into_iter().filter(|&path| path != MessagePath::Offload) {
         let series = series(path);
         let before = *PathCosts::default().of(Level::Package, path);
-        let truth = PathCost {
-            start_ns: 2.0 * before.start_ns,
-            ..before
-        };
+        let truth = PathCost { start_ns: 2.0 * before.start_ns, ..before };
         let (found, error) = cost(path, &points(&series, &truth), &before, 0.0).unwrap();
         assert!(error < fit::GOOD, "{path:?}: {error}");
-        assert!(
-            (found.start_ns / truth.start_ns - 1.0).abs() < 0.15,
-            "{path:?}: {found:?}"
-        );
-        assert!(
-            (found.piece_ns - truth.piece_ns).abs() < 0.01,
-            "{path:?}: {found:?}"
-        );
-        assert_eq!(
-            (found.sender, found.receiver),
-            (before.sender, before.receiver)
-        );
+        assert!((found.start_ns / truth.start_ns - 1.0).abs() < 0.15, "{path:?}: {found:?}");
+        assert!((found.piece_ns - truth.piece_ns).abs() < 0.01, "{path:?}: {found:?}");
+        assert_eq!((found.sender, found.receiver), (before.sender, before.receiver));
         for len in [8 << 10, 1 << 20, 16 << 20] {
             let ratio = found.ns(len, 1) / truth.ns(len, 1);
-            assert!(
-                path.is_eager() || (ratio - 1.0).abs() < 0.12,
-                "{path:?} {len}: {ratio}"
-            );
+            assert!(path.is_eager() || (ratio - 1.0).abs() < 0.12, "{path:?} {len}: {ratio}");
         }
     }
 }
@@ -71,13 +52,7 @@ fn pieces_below_the_noise_cost_nothing() {
     let truth = PathCost::new(1000.0, &[(0, 0.1)]);
     let mut points = points(&series, &truth);
     points.last_mut().unwrap().1.ns *= 0.99;
-    assert_eq!(
-        cost(MessagePath::Pull, &points, &before, 0.0)
-            .unwrap()
-            .0
-            .piece_ns,
-        0.0
-    );
+    assert_eq!(cost(MessagePath::Pull, &points, &before, 0.0).unwrap().0.piece_ns, 0.0);
 }
 
 #[test]
@@ -85,12 +60,7 @@ fn times_that_fall_are_refused() {
     let series = series(MessagePath::Pull);
     let before = *PathCosts::default().of(Level::Node, MessagePath::Pull);
     let mut points = points(&series, &before);
-    let times: Vec<f64> = points
-        .iter()
-        .rev()
-        .skip(1)
-        .map(|(_, point)| point.ns)
-        .collect();
+    let times: Vec<f64> = points.iter().rev().skip(1).map(|(_, point)| point.ns).collect();
     for ((_, point), ns) in points.iter_mut().zip(times) {
         point.ns = ns;
     }
@@ -120,28 +90,15 @@ fn tables_have_what_was_measured_and_why_not() {
     let outcomes = [outcome(MessagePath::Pull, 0, 0.05), refused];
     let before = PathCosts::default();
     let text = table(&outcomes, &before);
-    for part in [
-        "pull",
-        "1.23 us",
-        "800 ns",
-        "0.5, 0.75 from 4 KiB",
-        "5 %",
-        "as before",
-        "went by cells",
-    ] {
+    for part in
+        ["pull", "1.23 us", "800 ns", "0.5, 0.75 from 4 KiB", "5 %", "as before", "went by cells"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     let mut after = before.clone();
-    after.set(
-        Level::SharedCache,
-        MessagePath::Pull,
-        PathCost::new(500.0, &[(0, 0.001)]),
-    );
+    after.set(Level::SharedCache, MessagePath::Pull, PathCost::new(500.0, &[(0, 0.001)]));
     let text = thresholds(&outcomes, &before, &after);
-    assert!(
-        text.contains("eager up to") && text.contains("65536"),
-        "{text}"
-    );
+    assert!(text.contains("eager up to") && text.contains("65536"), "{text}");
 }
 
 #[test]
@@ -149,10 +106,7 @@ fn warns_of_noise_and_poor_fits() {
     assert!(warnings(&[outcome(MessagePath::Pull, 1, 0.1)]).is_empty());
     let found = warnings(&[outcome(MessagePath::Pull, 4, 0.5)]);
     assert_eq!(found.len(), 2);
-    assert!(
-        found[0].contains("4 of 10") && found[1].contains("50 %"),
-        "{found:?}"
-    );
+    assert!(found[0].contains("4 of 10") && found[1].contains("50 %"), "{found:?}");
 }
 
 #[test]
@@ -161,11 +115,7 @@ fn a_file_is_written_whole_and_read_again() {
     let file = folder.join("a/b/machine.toml");
     let tuning = Tuning {
         machine: Identity::read(),
-        costs: vec![(
-            Level::Node,
-            MessagePath::Pull,
-            PathCost::new(1.5, &[(0, 0.1)]),
-        )],
+        costs: vec![(Level::Node, MessagePath::Pull, PathCost::new(1.5, &[(0, 0.1)]))],
         ..Tuning::default()
     };
     write(&file, &tuning).unwrap();
@@ -173,9 +123,7 @@ fn a_file_is_written_whole_and_read_again() {
     assert_eq!(Tuning::read(&file).unwrap(), tuning);
     let names = fs::read_dir(file.parent().unwrap()).unwrap().count();
     assert_eq!(names, 1, "nothing is left beside it");
-    let error = write(&file.join("below-a-file"), &tuning)
-        .unwrap_err()
-        .to_string();
+    let error = write(&file.join("below-a-file"), &tuning).unwrap_err().to_string();
     assert!(error.contains("below-a-file"), "{error}");
     fs::remove_dir_all(folder).unwrap();
 }
@@ -189,16 +137,10 @@ fn four_digits_remain() {
 
 #[test]
 fn a_noisy_message_gets_a_second_chance() {
-    let point = |spread| Point {
-        len: 8,
-        ns: 100.0,
-        spread,
-    };
-    for (spreads, accepted, asked) in [
-        ([0.1, 0.05], 0.1, 1),
-        ([0.9, 0.05], 0.05, 2),
-        ([0.5, 0.9], 0.5, 2),
-    ] {
+    let point = |spread| Point { len: 8, ns: 100.0, spread };
+    for (spreads, accepted, asked) in
+        [([0.1, 0.05], 0.1, 1), ([0.9, 0.05], 0.05, 2), ([0.5, 0.9], 0.5, 2)]
+    {
         let mut times = 0;
         let found = calm(|| {
             times += 1;
@@ -207,10 +149,7 @@ fn a_noisy_message_gets_a_second_chance() {
         assert_eq!((found.unwrap().spread, times), (accepted, asked));
     }
     assert_eq!(
-        noise(&[
-            outcome(MessagePath::Pull, 4, 0.1),
-            outcome(MessagePath::Ring, 1, 0.1)
-        ]),
+        noise(&[outcome(MessagePath::Pull, 4, 0.1), outcome(MessagePath::Ring, 1, 0.1)]),
         (5, 20)
     );
 }
@@ -221,10 +160,7 @@ fn no_path_starts_before_the_step_it_begins_with() {
     for level in mica_policy::costs::LEVELS {
         for path in MessagePath::ALL {
             let least = least_start(level, path, &costs);
-            assert!(
-                least <= costs.of(level, path).start_ns,
-                "{level:?} {path:?}"
-            );
+            assert!(least <= costs.of(level, path).start_ns, "{level:?} {path:?}");
             assert_eq!(least == 0.0, path == MessagePath::Inline);
         }
     }

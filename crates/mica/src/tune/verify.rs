@@ -45,11 +45,7 @@ fn quartiles(values: &[f64]) -> [f64; 3] {
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().saturating_sub(1);
     let at = |at: usize| sorted.get(at).copied().unwrap_or(f64::NAN);
-    [
-        at(last / 4),
-        at(last.div_ceil(2)),
-        at((3 * last).div_ceil(4)),
-    ]
+    [at(last / 4), at(last.div_ceil(2)), at((3 * last).div_ceil(4))]
 }
 
 /// The median.
@@ -169,11 +165,7 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
     let parts = arena.parts();
     assert!(parts <= PARTS_MAX, "{parts} parts are too many");
     let subsets: Vec<Subset<A::Probe, A::Choice>> = (1..1 << parts)
-        .map(|parts| Subset {
-            parts,
-            differing: arena.differing(parts),
-            bonus: arena.bonus(parts),
-        })
+        .map(|parts| Subset { parts, differing: arena.differing(parts), bonus: arena.bonus(parts) })
         .collect();
     let mut known: Known<A::Probe, A::Choice> = HashMap::new();
     let mut order = Vec::new();
@@ -201,11 +193,7 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
         let trial = known.remove(&(probe, choice)).flatten();
         (probe, choice, trial)
     });
-    Verified {
-        accepted,
-        gain,
-        trials: trials.collect(),
-    }
+    Verified { accepted, gain, trials: trials.collect() }
 }
 
 fn out(trial: &Option<VerifiedSize>) -> bool {
@@ -239,11 +227,7 @@ fn best<'a, P: ProbeKey, C: ProbeKey>(
 
 impl<P: ProbeKey, C: ProbeKey> Subset<P, C> {
     fn standing(&self, known: &Known<P, C>) -> Standing {
-        let mut standing = Standing {
-            gain: self.bonus,
-            open: 0,
-            is_out: false,
-        };
+        let mut standing = Standing { gain: self.bonus, open: 0, is_out: false };
         for key in &self.differing {
             match known.get(key) {
                 None => standing.open += 1,
@@ -262,10 +246,7 @@ mod tests {
     use super::*;
 
     fn trial(shipped: &[f64], tuned: &[f64]) -> VerifiedSize {
-        VerifiedSize {
-            shipped: shipped.to_vec(),
-            tuned: tuned.to_vec(),
-        }
+        VerifiedSize { shipped: shipped.to_vec(), tuned: tuned.to_vec() }
     }
 
     /// Messages with times of three paths; the shipped figures choose path 0 everywhere.

@@ -84,15 +84,9 @@ fn bruck(me: RankPlace, send: Option<View>, receive: &Blocks, block: usize) -> R
     }
     let before_wrap = me.size - me.rank;
     let last = schedule.last();
-    last.copy(
-        staging.view(0, before_wrap),
-        receive.view(me.rank, before_wrap)?,
-    );
+    last.copy(staging.view(0, before_wrap), receive.view(me.rank, before_wrap)?);
     if me.rank > 0 {
-        last.copy(
-            staging.view(before_wrap, me.rank),
-            receive.view(0, me.rank)?,
-        );
+        last.copy(staging.view(before_wrap, me.rank), receive.view(0, me.rank)?);
     }
     Ok(schedule)
 }

@@ -33,12 +33,7 @@ pub fn build(
             return Ok(schedule);
         }
     };
-    let active = Active {
-        me,
-        halves,
-        number,
-        joined,
-    };
+    let active = Active { me, halves, number, joined };
     let mut schedule =
         if reduction.bytes() >= thresholds.reduce_split && count >= halves.active && me.size > 2 {
             active.halving(reduction, send, receive)?
@@ -80,15 +75,11 @@ impl Active {
         // there.
         let first_from_right = partners.first().is_some_and(|&p| p > self.me.rank);
         let mut fold = match send {
-            Some(send) if first_from_right => Fold::new(
-                reduction,
-                (send.clone(), OperandAccess::ReadOnly),
-                Some(receive.clone()),
-            ),
+            Some(send) if first_from_right => {
+                Fold::new(reduction, (send.clone(), OperandAccess::ReadOnly), Some(receive.clone()))
+            }
             Some(send) => {
-                schedule
-                    .round()
-                    .copy(send.view(0, count)?, receive.view(0, count)?);
+                schedule.round().copy(send.view(0, count)?, receive.view(0, count)?);
                 Fold::new(reduction, (receive.clone(), OperandAccess::Writable), None)
             }
             None => Fold::new(reduction, (receive.clone(), OperandAccess::Writable), None),
@@ -121,15 +112,10 @@ impl Active {
         let count = reduction.count;
         let mut schedule = Schedule::new();
         if let Some(send) = send {
-            schedule
-                .round()
-                .copy(send.view(0, count)?, receive.view(0, count)?);
+            schedule.round().copy(send.view(0, count)?, receive.view(0, count)?);
         }
-        let staging = reduction.temporary(if self.joined.is_some() {
-            count
-        } else {
-            count.div_ceil(2)
-        })?;
+        let staging =
+            reduction.temporary(if self.joined.is_some() { count } else { count.div_ceil(2) })?;
         if let Some(neighbour) = self.joined {
             let round = schedule.round();
             round.receive(neighbour, staging.view(0, count)?);
@@ -148,16 +134,10 @@ impl Active {
         for step in steps.iter().rev() {
             let round = schedule.round();
             if !step.given.is_empty() {
-                round.receive(
-                    step.partner,
-                    receive.view(step.given.start, step.given.len())?,
-                );
+                round.receive(step.partner, receive.view(step.given.start, step.given.len())?);
             }
             if !step.kept.is_empty() {
-                round.send(
-                    step.partner,
-                    receive.view(step.kept.start, step.kept.len())?,
-                );
+                round.send(step.partner, receive.view(step.kept.start, step.kept.len())?);
             }
         }
         Ok(schedule)

@@ -25,12 +25,7 @@ pub fn build(
     } else if thresholds.bruck(me.size, block) {
         bruck(me, send, receive, block)
     } else {
-        Ok(exchange(
-            me,
-            thresholds,
-            &send.each(me.size)?,
-            &receive.each(me.size)?,
-        ))
+        Ok(exchange(me, thresholds, &send.each(me.size)?, &receive.each(me.size)?))
     }
 }
 
@@ -43,9 +38,7 @@ pub fn exchange(
     receive: &[View],
 ) -> Schedule {
     let mut schedule = Schedule::new();
-    schedule
-        .round()
-        .copy(send[me.rank].clone(), receive[me.rank].clone());
+    schedule.round().copy(send[me.rank].clone(), receive[me.rank].clone());
     let window = thresholds.alltoall_window.max(1);
     for distance in 1..me.size {
         let round = if (distance - 1) % window == 0 && distance > 1 {
@@ -100,10 +93,7 @@ fn bruck(me: RankPlace, send: &Blocks, receive: &Blocks, block: usize) -> Result
     let mut schedule = Schedule::new();
     let before_wrap = me.size - me.rank;
     let start = schedule.round();
-    start.copy(
-        send.view(me.rank, before_wrap)?,
-        moving.view(0, before_wrap),
-    );
+    start.copy(send.view(me.rank, before_wrap)?, moving.view(0, before_wrap));
     if me.rank > 0 {
         start.copy(send.view(0, me.rank)?, moving.view(before_wrap, me.rank));
     }
@@ -111,9 +101,7 @@ fn bruck(me: RankPlace, send: &Blocks, receive: &Blocks, block: usize) -> Result
     while distance < me.size {
         let travelling: Vec<usize> = (0..me.size).filter(|i| i & distance != 0).collect();
         for (slot, &i) in travelling.iter().enumerate() {
-            schedule
-                .last()
-                .copy(moving.view(i, 1), outgoing.view(slot, 1));
+            schedule.last().copy(moving.view(i, 1), outgoing.view(slot, 1));
         }
         let round = schedule.round();
         round
@@ -126,9 +114,7 @@ fn bruck(me: RankPlace, send: &Blocks, receive: &Blocks, block: usize) -> Result
     }
     // What is now at distance `i` started at the `i`th rank before this one.
     for i in 0..me.size {
-        schedule
-            .last()
-            .copy(moving.view(i, 1), receive.view(me.before(i), 1)?);
+        schedule.last().copy(moving.view(i, 1), receive.view(me.before(i), 1)?);
     }
     Ok(schedule)
 }

@@ -26,10 +26,7 @@ impl BufferArgument {
         let count = checked_count(argument, count)?;
         // Refuses a size that no address can span.
         datatype.shape(count as i64)?;
-        Ok(BufferArgument {
-            elements: Elements::new(region, datatype),
-            count,
-        })
+        Ok(BufferArgument { elements: Elements::new(region, datatype), count })
     }
 
     /// The whole buffer as one message.
@@ -44,16 +41,9 @@ impl BufferArgument {
 
     /// The buffer as `size` consecutive blocks of `count` elements each.
     pub(super) fn blocks(&self, size: usize) -> Result<Blocks> {
-        let total = (self.count as i64)
-            .checked_mul(size as i64)
-            .ok_or_else(|| {
-                Error::argument(
-                    c::ERR_COUNT,
-                    "count",
-                    self.count,
-                    "too large for the number of ranks",
-                )
-            })?;
+        let total = (self.count as i64).checked_mul(size as i64).ok_or_else(|| {
+            Error::argument(c::ERR_COUNT, "count", self.count, "too large for the number of ranks")
+        })?;
         self.elements.datatype().shape(total)?;
         Ok(Blocks::new(self.elements.clone(), self.count))
     }

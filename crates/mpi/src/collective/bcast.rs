@@ -45,13 +45,7 @@ fn scatter_ring(me: RankPlace, message: View, root: usize) -> Result<Schedule> {
     match message.as_contiguous() {
         Some((address, _)) => {
             let shift = address.wrapping_sub(message.region().address()) as isize;
-            pieces(
-                me,
-                &mut schedule,
-                &message.region().offset(shift),
-                message.len(),
-                root,
-            );
+            pieces(me, &mut schedule, &message.region().offset(shift), message.len(), root);
         }
         None => {
             let staging = Block::allocate(message.len())?;

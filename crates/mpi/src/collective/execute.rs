@@ -43,10 +43,7 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
         return outcome.error.map_or(Ok(()), Err);
     }
     let tag = comm.next_collective_tag();
-    let calls = schedule
-        .rounds
-        .iter()
-        .filter_map(|round| round.call.as_ref());
+    let calls = schedule.rounds.iter().filter_map(|round| round.call.as_ref());
     let reserved: Vec<ReservedOperation> = calls.map(NodeCall::reserve).collect();
     if !reserved.is_empty() {
         count_two_level()?;
@@ -70,11 +67,8 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
 
 /// What this rank sends in a collective by messages, for the account of transfers.
 fn sent_by(comm: &Comm, schedule: &Schedule) -> SentMessages {
-    let mut sent = SentMessages {
-        size: comm.size(),
-        label: schedule.label,
-        ..SentMessages::default()
-    };
+    let mut sent =
+        SentMessages { size: comm.size(), label: schedule.label, ..SentMessages::default() };
     for round in &schedule.rounds {
         sent.steps += usize::from(round.call.is_some());
         for transfer in &round.transfers {
@@ -100,19 +94,14 @@ fn sent_by_plan(comm: &Comm, plan: &CollectivePlan) -> Option<SentMessages> {
 /// Counts a collective with steps within a node and messages between nodes.
 fn count_two_level() -> Result<()> {
     const TWO_LEVEL: usize = algorithm_index("two_level");
-    process::engine()?
-        .live_counters()
-        .count_algorithm(TWO_LEVEL);
+    process::engine()?.live_counters().count_algorithm(TWO_LEVEL);
     Ok(())
 }
 
 /// Records that this rank arrives at a collective on `comm`, if late arrivals are counted.
 #[inline(always)]
 fn arrive(comm: &Comm) -> Option<late::Visit> {
-    late::arrive(|| late::MemberOf {
-        ranks: comm.size() as u32,
-        rank: comm.me(),
-    })
+    late::arrive(|| late::MemberOf { ranks: comm.size() as u32, rank: comm.me() })
 }
 
 /// What `MPI_Finalize` waits for: all processes have called it. On one node, it takes its place
@@ -154,13 +143,7 @@ pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Requ
     let plan = plan.labelled(label);
     let sent = sent_by_plan(comm, &plan);
     let stages = stages(comm, plan);
-    begin(
-        comm,
-        comm.next_collective_tag(),
-        stages,
-        label,
-        sent.as_ref(),
-    )
+    begin(comm, comm.next_collective_tag(), stages, label, sent.as_ref())
 }
 
 /// The persistent form: a request that runs the schedule each time it is started.
@@ -184,9 +167,7 @@ pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result
     // they may start several persistent operations in any order. Messages of two starts of one
     // operation cannot be confused, as they match in order.
     let (of, tag) = (comm.clone(), comm.next_collective_tag());
-    Ok(Request::persistent(comm, move || {
-        begin(&of, tag, stages.clone(), label, sent.as_ref())
-    }))
+    Ok(Request::persistent(comm, move || begin(&of, tag, stages.clone(), label, sent.as_ref())))
 }
 
 fn begin(
@@ -213,31 +194,22 @@ fn stages(comm: &Comm, plan: CollectivePlan) -> Arc<[ScheduleStage]> {
         CollectivePlan::Rounds(schedule) => schedule,
         CollectivePlan::Refused(refused) => return stages(comm, refused.plan),
         CollectivePlan::Call(call) => {
-            let stage = ScheduleStage {
-                task: task(call),
-                ..ScheduleStage::default()
-            };
+            let stage = ScheduleStage { task: task(call), ..ScheduleStage::default() };
             return [stage].into();
         }
     };
     let step = |transfer| match transfer {
-        RoundTransfer::Send { to, view } => ScheduleStep::Send {
-            peer: comm.schedule_peer(to),
-            view,
-        },
-        RoundTransfer::Receive { from, view } => ScheduleStep::Receive {
-            peer: comm.schedule_peer(from),
-            view,
-        },
+        RoundTransfer::Send { to, view } => {
+            ScheduleStep::Send { peer: comm.schedule_peer(to), view }
+        }
+        RoundTransfer::Receive { from, view } => {
+            ScheduleStep::Receive { peer: comm.schedule_peer(from), view }
+        }
     };
     let stage = |round: Round| ScheduleStage {
         steps: round.transfers.into_iter().map(step).collect(),
         task: round.call.and_then(task),
-        local: round
-            .local
-            .into_iter()
-            .map(|l| Arc::new(l) as Arc<dyn Work>)
-            .collect(),
+        local: round.local.into_iter().map(|l| Arc::new(l) as Arc<dyn Work>).collect(),
     };
     schedule.rounds.into_iter().map(stage).collect()
 }
@@ -255,13 +227,9 @@ impl RoundWork {
                 to.copy_from(from);
                 Ok(())
             }
-            RoundWork::Reduce {
-                op,
-                input,
-                inout,
-                count,
-                datatype,
-            } => op.apply(input, inout, *count, datatype),
+            RoundWork::Reduce { op, input, inout, count, datatype } => {
+                op.apply(input, inout, *count, datatype)
+            }
         }
     }
 }
@@ -275,14 +243,8 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
         [RoundTransfer::Receive { from, view }] => {
             pt2pt::recv_on(comm, plane, view, *from as i32, tag).map(drop)
         }
-        [
-            RoundTransfer::Send { to, view: out },
-            RoundTransfer::Receive { from, view: into },
-        ]
-        | [
-            RoundTransfer::Receive { from, view: into },
-            RoundTransfer::Send { to, view: out },
-        ] => {
+        [RoundTransfer::Send { to, view: out }, RoundTransfer::Receive { from, view: into }]
+        | [RoundTransfer::Receive { from, view: into }, RoundTransfer::Send { to, view: out }] => {
             let sent = pt2pt::start_send(comm, plane, Mode::Standard, out, *to as i32, tag)?;
             let received = pt2pt::recv_on(comm, plane, into, *from as i32, tag);
             // Wait for the send even if the receive failed: its buffer is in use until then.

@@ -80,12 +80,7 @@ impl<'a> Fold<'a> {
         (own, access): (Elements, OperandAccess),
         spare: Option<Elements>,
     ) -> Self {
-        Fold {
-            reduction,
-            value: own,
-            access,
-            spare,
-        }
+        Fold { reduction, value: own, access, spare }
     }
 
     pub fn value(&self) -> &Elements {
@@ -116,8 +111,7 @@ impl<'a> Fold<'a> {
 
     /// `value = value (op) operand`.
     pub fn append(&mut self, round: &mut Round, operand: Elements) {
-        self.reduction
-            .apply(round, &self.value, &operand, self.reduction.count);
+        self.reduction.apply(round, &self.value, &operand, self.reduction.count);
         let old = std::mem::replace(&mut self.value, operand);
         self.spare = (self.access == OperandAccess::Writable).then_some(old);
         self.access = OperandAccess::Writable;

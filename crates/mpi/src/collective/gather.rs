@@ -47,10 +47,8 @@ pub fn gather(
                 round.receive(first, staging.view(0, span));
                 let before = me.size - first;
                 wrapped.push((staging.view(0, before), receive.view(first, before)?));
-                wrapped.push((
-                    staging.view(before, span - before),
-                    receive.view(0, span - before)?,
-                ));
+                wrapped
+                    .push((staging.view(before, span - before), receive.view(0, span - before)?));
             }
         }
         for (from, to) in wrapped {
@@ -69,9 +67,7 @@ pub fn gather(
         round.receive(actual(child), staging.view(child - v, span));
     }
     round.copy(own, staging.view(0, 1));
-    schedule
-        .round()
-        .send(actual(parent), staging.view(0, tree.span));
+    schedule.round().send(actual(parent), staging.view(0, tree.span));
     Ok(schedule)
 }
 
@@ -135,10 +131,7 @@ pub fn scatter(
                 schedule
                     .last()
                     .copy(send.view(first, before)?, staging.view(0, before))
-                    .copy(
-                        send.view(0, span - before)?,
-                        staging.view(before, span - before),
-                    );
+                    .copy(send.view(0, span - before)?, staging.view(before, span - before));
                 messages.push((first, staging.view(0, span)));
             }
         }
@@ -157,9 +150,7 @@ pub fn scatter(
         return Ok(schedule);
     }
     let staging = Packed::allocate(tree.span, block)?;
-    schedule
-        .round()
-        .receive(actual(parent), staging.view(0, tree.span));
+    schedule.round().receive(actual(parent), staging.view(0, tree.span));
     let round = schedule.round();
     for (child, span) in tree.children {
         round.send(actual(child), staging.view(child - v, span));

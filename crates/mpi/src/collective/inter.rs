@@ -74,10 +74,7 @@ impl InterSides {
 
     /// The place of this process in its own group.
     fn place(self) -> RankPlace {
-        RankPlace {
-            rank: self.rank,
-            size: self.local,
-        }
+        RankPlace { rank: self.rank, size: self.local }
     }
 
     /// The number of a rank of the other group.
@@ -110,11 +107,7 @@ pub fn barrier(me: InterSides) -> Schedule {
     } else {
         // The numbers count from the lower group on; here they must count from this group on.
         let number = |n: usize| {
-            if n < me.remote {
-                me.other(n)
-            } else {
-                n - me.remote
-            }
+            if n < me.remote { me.other(n) } else { n - me.remote }
         };
         renumbered(all(me.remote + me.rank), number)
     }
@@ -130,22 +123,14 @@ pub fn bcast(
     match root {
         Root::Beside => Ok(Schedule::new()),
         Root::Here => {
-            let place = RankPlace {
-                rank: 0,
-                size: me.remote + 1,
-            };
+            let place = RankPlace { rank: 0, size: me.remote + 1 };
             let schedule = bc::build(place, thresholds, message, 0)?;
             Ok(renumbered(schedule, |n| me.other(n - 1)))
         }
         Root::Remote(root) => {
-            let place = RankPlace {
-                rank: me.rank + 1,
-                size: me.local + 1,
-            };
+            let place = RankPlace { rank: me.rank + 1, size: me.local + 1 };
             let schedule = bc::build(place, thresholds, message, 0)?;
-            Ok(renumbered(schedule, |n| {
-                n.checked_sub(1).unwrap_or(me.other(root))
-            }))
+            Ok(renumbered(schedule, |n| n.checked_sub(1).unwrap_or(me.other(root))))
         }
     }
 }
@@ -211,11 +196,7 @@ pub fn scatter(
 pub fn allgather(me: InterSides, send: View, blocks: &[View]) -> Schedule {
     let share = |rank: usize| {
         let taken = move |&(i, _): &(usize, &View)| i * me.local / me.remote == rank;
-        blocks
-            .iter()
-            .enumerate()
-            .filter(taken)
-            .filter(|(_, block)| !block.is_empty())
+        blocks.iter().enumerate().filter(taken).filter(|(_, block)| !block.is_empty())
     };
     let mut schedule = Schedule::new();
     let round = schedule.round();
@@ -252,15 +233,8 @@ pub fn alltoall(
     // on both sides.
     let larger = me.local.max(me.remote);
     for distance in 0..larger {
-        let round = if distance % window == 0 {
-            schedule.round()
-        } else {
-            schedule.last()
-        };
-        let (to, from) = (
-            (me.rank + distance) % larger,
-            (me.rank + larger - distance) % larger,
-        );
+        let round = if distance % window == 0 { schedule.round() } else { schedule.last() };
+        let (to, from) = ((me.rank + distance) % larger, (me.rank + larger - distance) % larger);
         if let Some(block) = receive.get(from).filter(|block| !block.is_empty()) {
             round.receive(me.other(from), block.clone());
         }
@@ -282,9 +256,7 @@ fn reduced(
     if me.local == 1 {
         return Ok((Schedule::new(), Some(send.clone())));
     }
-    let result = (me.rank == 0)
-        .then(|| reduction.temporary(reduction.count))
-        .transpose()?;
+    let result = (me.rank == 0).then(|| reduction.temporary(reduction.count)).transpose()?;
     let place = me.place();
     let schedule = re::build(place, thresholds, reduction, Some(send), result.as_ref(), 0)?;
     Ok((schedule, result))
@@ -338,9 +310,7 @@ pub fn allreduce(
     let vector = receive.view(0, count)?;
     if let Some(result) = result {
         let round = schedule.round();
-        round
-            .receive(me.other(0), vector.clone())
-            .send(me.other(0), result.view(0, count)?);
+        round.receive(me.other(0), vector.clone()).send(me.other(0), result.view(0, count)?);
     }
     let spread = bc::build(me.place(), thresholds, vector, 0)?;
     schedule.rounds.extend(spread.rounds);

@@ -147,18 +147,12 @@ mod tests {
     fn labels_name_functions_as_the_standard_does() {
         let name = |function, form| CallLabel::new(function, form).to_string();
         assert_eq!(name(Function::Barrier, CallForm::Blocking), "MPI_Barrier");
-        assert_eq!(
-            name(Function::Allreduce, CallForm::Immediate),
-            "MPI_Iallreduce"
-        );
+        assert_eq!(name(Function::Allreduce, CallForm::Immediate), "MPI_Iallreduce");
         assert_eq!(
             name(Function::ReduceScatterBlock, CallForm::Immediate),
             "MPI_Ireduce_scatter_block"
         );
-        assert_eq!(
-            name(Function::Gatherv, CallForm::Persistent),
-            "MPI_Gatherv_init"
-        );
+        assert_eq!(name(Function::Gatherv, CallForm::Persistent), "MPI_Gatherv_init");
         assert_eq!(
             name(Function::NeighborAlltoallv, CallForm::Immediate),
             "MPI_Ineighbor_alltoallv"

@@ -71,10 +71,7 @@ fn check_apart(around: &Neighborhood, send: &[View], receive: &[View]) -> Result
         let used = all.filter(|&(&rank, _)| rank != c::PROC_NULL);
         used.map(|(_, view)| view.clone()).collect()
     };
-    overlap::check(
-        &used(&around.destinations, send),
-        &used(&around.sources, receive),
-    )
+    overlap::check(&used(&around.destinations, send), &used(&around.sources, receive))
 }
 
 /// The schedule of process `me`: `send[i]` goes to the `i`th destination, `receive[i]` comes from
@@ -129,11 +126,7 @@ mod tests {
         }
 
         fn views(&self) -> Vec<View> {
-            let view = |i| {
-                self.0
-                    .offset(i as isize)
-                    .view(Shape::Contiguous { bytes: 1 })
-            };
+            let view = |i| self.0.offset(i as isize).view(Shape::Contiguous { bytes: 1 });
             (0..self.1).map(view).collect()
         }
 
@@ -172,9 +165,7 @@ mod tests {
                 }
             }
             for local in &schedule.rounds[0].local {
-                let RoundWork::Copy { from, to } = local else {
-                    panic!("nothing is reduced here")
-                };
+                let RoundWork::Copy { from, to } = local else { panic!("nothing is reduced here") };
                 to.copy_from(from);
             }
         }
@@ -184,16 +175,7 @@ mod tests {
 
     #[test]
     fn what_leaves_a_grids_cell_on_one_side_arrives_on_the_other() {
-        for dims in [
-            &[1][..],
-            &[2],
-            &[3],
-            &[1, 1],
-            &[2, 2],
-            &[1, 2, 1],
-            &[4, 1],
-            &[2, 1, 3],
-        ] {
+        for dims in [&[1][..], &[2], &[3], &[1, 1], &[2, 2], &[1, 2, 1], &[4, 1], &[2, 1, 3]] {
             for ring in [true, false] {
                 let size = dims.iter().product::<i32>() as usize;
                 let cart = Cart::new(dims, &vec![ring; dims.len()], size).unwrap();
@@ -220,10 +202,7 @@ mod tests {
             opposite: false,
         };
         // Twice to the other, three times to itself; the other lists them in its own order.
-        let all = [
-            around(&[0, 1, 0, 0], &[1, 0, 0, 1, 0]),
-            around(&[0, 0], &[0]),
-        ];
+        let all = [around(&[0, 1, 0, 0], &[1, 0, 0, 1, 0]), around(&[0, 0], &[0])];
         assert_eq!(run(&all), [vec![1, 16, 2, 4], vec![0, 3]]);
     }
 }

@@ -79,10 +79,8 @@ fn span(views: &[View]) -> Option<Range<usize>> {
 /// At most [`RUNS`] pieces, in order of address, and whether these are all.
 fn pieces(views: &[View]) -> (Vec<Range<usize>>, bool) {
     let runs = views.iter().flat_map(|view| view.runs(0));
-    let mut pieces: Vec<_> = runs
-        .take(RUNS + 1)
-        .map(|run| run.address..run.address + run.len)
-        .collect();
+    let mut pieces: Vec<_> =
+        runs.take(RUNS + 1).map(|run| run.address..run.address + run.len).collect();
     let are_all = pieces.len() <= RUNS;
     pieces.truncate(RUNS);
     pieces.sort_unstable_by_key(|piece| piece.start);
@@ -142,11 +140,7 @@ mod tests {
         let region = Block::allocate(1 << 16).unwrap();
         let refuses = |a: View, b: View| {
             let error = check(&[a], &[b]).err();
-            assert!(
-                error
-                    .as_ref()
-                    .is_none_or(|error| error.code() == c::ERR_BUFFER)
-            );
+            assert!(error.as_ref().is_none_or(|error| error.code() == c::ERR_BUFFER));
             error.is_some()
         };
         assert!(refuses(bytes(&region, 0, 10), bytes(&region, 0, 10)));

@@ -44,11 +44,7 @@ pub(super) struct BinomialTree {
 
 impl BinomialTree {
     pub(super) fn binomial(v: usize, size: usize) -> BinomialTree {
-        let reach = if v == 0 {
-            size.next_power_of_two()
-        } else {
-            v & v.wrapping_neg()
-        };
+        let reach = if v == 0 { size.next_power_of_two() } else { v & v.wrapping_neg() };
         let span_of = |v: usize, reach: usize| reach.min(size - v);
         let mut children = Vec::new();
         let mut bit = reach / 2;
@@ -58,11 +54,7 @@ impl BinomialTree {
             }
             bit /= 2;
         }
-        BinomialTree {
-            parent: (v > 0).then(|| v - reach),
-            span: span_of(v, reach),
-            children,
-        }
+        BinomialTree { parent: (v > 0).then(|| v - reach), span: span_of(v, reach), children }
     }
 }
 
@@ -82,10 +74,7 @@ pub(super) struct Halves {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HalvingPart {
     /// It is active under this number; `joined` is the passive neighbour whose data it also holds.
-    Active {
-        number: usize,
-        joined: Option<usize>,
-    },
+    Active { number: usize, joined: Option<usize> },
     /// It gives its data to this neighbour.
     Passive { speaker: usize },
 }
@@ -93,11 +82,7 @@ pub(super) enum HalvingPart {
 impl Halves {
     pub(super) fn of(size: usize, keep: Option<usize>) -> Halves {
         let active = 1 << size.ilog2();
-        Halves {
-            active,
-            surplus: size - active,
-            keep,
-        }
+        Halves { active, surplus: size - active, keep }
     }
 
     /// The rank that is active under `number`. Of the first `2 * surplus` ranks, the odd ones are
@@ -114,17 +99,11 @@ impl Halves {
 
     pub(super) fn part(&self, rank: usize) -> HalvingPart {
         if rank >= 2 * self.surplus {
-            return HalvingPart::Active {
-                number: rank - self.surplus,
-                joined: None,
-            };
+            return HalvingPart::Active { number: rank - self.surplus, joined: None };
         }
         let speaker = self.rank(rank / 2);
         if speaker == rank {
-            HalvingPart::Active {
-                number: rank / 2,
-                joined: Some(rank ^ 1),
-            }
+            HalvingPart::Active { number: rank / 2, joined: Some(rank ^ 1) }
         } else {
             HalvingPart::Passive { speaker }
         }
@@ -132,11 +111,7 @@ impl Halves {
 
     /// The first rank whose data active rank `number` holds.
     pub(super) fn first(&self, number: usize) -> usize {
-        if number < self.surplus {
-            2 * number
-        } else {
-            number + self.surplus
-        }
+        if number < self.surplus { 2 * number } else { number + self.surplus }
     }
 }
 
@@ -150,19 +125,14 @@ pub struct Elements {
 impl Elements {
     /// Elements of `datatype` from `origin` on.
     pub fn new(origin: Region, datatype: &Datatype) -> Elements {
-        Elements {
-            origin,
-            datatype: datatype.clone(),
-        }
+        Elements { origin, datatype: datatype.clone() }
     }
 
     /// New memory for `count` elements.
     pub(super) fn temporary(datatype: &Datatype, count: usize) -> Result<Elements> {
         let (lb, extent) = (i128::from(datatype.lb()), i128::from(datatype.extent()));
-        let (true_lb, true_extent) = (
-            i128::from(datatype.true_lb()),
-            i128::from(datatype.true_extent()),
-        );
+        let (true_lb, true_extent) =
+            (i128::from(datatype.true_lb()), i128::from(datatype.true_extent()));
         // User operators may touch whole elements, the gaps between lb and ub included.
         let (low, high) = (true_lb.min(lb), (true_lb + true_extent).max(lb + extent));
         let last = extent * (count.max(1) as i128 - 1);
@@ -173,10 +143,7 @@ impl Elements {
         };
         let bytes = usize::try_from(high - low).map_err(|_| too_large(high - low))?;
         let shift = isize::try_from(-low).map_err(|_| too_large(high - low))?;
-        Ok(Elements {
-            origin: Block::allocate(bytes)?.offset(shift),
-            datatype: datatype.clone(),
-        })
+        Ok(Elements { origin: Block::allocate(bytes)?.offset(shift), datatype: datatype.clone() })
     }
 
     pub(super) fn datatype(&self) -> &Datatype {
@@ -185,16 +152,12 @@ impl Elements {
 
     /// Where element `index` starts.
     pub(super) fn region(&self, index: usize) -> Region {
-        self.origin
-            .offset((index as isize).wrapping_mul(self.datatype.extent() as isize))
+        self.origin.offset((index as isize).wrapping_mul(self.datatype.extent() as isize))
     }
 
     /// The elements from `index` on.
     pub(super) fn from(&self, index: usize) -> Elements {
-        Elements {
-            origin: self.region(index),
-            datatype: self.datatype.clone(),
-        }
+        Elements { origin: self.region(index), datatype: self.datatype.clone() }
     }
 
     /// `count` elements from `first` on.
@@ -252,10 +215,7 @@ pub(super) struct Packed {
 impl Packed {
     pub(super) fn allocate(blocks: usize, block: usize) -> Result<Packed> {
         let bytes = blocks.saturating_mul(block);
-        Ok(Packed {
-            region: Block::allocate(bytes)?,
-            block,
-        })
+        Ok(Packed { region: Block::allocate(bytes)?, block })
     }
 
     /// `n` blocks from `first` on.
@@ -266,9 +226,7 @@ impl Packed {
 
 /// `bytes` bytes that start `offset` from the region's origin.
 pub(super) fn bytes_at(region: &Region, offset: usize, bytes: usize) -> View {
-    region
-        .offset(offset as isize)
-        .view(Shape::Contiguous { bytes })
+    region.offset(offset as isize).view(Shape::Contiguous { bytes })
 }
 
 #[cfg(test)]
@@ -303,11 +261,7 @@ mod tests {
                 for number in 0..halves.active {
                     assert_eq!(halves.first(number), covered.len());
                     let rank = halves.rank(number);
-                    let HalvingPart::Active {
-                        number: same,
-                        joined,
-                    } = halves.part(rank)
-                    else {
+                    let HalvingPart::Active { number: same, joined } = halves.part(rank) else {
                         panic!("rank {rank} of {size} is not active")
                     };
                     assert_eq!(same, number);

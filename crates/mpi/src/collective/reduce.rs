@@ -39,22 +39,14 @@ fn tree(
     root: usize,
 ) -> Result<Schedule> {
     let count = reduction.count;
-    let top = if reduction.op.is_commutative() {
-        root
-    } else {
-        0
-    };
+    let top = if reduction.op.is_commutative() { root } else { 0 };
     let actual = |v: usize| (v + top) % me.size;
     let tree = BinomialTree::binomial(me.relative(top), me.size);
     let mut schedule = Schedule::new();
 
     let own = send.or(receive).expect("every rank has an operand").clone();
     // The receive buffer takes the first operand, unless it holds this rank's own.
-    let spare = if send.is_some() {
-        receive.cloned()
-    } else {
-        None
-    };
+    let spare = if send.is_some() { receive.cloned() } else { None };
     let mut fold = Fold::new(reduction, (own, OperandAccess::of_call(send)), spare);
     for &(child, _) in tree.children.iter().rev() {
         let operand = fold.incoming()?;
@@ -64,9 +56,7 @@ fn tree(
     }
     match tree.parent {
         Some(parent) => {
-            schedule
-                .round()
-                .send(actual(parent), fold.value().view(0, count)?);
+            schedule.round().send(actual(parent), fold.value().view(0, count)?);
             if me.rank == root {
                 let receive = receive.expect("the root receives");
                 schedule.round().receive(top, receive.view(0, count)?);
@@ -105,15 +95,9 @@ fn halving(
         None => reduction.temporary(count)?,
     };
     if let Some(send) = send {
-        schedule
-            .round()
-            .copy(send.view(0, count)?, vector.view(0, count)?);
+        schedule.round().copy(send.view(0, count)?, vector.view(0, count)?);
     }
-    let staging = reduction.temporary(if joined.is_some() {
-        count
-    } else {
-        count.div_ceil(2)
-    })?;
+    let staging = reduction.temporary(if joined.is_some() { count } else { count.div_ceil(2) })?;
     if let Some(neighbour) = joined {
         let round = schedule.round();
         round.receive(neighbour, staging.view(0, count)?);
@@ -134,17 +118,14 @@ fn halving(
     for step in steps.iter().rev() {
         if (number ^ target) & step.bit != 0 {
             if !step.kept.is_empty() {
-                schedule
-                    .round()
-                    .send(step.partner, vector.view(step.kept.start, step.kept.len())?);
+                schedule.round().send(step.partner, vector.view(step.kept.start, step.kept.len())?);
             }
             break;
         }
         if !step.given.is_empty() {
-            schedule.round().receive(
-                step.partner,
-                vector.view(step.given.start, step.given.len())?,
-            );
+            schedule
+                .round()
+                .receive(step.partner, vector.view(step.given.start, step.given.len())?);
         }
     }
     Ok(schedule)

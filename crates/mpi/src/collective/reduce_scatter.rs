@@ -27,13 +27,7 @@ pub fn build(
     for count in counts {
         first.push(first[first.len() - 1] + count);
     }
-    let task = HalvingTask {
-        me,
-        reduction,
-        first,
-        send,
-        receive,
-    };
+    let task = HalvingTask { me, reduction, first, send, receive };
     if !reduction.op.is_commutative() {
         task.in_order()
     } else if reduction.bytes() >= thresholds.reduce_scatter_pairwise {
@@ -67,17 +61,11 @@ impl HalvingTask<'_> {
     fn pairwise(&self) -> Result<Schedule> {
         let mut schedule = Schedule::new();
         let own = self.count(self.me.rank);
-        let part = Reduction {
-            count: own,
-            ..self.reduction.clone()
-        };
+        let part = Reduction { count: own, ..self.reduction.clone() };
         // In place, nothing may land in the receive buffer while parts of it have yet to be sent.
         let spare = self.send.is_some().then(|| self.receive.clone());
-        let mut fold = Fold::new(
-            &part,
-            (self.operand(self.me.rank), OperandAccess::ReadOnly),
-            spare,
-        );
+        let mut fold =
+            Fold::new(&part, (self.operand(self.me.rank), OperandAccess::ReadOnly), spare);
         for distance in 1..self.me.size {
             let (to, from) = (self.me.after(distance), self.me.before(distance));
             let round = schedule.round();
@@ -111,10 +99,7 @@ impl HalvingTask<'_> {
             }
         }
         if own > 0 {
-            round.copy(
-                self.operand(me.rank).view(0, own)?,
-                incoming.view(me.rank * own, own)?,
-            );
+            round.copy(self.operand(me.rank).view(0, own)?, incoming.view(me.rank * own, own)?);
             let result = (me.size - 1) * own;
             for rank in (0..me.size - 1).rev() {
                 self.reduction.apply(
@@ -137,22 +122,16 @@ impl HalvingTask<'_> {
         let (number, joined) = match halves.part(me.rank) {
             HalvingPart::Active { number, joined } => (number, joined),
             HalvingPart::Passive { speaker } => {
-                schedule
-                    .round()
-                    .send(speaker, self.operand(0).view(0, count)?);
+                schedule.round().send(speaker, self.operand(0).view(0, count)?);
                 if own > 0 {
-                    schedule
-                        .round()
-                        .receive(speaker, self.receive.view(0, own)?);
+                    schedule.round().receive(speaker, self.receive.view(0, own)?);
                 }
                 return Ok(schedule);
             }
         };
         let vector = self.reduction.temporary(count)?;
         let staging = self.reduction.temporary(count)?;
-        schedule
-            .round()
-            .copy(self.operand(0).view(0, count)?, vector.view(0, count)?);
+        schedule.round().copy(self.operand(0).view(0, count)?, vector.view(0, count)?);
         if let Some(neighbour) = joined {
             let round = schedule.round();
             round.receive(neighbour, staging.view(0, count)?);
@@ -166,15 +145,8 @@ impl HalvingTask<'_> {
         let mut bit = halves.active / 2;
         while bit > 0 {
             let group = number & !(2 * bit - 1);
-            let (lower, upper) = (
-                blocks(group, group + bit),
-                blocks(group + bit, group + 2 * bit),
-            );
-            let (kept, given) = if number & bit == 0 {
-                (lower, upper)
-            } else {
-                (upper, lower)
-            };
+            let (lower, upper) = (blocks(group, group + bit), blocks(group + bit, group + 2 * bit));
+            let (kept, given) = if number & bit == 0 { (lower, upper) } else { (upper, lower) };
             let partner = halves.rank(number ^ bit);
             let round = schedule.round();
             if !kept.is_empty() {
@@ -183,8 +155,7 @@ impl HalvingTask<'_> {
             if !given.is_empty() {
                 round.send(partner, vector.view(given.start, given.len())?);
             }
-            self.reduction
-                .apply(round, &staging, &vector.from(kept.start), kept.len());
+            self.reduction.apply(round, &staging, &vector.from(kept.start), kept.len());
             bit /= 2;
         }
         if let Some(neighbour) = joined.filter(|&n| self.count(n) > 0) {

@@ -45,8 +45,7 @@ impl Reduction {
         let copy = |from: &Region| {
             let copy = self.temporary(self.count)?;
             let from = Elements::new(from.clone(), &self.datatype);
-            copy.view(0, self.count)?
-                .copy_from(&from.view(0, self.count)?);
+            copy.view(0, self.count)?.copy_from(&from.view(0, self.count)?);
             Ok(copy.region(0))
         };
         operand.map(copy).transpose()

@@ -66,10 +66,7 @@ impl Aside for BlockList {
 /// Takes part by `plan`, if there is one, and ends with `error`.
 pub(super) fn refused(error: Error, plan: Result<CollectivePlan>) -> Result<CollectivePlan> {
     match plan {
-        Ok(plan) => Ok(CollectivePlan::Refused(Box::new(RefusedCall {
-            plan,
-            error,
-        }))),
+        Ok(plan) => Ok(CollectivePlan::Refused(Box::new(RefusedCall { plan, error }))),
         Err(_) => Err(error),
     }
 }

@@ -23,9 +23,7 @@ pub fn build(
     }
     let (own, mut prefix_known) = match (kind, send) {
         (ScanKind::Inclusive, Some(send)) => {
-            schedule
-                .round()
-                .copy(send.view(0, count)?, receive.view(0, count)?);
+            schedule.round().copy(send.view(0, count)?, receive.view(0, count)?);
             (send.clone(), true)
         }
         (ScanKind::Exclusive, Some(send)) => (send.clone(), false),
@@ -33,9 +31,7 @@ pub fn build(
         (_, None) => {
             // The receive buffer becomes the prefix: the group starts from a copy.
             let copy = reduction.temporary(count)?;
-            schedule
-                .round()
-                .copy(receive.view(0, count)?, copy.view(0, count)?);
+            schedule.round().copy(receive.view(0, count)?, copy.view(0, count)?);
             (copy, kind == ScanKind::Inclusive)
         }
     };

@@ -110,9 +110,7 @@ impl Schedule {
         {
             self.rounds.push(Round::default());
         }
-        self.rounds
-            .last_mut()
-            .expect("a round was just made sure of")
+        self.rounds.last_mut().expect("a round was just made sure of")
     }
 
     /// Appends a collective on the shared area of this node's ranks.
@@ -156,8 +154,6 @@ impl Schedule {
         if self.rounds.is_empty() {
             self.rounds.push(Round::default());
         }
-        self.rounds
-            .last_mut()
-            .expect("a round was just made sure of")
+        self.rounds.last_mut().expect("a round was just made sure of")
     }
 }

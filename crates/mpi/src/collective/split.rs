@@ -40,11 +40,7 @@ pub(super) fn reduce_scatter(
         let middle = range.start + range.len() / 2;
         let (lower, upper) = (range.start..middle, middle..range.end);
         let partner = halves.rank(number ^ bit);
-        let (kept, given) = if number & bit == 0 {
-            (lower, upper)
-        } else {
-            (upper, lower)
-        };
+        let (kept, given) = if number & bit == 0 { (lower, upper) } else { (upper, lower) };
         let round = schedule.round();
         if !kept.is_empty() {
             round.receive(partner, staging.view(0, kept.len())?);
@@ -59,12 +55,7 @@ pub(super) fn reduce_scatter(
             reduction.apply(round, staging, &value, kept.len());
         }
         range = kept.clone();
-        steps.push(HalvingStep {
-            bit,
-            partner,
-            kept,
-            given,
-        });
+        steps.push(HalvingStep { bit, partner, kept, given });
         bit *= 2;
     }
     Ok(steps)

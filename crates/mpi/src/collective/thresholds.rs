@@ -100,21 +100,14 @@ impl TwoLevel {
             // A bad value was refused at MPI_Init.
             let word = tunables::COLL_TWO_LEVEL.choice().unwrap_or("auto");
             let force = Force::parse(word).flatten()?;
-            Some(TwoLevel {
-                force,
-                ..TwoLevel::DEFAULT
-            })
+            Some(TwoLevel { force, ..TwoLevel::DEFAULT })
         };
         IN_FORCE.get_or_init(choose).as_ref()
     }
 
     /// Barrier and broadcast: one message to each other node is the minimum.
     pub fn always(&self, layout: &RanksByNode) -> NodeTreatment {
-        if layout.is_flat() {
-            NodeTreatment::Flat
-        } else {
-            NodeTreatment::Leaders
-        }
+        if layout.is_flat() { NodeTreatment::Flat } else { NodeTreatment::Leaders }
     }
 
     /// Reduce and reduce-scatter: nodes combine their operands before these are sent to other

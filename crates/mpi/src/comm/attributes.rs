@@ -25,10 +25,7 @@ pub enum AttributeValue {
 /// has no such value.
 fn value(keyval: i32) -> Option<Option<i32>> {
     let of_job = |f: fn(&Engine) -> Option<u32>| {
-        process::engine()
-            .ok()
-            .and_then(f)
-            .map(|value| i32::try_from(value).unwrap_or(i32::MAX))
+        process::engine().ok().and_then(f).map(|value| i32::try_from(value).unwrap_or(i32::MAX))
     };
     Some(match keyval {
         c::TAG_UB => Some(pt2pt::TAG_UB),
@@ -58,9 +55,7 @@ impl Comm {
     /// `MPI_Comm_set_attr`.
     pub fn set_attribute(&self, keyval: i32, value: usize) -> Result<()> {
         refuse(keyval)?;
-        self.0
-            .attributes
-            .set(AttributeOwner::Comm, self.handle(), keyval, value)
+        self.0.attributes.set(AttributeOwner::Comm, self.handle(), keyval, value)
     }
 
     /// `MPI_Comm_get_attr`.
@@ -77,8 +72,6 @@ impl Comm {
     /// `MPI_Comm_delete_attr`.
     pub fn delete_attribute(&self, keyval: i32) -> Result<()> {
         refuse(keyval)?;
-        self.0
-            .attributes
-            .delete(AttributeOwner::Comm, self.handle(), keyval)
+        self.0.attributes.delete(AttributeOwner::Comm, self.handle(), keyval)
     }
 }

@@ -48,9 +48,7 @@ impl Bid {
 
 /// The ranks, in order, of the new communicator with this color.
 pub(super) fn winners(bids: &[Bid], color: i32) -> Vec<usize> {
-    let mut ranks: Vec<usize> = (0..bids.len())
-        .filter(|&rank| bids[rank].color == color)
-        .collect();
+    let mut ranks: Vec<usize> = (0..bids.len()).filter(|&rank| bids[rank].color == color).collect();
     ranks.sort_by_key(|&rank| bids[rank].key); // stable: equal keys keep the old order
     ranks
 }
@@ -115,10 +113,7 @@ impl Comm {
             new.attach_topology(topology.clone());
         }
         // After the exchange: a callback that fails here must not leave the others waiting.
-        let copied = self
-            .0
-            .attributes
-            .copy_into(self.handle(), &new.0.attributes, new.handle());
+        let copied = self.0.attributes.copy_into(self.handle(), &new.0.attributes, new.handle());
         if let Err(error) = copied {
             new.discard();
             return Err(error);
@@ -171,8 +166,7 @@ impl Comm {
         };
         let mut context = if me == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
         Party::of(via, &ranks, me, tag).broadcast(&mut context)?;
-        self.child(u64::from_ne_bytes(context), group.clone())
-            .map(Some)
+        self.child(u64::from_ne_bytes(context), group.clone()).map(Some)
     }
 
     /// `MPI_Comm_split`: one communicator per color, ordered by key and then by rank; `None` for
@@ -182,11 +176,7 @@ impl Comm {
             let reason = "a color is not negative, or MPI_UNDEFINED";
             return Err(Error::argument(c::ERR_ARG, "color", color, reason));
         }
-        let bid = Bid {
-            color,
-            key,
-            context: fresh_context()?,
-        };
+        let bid = Bid { color, key, context: fresh_context()? };
         if self.is_inter() {
             return self.split_sides(bid);
         }
@@ -238,26 +228,15 @@ mod tests {
 
     #[test]
     fn bids_travel_as_bytes() {
-        let bid = Bid {
-            color: -7,
-            key: i32::MIN,
-            context: context(1 << 20, 12345),
-        };
+        let bid = Bid { color: -7, key: i32::MIN, context: context(1 << 20, 12345) };
         let back = Bid::from_bytes(&bid.to_bytes());
-        assert_eq!(
-            (back.color, back.key, back.context),
-            (bid.color, bid.key, bid.context)
-        );
+        assert_eq!((back.color, back.key, back.context), (bid.color, bid.key, bid.context));
     }
 
     #[test]
     fn ranks_of_a_split_are_ordered_by_key_then_rank() {
-        let bids =
-            [(0, 5), (1, 0), (0, -1), (0, 5), (c::UNDEFINED, 0), (1, -3)].map(|(color, key)| Bid {
-                color,
-                key,
-                context: 0,
-            });
+        let bids = [(0, 5), (1, 0), (0, -1), (0, 5), (c::UNDEFINED, 0), (1, -3)]
+            .map(|(color, key)| Bid { color, key, context: 0 });
         assert_eq!(winners(&bids, 0), [2, 0, 3]);
         assert_eq!(winners(&bids, 1), [5, 1]);
         assert!(winners(&bids, 2).is_empty());
@@ -265,19 +244,11 @@ mod tests {
 
     #[test]
     fn contexts_differ_and_leave_bit_0_to_the_collective_plane() {
-        let mut contexts: Vec<u64> = (0..4)
-            .flat_map(|leader| (0..4).map(move |id| context(leader, id * BLOCK)))
-            .collect();
-        let spare: Vec<u64> = contexts
-            .iter()
-            .flat_map(|&first| spares(first).step_by(2))
-            .collect();
+        let mut contexts: Vec<u64> =
+            (0..4).flat_map(|leader| (0..4).map(move |id| context(leader, id * BLOCK))).collect();
+        let spare: Vec<u64> = contexts.iter().flat_map(|&first| spares(first).step_by(2)).collect();
         contexts.extend(spare);
-        assert!(
-            contexts
-                .iter()
-                .all(|context| context & (1 | GROUP_CREATION | BRIDGE) == 0)
-        );
+        assert!(contexts.iter().all(|context| context & (1 | GROUP_CREATION | BRIDGE) == 0));
         contexts.sort_unstable();
         contexts.dedup();
         assert_eq!(contexts.len(), 16 * BLOCK as usize);

@@ -20,23 +20,13 @@ pub(crate) struct Party<'a> {
 impl<'a> Party<'a> {
     /// All members of `comm`.
     pub(crate) fn all(comm: &'a Comm) -> Party<'a> {
-        Party {
-            comm,
-            ranks: None,
-            me: comm.rank(),
-            tag: comm.next_collective_tag(),
-        }
+        Party { comm, ranks: None, me: comm.rank(), tag: comm.next_collective_tag() }
     }
 
     /// The members with these ranks, of which this process is number `me`, using `tag` for this
     /// exchange.
     pub(crate) fn of(comm: &'a Comm, ranks: &'a [usize], me: usize, tag: i32) -> Party<'a> {
-        Party {
-            comm,
-            ranks: Some(ranks),
-            me,
-            tag,
-        }
+        Party { comm, ranks: Some(ranks), me, tag }
     }
 
     fn size(&self) -> usize {
@@ -52,14 +42,7 @@ impl<'a> Party<'a> {
     }
 
     fn receive(&self, from: usize, view: &View) -> Result<()> {
-        pt2pt::recv_on(
-            self.comm,
-            Plane::Collective,
-            view,
-            self.rank(from),
-            self.tag,
-        )
-        .map(drop)
+        pt2pt::recv_on(self.comm, Plane::Collective, view, self.rank(from), self.tag).map(drop)
     }
 
     /// Member 0's bytes reach all. The length is the same everywhere.
@@ -76,11 +59,7 @@ impl<'a> Party<'a> {
         let (size, me) = (self.size(), self.me);
         // The parent is `me` without its lowest bit; the children are `me` with one more bit below
         // that.
-        let lowest = if me == 0 {
-            size.next_power_of_two()
-        } else {
-            me & me.wrapping_neg()
-        };
+        let lowest = if me == 0 { size.next_power_of_two() } else { me & me.wrapping_neg() };
         if me != 0 {
             self.receive(me - lowest, &view)?;
         }
@@ -128,7 +107,5 @@ pub(crate) fn barrier(comm: &Comm) -> Result<()> {
 }
 
 fn contiguous(region: &Region, offset: usize, bytes: usize) -> View {
-    region
-        .offset(offset as isize)
-        .view(Shape::Contiguous { bytes })
+    region.offset(offset as isize).view(Shape::Contiguous { bytes })
 }

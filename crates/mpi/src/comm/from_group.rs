@@ -27,10 +27,11 @@ fn meeting_point(group: &Group, stringtag: &str) -> (u64, i32) {
     // FNV-1a, 128 bits: all processes must agree on it, which the standard library's hashers do not
     // promise.
     let ranks = group.peers().flat_map(u32::to_le_bytes);
-    let hash = ranks.chain(stringtag.bytes()).fold(
-        0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128,
-        |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b),
-    );
+    let hash = ranks
+        .chain(stringtag.bytes())
+        .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
+            (hash ^ u128::from(byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
+        });
     let context = NO_LEADER | (hash as u64 & ((1 << HASH_BITS) - 1)) << 1;
     let tag = (hash >> 64) as i32 & i32::MAX;
     (context, tag)
@@ -48,10 +49,7 @@ impl Comm {
         errhandler.check_family(HandlerFamily::Comm)?;
         if stringtag.len() >= c::MAX_STRINGTAG_LEN {
             let value = format!("a string of {} bytes", stringtag.len());
-            let reason = format!(
-                "a string tag has at most {} bytes",
-                c::MAX_STRINGTAG_LEN - 1
-            );
+            let reason = format!("a string tag has at most {} bytes", c::MAX_STRINGTAG_LEN - 1);
             return Err(Error::argument(c::ERR_ARG, "stringtag", value, reason));
         }
         if group.is_empty() {
@@ -102,10 +100,8 @@ mod tests {
             Group::from_ranks(vec![0, 2, 1, 3]),
         ];
         let tags = ["", "a", "b", "org.example.solver.1"];
-        let mut points: Vec<(u64, i32)> = groups
-            .iter()
-            .flat_map(|group| tags.map(|tag| meeting_point(group, tag)))
-            .collect();
+        let mut points: Vec<(u64, i32)> =
+            groups.iter().flat_map(|group| tags.map(|tag| meeting_point(group, tag))).collect();
         for &(context, tag) in &points {
             assert_eq!(context & 1, 0, "bit 0 marks the collective plane");
             assert_eq!(context & NO_LEADER, NO_LEADER);

@@ -82,12 +82,9 @@ impl Comm {
         }
         self.introduce(leader, || {
             let peer_comm = Comm::resolve(peer_comm).map_err(|error| match error {
-                Error::Argument {
-                    class,
-                    value,
-                    reason,
-                    ..
-                } => Error::argument(class, "peer_comm", value, reason),
+                Error::Argument { class, value, reason, .. } => {
+                    Error::argument(class, "peer_comm", value, reason)
+                }
                 other => other,
             })?;
             self.meet(&peer_comm, remote_leader, tag)
@@ -174,11 +171,7 @@ impl Comm {
     /// The leaders exchange contexts and members; the lower side is the one whose leader has the
     /// lower job-wide rank.
     fn meet(&self, peer_comm: &Comm, remote_leader: i32, tag: i32) -> Result<RemoteLeader> {
-        let remote = rank_below(
-            peer_comm.remote_or_local_size(),
-            "remote_leader",
-            remote_leader,
-        )?;
+        let remote = rank_below(peer_comm.remote_or_local_size(), "remote_leader", remote_leader)?;
         let (me, them) = (self.me(), peer_comm.peer(remote));
         if me == them {
             return Err(same_leader(remote_leader));
@@ -201,11 +194,7 @@ impl Comm {
             return Err(Error::argument(c::ERR_COMM, "local_comm", self, reason));
         }
         let context = if lower { context } else { theirs[0] };
-        Ok(RemoteLeader {
-            context,
-            lower,
-            remote,
-        })
+        Ok(RemoteLeader { context, lower, remote })
     }
 
     /// `MPI_Intercomm_merge`: an intra-communicator of both groups, first the one whose processes
@@ -221,23 +210,15 @@ impl Comm {
         let high_of = |rank: usize| all[2 * rank] != 0;
         let (lower_high, upper_high) = (high_of(0), high_of(lower.size()));
         let agrees = |rank: usize| {
-            high_of(rank)
-                == if rank < lower.size() {
-                    lower_high
-                } else {
-                    upper_high
-                }
+            high_of(rank) == if rank < lower.size() { lower_high } else { upper_high }
         };
         if !(0..all.len() / 2).all(agrees) {
             let reason =
                 "all processes of a group must pass the same value, and some passed another";
             return Err(Error::argument(c::ERR_ARG, "high", high, reason));
         }
-        let (first, second) = if lower_high && !upper_high {
-            (upper, lower)
-        } else {
-            (lower, upper)
-        };
+        let (first, second) =
+            if lower_high && !upper_high { (upper, lower) } else { (lower, upper) };
         let union = first.peers().chain(second.peers()).collect();
         self.child(all[1], Group::from_ranks(union))
     }
@@ -279,16 +260,8 @@ impl Comm {
             Group::from_ranks(ranks.into_iter().map(|rank| group.peer(rank)).collect())
         };
         let (lower, upper) = (part(lower, lower_ranks), part(upper, upper_ranks));
-        let (local, remote) = if inter.lower {
-            (lower, upper)
-        } else {
-            (upper, lower)
-        };
-        let sides = InterGroups {
-            local,
-            remote,
-            lower: inter.lower,
-        };
+        let (local, remote) = if inter.lower { (lower, upper) } else { (upper, lower) };
+        let sides = InterGroups { local, remote, lower: inter.lower };
         let context = lower_bids[leader].context;
         self.child_between(context, sides).map(Some)
     }
@@ -320,11 +293,8 @@ impl Comm {
         match &self.0.inter {
             None => Comm::new(handle, context, group, me, state),
             Some(inter) => {
-                let sides = InterGroups {
-                    local: group,
-                    remote: self.0.peers.clone(),
-                    lower: inter.lower,
-                };
+                let sides =
+                    InterGroups { local: group, remote: self.0.peers.clone(), lower: inter.lower };
                 between(handle, context, sides, me, state)
             }
         }
@@ -349,23 +319,11 @@ struct InterGroups {
 }
 
 fn between(handle: u32, context: u64, sides: InterGroups, me: u32, state: CommState) -> Comm {
-    let InterGroups {
-        local,
-        remote,
-        lower,
-    } = sides;
-    let (first, second) = if lower {
-        (&local, &remote)
-    } else {
-        (&remote, &local)
-    };
+    let InterGroups { local, remote, lower } = sides;
+    let (first, second) = if lower { (&local, &remote) } else { (&remote, &local) };
     let union = Group::from_ranks(first.peers().chain(second.peers()).collect());
-    let hidden = CommState {
-        name: String::new(),
-        errhandler: None,
-        info: Info::default(),
-        spares: 0..0,
-    };
+    let hidden =
+        CommState { name: String::new(), errhandler: None, info: Info::default(), spares: 0..0 };
     let everybody = Comm::new(c::COMM_NULL, bridge(context), union, me, hidden);
     let inter = Inter { lower, everybody };
     Comm::assemble(handle, context, local, remote, Some(inter), me, state)
@@ -393,9 +351,7 @@ fn swap(
     let outgoing = outgoing.view(Shape::Contiguous { bytes: out.len() });
     let mut bytes = vec![0; 8 * count];
     let region = Block::allocate(bytes.len())?;
-    let incoming = region
-        .offset(0)
-        .view(Shape::Contiguous { bytes: bytes.len() });
+    let incoming = region.offset(0).view(Shape::Contiguous { bytes: bytes.len() });
     let send = || pt2pt::send_on(via, Plane::User, &outgoing, rank, tag);
     if first == FirstSender::Here {
         send()?;
@@ -415,13 +371,10 @@ fn same_leader(remote_leader: i32) -> Error {
 }
 
 fn rank_below(size: usize, argument: &'static str, rank: i32) -> Result<usize> {
-    usize::try_from(rank)
-        .ok()
-        .filter(|&rank| rank < size)
-        .ok_or_else(|| {
-            let reason = format!("the communicator has ranks 0 to {}", size - 1);
-            Error::argument(c::ERR_RANK, argument, rank, reason)
-        })
+    usize::try_from(rank).ok().filter(|&rank| rank < size).ok_or_else(|| {
+        let reason = format!("the communicator has ranks 0 to {}", size - 1);
+        Error::argument(c::ERR_RANK, argument, rank, reason)
+    })
 }
 
 fn to_bytes(numbers: &[u64]) -> Vec<u8> {

@@ -106,10 +106,7 @@ fn no_comm(handle: u32) -> Error {
         _ if HandleKind::Comm.owns(handle) => {
             (format!("{handle:#x}"), "this communicator has been freed")
         }
-        _ => (
-            format!("{handle:#x}"),
-            "this is not the handle of a communicator",
-        ),
+        _ => (format!("{handle:#x}"), "this is not the handle of a communicator"),
     };
     Error::argument(c::ERR_COMM, "comm", value, reason)
 }

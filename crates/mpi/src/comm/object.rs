@@ -113,9 +113,7 @@ impl Comm {
         me: u32,
         state: CommState,
     ) -> Comm {
-        let rank = group
-            .rank_of(me)
-            .expect("this process is a member of its communicators");
+        let rank = group.rank_of(me).expect("this process is a member of its communicators");
         let (size, reach) = (group.size(), peers.size());
         let collectives = AtomicU32::new(0);
         let (attributes, state) = (AttributeSet::default(), Mutex::new(state));
@@ -284,10 +282,7 @@ impl Comm {
             return c::UNEQUAL;
         }
         let (local, remote) = (&self.0.group, &self.0.peers);
-        match (
-            local.compare(&other.0.group),
-            remote.compare(&other.0.peers),
-        ) {
+        match (local.compare(&other.0.group), remote.compare(&other.0.peers)) {
             (Relation::Identical, Relation::Identical) => c::CONGRUENT,
             (Relation::Unequal, _) | (_, Relation::Unequal) => c::UNEQUAL,
             _ => c::SIMILAR,
@@ -373,10 +368,6 @@ impl fmt::Display for Comm {
 impl fmt::Debug for Comm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &self.0;
-        write!(
-            f,
-            "{self} (rank {} of {}, context {:#x})",
-            inner.rank, inner.size, inner.context
-        )
+        write!(f, "{self} (rank {} of {}, context {:#x})", inner.rank, inner.size, inner.context)
     }
 }

@@ -33,10 +33,7 @@ impl Comm {
         let counts = self.counts();
         counts.sent_observers.fetch_add(1, Ordering::SeqCst);
         Route::suspend(self.handle());
-        SentObserver {
-            handle: self.handle(),
-            counts,
-        }
+        SentObserver { handle: self.handle(), counts }
     }
 
     /// Counts a message of the program of `bytes` bytes that is being sent, if someone wants to

@@ -126,8 +126,7 @@ impl Route {
         let line = line(handle);
         // Relaxed: the claim orders nothing; the store of the handle does.
         let claimed =
-            line.handle
-                .compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Relaxed);
+            line.handle.compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Relaxed);
         if claimed.is_ok() {
             line.context.store(comm.context(), Ordering::Relaxed);
             line.first.store(first, Ordering::Relaxed);
@@ -147,9 +146,7 @@ impl Route {
         let line = line(handle);
         for owned in [handle, !handle] {
             // Relaxed: the program must order the free against uses.
-            let _ = line
-                .handle
-                .compare_exchange(owned, FREE, Ordering::Relaxed, Ordering::Relaxed);
+            let _ = line.handle.compare_exchange(owned, FREE, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 }

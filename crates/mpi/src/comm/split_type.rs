@@ -31,26 +31,11 @@ const RESOURCES: [HardwareResource; 6] = [
         name: "hwloc://Machine",
         instance: |_| 0, // the only one on its node
     },
-    HardwareResource {
-        name: "hwloc://Package",
-        instance: |place| place.package,
-    },
-    HardwareResource {
-        name: "hwloc://NUMANode",
-        instance: |place| place.numa,
-    },
-    HardwareResource {
-        name: "mica://SharedCache",
-        instance: |place| place.shared_cache,
-    },
-    HardwareResource {
-        name: "hwloc://Core",
-        instance: |place| place.core,
-    },
-    HardwareResource {
-        name: "hwloc://PU",
-        instance: |place| place.processing_unit,
-    },
+    HardwareResource { name: "hwloc://Package", instance: |place| place.package },
+    HardwareResource { name: "hwloc://NUMANode", instance: |place| place.numa },
+    HardwareResource { name: "mica://SharedCache", instance: |place| place.shared_cache },
+    HardwareResource { name: "hwloc://Core", instance: |place| place.core },
+    HardwareResource { name: "hwloc://PU", instance: |place| place.processing_unit },
 ];
 
 /// The keys of `MPI_Comm_split_type`.
@@ -137,12 +122,7 @@ impl Comm {
             c::UNDEFINED => c::UNDEFINED,
             _ => {
                 let reason = "this is not one of the MPI_COMM_TYPE_* constants";
-                return Err(Error::argument(
-                    c::ERR_ARG,
-                    "split_type",
-                    split_type,
-                    reason,
-                ));
+                return Err(Error::argument(c::ERR_ARG, "split_type", split_type, reason));
             }
         };
         let comm = self.split(color, key)?;
@@ -172,13 +152,7 @@ mod tests {
     use super::*;
 
     fn place(package: u32, core: u32) -> CorePlace {
-        CorePlace {
-            core,
-            shared_cache: package,
-            package,
-            numa: package,
-            processing_unit: core,
-        }
+        CorePlace { core, shared_cache: package, package, numa: package, processing_unit: core }
     }
 
     fn divider(places: &[CorePlace]) -> Option<&'static str> {
@@ -206,9 +180,8 @@ mod tests {
 
     #[test]
     fn instances_of_different_nodes_have_different_colors() {
-        let mut colors: Vec<i32> = (0..5)
-            .flat_map(|node| (0..9).map(move |instance| color(instance, node, 5)))
-            .collect();
+        let mut colors: Vec<i32> =
+            (0..5).flat_map(|node| (0..9).map(move |instance| color(instance, node, 5))).collect();
         colors.sort_unstable();
         colors.dedup();
         assert_eq!(colors.len(), 45);
@@ -217,9 +190,6 @@ mod tests {
     #[test]
     fn nodes_divide_first_and_places_elsewhere_are_not_asked_for() {
         let divider = dividing_resource([0, 1, 0], || unreachable!("places of two nodes"));
-        assert_eq!(
-            divider.map(|resource| resource.name),
-            Some("hwloc://Machine")
-        );
+        assert_eq!(divider.map(|resource| resource.name), Some("hwloc://Machine"));
     }
 }

@@ -9,12 +9,9 @@ use crate::error::{Error, Result};
 
 fn check_dims(ndims: usize) -> Result<()> {
     match ndims {
-        0 => Err(Error::argument(
-            c::ERR_ARG,
-            "ndims",
-            ndims,
-            "an array has at least one dimension",
-        )),
+        0 => {
+            Err(Error::argument(c::ERR_ARG, "ndims", ndims, "an array has at least one dimension"))
+        }
         _ => Ok(()),
     }
 }
@@ -35,12 +32,7 @@ fn fastest_first(order: i32, ndims: usize) -> Result<Vec<usize>> {
 
 /// `Err` on element `i` of an array argument.
 fn bad<T>(argument: &'static str, i: usize, value: i64, reason: &str) -> Result<T> {
-    Err(Error::argument(
-        c::ERR_ARG,
-        argument,
-        value,
-        format!("dimension {i}: {reason}"),
-    ))
+    Err(Error::argument(c::ERR_ARG, argument, value, format!("dimension {i}: {reason}")))
 }
 
 fn too_large() -> Error {
@@ -59,13 +51,7 @@ struct Portion {
 
 impl Portion {
     fn range(start: u64, length: u64) -> Portion {
-        Portion {
-            start,
-            length,
-            full: 1,
-            period: 0,
-            rest: 0,
-        }
+        Portion { start, length, full: 1, period: 0, rest: 0 }
     }
 
     fn total(&self) -> u64 {
@@ -75,20 +61,13 @@ impl Portion {
     /// These indexes of an array whose elements are `body`, `stride` bytes apart.
     fn of(&self, body: &TypeLayout, stride: i64) -> Result<TypeLayout> {
         let bytes = |index: u64| {
-            i64::try_from(index)
-                .ok()
-                .and_then(|i| i.checked_mul(stride))
-                .ok_or_else(too_large)
+            i64::try_from(index).ok().and_then(|i| i.checked_mul(stride)).ok_or_else(too_large)
         };
         let blocks =
-            body.hvector(self.length, 1, stride)?
-                .hvector(self.full, 1, bytes(self.period)?)?;
+            body.hvector(self.length, 1, stride)?.hvector(self.full, 1, bytes(self.period)?)?;
         let last = body.hvector(self.rest, 1, stride)?;
         let last_at = bytes(self.start + self.full * self.period)?;
-        Ok(TypeLayout::structure([
-            (1, bytes(self.start)?, &blocks),
-            (1, last_at, &last),
-        ])?)
+        Ok(TypeLayout::structure([(1, bytes(self.start)?, &blocks), (1, last_at, &last)])?)
     }
 }
 
@@ -105,9 +84,7 @@ fn array(
     for &i in order {
         layout = portions[i].of(&layout, stride)?;
         stride = stride.checked_mul(sizes[i]).ok_or_else(too_large)?;
-        elements = elements
-            .checked_mul(portions[i].total())
-            .ok_or_else(too_large)?;
+        elements = elements.checked_mul(portions[i].total()).ok_or_else(too_large)?;
     }
     Ok((layout.resized(0, stride)?, elements))
 }
@@ -132,10 +109,8 @@ impl Datatype {
                 return bad("array_of_subsizes", i, subsize, &reason);
             }
             if start < 0 || start > size - subsize {
-                let reason = format!(
-                    "a start lies between 0 and {}, size less subsize",
-                    size - subsize
-                );
+                let reason =
+                    format!("a start lies between 0 and {}, size less subsize", size - subsize);
                 return bad("array_of_starts", i, start, &reason);
             }
             portions.push(Portion::range(start as u64, subsize as u64));
@@ -149,11 +124,7 @@ impl Datatype {
             &[order.into()],
             old,
         );
-        Ok(Datatype::derived(
-            arguments,
-            layout,
-            old.0.core.signature.repeat(elements)?,
-        ))
+        Ok(Datatype::derived(arguments, layout, old.0.core.signature.repeat(elements)?))
     }
 
     /// `MPI_Type_create_darray`: what process `rank` of `size` holds of a distributed array. The
@@ -173,28 +144,16 @@ impl Datatype {
         let ndims = gsizes.len();
         check_dims(ndims)?;
         if size < 1 {
-            return Err(Error::argument(
-                c::ERR_ARG,
-                "size",
-                size,
-                "a process group has a process",
-            ));
+            return Err(Error::argument(c::ERR_ARG, "size", size, "a process group has a process"));
         }
         if rank < 0 || rank >= size {
             let reason = format!("a rank of {size} processes lies between 0 and {}", size - 1);
             return Err(Error::argument(c::ERR_ARG, "rank", rank, reason));
         }
         if let Some(i) = psizes.iter().position(|&n| n < 1) {
-            return bad(
-                "array_of_psizes",
-                i,
-                psizes[i].into(),
-                "a process grid has no empty side",
-            );
+            return bad("array_of_psizes", i, psizes[i].into(), "a process grid has no empty side");
         }
-        let grid = psizes
-            .iter()
-            .try_fold(1i64, |product, &n| product.checked_mul(n.into()));
+        let grid = psizes.iter().try_fold(1i64, |product, &n| product.checked_mul(n.into()));
         if grid != Some(size.into()) {
             let reason = format!("array_of_psizes {psizes:?} must multiply to it");
             return Err(Error::argument(c::ERR_ARG, "size", size, reason));
@@ -206,32 +165,15 @@ impl Datatype {
         for i in (0..ndims).rev() {
             let coordinate = left % psizes[i];
             left /= psizes[i];
-            portions.push(portion(
-                i,
-                gsizes[i],
-                distribs[i],
-                dargs[i],
-                psizes[i],
-                coordinate,
-            )?);
+            portions.push(portion(i, gsizes[i], distribs[i], dargs[i], psizes[i], coordinate)?);
         }
         portions.reverse();
         let (layout, elements) = array(&fastest, gsizes, &portions, old)?;
         let wide = |list: &[i32]| list.iter().map(|&n| i64::from(n)).collect::<Vec<_>>();
-        let after = [
-            wide(distribs),
-            wide(dargs),
-            wide(psizes),
-            vec![order.into()],
-        ]
-        .concat();
+        let after = [wide(distribs), wide(dargs), wide(psizes), vec![order.into()]].concat();
         let before = [size.into(), rank.into(), ndims as i64];
         let arguments = TypeArguments::array(c::COMBINER_DARRAY, &before, &[gsizes], &after, old);
-        Ok(Datatype::derived(
-            arguments,
-            layout,
-            old.0.core.signature.repeat(elements)?,
-        ))
+        Ok(Datatype::derived(arguments, layout, old.0.core.signature.repeat(elements)?))
     }
 }
 
@@ -249,12 +191,7 @@ fn portion(
     }
     let default = darg == c::DISTRIBUTE_DFLT_DARG;
     if !default && darg < 1 && distrib != c::DISTRIBUTE_NONE {
-        return bad(
-            "array_of_dargs",
-            i,
-            darg.into(),
-            "a block has at least one element",
-        );
+        return bad("array_of_dargs", i, darg.into(), "a block has at least one element");
     }
     let (size, block) = (gsize as u64, darg as u64);
     let (processes, coordinate) = (processes as u64, coordinate as u64);
@@ -267,11 +204,7 @@ fn portion(
             "an undistributed dimension has one process",
         ),
         c::DISTRIBUTE_BLOCK => {
-            let block = if default {
-                size.div_ceil(processes)
-            } else {
-                block
-            };
+            let block = if default { size.div_ceil(processes) } else { block };
             if block * processes < size {
                 let reason = format!("{processes} blocks of it do not cover {size} elements");
                 return bad("array_of_dargs", i, darg.into(), &reason);
@@ -288,19 +221,8 @@ fn portion(
             let rest = (left % period).min(block);
             let full = left / period + u64::from(rest == block);
             let rest = if rest == block { 0 } else { rest };
-            Ok(Portion {
-                start,
-                length: block,
-                full,
-                period,
-                rest,
-            })
+            Ok(Portion { start, length: block, full, period, rest })
         }
-        _ => bad(
-            "array_of_distribs",
-            i,
-            distrib.into(),
-            "it is not one of MPI_DISTRIBUTE_*",
-        ),
+        _ => bad("array_of_distribs", i, distrib.into(), "it is not one of MPI_DISTRIBUTE_*"),
     }
 }

@@ -230,18 +230,9 @@ mod tests {
 
     #[test]
     fn complex_numbers_are_two_components() {
-        for basic in [
-            ComplexHalf,
-            ComplexF32,
-            ComplexF64,
-            ComplexLongDouble,
-            ComplexQuad,
-        ] {
+        for basic in [ComplexHalf, ComplexF32, ComplexF64, ComplexLongDouble, ComplexQuad] {
             let part: BasicType = basic.component().unwrap();
-            assert_eq!(
-                (basic.size(), basic.align()),
-                (2 * part.size(), part.size())
-            );
+            assert_eq!((basic.size(), basic.align()), (2 * part.size(), part.size()));
         }
     }
 }

@@ -19,12 +19,7 @@ fn check_lengths(lengths: &[i64]) -> Result<()> {
         None => Ok(()),
         Some(i) => {
             let reason = format!("element {i} must not be negative");
-            Err(Error::argument(
-                c::ERR_ARG,
-                "array_of_blocklengths",
-                lengths[i],
-                reason,
-            ))
+            Err(Error::argument(c::ERR_ARG, "array_of_blocklengths", lengths[i], reason))
         }
     }
 }
@@ -56,13 +51,7 @@ impl Datatype {
         signature: Arc<Signature>,
     ) -> Datatype {
         let layout = Arc::new(layout);
-        Datatype::new(TypeCore {
-            arguments,
-            layout,
-            signature,
-            basic: None,
-            permanent: false,
-        })
+        Datatype::new(TypeCore { arguments, layout, signature, basic: None, permanent: false })
     }
 
     /// The signature of this many elements.
@@ -73,11 +62,7 @@ impl Datatype {
     /// The signature of blocks of these lengths.
     fn signed_blocks(&self, lengths: impl IntoIterator<Item = i64>) -> Result<Arc<Signature>> {
         let signature = &self.0.core.signature;
-        Signature::sequence(
-            lengths
-                .into_iter()
-                .map(|n| (n as u64, Arc::clone(signature))),
-        )
+        Signature::sequence(lengths.into_iter().map(|n| (n as u64, Arc::clone(signature))))
     }
 
     /// `MPI_Type_contiguous`.
@@ -85,11 +70,7 @@ impl Datatype {
         let n = check_count(count, "count")?;
         let arguments =
             TypeArguments::new(c::COMBINER_CONTIGUOUS, &[&[count]], &[], vec![old.clone()]);
-        Ok(Datatype::derived(
-            arguments,
-            old.layout().contiguous(n)?,
-            old.signed(n)?,
-        ))
+        Ok(Datatype::derived(arguments, old.layout().contiguous(n)?, old.signed(n)?))
     }
 
     /// `MPI_Type_vector`: `stride` in extents of `old`.
@@ -106,12 +87,8 @@ impl Datatype {
     /// `MPI_Type_create_hvector`: `stride` in bytes.
     pub fn hvector(count: i64, blocklength: i64, stride: i64, old: &Datatype) -> Result<Datatype> {
         let counts = [count, blocklength];
-        let arguments = TypeArguments::new(
-            c::COMBINER_HVECTOR,
-            &[&counts],
-            &[stride],
-            vec![old.clone()],
-        );
+        let arguments =
+            TypeArguments::new(c::COMBINER_HVECTOR, &[&counts], &[stride], vec![old.clone()]);
         Datatype::strided(arguments, count, blocklength, stride, old)
     }
 
@@ -124,11 +101,7 @@ impl Datatype {
     ) -> Result<Datatype> {
         let (n, length) = (check_count(count, "count")?, check_length(blocklength)?);
         let layout = old.layout().hvector(n, length, stride)?;
-        Ok(Datatype::derived(
-            arguments,
-            layout,
-            old.signed(length)?.repeat(n)?,
-        ))
+        Ok(Datatype::derived(arguments, layout, old.signed(length)?.repeat(n)?))
     }
 
     /// `MPI_Type_indexed`: displacements in extents of `old`.
@@ -143,12 +116,8 @@ impl Datatype {
     pub fn hindexed(lengths: &[i64], displacements: &[i64], old: &Datatype) -> Result<Datatype> {
         let count = [lengths.len() as i64];
         let counts = [&count[..], lengths];
-        let arguments = TypeArguments::new(
-            c::COMBINER_HINDEXED,
-            &counts,
-            displacements,
-            vec![old.clone()],
-        );
+        let arguments =
+            TypeArguments::new(c::COMBINER_HINDEXED, &counts, displacements, vec![old.clone()]);
         Datatype::blocks(arguments, lengths, displacements, old)
     }
 
@@ -159,16 +128,9 @@ impl Datatype {
         old: &Datatype,
     ) -> Result<Datatype> {
         check_lengths(lengths)?;
-        let blocks = lengths
-            .iter()
-            .zip(displacements)
-            .map(|(&n, &at)| (n as u64, at));
+        let blocks = lengths.iter().zip(displacements).map(|(&n, &at)| (n as u64, at));
         let layout = old.layout().hindexed(blocks)?;
-        Ok(Datatype::derived(
-            arguments,
-            layout,
-            old.signed_blocks(lengths.iter().copied())?,
-        ))
+        Ok(Datatype::derived(arguments, layout, old.signed_blocks(lengths.iter().copied())?))
     }
 
     /// `MPI_Type_create_indexed_block`: displacements in extents of `old`.
@@ -184,12 +146,8 @@ impl Datatype {
     pub fn hindexed_block(length: i64, displacements: &[i64], old: &Datatype) -> Result<Datatype> {
         let head = [displacements.len() as i64, length];
         let old_types = vec![old.clone()];
-        let arguments = TypeArguments::new(
-            c::COMBINER_HINDEXED_BLOCK,
-            &[&head],
-            displacements,
-            old_types,
-        );
+        let arguments =
+            TypeArguments::new(c::COMBINER_HINDEXED_BLOCK, &[&head], displacements, old_types);
         Datatype::equal_blocks(arguments, length, displacements, old)
     }
 
@@ -200,9 +158,7 @@ impl Datatype {
         old: &Datatype,
     ) -> Result<Datatype> {
         let n = check_length(length)?;
-        let layout = old
-            .layout()
-            .hindexed(displacements.iter().map(|&at| (n, at)))?;
+        let layout = old.layout().hindexed(displacements.iter().map(|&at| (n, at)))?;
         let signature = old.signed(n)?.repeat(displacements.len() as u64)?;
         Ok(Datatype::derived(arguments, layout, signature))
     }
@@ -233,11 +189,7 @@ impl Datatype {
     pub fn resized(old: &Datatype, lb: i64, extent: i64) -> Result<Datatype> {
         let arguments =
             TypeArguments::new(c::COMBINER_RESIZED, &[], &[lb, extent], vec![old.clone()]);
-        Ok(Datatype::derived(
-            arguments,
-            old.layout().resized(lb, extent)?,
-            old.signed(1)?,
-        ))
+        Ok(Datatype::derived(arguments, old.layout().resized(lb, extent)?, old.signed(1)?))
     }
 
     /// `MPI_Type_dup`: the same, committed or not as the original, with the attributes that its
@@ -252,10 +204,6 @@ impl Datatype {
             basic: core.basic,
             permanent: false,
         };
-        Ok(Datatype::with_core(
-            Arc::new(core),
-            old.committed(),
-            attributes,
-        ))
+        Ok(Datatype::with_core(Arc::new(core), old.committed(), attributes))
     }
 }

@@ -42,13 +42,8 @@ pub struct TypeContents {
 impl Datatype {
     /// Which call made this datatype, with how many arguments.
     pub fn envelope(&self) -> TypeEnvelope {
-        let TypeArguments {
-            combiner,
-            integers,
-            addresses,
-            counts,
-            datatypes,
-        } = &self.0.core.arguments;
+        let TypeArguments { combiner, integers, addresses, counts, datatypes } =
+            &self.0.core.arguments;
         TypeEnvelope {
             integers: integers.len(),
             addresses: addresses.len(),
@@ -61,21 +56,11 @@ impl Datatype {
     /// The arguments of that call. Derived datatypes among them get new handles, which the caller
     /// frees.
     pub fn contents(&self) -> Result<TypeContents> {
-        let TypeArguments {
-            combiner,
-            integers,
-            addresses,
-            counts,
-            datatypes,
-        } = &self.0.core.arguments;
+        let TypeArguments { combiner, integers, addresses, counts, datatypes } =
+            &self.0.core.arguments;
         if *combiner == c::COMBINER_NAMED {
             let reason = "a predefined datatype has no contents";
-            return Err(Error::argument(
-                c::ERR_TYPE,
-                "datatype",
-                self.label(),
-                reason,
-            ));
+            return Err(Error::argument(c::ERR_TYPE, "datatype", self.label(), reason));
         }
         let handles: Result<Vec<u32>> = datatypes.iter().map(Datatype::another_handle).collect();
         Ok(TypeContents {

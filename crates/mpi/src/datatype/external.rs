@@ -24,12 +24,7 @@ fn check_datarep(datarep: &str) -> Result<()> {
         return Ok(());
     }
     let reason = "the only representation for packing is \"external32\"";
-    Err(Error::argument(
-        c::ERR_ARG,
-        "datarep",
-        format!("{datarep:?}"),
-        reason,
-    ))
+    Err(Error::argument(c::ERR_ARG, "datarep", format!("{datarep:?}"), reason))
 }
 
 /// `MPI_Pack_external_size`.
@@ -69,9 +64,8 @@ pub fn pack_external(
         let native = &mut native[..n * entry.native];
         let external = &mut external[..n * entry.external];
         view.pack(native_at, native);
-        let pairs = native
-            .chunks_exact(entry.native)
-            .zip(external.chunks_exact_mut(entry.external));
+        let pairs =
+            native.chunks_exact(entry.native).zip(external.chunks_exact_mut(entry.external));
         for (native, external) in pairs {
             entry.encode(native, external)?;
         }
@@ -102,9 +96,8 @@ pub fn unpack_external(
         let native = &mut native[..n * entry.native];
         let external = &mut external[..n * entry.external];
         at.offset(external_at as isize).read_bytes(external);
-        let pairs = native
-            .chunks_exact_mut(entry.native)
-            .zip(external.chunks_exact(entry.external));
+        let pairs =
+            native.chunks_exact_mut(entry.native).zip(external.chunks_exact(entry.external));
         for (native, external) in pairs {
             entry.decode(external, native)?;
         }
@@ -124,11 +117,8 @@ fn along(
     let signature = datatype.0.core.signature.repeat(count as u64)?;
     let (mut native_at, mut external_at) = (0, 0);
     signature.runs(&mut |basic, external, count| {
-        let entry = ExternalEntry {
-            basic,
-            native: basic.size() as usize,
-            external: external as usize,
-        };
+        let entry =
+            ExternalEntry { basic, native: basic.size() as usize, external: external as usize };
         let mut left = count;
         while left > 0 {
             let n = left.min(PORTION as u64) as usize;
@@ -170,11 +160,7 @@ impl ExternalEntry {
         let mut back = [0; 16];
         let back = &mut back[..self.native];
         self.decode(external, back)?;
-        if back == native {
-            Ok(())
-        } else {
-            Err(self.lost())
-        }
+        if back == native { Ok(()) } else { Err(self.lost()) }
     }
 
     fn decode(self, external: &[u8], native: &mut [u8]) -> Result<()> {
@@ -198,11 +184,7 @@ impl ExternalEntry {
 
     fn parts(self) -> Option<ExternalEntry> {
         let basic = self.basic.component()?;
-        Some(ExternalEntry {
-            basic,
-            native: self.native / 2,
-            external: self.external / 2,
-        })
+        Some(ExternalEntry { basic, native: self.native / 2, external: self.external / 2 })
     }
 
     /// Whether this is the x87 format, which external32 does not have.

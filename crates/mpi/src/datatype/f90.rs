@@ -90,12 +90,9 @@ impl Datatype {
     pub fn f90_integer(r: i32) -> Result<Datatype> {
         match INTEGERS.iter().find(|(_, digits)| r <= *digits) {
             Some(&(basic, _)) => unnamed(c::COMBINER_F90_INTEGER, 0, r, basic),
-            None => Err(Error::argument(
-                c::ERR_ARG,
-                "r",
-                r,
-                "no integer type has more than 38 digits",
-            )),
+            None => {
+                Err(Error::argument(c::ERR_ARG, "r", r, "no integer type has more than 38 digits"))
+            }
         }
     }
 }
@@ -103,10 +100,9 @@ impl Datatype {
 /// `MPI_Type_match_size`: the handle of the predefined type of this class and size in bytes.
 pub fn match_size(typeclass: i32, size: i32) -> Result<u32> {
     let (sizes, what): (&[(i32, u32)], _) = match typeclass {
-        c::TYPECLASS_REAL => (
-            &[(2, c::REAL2), (4, c::REAL4), (8, c::REAL8), (16, c::REAL16)],
-            "real",
-        ),
+        c::TYPECLASS_REAL => {
+            (&[(2, c::REAL2), (4, c::REAL4), (8, c::REAL8), (16, c::REAL16)], "real")
+        }
         c::TYPECLASS_INTEGER => (
             &[
                 (1, c::INTEGER1),
@@ -118,12 +114,7 @@ pub fn match_size(typeclass: i32, size: i32) -> Result<u32> {
             "integer",
         ),
         c::TYPECLASS_COMPLEX => (
-            &[
-                (4, c::COMPLEX4),
-                (8, c::COMPLEX8),
-                (16, c::COMPLEX16),
-                (32, c::COMPLEX32),
-            ],
+            &[(4, c::COMPLEX4), (8, c::COMPLEX8), (16, c::COMPLEX16), (32, c::COMPLEX32)],
             "complex",
         ),
         _ => {
@@ -131,16 +122,7 @@ pub fn match_size(typeclass: i32, size: i32) -> Result<u32> {
             return Err(Error::argument(c::ERR_ARG, "typeclass", typeclass, reason));
         }
     };
-    sizes
-        .iter()
-        .find(|(bytes, _)| *bytes == size)
-        .map(|&(_, handle)| handle)
-        .ok_or_else(|| {
-            Error::argument(
-                c::ERR_ARG,
-                "size",
-                size,
-                format!("no {what} type has this size"),
-            )
-        })
+    sizes.iter().find(|(bytes, _)| *bytes == size).map(|&(_, handle)| handle).ok_or_else(|| {
+        Error::argument(c::ERR_ARG, "size", size, format!("no {what} type has this size"))
+    })
 }

@@ -171,10 +171,7 @@ pub fn check_buffer(
     if address != 0 || empty || datatype.true_lb().unsigned_abs() >= 4096 {
         return Ok(());
     }
-    let reason = format!(
-        "a null buffer cannot hold {count} elements of {}",
-        datatype.label()
-    );
+    let reason = format!("a null buffer cannot hold {count} elements of {}", datatype.label());
     Err(Error::argument(c::ERR_BUFFER, argument, "NULL", reason))
 }
 
@@ -213,9 +210,7 @@ impl From<TypeLayoutError> for Error {
 }
 
 fn small(values: &[&[i64]]) -> bool {
-    values
-        .iter()
-        .all(|list| list.iter().all(|&value| i32::try_from(value).is_ok()))
+    values.iter().all(|list| list.iter().all(|&value| i32::try_from(value).is_ok()))
 }
 
 impl TypeArguments {
@@ -280,15 +275,13 @@ impl Datatype {
 
     /// The datatype that `handle` names, passed as `argument`.
     pub fn resolve_as(handle: u32, argument: &'static str) -> Result<Datatype> {
-        Datatype::predefined(handle)
-            .or_else(|| TABLE.get(handle))
-            .ok_or_else(|| {
-                let reason = match handle {
-                    c::DATATYPE_NULL => "a datatype is needed",
-                    _ => "this is not a datatype, or it has been freed",
-                };
-                Error::argument(c::ERR_TYPE, argument, show(handle), reason)
-            })
+        Datatype::predefined(handle).or_else(|| TABLE.get(handle)).ok_or_else(|| {
+            let reason = match handle {
+                c::DATATYPE_NULL => "a datatype is needed",
+                _ => "this is not a datatype, or it has been freed",
+            };
+            Error::argument(c::ERR_TYPE, argument, show(handle), reason)
+        })
     }
 
     /// The datatype that `handle` names, if it is committed.
@@ -298,12 +291,7 @@ impl Datatype {
             return Ok(datatype);
         }
         let reason = "this datatype has not been committed; call MPI_Type_commit first";
-        Err(Error::argument(
-            c::ERR_TYPE,
-            "datatype",
-            datatype.label(),
-            reason,
-        ))
+        Err(Error::argument(c::ERR_TYPE, "datatype", datatype.label(), reason))
     }
 
     /// The predefined datatype of the standard ABI with this handle.
@@ -312,12 +300,7 @@ impl Datatype {
     }
 
     fn from_predefined(entry: &PredefinedType) -> Datatype {
-        let &PredefinedType {
-            handle,
-            name,
-            basic,
-            external,
-        } = entry;
+        let &PredefinedType { handle, name, basic, external } = entry;
         let layout = Datatype::layout_of(basic);
         let core = TypeCore {
             arguments: TypeArguments::named(),
@@ -338,10 +321,7 @@ impl Datatype {
         match basic.pair() {
             None => field(basic),
             Some((value, index)) => {
-                let fields = [
-                    (1, 0, &field(value)),
-                    (1, basic.index_at() as i64, &field(index)),
-                ];
+                let fields = [(1, 0, &field(value)), (1, basic.index_at() as i64, &field(index))];
                 TypeLayout::structure(fields).expect(FITS)
             }
         }
@@ -402,9 +382,7 @@ impl Datatype {
     pub fn with_handle<R>(&self, f: impl FnOnce(u32) -> R) -> Result<R> {
         let own = self.handle();
         if self.0.core.permanent
-            || TABLE
-                .get(own)
-                .is_some_and(|found| std::ptr::eq(&*found.0, &*self.0))
+            || TABLE.get(own).is_some_and(|found| std::ptr::eq(&*found.0, &*self.0))
         {
             return Ok(f(own));
         }
@@ -420,12 +398,7 @@ impl Datatype {
         let datatype = Datatype::resolve(handle)?;
         if datatype.0.core.permanent {
             let reason = "a predefined datatype cannot be freed";
-            return Err(Error::argument(
-                c::ERR_TYPE,
-                "datatype",
-                datatype.label(),
-                reason,
-            ));
+            return Err(Error::argument(c::ERR_TYPE, "datatype", datatype.label(), reason));
         }
         datatype.0.attributes.delete_all(handle)?;
         TABLE.remove(handle);
@@ -480,11 +453,7 @@ impl Datatype {
     /// The datatype in error messages: its name if it has one.
     pub fn label(&self) -> String {
         let name = self.name();
-        if name.is_empty() {
-            show(self.handle())
-        } else {
-            name
-        }
+        if name.is_empty() { show(self.handle()) } else { name }
     }
 
     /// The attributes cached on the datatype.
@@ -545,10 +514,7 @@ impl Datatype {
             let shift = layout.extent().checked_mul(last)?;
             let low = layout.lb().min(layout.true_lb());
             let high = layout.ub().max(layout.true_ub());
-            let (low, high) = (
-                low.checked_add(shift.min(0))?,
-                high.checked_add(shift.max(0))?,
-            );
+            let (low, high) = (low.checked_add(shift.min(0))?, high.checked_add(shift.max(0))?);
             Some(low as isize..high as isize)
         };
         bounds().unwrap_or(0..0)
@@ -573,10 +539,7 @@ impl Datatype {
     pub fn bytes_of_elements(&self, elements: i64) -> Result<u64> {
         let wanted = check_count(elements, "count")?;
         self.0.core.signature.bytes_of(wanted).ok_or_else(|| {
-            let reason = format!(
-                "the datatype {} cannot have {elements} elements",
-                self.label()
-            );
+            let reason = format!("the datatype {} cannot have {elements} elements", self.label());
             Error::argument(c::ERR_COUNT, "count", elements, reason)
         })
     }

@@ -19,30 +19,17 @@ pub(super) fn window(
     bytes: u64,
 ) -> Result<(Region, i64)> {
     if size < 0 {
-        return Err(Error::argument(
-            c::ERR_ARG,
-            size_argument,
-            size,
-            "it must not be negative",
-        ));
+        return Err(Error::argument(c::ERR_ARG, size_argument, size, "it must not be negative"));
     }
     if position < 0 || position > size {
         let reason = format!("a position lies between 0 and {size_argument}, {size}");
         return Err(Error::argument(c::ERR_ARG, "position", position, reason));
     }
-    match i64::try_from(bytes)
-        .ok()
-        .filter(|&bytes| bytes <= size - position)
-    {
+    match i64::try_from(bytes).ok().filter(|&bytes| bytes <= size - position) {
         Some(bytes) => Ok((buffer.offset(position as isize), position + bytes)),
         None => {
             let reason = format!("{bytes} bytes from position {position} on do not fit");
-            Err(Error::argument(
-                c::ERR_TRUNCATE,
-                size_argument,
-                size,
-                reason,
-            ))
+            Err(Error::argument(c::ERR_TRUNCATE, size_argument, size, reason))
         }
     }
 }
@@ -61,8 +48,7 @@ pub fn pack(
     let shape = shape_of(datatype, from.address(), count)?;
     let view = from.view(shape);
     let (at, end) = window(to, outsize, "outsize", position, view.len() as u64)?;
-    at.view(Shape::Contiguous { bytes: view.len() })
-        .copy_from(&view);
+    at.view(Shape::Contiguous { bytes: view.len() }).copy_from(&view);
     Ok(end)
 }
 

@@ -18,22 +18,12 @@ pub(super) struct PredefinedType {
 }
 
 const fn plain(handle: u32, name: &'static str, basic: BasicType) -> PredefinedType {
-    PredefinedType {
-        handle,
-        name,
-        basic,
-        external: None,
-    }
+    PredefinedType { handle, name, basic, external: None }
 }
 
 /// A type whose external32 size is not that of this machine.
 const fn other(handle: u32, name: &'static str, basic: BasicType, external: u64) -> PredefinedType {
-    PredefinedType {
-        handle,
-        name,
-        basic,
-        external: Some(external),
-    }
+    PredefinedType { handle, name, basic, external: Some(external) }
 }
 
 pub(super) const PREDEFINED: &[PredefinedType] = &[
@@ -63,16 +53,8 @@ pub(super) const PREDEFINED: &[PredefinedType] = &[
     plain(c::DOUBLE_COMPLEX, "MPI_DOUBLE_COMPLEX", ComplexF64),
     plain(c::CHARACTER, "MPI_CHARACTER", Char),
     plain(c::LONG_DOUBLE, "MPI_LONG_DOUBLE", LongDouble),
-    plain(
-        c::C_LONG_DOUBLE_COMPLEX,
-        "MPI_C_LONG_DOUBLE_COMPLEX",
-        ComplexLongDouble,
-    ),
-    plain(
-        c::CXX_LONG_DOUBLE_COMPLEX,
-        "MPI_CXX_LONG_DOUBLE_COMPLEX",
-        ComplexLongDouble,
-    ),
+    plain(c::C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX", ComplexLongDouble),
+    plain(c::CXX_LONG_DOUBLE_COMPLEX, "MPI_CXX_LONG_DOUBLE_COMPLEX", ComplexLongDouble),
     plain(c::FLOAT_INT, "MPI_FLOAT_INT", FloatInt),
     plain(c::DOUBLE_INT, "MPI_DOUBLE_INT", DoubleInt),
     other(c::LONG_INT, "MPI_LONG_INT", LongInt, 8),

@@ -28,12 +28,7 @@ enum SignatureNode {
 }
 
 fn overflow(count: u64) -> Error {
-    Error::argument(
-        c::ERR_COUNT,
-        "count",
-        count,
-        "the datatype would have more than 2^63 bytes",
-    )
+    Error::argument(c::ERR_COUNT, "count", count, "the datatype would have more than 2^63 bytes")
 }
 
 impl Signature {
@@ -46,12 +41,7 @@ impl Signature {
         }
         let bytes = basic.size();
         let external = external.unwrap_or(bytes);
-        Arc::new(Signature {
-            bytes,
-            external,
-            elements: 1,
-            kind: SignatureNode::Basic(basic),
-        })
+        Arc::new(Signature { bytes, external, elements: 1, kind: SignatureNode::Basic(basic) })
     }
 
     /// This signature, repeated `count` times.
@@ -60,17 +50,13 @@ impl Signature {
             return Ok(Arc::clone(self));
         }
         let (times, body) = match &self.kind {
-            SignatureNode::Repeat(inner, body) => (
-                count.checked_mul(*inner).ok_or_else(|| overflow(count))?,
-                body,
-            ),
+            SignatureNode::Repeat(inner, body) => {
+                (count.checked_mul(*inner).ok_or_else(|| overflow(count))?, body)
+            }
             _ => (count, self),
         };
         let product = |of: u64| {
-            count
-                .checked_mul(of)
-                .filter(|&n| n <= i64::MAX as u64)
-                .ok_or_else(|| overflow(count))
+            count.checked_mul(of).filter(|&n| n <= i64::MAX as u64).ok_or_else(|| overflow(count))
         };
         Ok(Arc::new(Signature {
             bytes: product(self.bytes)?,
@@ -99,9 +85,7 @@ impl Signature {
         for (count, part) in runs {
             let part = part.repeat(count)?;
             let sum = |a: u64, b: u64| {
-                a.checked_add(b)
-                    .filter(|&n| n <= i64::MAX as u64)
-                    .ok_or_else(|| overflow(count))
+                a.checked_add(b).filter(|&n| n <= i64::MAX as u64).ok_or_else(|| overflow(count))
             };
             (bytes, external) = (sum(bytes, part.bytes)?, sum(external, part.external)?);
             parts.push(part);

@@ -28,17 +28,9 @@ fn every_predefined_datatype_is_there_and_committed() {
     for entry in PREDEFINED {
         let datatype = Datatype::resolve(entry.handle).unwrap();
         assert!(datatype.committed() && datatype.is_predefined());
-        assert_eq!(
-            (datatype.handle(), datatype.name()),
-            (entry.handle, entry.name.to_string())
-        );
+        assert_eq!((datatype.handle(), datatype.name()), (entry.handle, entry.name.to_string()));
         assert_eq!(datatype.size() as u64, entry.basic.size(), "{}", entry.name);
-        assert_eq!(
-            datatype.extent() as u64,
-            entry.basic.extent(),
-            "{}",
-            entry.name
-        );
+        assert_eq!(datatype.extent() as u64, entry.basic.extent(), "{}", entry.name);
         assert_eq!((datatype.lb(), datatype.true_lb()), (0, 0));
         assert_eq!(datatype.envelope().combiner, c::COMBINER_NAMED);
         assert_eq!(class(datatype.contents()), c::ERR_TYPE);
@@ -50,14 +42,7 @@ fn every_predefined_datatype_is_there_and_committed() {
 
 #[test]
 fn wrong_handles_and_counts_are_told() {
-    for handle in [
-        c::DATATYPE_NULL,
-        0,
-        0x204,
-        0x4300_ffff,
-        c::COMM_WORLD,
-        u32::MAX,
-    ] {
+    for handle in [c::DATATYPE_NULL, 0, 0x204, 0x4300_ffff, c::COMM_WORLD, u32::MAX] {
         assert_eq!(class(Datatype::resolve(handle)), c::ERR_TYPE);
         assert_eq!(class(shape_of(handle, 0, 1)), c::ERR_TYPE);
         let none = shape_of(handle, 0, 0);
@@ -116,28 +101,13 @@ fn constructors_refuse_bad_arguments() {
     assert_eq!(class(Datatype::hvector(4, 1, huge, int)), c::ERR_ARG);
     assert_eq!(class(Datatype::indexed(&[1, -2], &[0, 1], int)), c::ERR_ARG);
     assert_eq!(class(Datatype::indexed(&[1], &[huge], int)), c::ERR_ARG);
-    assert_eq!(
-        class(Datatype::hindexed(&[1], &[i64::MAX], int)),
-        c::ERR_ARG
-    );
+    assert_eq!(class(Datatype::hindexed(&[1], &[i64::MAX], int)), c::ERR_ARG);
     assert_eq!(class(Datatype::indexed_block(-1, &[0], int)), c::ERR_ARG);
     assert_eq!(class(Datatype::hindexed_block(-3, &[0], int)), c::ERR_ARG);
-    assert_eq!(
-        class(Datatype::create_struct(
-            &[-1],
-            &[0],
-            std::slice::from_ref(int)
-        )),
-        c::ERR_ARG
-    );
+    assert_eq!(class(Datatype::create_struct(&[-1], &[0], std::slice::from_ref(int))), c::ERR_ARG);
     assert_eq!(class(Datatype::resized(int, i64::MAX, 4)), c::ERR_ARG);
-    let text = Datatype::indexed(&[1, -2], &[0, 1], int)
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        text,
-        "array_of_blocklengths = -2: element 1 must not be negative"
-    );
+    let text = Datatype::indexed(&[1, -2], &[0, 1], int).unwrap_err().to_string();
+    assert_eq!(text, "array_of_blocklengths = -2: element 1 must not be negative");
 
     let subarray = |sizes: &[i64], subsizes: &[i64], starts: &[i64], order| {
         class(Datatype::subarray(sizes, subsizes, starts, order, int))
@@ -148,24 +118,12 @@ fn constructors_refuse_bad_arguments() {
     assert_eq!(subarray(&[4], &[2], &[3], c::ORDER_C), c::ERR_ARG);
     assert_eq!(subarray(&[4], &[2], &[-1], c::ORDER_C), c::ERR_ARG);
     assert_eq!(subarray(&[4], &[2], &[1], 1), c::ERR_ARG);
-    assert_eq!(
-        subarray(&[huge, 9], &[1, 1], &[0, 0], c::ORDER_C),
-        c::ERR_ARG
-    );
+    assert_eq!(subarray(&[huge, 9], &[1, 1], &[0, 0], c::ORDER_C), c::ERR_ARG);
 
     let dflt = c::DISTRIBUTE_DFLT_DARG;
     let darray = |size, rank, distrib, darg, psize| {
         let order = c::ORDER_C;
-        class(Datatype::darray(
-            size,
-            rank,
-            &[10],
-            &[distrib],
-            &[darg],
-            &[psize],
-            order,
-            int,
-        ))
+        class(Datatype::darray(size, rank, &[10], &[distrib], &[darg], &[psize], order, int))
     };
     assert_eq!(darray(0, 0, c::DISTRIBUTE_BLOCK, dflt, 1), c::ERR_ARG);
     assert_eq!(darray(2, 2, c::DISTRIBUTE_BLOCK, dflt, 2), c::ERR_ARG);
@@ -180,10 +138,7 @@ fn constructors_refuse_bad_arguments() {
 fn struct_extents_are_rounded_up_unless_resized() {
     let types = [named(c::DOUBLE), named(c::CHAR)];
     let padded = Datatype::create_struct(&[1, 1], &[0, 8], &types).unwrap();
-    assert_eq!(
-        (padded.size(), padded.extent(), padded.true_extent()),
-        (9, 16, 9)
-    );
+    assert_eq!((padded.size(), padded.extent(), padded.true_extent()), (9, 16, 9));
     let tight = Datatype::resized(&padded, 0, 9).unwrap();
     assert_eq!(Datatype::contiguous(3, &tight).unwrap().extent(), 27);
 }
@@ -194,10 +149,7 @@ fn a_name_is_cut_at_the_limit() {
     assert_eq!(datatype.name(), "");
     datatype.set_name(&"é".repeat(100));
     assert_eq!(datatype.name(), "é".repeat(63));
-    assert_eq!(
-        (datatype.basic(), datatype.committed()),
-        (Some(BasicType::I32), true)
-    );
+    assert_eq!((datatype.basic(), datatype.committed()), (Some(BasicType::I32), true));
 }
 
 /// A number for each dimension.
@@ -206,19 +158,10 @@ type Grid = [i32; 3];
 #[test]
 fn distributed_arrays_cover_every_element_once() {
     let int = named(c::INT);
-    let (block, cyclic, none) = (
-        c::DISTRIBUTE_BLOCK,
-        c::DISTRIBUTE_CYCLIC,
-        c::DISTRIBUTE_NONE,
-    );
+    let (block, cyclic, none) = (c::DISTRIBUTE_BLOCK, c::DISTRIBUTE_CYCLIC, c::DISTRIBUTE_NONE);
     let dflt = c::DISTRIBUTE_DFLT_DARG;
     let cases: [[Grid; 4]; 5] = [
-        [
-            [7, 5, 3],
-            [block, cyclic, none],
-            [dflt, dflt, dflt],
-            [3, 2, 1],
-        ],
+        [[7, 5, 3], [block, cyclic, none], [dflt, dflt, dflt], [3, 2, 1]],
         [[8, 9, 2], [cyclic, cyclic, block], [2, 4, dflt], [2, 2, 2]],
         [[2, 3, 4], [block, block, cyclic], [dflt, 3, 3], [4, 1, 2]],
         [[1, 10, 1], [none, cyclic, none], [dflt, 3, dflt], [1, 3, 1]],
@@ -238,15 +181,10 @@ fn distributed_arrays_cover_every_element_once() {
                 assert_eq!((part.lb(), part.extent()), (0, 4 * total));
                 for run in array.clone().view(part.shape(1).unwrap()).runs(0) {
                     let first = (run.address - array.address()) / 4;
-                    seen[first..first + run.len / 4]
-                        .iter_mut()
-                        .for_each(|n| *n += 1);
+                    seen[first..first + run.len / 4].iter_mut().for_each(|n| *n += 1);
                 }
             }
-            assert!(
-                seen.iter().all(|&n| n == 1),
-                "{gsizes:?} {distribs:?} {order}: {seen:?}"
-            );
+            assert!(seen.iter().all(|&n| n == 1), "{gsizes:?} {distribs:?} {order}: {seen:?}");
         }
     }
 }
@@ -257,21 +195,9 @@ fn distributed_arrays_cover_every_element_once() {
 fn distributed_arrays_number_processes_by_rows() {
     let byte = named(c::BYTE);
     let (block, dflt) = (c::DISTRIBUTE_BLOCK, c::DISTRIBUTE_DFLT_DARG);
-    for (order, expect) in [
-        (c::ORDER_C, [2, 3, 6, 7]),
-        (c::ORDER_FORTRAN, [8, 9, 12, 13]),
-    ] {
-        let part = Datatype::darray(
-            4,
-            1,
-            &[4, 4],
-            &[block; 2],
-            &[dflt; 2],
-            &[2, 2],
-            order,
-            &byte,
-        )
-        .unwrap();
+    for (order, expect) in [(c::ORDER_C, [2, 3, 6, 7]), (c::ORDER_FORTRAN, [8, 9, 12, 13])] {
+        let part = Datatype::darray(4, 1, &[4, 4], &[block; 2], &[dflt; 2], &[2, 2], order, &byte)
+            .unwrap();
         let array = region_of(&(0..16).collect::<Vec<u8>>());
         let mut packed = [0; 4];
         array.view(part.shape(1).unwrap()).pack(0, &mut packed);
@@ -283,14 +209,8 @@ fn distributed_arrays_number_processes_by_rows() {
 fn parameterized_types_are_one_object_for_one_argument() {
     let real = Datatype::f90_real(12, c::UNDEFINED).unwrap();
     assert_eq!(real.basic(), Some(BasicType::F64));
-    assert_eq!(
-        real.handle(),
-        Datatype::f90_real(12, c::UNDEFINED).unwrap().handle()
-    );
-    assert_ne!(
-        real.handle(),
-        Datatype::f90_real(13, c::UNDEFINED).unwrap().handle()
-    );
+    assert_eq!(real.handle(), Datatype::f90_real(12, c::UNDEFINED).unwrap().handle());
+    assert_ne!(real.handle(), Datatype::f90_real(13, c::UNDEFINED).unwrap().handle());
     assert_eq!(real.contents().unwrap().integers, [12, c::UNDEFINED.into()]);
     assert_eq!(class(Datatype::free(real.handle())), c::ERR_TYPE);
     assert!(Datatype::resolve_committed(real.handle()).is_ok());
@@ -298,17 +218,11 @@ fn parameterized_types_are_one_object_for_one_argument() {
         Datatype::f90_complex(c::UNDEFINED, 37).unwrap().basic(),
         Some(BasicType::ComplexF32)
     );
-    assert_eq!(
-        Datatype::f90_real(30, 400).unwrap().basic(),
-        Some(BasicType::Quad)
-    );
+    assert_eq!(Datatype::f90_real(30, 400).unwrap().basic(), Some(BasicType::Quad));
     assert_eq!(Datatype::f90_integer(10).unwrap().size(), 8);
     assert_eq!(class(Datatype::f90_integer(39)), c::ERR_ARG);
     assert_eq!(class(Datatype::f90_real(34, 1)), c::ERR_ARG);
-    assert_eq!(
-        class(Datatype::f90_real(c::UNDEFINED, c::UNDEFINED)),
-        c::ERR_ARG
-    );
+    assert_eq!(class(Datatype::f90_real(c::UNDEFINED, c::UNDEFINED)), c::ERR_ARG);
     assert_eq!(match_size(c::TYPECLASS_REAL, 8).unwrap(), c::REAL8);
     assert_eq!(match_size(c::TYPECLASS_COMPLEX, 8).unwrap(), c::COMPLEX8);
     assert_eq!(match_size(c::TYPECLASS_INTEGER, 2).unwrap(), c::INTEGER2);
@@ -320,14 +234,8 @@ fn parameterized_types_are_one_object_for_one_argument() {
 fn value_and_index_make_the_named_pairs() {
     assert_eq!(value_index(c::DOUBLE, c::INT).unwrap(), c::DOUBLE_INT);
     assert_eq!(value_index(c::INTEGER, c::INTEGER).unwrap(), c::TWOINTEGER);
-    assert_eq!(
-        value_index(c::DOUBLE, c::INT64_T).unwrap(),
-        c::DATATYPE_NULL
-    );
-    let derived = Datatype::contiguous(1, &named(c::INT))
-        .unwrap()
-        .register()
-        .unwrap();
+    assert_eq!(value_index(c::DOUBLE, c::INT64_T).unwrap(), c::DATATYPE_NULL);
+    let derived = Datatype::contiguous(1, &named(c::INT)).unwrap().register().unwrap();
     assert_eq!(class(value_index(c::INT, derived)), c::ERR_TYPE);
 }
 
@@ -335,16 +243,10 @@ fn value_and_index_make_the_named_pairs() {
 fn counts_and_elements_of_received_bytes() {
     let pair = named(c::DOUBLE_INT);
     assert_eq!((pair.count(24), pair.count(20)), (Some(2), None));
-    assert_eq!(
-        (pair.elements(20), pair.elements(24), pair.elements(21)),
-        (Some(3), Some(4), None)
-    );
+    assert_eq!((pair.elements(20), pair.elements(24), pair.elements(21)), (Some(3), Some(4), None));
     assert_eq!(pair.bytes_of_elements(3).unwrap(), 20);
     let empty = Datatype::contiguous(0, &pair).unwrap();
-    assert_eq!(
-        (empty.count(0), empty.count(1), empty.elements(0)),
-        (Some(0), None, Some(0))
-    );
+    assert_eq!((empty.count(0), empty.count(1), empty.elements(0)), (Some(0), None, Some(0)));
     assert_eq!(class(empty.bytes_of_elements(1)), c::ERR_COUNT);
     assert_eq!(class(pair.bytes_of_elements(-1)), c::ERR_COUNT);
 }
@@ -355,18 +257,9 @@ fn packing_stays_within_its_buffer() {
     let to = region_of(&[0; 12]);
     assert_eq!(pack(from.clone(), 2, c::SHORT, &to, 12, 3).unwrap(), 7);
     assert_eq!(bytes_of(&to, 12), [0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0]);
-    assert_eq!(
-        class(pack(from.clone(), 2, c::INT, &to, 12, 5)),
-        c::ERR_TRUNCATE
-    );
-    assert_eq!(
-        class(pack(from.clone(), 0, c::INT, &to, 12, 13)),
-        c::ERR_ARG
-    );
-    assert_eq!(
-        class(pack(from.clone(), 0, c::INT, &to, 12, -1)),
-        c::ERR_ARG
-    );
+    assert_eq!(class(pack(from.clone(), 2, c::INT, &to, 12, 5)), c::ERR_TRUNCATE);
+    assert_eq!(class(pack(from.clone(), 0, c::INT, &to, 12, 13)), c::ERR_ARG);
+    assert_eq!(class(pack(from.clone(), 0, c::INT, &to, 12, -1)), c::ERR_ARG);
     assert_eq!(class(pack(from.clone(), 0, c::INT, &to, -1, 0)), c::ERR_ARG);
     assert_eq!(unpack(&to, 12, 3, from.clone(), 1, c::INT).unwrap(), 7);
     assert_eq!(bytes_of(&from, 8), [1, 2, 3, 4, 5, 6, 7, 8]);
@@ -393,11 +286,7 @@ fn external32_is_big_endian_with_fixed_sizes() {
     external(c::INT, &[1, 2, 3, 4, 5, 6, 7, 8], &[4, 3, 2, 1, 8, 7, 6, 5]);
     external(c::BYTE, &[1, 2, 3], &[1, 2, 3]);
     external(c::LONG, &(-2i64).to_ne_bytes(), &[0xff, 0xff, 0xff, 0xfe]);
-    external(
-        c::UNSIGNED_LONG,
-        &0x8000_0001u64.to_ne_bytes(),
-        &[0x80, 0, 0, 1],
-    );
+    external(c::UNSIGNED_LONG, &0x8000_0001u64.to_ne_bytes(), &[0x80, 0, 0, 1]);
     external(c::WCHAR, &0x20acu32.to_ne_bytes(), &[0x20, 0xac]);
     let pair = [&1.5f32.to_ne_bytes()[..], &(-2f32).to_ne_bytes()].concat();
     external(c::C_COMPLEX, &pair, &[0x3f, 0xc0, 0, 0, 0xc0, 0, 0, 0]);
@@ -423,21 +312,14 @@ fn long_doubles_become_quads() {
     let mut quad = [0; 16];
     quad[..3].copy_from_slice(&[0x3f, 0xff, 0x80]);
     external(c::LONG_DOUBLE, &native, &quad);
-    external(
-        c::C_LONG_DOUBLE_COMPLEX,
-        &[native, native].concat(),
-        &[quad, quad].concat(),
-    );
+    external(c::C_LONG_DOUBLE_COMPLEX, &[native, native].concat(), &[quad, quad].concat());
 }
 
 #[test]
 fn what_external32_cannot_hold_is_an_error() {
     let to = region_of(&[0; 8]);
-    for (handle, value) in [
-        (c::LONG, 1u64 << 40),
-        (c::LONG, 1 << 31),
-        (c::UNSIGNED_LONG, 1 << 32),
-    ] {
+    for (handle, value) in [(c::LONG, 1u64 << 40), (c::LONG, 1 << 31), (c::UNSIGNED_LONG, 1 << 32)]
+    {
         let from = region_of(&value.to_ne_bytes());
         assert_eq!(
             class(pack_external("external32", from, 1, handle, &to, 8, 0)),
@@ -445,20 +327,9 @@ fn what_external32_cannot_hold_is_an_error() {
         );
     }
     let from = region_of(&[0; 8]);
+    assert_eq!(class(pack_external("native", from.clone(), 1, c::INT, &to, 8, 0)), c::ERR_ARG);
     assert_eq!(
-        class(pack_external("native", from.clone(), 1, c::INT, &to, 8, 0)),
-        c::ERR_ARG
-    );
-    assert_eq!(
-        class(pack_external(
-            "external32",
-            from.clone(),
-            1,
-            c::INT,
-            &to,
-            8,
-            5
-        )),
+        class(pack_external("external32", from.clone(), 1, c::INT, &to, 8, 5)),
         c::ERR_TRUNCATE
     );
     assert_eq!(class(external_size("external32", -1, c::INT)), c::ERR_COUNT);
@@ -469,15 +340,9 @@ fn large_counts_are_decoded_in_the_large_form() {
     let byte = named(c::BYTE);
     let big = 1i64 << 33;
     let small = Datatype::hvector(2, 3, big, &byte).unwrap();
-    assert_eq!(
-        (small.envelope().integers, small.envelope().addresses),
-        (2, 1)
-    );
+    assert_eq!((small.envelope().integers, small.envelope().addresses), (2, 1));
     let large = Datatype::hvector(2, big, big, &byte).unwrap();
-    assert_eq!(
-        (large.envelope().integers, large.envelope().addresses),
-        (0, 0)
-    );
+    assert_eq!((large.envelope().integers, large.envelope().addresses), (0, 0));
     assert_eq!(large.contents().unwrap().counts, [2, big, big]);
     let array = Datatype::subarray(&[big], &[1], &[0], c::ORDER_C, &byte).unwrap();
     let contents = array.contents().unwrap();

@@ -29,12 +29,7 @@ impl Frequent {
             counter.wait_ns += wait_ns;
             return;
         }
-        let mut fresh = LateCounter {
-            rank,
-            count: 1,
-            error: 0,
-            wait_ns,
-        };
+        let mut fresh = LateCounter { rank, count: 1, error: 0, wait_ns };
         if self.0.len() < LATEST {
             self.0.push(fresh);
             return;

@@ -112,11 +112,7 @@ pub fn arrive(part: impl FnOnce() -> MemberOf) -> Option<Visit> {
 /// inside the collective hold it.
 #[inline(always)]
 pub fn current() -> Option<Arc<ArrivalCount>> {
-    if is_on() {
-        CURRENT.with_borrow(Clone::clone)
-    } else {
-        None
-    }
+    if is_on() { CURRENT.with_borrow(Clone::clone) } else { None }
 }
 
 /// A rank's place in a collective.
@@ -142,9 +138,7 @@ impl Visit {
             Some(_) => None,
             None => {
                 *current = Some(Arc::new(ArrivalCount::new(part)));
-                Some(Visit {
-                    _not_send: PhantomData,
-                })
+                Some(Visit { _not_send: PhantomData })
             }
         })
     }
@@ -169,17 +163,8 @@ impl ArrivalCount {
     fn new(part: MemberOf) -> ArrivalCount {
         // Taken first, because finding the site takes a microsecond.
         let ns = monotonic_ns();
-        let key = LateKey {
-            caller: find(),
-            ranks: part.ranks,
-        };
-        ArrivalCount::at(
-            key,
-            Time {
-                ns,
-                rank: part.rank,
-            },
-        )
+        let key = LateKey { caller: find(), ranks: part.ranks };
+        ArrivalCount::at(key, Time { ns, rank: part.rank })
     }
 
     fn at(key: LateKey, own: Time) -> ArrivalCount {
@@ -225,9 +210,7 @@ impl Drop for ArrivalCount {
 }
 
 fn find() -> Caller {
-    FINDER
-        .get()
-        .map_or(Caller::default(), |finder| (finder.caller)())
+    FINDER.get().map_or(Caller::default(), |finder| (finder.caller)())
 }
 
 /// The function of the library that this thread is in, as the program called it: `MPI_Recv`. Walks
@@ -267,10 +250,7 @@ mod tests {
     use super::*;
 
     fn arrival(rank: u32, ns: u64) -> ArrivalCount {
-        let key = LateKey {
-            caller: Caller::default(),
-            ranks: 4,
-        };
+        let key = LateKey { caller: Caller::default(), ranks: 4 };
         ArrivalCount::at(key, Time { ns, rank })
     }
 
@@ -280,10 +260,7 @@ mod tests {
         for (rank, ns) in [(12, 32_000), (10, 16_000), (13, 64_000), (11, 48_000)] {
             one.saw(arrival(rank, ns).word());
         }
-        let outcome = CallOutcome {
-            inside_ns: 54_000,
-            waited: Some((13, 48_000)),
-        };
+        let outcome = CallOutcome { inside_ns: 54_000, waited: Some((13, 48_000)) };
         assert_eq!(one.outcome(70_000), outcome);
     }
 
@@ -317,10 +294,7 @@ mod tests {
     /// The only test that counts in the table of the process.
     #[test]
     fn a_call_counts_once_when_all_its_parts_have_ended() {
-        let part = || MemberOf {
-            ranks: 777,
-            rank: 10,
-        };
+        let part = || MemberOf { ranks: 777, rank: 10 };
         assert!(arrive(part).is_none() && current().is_none(), "it is off");
         ON.store(true, Ordering::Relaxed);
         let calls = || {

@@ -67,10 +67,7 @@ pub(super) struct LateTable {
 
 impl LateTable {
     pub const fn new() -> LateTable {
-        LateTable {
-            entries: None,
-            calls_left_out: 0,
-        }
+        LateTable { entries: None, calls_left_out: 0 }
     }
 
     pub fn count(&mut self, key: LateKey, outcome: &CallOutcome) {
@@ -92,10 +89,7 @@ impl LateTable {
 
     /// Calls, waits and times, summed over all entries.
     pub fn totals(&self) -> LateTotals {
-        let mut totals = LateTotals {
-            calls: self.calls_left_out,
-            ..LateTotals::default()
-        };
+        let mut totals = LateTotals { calls: self.calls_left_out, ..LateTotals::default() };
         for entry in self.entries.iter().flat_map(HashMap::values) {
             totals.calls += entry.calls;
             totals.waited += entry.waited;
@@ -134,9 +128,7 @@ impl LateTable {
 /// The name of a function of the library. `MPI_X` and `PMPI_X` have one body, which the linker may
 /// keep once, under either name.
 pub(super) fn function(symbol: &str) -> String {
-    let plain = symbol
-        .strip_prefix('P')
-        .filter(|rest| rest.starts_with("MPI_"));
+    let plain = symbol.strip_prefix('P').filter(|rest| rest.starts_with("MPI_"));
     plain.unwrap_or(symbol).to_owned()
 }
 
@@ -146,18 +138,11 @@ mod tests {
     use mica_node::late::LastArrival;
 
     fn key(site: u64) -> LateKey {
-        LateKey {
-            caller: Caller { site, entry: 9 },
-            ranks: 4,
-        }
+        LateKey { caller: Caller { site, entry: 9 }, ranks: 4 }
     }
 
     fn named(address: u64) -> CallSite {
-        CallSite {
-            address,
-            symbol: format!("f{address}"),
-            ..CallSite::default()
-        }
+        CallSite { address, symbol: format!("f{address}"), ..CallSite::default() }
     }
 
     #[test]
@@ -171,15 +156,8 @@ mod tests {
         let [site] = &report.sites[..] else {
             panic!("one site: {report:?}");
         };
-        assert_eq!(
-            (&*site.place.symbol, &*site.collective, site.ranks),
-            ("f7", "f9", 4)
-        );
-        let last = LastArrival {
-            rank: 2,
-            times: 2,
-            wait_ns: 320,
-        };
+        assert_eq!((&*site.place.symbol, &*site.collective, site.ranks), ("f7", "f9", 4));
+        let last = LastArrival { rank: 2, times: 2, wait_ns: 320 };
         let counts = SiteCounts {
             calls: 3,
             waited: 2,
@@ -189,11 +167,7 @@ mod tests {
             last: vec![last],
         };
         assert_eq!(site.counts, counts);
-        let totals = LateTotals {
-            calls: 3,
-            waited: 2,
-            wait_ns: 320,
-        };
+        let totals = LateTotals { calls: 3, waited: 2, wait_ns: 320 };
         assert_eq!(table.totals(), totals);
     }
 
@@ -207,18 +181,9 @@ mod tests {
     #[test]
     fn functions_and_sizes_are_told_apart() {
         let mut table = LateTable::new();
-        let alone = CallOutcome {
-            inside_ns: 1,
-            waited: None,
-        };
+        let alone = CallOutcome { inside_ns: 1, waited: None };
         table.count(key(1), &alone);
-        table.count(
-            LateKey {
-                caller: Caller { site: 1, entry: 8 },
-                ranks: 4,
-            },
-            &alone,
-        );
+        table.count(LateKey { caller: Caller { site: 1, entry: 8 }, ranks: 4 }, &alone);
         table.count(LateKey { ranks: 2, ..key(1) }, &alone);
         assert_eq!(table.report(named).sites.len(), 3);
     }
@@ -229,10 +194,7 @@ mod tests {
         let sites = SITES as u64 + 10;
         for site in 0..sites {
             let waited = Some((0, site * 10));
-            let outcome = CallOutcome {
-                inside_ns: 1000,
-                waited,
-            };
+            let outcome = CallOutcome { inside_ns: 1000, waited };
             table.count(key(site), &outcome);
         }
         let report = table.report(named);
@@ -245,10 +207,7 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut table = LateTable::new();
-        let outcome = CallOutcome {
-            inside_ns: 1,
-            waited: None,
-        };
+        let outcome = CallOutcome { inside_ns: 1, waited: None };
         for site in 0..ENTRIES as u64 + 5 {
             table.count(key(site), &outcome);
         }

@@ -76,10 +76,7 @@ mod tests {
                     continue;
                 };
                 for rank in [0, 1, 77, (1 << RANK_BITS) - 1] {
-                    let time = Time {
-                        ns: ns / UNIT * UNIT,
-                        rank,
-                    };
+                    let time = Time { ns: ns / UNIT * UNIT, rank };
                     let decoded = Time::of_word(time.word(), own as u64);
                     assert_eq!(decoded, Some(time), "{own} {ahead}");
                 }
@@ -89,10 +86,7 @@ mod tests {
 
     #[test]
     fn a_rank_without_room_says_nothing() {
-        let time = Time {
-            ns: 1600,
-            rank: 1 << RANK_BITS,
-        };
+        let time = Time { ns: 1600, rank: 1 << RANK_BITS };
         assert_eq!(time.word(), 0);
         assert_eq!(Time::of_word(0, 1600), None);
     }

@@ -239,9 +239,8 @@ impl Op {
             OpForm::Predefined(op) => {
                 let basic = datatype.basic().ok_or_else(|| mismatch(*op, datatype))?;
                 // The caller's memory need not hold the padding after the last element.
-                let used = basic
-                    .pair()
-                    .map_or(basic.size(), |(_, index)| basic.index_at() + index.size());
+                let used =
+                    basic.pair().map_or(basic.size(), |(_, index)| basic.index_at() + index.size());
                 let bytes = basic.extent() as usize * (count - 1) + used as usize;
                 if *op == PredefinedOp::Replace {
                     copy_bytes(input, inout, bytes);
@@ -294,18 +293,11 @@ fn refused(handle: u32) -> Error {
 #[cold]
 fn mismatch(op: PredefinedOp, datatype: &Datatype) -> Error {
     let (_, name) = op.names();
-    Error::argument(
-        c::ERR_OP,
-        "op",
-        name,
-        format!("not defined on datatype {}", datatype.label()),
-    )
+    Error::argument(c::ERR_OP, "op", name, format!("not defined on datatype {}", datatype.label()))
 }
 
 impl fmt::Debug for UserOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("User")
-            .field("order", &self.order)
-            .finish_non_exhaustive()
+        f.debug_struct("User").field("order", &self.order).finish_non_exhaustive()
     }
 }

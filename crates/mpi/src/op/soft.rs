@@ -106,11 +106,7 @@ mod tests {
     fn of<const N: usize>(text: &str, bits: impl Fn(&str) -> u128) -> [u8; N] {
         let bytes = bits(text).to_le_bytes();
         std::array::from_fn(|i| {
-            if cfg!(target_endian = "little") {
-                bytes[i]
-            } else {
-                bytes[N - 1 - i]
-            }
+            if cfg!(target_endian = "little") { bytes[i] } else { bytes[N - 1 - i] }
         })
     }
 
@@ -121,16 +117,10 @@ mod tests {
         let one = (0x3fff_u128 << 64) | (1 << 63);
         let garbage = one | (0xdead_u128 << 80);
         let two = F80::from_ne_bytes(garbage.to_ne_bytes()) + F80::from_ne_bytes(one.to_ne_bytes());
-        assert_eq!(
-            u128::from_ne_bytes(two.to_ne_bytes()),
-            (0x4000_u128 << 64) | (1 << 63)
-        );
+        assert_eq!(u128::from_ne_bytes(two.to_ne_bytes()), (0x4000_u128 << 64) | (1 << 63));
 
         let one = F128::from_ne_bytes((0x3fff_u128 << 112).to_ne_bytes());
-        assert_eq!(
-            u128::from_ne_bytes((one + one).to_ne_bytes()),
-            0x4000_u128 << 112
-        );
+        assert_eq!(u128::from_ne_bytes((one + one).to_ne_bytes()), 0x4000_u128 << 112);
 
         let half = F16::from_ne_bytes(0x3e00_u16.to_ne_bytes());
         assert_eq!(u16::from_ne_bytes((half * half).to_ne_bytes()), 0x4080); // 2.25

@@ -98,11 +98,7 @@ impl ChannelAnnouncement {
     pub fn from_bytes(bytes: &[u8; ChannelAnnouncement::BYTES]) -> ChannelAnnouncement {
         let (words, _) = bytes.as_chunks::<8>();
         let [context, partitions, each] = [0, 1, 2].map(|i| u64::from_ne_bytes(words[i]));
-        ChannelAnnouncement {
-            context,
-            partitions,
-            each,
-        }
+        ChannelAnnouncement { context, partitions, each }
     }
 }
 
@@ -117,14 +113,8 @@ mod tests {
 
     #[test]
     fn announcements_travel_as_bytes() {
-        let announcement = ChannelAnnouncement {
-            context: u64::MAX - 1,
-            partitions: 7,
-            each: 1 << 40,
-        };
-        assert_eq!(
-            ChannelAnnouncement::from_bytes(&announcement.to_bytes()),
-            announcement
-        );
+        let announcement =
+            ChannelAnnouncement { context: u64::MAX - 1, partitions: 7, each: 1 << 40 };
+        assert_eq!(ChannelAnnouncement::from_bytes(&announcement.to_bytes()), announcement);
     }
 }

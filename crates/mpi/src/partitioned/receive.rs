@@ -60,10 +60,7 @@ impl PartitionedReceiver {
         let bytes = sender.each as usize;
         let (view, copied) = match self.buffer.stretch(partition * bytes, bytes) {
             Some(view) => (view, false),
-            None => (
-                Block::allocate(bytes)?.view(Shape::Contiguous { bytes }),
-                true,
-            ),
+            None => (Block::allocate(bytes)?.view(Shape::Contiguous { bytes }), true),
         };
         let pattern = MatchPattern {
             context: sender.context,
@@ -148,9 +145,7 @@ impl ReceiveRound {
                 }
             }
         }
-        let Arrivals {
-            pending, arrived, ..
-        } = progress;
+        let Arrivals { pending, arrived, .. } = progress;
         pending.retain(|posted| {
             if state.take_received(posted.id).is_none() {
                 return true;
@@ -189,9 +184,7 @@ impl RequestOperation for ReceiveRound {
     fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
         self.advance(state);
         let arrivals = lock(&self.progress);
-        arrivals
-            .ended()
-            .then(|| (self.status(&arrivals), arrivals.error.clone()))
+        arrivals.ended().then(|| (self.status(&arrivals), arrivals.error.clone()))
     }
 }
 
@@ -236,25 +229,13 @@ pub fn precv_init(
     let buffer = Partitions::new(region, partitions, count, datatype)?;
     let link = match peer {
         Some(peer) => await_announcement(comm, peer, tag)?,
-        None => ChannelLink::Open(ChannelAnnouncement {
-            context: 0,
-            partitions: 0,
-            each: 0,
-        }),
+        None => ChannelLink::Open(ChannelAnnouncement { context: 0, partitions: 0, each: 0 }),
     };
-    let channel = Arc::new(PartitionedReceiver {
-        peer,
-        source,
-        tag,
-        buffer,
-        link: Mutex::new(link),
-    });
+    let channel =
+        Arc::new(PartitionedReceiver { peer, source, tag, buffer, link: Mutex::new(link) });
     let of = comm.clone();
     Ok(Request::persistent(comm, move || {
-        let round = Arc::new(ReceiveRound {
-            channel: channel.clone(),
-            progress: Mutex::default(),
-        });
+        let round = Arc::new(ReceiveRound { channel: channel.clone(), progress: Mutex::default() });
         process::engine()?.enter(|state| {
             if !round.react(state) {
                 state.add_reaction(round.clone());
@@ -266,9 +247,7 @@ pub fn precv_init(
 
 fn await_announcement(comm: &Comm, peer: u32, tag: i32) -> Result<ChannelLink> {
     let region = Block::allocate(ChannelAnnouncement::BYTES)?;
-    let view = region.clone().view(Shape::Contiguous {
-        bytes: ChannelAnnouncement::BYTES,
-    });
+    let view = region.clone().view(Shape::Contiguous { bytes: ChannelAnnouncement::BYTES });
     let pattern = MatchPattern {
         context: comm.context() | 1,
         source: Some(peer),
@@ -296,9 +275,7 @@ pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
     let partition = buffer.check(partition, "partition")?;
     let has = |state: &mut EngineState| {
         round.advance(state);
-        lock(&round.progress)
-            .has(partition, buffer.number)
-            .then_some(())
+        lock(&round.progress).has(partition, buffer.number).then_some(())
     };
     let question = |state: &mut EngineState, arrived: &mut bool| {
         if let Some(there) = has(state) {
@@ -321,16 +298,8 @@ mod tests {
     use super::*;
 
     fn arrivals(arrived: &[bool]) -> Arrivals {
-        let sender = ChannelAnnouncement {
-            context: 0,
-            partitions: arrived.len() as u64,
-            each: 0,
-        };
-        Arrivals {
-            sender: Some(sender),
-            arrived: arrived.to_vec(),
-            ..Arrivals::default()
-        }
+        let sender = ChannelAnnouncement { context: 0, partitions: arrived.len() as u64, each: 0 };
+        Arrivals { sender: Some(sender), arrived: arrived.to_vec(), ..Arrivals::default() }
     }
 
     #[test]

@@ -54,20 +54,11 @@ impl SendRound {
         }
         progress.missing -= 1;
         state.note_completion(); // another thread may wait for the last one
-        let Sender {
-            peer,
-            context,
-            buffer,
-        } = &*self.channel;
+        let Sender { peer, context, buffer } = &*self.channel;
         if let Some(peer) = *peer {
             let view = buffer.view(partition);
-            let sent = state.send(
-                peer,
-                *context,
-                partition as i32,
-                &view,
-                SendCompletion::Local,
-            )?;
+            let sent =
+                state.send(peer, *context, partition as i32, &view, SendCompletion::Local)?;
             progress.sends.extend(sent);
         }
         Ok(())
@@ -123,11 +114,7 @@ pub fn psend_init(
         };
         announce(comm, peer, tag, announcement)?;
     }
-    let channel = Arc::new(Sender {
-        peer,
-        context,
-        buffer,
-    });
+    let channel = Arc::new(Sender { peer, context, buffer });
     let of = comm.clone();
     Ok(Request::persistent(comm, move || {
         let number = channel.buffer.number;
@@ -146,9 +133,7 @@ pub fn psend_init(
 fn announce(comm: &Comm, peer: u32, tag: i32, announcement: ChannelAnnouncement) -> Result<()> {
     let region = Block::allocate(ChannelAnnouncement::BYTES)?;
     region.write_bytes(&announcement.to_bytes());
-    let view = region.view(Shape::Contiguous {
-        bytes: ChannelAnnouncement::BYTES,
-    });
+    let view = region.view(Shape::Contiguous { bytes: ChannelAnnouncement::BYTES });
     let (context, tag) = (comm.context() | 1, announcement_tag(tag));
     process::engine()?.enter(|state| {
         if let Some(id) = state.send(peer, context, tag, &view, SendCompletion::Local)? {

@@ -79,10 +79,7 @@ fn get_any(handle: u32, then: OnCompletion) -> Result<Option<RequestOutcome>> {
 
 /// The active requests among some; the others count as complete.
 fn resolve_all(handles: &[u32]) -> Result<Vec<Option<Request>>> {
-    handles
-        .iter()
-        .map(|&handle| Request::resolve_active(handle))
-        .collect()
+    handles.iter().map(|&handle| Request::resolve_active(handle)).collect()
 }
 
 /// `MPI_Waitall`: blocks until all requests are complete; all handles are used up. One outcome for
@@ -111,10 +108,7 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<RequestOutcome>>> {
         let all = |state: &mut EngineState, then: OnCompletion| -> Option<Vec<RequestOutcome>> {
             requests
                 .iter()
-                .map(|r| {
-                    r.as_ref()
-                        .map_or(Some(RequestOutcome::EMPTY), |r| r.poll(state, then))
-                })
+                .map(|r| r.as_ref().map_or(Some(RequestOutcome::EMPTY), |r| r.poll(state, then)))
                 .collect()
         };
         Ok(match all(state, OnCompletion::Keep) {
@@ -122,15 +116,9 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<RequestOutcome>>> {
             Some(_) => all(state, OnCompletion::Take),
         })
     };
-    let outcomes = poll?.try_once(question, |state, list| {
-        list_all(requests.iter().flatten(), state, list)
-    })?;
-    Ok(outcomes.map(|all| {
-        all.into_iter()
-            .zip(handles)
-            .map(|(o, &h)| finish(h, o))
-            .collect()
-    }))
+    let outcomes =
+        poll?.try_once(question, |state, list| list_all(requests.iter().flatten(), state, list))?;
+    Ok(outcomes.map(|all| all.into_iter().zip(handles).map(|(o, &h)| finish(h, o)).collect()))
 }
 
 /// The first complete request, in the order of the list.
@@ -212,9 +200,7 @@ fn found_some(
     match found {
         None => FoundRequests::NotYet,
         Some(done) => FoundRequests::Complete(
-            done.into_iter()
-                .map(|(i, outcome)| (i, finish(handles[i], outcome)))
-                .collect(),
+            done.into_iter().map(|(i, outcome)| (i, finish(handles[i], outcome))).collect(),
         ),
     }
 }

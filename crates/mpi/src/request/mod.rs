@@ -99,9 +99,7 @@ struct Persistent {
 
 impl Debug for Persistent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Persistent")
-            .field("active", &self.active)
-            .finish_non_exhaustive()
+        f.debug_struct("Persistent").field("active", &self.active).finish_non_exhaustive()
     }
 }
 
@@ -135,17 +133,11 @@ impl RequestOutcome {
     };
 
     /// The outcome of a send that was complete when its call returned.
-    const SENT: RequestOutcome = RequestOutcome {
-        keep: false,
-        ..RequestOutcome::EMPTY
-    };
+    const SENT: RequestOutcome = RequestOutcome { keep: false, ..RequestOutcome::EMPTY };
 
     /// The outcome of a receive from `MPI_PROC_NULL`.
-    const PROC_NULL: RequestOutcome = RequestOutcome {
-        status: Status::PROC_NULL,
-        empty: false,
-        ..RequestOutcome::SENT
-    };
+    const PROC_NULL: RequestOutcome =
+        RequestOutcome { status: Status::PROC_NULL, empty: false, ..RequestOutcome::SENT };
 
     /// Must be called outside the engine before the outcome is returned.
     fn settled(mut self) -> RequestOutcome {
@@ -195,46 +187,28 @@ pub(crate) fn share_table() {
 
 impl Request {
     /// A send that is complete already.
-    pub const SENT: Request = Request {
-        comm: None,
-        work: RequestWork::Sent,
-    };
+    pub const SENT: Request = Request { comm: None, work: RequestWork::Sent };
 
     pub(crate) fn send(comm: &Comm, id: SendId) -> Request {
-        Request {
-            comm: Some(comm.clone()),
-            work: RequestWork::Send(id),
-        }
+        Request { comm: Some(comm.clone()), work: RequestWork::Send(id) }
     }
 
     pub(crate) fn receive(comm: &Comm, id: RecvId) -> Request {
-        Request {
-            comm: Some(comm.clone()),
-            work: RequestWork::Receive(id),
-        }
+        Request { comm: Some(comm.clone()), work: RequestWork::Receive(id) }
     }
 
     /// An operation that is already complete, without error.
     pub(crate) const fn done(status: Status) -> Request {
-        Request {
-            comm: None,
-            work: RequestWork::Done(status),
-        }
+        Request { comm: None, work: RequestWork::Done(status) }
     }
 
     pub(crate) fn schedule(comm: &Comm, id: ScheduleId, label: CallLabel) -> Request {
-        Request {
-            comm: Some(comm.clone()),
-            work: RequestWork::Schedule(id, label),
-        }
+        Request { comm: Some(comm.clone()), work: RequestWork::Schedule(id, label) }
     }
 
     /// An operation of another kind; its errors are raised on `comm`, if there is one.
     pub fn custom(comm: Option<&Comm>, operation: Arc<dyn RequestOperation>) -> Request {
-        Request {
-            comm: comm.cloned(),
-            work: RequestWork::Custom(operation),
-        }
+        Request { comm: comm.cloned(), work: RequestWork::Custom(operation) }
     }
 
     /// A persistent request, inactive at first; `begin` starts its operation.
@@ -242,14 +216,8 @@ impl Request {
         comm: &Comm,
         begin: impl Fn() -> Result<Request> + Send + Sync + 'static,
     ) -> Request {
-        let persistent = Persistent {
-            begin: Box::new(begin),
-            active: Mutex::new(None),
-        };
-        Request {
-            comm: Some(comm.clone()),
-            work: RequestWork::Persistent(Arc::new(persistent)),
-        }
+        let persistent = Persistent { begin: Box::new(begin), active: Mutex::new(None) };
+        Request { comm: Some(comm.clone()), work: RequestWork::Persistent(Arc::new(persistent)) }
     }
 
     /// A handle for the request, to be completed or freed.
@@ -283,12 +251,10 @@ impl Request {
 
     /// As [`Request::resolve`]; `None` also for an inactive persistent request.
     fn resolve_active(handle: u32) -> Result<Option<Request>> {
-        Ok(
-            Request::resolve(handle)?.filter(|request| match &request.work {
-                RequestWork::Persistent(persistent) => lock(&persistent.active).is_some(),
-                _ => true,
-            }),
-        )
+        Ok(Request::resolve(handle)?.filter(|request| match &request.work {
+            RequestWork::Persistent(persistent) => lock(&persistent.active).is_some(),
+            _ => true,
+        }))
     }
 
     /// Its completion, if it is complete.
@@ -304,34 +270,19 @@ impl Request {
             RequestWork::Sent => (Status::EMPTY, None),
             RequestWork::Done(status) => (*status, None),
             RequestWork::Send(id) => {
-                let sent = if take {
-                    state.take_send(*id)
-                } else {
-                    state.is_sent(*id)
-                };
+                let sent = if take { state.take_send(*id) } else { state.is_sent(*id) };
                 if !sent {
                     return None;
                 }
                 (Status::EMPTY, None)
             }
             RequestWork::Receive(id) => {
-                let done = if take {
-                    state.take_received(*id)
-                } else {
-                    state.received(*id)
-                }?;
+                let done = if take { state.take_received(*id) } else { state.received(*id) }?;
                 status::outcome(comm.expect("a receive has a communicator"), &done)
             }
             RequestWork::Schedule(id, _) => {
-                let end = if take {
-                    state.take_schedule(*id)
-                } else {
-                    state.schedule_result(*id)
-                }?;
-                (
-                    Status::EMPTY,
-                    end.err().map(|failure| failed(comm, failure)),
-                )
+                let end = if take { state.take_schedule(*id) } else { state.schedule_result(*id) }?;
+                (Status::EMPTY, end.err().map(|failure| failed(comm, failure)))
             }
             RequestWork::Persistent(persistent) => {
                 let mut active = lock(&persistent.active);
@@ -355,14 +306,7 @@ impl Request {
             }
         };
         let comm = comm.map_or(0, Comm::handle);
-        Some(RequestOutcome {
-            status,
-            error,
-            comm,
-            keep: false,
-            empty: false,
-            after,
-        })
+        Some(RequestOutcome { status, error, comm, keep: false, empty: false, after })
     }
 
     /// Its description in reports, unless it is complete.
@@ -370,10 +314,9 @@ impl Request {
         match &self.work {
             RequestWork::Sent | RequestWork::Done(_) => None,
             RequestWork::Send(id) => (!state.is_sent(*id)).then(|| state.pending_send(*id)),
-            RequestWork::Receive(id) => state
-                .received(*id)
-                .is_none()
-                .then(|| state.pending_receive(*id)),
+            RequestWork::Receive(id) => {
+                state.received(*id).is_none().then(|| state.pending_receive(*id))
+            }
             RequestWork::Schedule(id, label) => {
                 state.schedule_result(*id).is_none().then(|| Pending {
                     context: self.comm.as_ref().map(Comm::context),
@@ -403,20 +346,12 @@ impl Request {
     /// As [`wait`](Self::wait), where the program also waits for `others`.
     fn wait_among(&self, others: &[Option<Request>]) -> Result<RequestOutcome> {
         if let RequestWork::Sent = self.work {
-            return Ok(RequestOutcome {
-                keep: false,
-                empty: false,
-                ..RequestOutcome::EMPTY
-            });
+            return Ok(RequestOutcome { keep: false, empty: false, ..RequestOutcome::EMPTY });
         }
         let engine = process::engine()?;
         Ok(engine.drive(
             |state, list| {
-                list_all(
-                    std::iter::once(self).chain(others.iter().flatten()),
-                    state,
-                    list,
-                )
+                list_all(std::iter::once(self).chain(others.iter().flatten()), state, list)
             },
             |state| self.poll(state, OnCompletion::Take),
         )?)
@@ -482,9 +417,9 @@ fn list_all<'a>(
 #[cold]
 fn failed(comm: Option<&Comm>, failure: ScheduleFailure) -> Error {
     match (failure, comm) {
-        (ScheduleFailure::Truncated(done), Some(comm)) => status::outcome(comm, &done)
-            .1
-            .expect("a truncated message is an error"),
+        (ScheduleFailure::Truncated(done), Some(comm)) => {
+            status::outcome(comm, &done).1.expect("a truncated message is an error")
+        }
         (ScheduleFailure::Truncated(_), None) => {
             Error::other(c::ERR_TRUNCATE, "a message did not fit")
         }
@@ -504,21 +439,11 @@ pub fn start(handle: u32) -> Result<()> {
     let request = Request::resolve(handle)?.ok_or_else(null_request)?;
     let RequestWork::Persistent(persistent) = &request.work else {
         let reason = "only a persistent request can be started";
-        return Err(Error::argument(
-            c::ERR_REQUEST,
-            "request",
-            format!("{handle:#x}"),
-            reason,
-        ));
+        return Err(Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason));
     };
     if lock(&persistent.active).is_some() {
         let reason = "this persistent request is active; complete it first";
-        return Err(Error::argument(
-            c::ERR_REQUEST,
-            "request",
-            format!("{handle:#x}"),
-            reason,
-        ));
+        return Err(Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason));
     }
     let active = (persistent.begin)()?;
     *lock(&persistent.active) = Some(active);
@@ -597,10 +522,5 @@ pub fn comm(handle: u32) -> u32 {
 
 #[cold]
 fn null_request() -> Error {
-    Error::argument(
-        c::ERR_REQUEST,
-        "request",
-        "MPI_REQUEST_NULL",
-        "an active request is needed",
-    )
+    Error::argument(c::ERR_REQUEST, "request", "MPI_REQUEST_NULL", "an active request is needed")
 }

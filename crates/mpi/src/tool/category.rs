@@ -32,54 +32,22 @@ pub struct CategoryMembers {
 }
 
 const fn part(name: &'static str, group: CounterGroup, description: &'static str) -> Category {
-    Category {
-        name,
-        description,
-        group: Some(group),
-    }
+    Category { name, description, group: Some(group) }
 }
 
 const ALL: [Category; 8] = [
-    Category {
-        name: "mica",
-        description: "Everything, by subject.",
-        group: None,
-    },
-    part(
-        "mica_paths",
-        CounterGroup::Paths,
-        "How messages move, and by which path.",
-    ),
-    part(
-        "mica_levels",
-        CounterGroup::Levels,
-        "How far messages go, and how long they are.",
-    ),
-    part(
-        "mica_waits",
-        CounterGroup::Waits,
-        "How ranks wait, and for what.",
-    ),
+    Category { name: "mica", description: "Everything, by subject.", group: None },
+    part("mica_paths", CounterGroup::Paths, "How messages move, and by which path."),
+    part("mica_levels", CounterGroup::Levels, "How far messages go, and how long they are."),
+    part("mica_waits", CounterGroup::Waits, "How ranks wait, and for what."),
     part(
         "mica_collectives",
         CounterGroup::Collectives,
         "Collectives, their algorithms, and who comes late.",
     ),
-    part(
-        "mica_matching",
-        CounterGroup::Matching,
-        "Messages without a receive, and their senders.",
-    ),
-    part(
-        "mica_windows",
-        CounterGroup::Windows,
-        "One-sided communication.",
-    ),
-    part(
-        "mica_network",
-        CounterGroup::Network,
-        "The network between nodes.",
-    ),
+    part("mica_matching", CounterGroup::Matching, "Messages without a receive, and their senders."),
+    part("mica_windows", CounterGroup::Windows, "One-sided communication."),
+    part("mica_network", CounterGroup::Network, "The network between nodes."),
 ];
 
 /// The subject of a tunable: the first whose prefix its name has, else the paths of messages.
@@ -100,9 +68,7 @@ fn group_of(tunable: &str) -> CounterGroup {
         ("progress", CounterGroup::Waits),
         ("fencing", CounterGroup::Waits),
     ];
-    let found = PREFIXES
-        .iter()
-        .find(|(prefix, _)| tunable.starts_with(prefix));
+    let found = PREFIXES.iter().find(|(prefix, _)| tunable.starts_with(prefix));
     found.map_or(CounterGroup::Paths, |(_, group)| *group)
 }
 
@@ -158,6 +124,5 @@ pub fn category_members(index: i32) -> ToolResult<CategoryMembers> {
 pub fn category_index(name: &str) -> ToolResult<i32> {
     require()?;
     let at = ALL.iter().position(|category| category.name == name);
-    at.map(|at| at as i32)
-        .ok_or(ToolInterfaceError::InvalidName)
+    at.map(|at| at as i32).ok_or(ToolInterfaceError::InvalidName)
 }

@@ -74,9 +74,7 @@ pub fn cvars() -> usize {
 
 fn tunable(index: i32) -> ToolResult<(usize, &'static Tunable)> {
     let index = usize::try_from(index).map_err(|_| ToolInterfaceError::InvalidIndex)?;
-    let tunable = tunables::all()
-        .get(index)
-        .ok_or(ToolInterfaceError::InvalidIndex)?;
+    let tunable = tunables::all().get(index).ok_or(ToolInterfaceError::InvalidIndex)?;
     Ok((index, tunable))
 }
 
@@ -117,11 +115,8 @@ impl ToolObjects {
     /// When there is none, or the interface is not initialized.
     pub fn cvar_index(name: &str) -> ToolResult<i32> {
         require()?;
-        let at = tunables::all()
-            .iter()
-            .position(|t| enumeration::name_of(t) == name);
-        at.map(|at| at as i32)
-            .ok_or(ToolInterfaceError::InvalidName)
+        let at = tunables::all().iter().position(|t| enumeration::name_of(t) == name);
+        at.map(|at| at as i32).ok_or(ToolInterfaceError::InvalidName)
     }
 
     /// Allocates a handle; returns it with the number of elements.
@@ -202,9 +197,7 @@ impl ToolObjects {
             (_, CvarValue::Text(text)) => text.clone(),
             (_, CvarValue::Int(_)) => return Err(ToolInterfaceError::Invalid),
         };
-        tunable
-            .replace(&text)
-            .map_err(|_| ToolInterfaceError::Invalid)
+        tunable.replace(&text).map_err(|_| ToolInterfaceError::Invalid)
     }
 }
 

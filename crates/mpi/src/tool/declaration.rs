@@ -170,8 +170,7 @@ pub fn event_declaration(index: i32) -> ToolResult<&'static EventDeclaration> {
 pub fn event_index(name: &str) -> ToolResult<i32> {
     require()?;
     let at = EVENTS.iter().position(|event| event.name == name);
-    at.map(|at| at as i32)
-        .ok_or(ToolInterfaceError::InvalidName)
+    at.map(|at| at as i32).ok_or(ToolInterfaceError::InvalidName)
 }
 
 /// Number of sources.

@@ -19,15 +19,8 @@ pub struct Enumeration {
 
 /// The states in which a rank can be found, by `mica_node::segment::WaitKind`; 0: it does not
 /// sleep.
-pub(super) const RANK_STATES: [&str; 7] = [
-    "running",
-    "send",
-    "receive",
-    "probe",
-    "requests",
-    "collective",
-    "window",
-];
+pub(super) const RANK_STATES: [&str; 7] =
+    ["running", "send", "receive", "probe", "requests", "collective", "window"];
 
 /// Name of the enumeration of [`RANK_STATES`].
 pub(super) const RANK_STATE: &str = "mica_rank_state";
@@ -39,17 +32,13 @@ fn all() -> &'static [Enumeration] {
     static ALL: OnceLock<Vec<Enumeration>> = OnceLock::new();
     ALL.get_or_init(|| {
         let words = tunables::all().iter().filter_map(|t| match t.kind {
-            TunableKind::Choice(words) => Some(Enumeration {
-                name: name_of(t),
-                items: words.to_vec(),
-            }),
+            TunableKind::Choice(words) => {
+                Some(Enumeration { name: name_of(t), items: words.to_vec() })
+            }
             _ => None,
         });
         let fixed = [
-            Enumeration {
-                name: RANK_STATE.to_owned(),
-                items: RANK_STATES.to_vec(),
-            },
+            Enumeration { name: RANK_STATE.to_owned(), items: RANK_STATES.to_vec() },
             Enumeration {
                 name: "mica_message_path".to_owned(),
                 items: MessagePath::ALL.map(MessagePath::name).to_vec(),
@@ -80,10 +69,6 @@ pub(super) fn handle(name: &str) -> Option<u32> {
 /// When it names none.
 pub fn enumeration(handle: u32) -> ToolResult<&'static Enumeration> {
     require()?;
-    let at = handle
-        .checked_sub(FIRST)
-        .ok_or(ToolInterfaceError::InvalidHandle)?;
-    all()
-        .get(at as usize)
-        .ok_or(ToolInterfaceError::InvalidHandle)
+    let at = handle.checked_sub(FIRST).ok_or(ToolInterfaceError::InvalidHandle)?;
+    all().get(at as usize).ok_or(ToolInterfaceError::InvalidHandle)
 }

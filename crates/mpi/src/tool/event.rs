@@ -40,9 +40,7 @@ thread_local! {
 pub fn current_instance(number: u32) -> ToolResult<Instance> {
     require()?;
     let current = CURRENT.with_borrow(|current| *current);
-    current
-        .filter(|instance| instance.number == number)
-        .ok_or(ToolInterfaceError::InvalidHandle)
+    current.filter(|instance| instance.number == number).ok_or(ToolInterfaceError::InvalidHandle)
 }
 
 /// Takes an event of the engine; called under its lock.
@@ -131,9 +129,7 @@ fn call(registration: &Arc<Registration>, instance: &Instance, required: i32) {
 
 /// What a callback must be able to do without.
 fn required_safety() -> i32 {
-    let shared = process::ENGINE
-        .get()
-        .is_some_and(|engine| engine.thread_mode().is_shared());
+    let shared = process::ENGINE.get().is_some_and(|engine| engine.thread_mode().is_shared());
     match shared {
         true => c::T_CB_REQUIRE_THREAD_SAFE,
         false => c::T_CB_REQUIRE_MPI_RESTRICTED,

@@ -57,12 +57,7 @@ const fn variable(
     class: i32,
     description: &'static str,
 ) -> ObjectVariable {
-    ObjectVariable {
-        name,
-        quantity,
-        class,
-        description,
-    }
+    ObjectVariable { name, quantity, class, description }
 }
 
 /// All bound variables.
@@ -167,17 +162,13 @@ impl ObjectVariable {
     pub fn bind(&self, handle: u32) -> ToolResult<BoundObject> {
         if self.quantity.kind() == ObjectKind::Win {
             let window = Window::resolve(handle).map_err(|_| ToolInterfaceError::InvalidHandle)?;
-            let block = window
-                .counts_block()
-                .ok_or(ToolInterfaceError::OutOfHandles)?;
+            let block = window.counts_block().ok_or(ToolInterfaceError::OutOfHandles)?;
             let quantity = self.quantity;
             return Ok(BoundObject::Win(BoundWin { quantity, block }));
         }
         let comm = Comm::resolve(handle).map_err(|_| ToolInterfaceError::InvalidHandle)?;
-        let is_sent = matches!(
-            self.quantity,
-            ObjectQuantity::SentMessages | ObjectQuantity::SentBytes
-        );
+        let is_sent =
+            matches!(self.quantity, ObjectQuantity::SentMessages | ObjectQuantity::SentBytes);
         Ok(BoundObject::Comm(BoundComm {
             quantity: self.quantity,
             context: comm.context(),

@@ -61,11 +61,7 @@ pub fn pvar_info(index: i32) -> ToolResult<PvarInfo> {
 
 fn checked(index: i32) -> ToolResult<usize> {
     let index = usize::try_from(index).map_err(|_| ToolInterfaceError::InvalidIndex)?;
-    if index < pvars() {
-        Ok(index)
-    } else {
-        Err(ToolInterfaceError::InvalidIndex)
-    }
+    if index < pvars() { Ok(index) } else { Err(ToolInterfaceError::InvalidIndex) }
 }
 
 /// The declaration of a variable that is bound to an object.
@@ -125,11 +121,7 @@ fn info_of(index: usize) -> ToolResult<PvarInfo> {
 fn values_now(index: usize) -> Vec<u64> {
     let engine = process::ENGINE.get();
     match ALL.get(index) {
-        None => vec![
-            engine
-                .and_then(|e| e.parked_in())
-                .map_or(0, |kind| kind as u64),
-        ],
+        None => vec![engine.and_then(|e| e.parked_in()).map_or(0, |kind| kind as u64)],
         Some(counter) => {
             let range = counter.first..counter.first + counter.elements;
             match engine {
@@ -168,14 +160,9 @@ impl PvarHandle {
             return self.counted.clone();
         };
         let now = self.values_now();
-        let spent = now
-            .iter()
-            .zip(since)
-            .map(|(now, since)| now.wrapping_sub(*since));
+        let spent = now.iter().zip(since).map(|(now, since)| now.wrapping_sub(*since));
         let counted = spent.zip(&self.counted);
-        counted
-            .map(|(spent, counted)| counted.wrapping_add(spent))
-            .collect()
+        counted.map(|(spent, counted)| counted.wrapping_add(spent)).collect()
     }
 
     fn start(&mut self) {
@@ -230,9 +217,7 @@ impl ToolObjects {
     /// When no number is left.
     pub fn open_session() -> ToolResult<u32> {
         with(|tool| {
-            let session = tool
-                .number()
-                .map_err(|_| ToolInterfaceError::InvalidSession)?;
+            let session = tool.number().map_err(|_| ToolInterfaceError::InvalidSession)?;
             tool.sessions.push(session);
             Ok(session)
         })
@@ -246,8 +231,7 @@ impl ToolObjects {
         with(|tool| {
             tool.check_session(session)?;
             tool.sessions.retain(|&open| open != session);
-            tool.pvar_handles
-                .retain(|_, handle| handle.session != session);
+            tool.pvar_handles.retain(|_, handle| handle.session != session);
             Ok(())
         })?;
         update_wanted();
@@ -276,13 +260,8 @@ impl ToolObjects {
         let allocated = with(|tool| {
             tool.check_session(session)?;
             let handle = tool.number()?;
-            let state = PvarHandle {
-                session,
-                index,
-                object,
-                counted: vec![0; elements],
-                since: None,
-            };
+            let state =
+                PvarHandle { session, index, object, counted: vec![0; elements], since: None };
             tool.pvar_handles.insert(handle, state);
             Ok((handle, elements as i32))
         })?;
@@ -311,12 +290,7 @@ impl ToolObjects {
     /// # Errors
     /// When there is no such handle in the session, or it always runs.
     pub fn start_pvar(session: u32, handle: u32) -> ToolResult<()> {
-        for_chosen(
-            session,
-            handle,
-            ToolInterfaceError::NoStartStop,
-            PvarHandle::start,
-        )
+        for_chosen(session, handle, ToolInterfaceError::NoStartStop, PvarHandle::start)
     }
 
     /// Stops a handle, or all of the session that can be stopped.
@@ -324,12 +298,7 @@ impl ToolObjects {
     /// # Errors
     /// As for [`start_pvar`](Self::start_pvar).
     pub fn stop_pvar(session: u32, handle: u32) -> ToolResult<()> {
-        for_chosen(
-            session,
-            handle,
-            ToolInterfaceError::NoStartStop,
-            PvarHandle::stop,
-        )
+        for_chosen(session, handle, ToolInterfaceError::NoStartStop, PvarHandle::stop)
     }
 
     /// Resets a handle, or all of the session that can be reset.
@@ -337,12 +306,7 @@ impl ToolObjects {
     /// # Errors
     /// When there is no such handle in the session, or it is read-only.
     pub fn reset_pvar(session: u32, handle: u32) -> ToolResult<()> {
-        for_chosen(
-            session,
-            handle,
-            ToolInterfaceError::NoWrite,
-            PvarHandle::reset,
-        )
+        for_chosen(session, handle, ToolInterfaceError::NoWrite, PvarHandle::reset)
     }
 
     /// The values of a handle, and their type.
@@ -399,28 +363,18 @@ impl ToolObjects {
 
     fn check_session(&self, session: u32) -> ToolResult<()> {
         let open = self.sessions.contains(&session);
-        if open {
-            Ok(())
-        } else {
-            Err(ToolInterfaceError::InvalidSession)
-        }
+        if open { Ok(()) } else { Err(ToolInterfaceError::InvalidSession) }
     }
 
     fn pvar(&mut self, session: u32, handle: u32) -> ToolResult<&mut PvarHandle> {
         self.check_session(session)?;
         let found = self.pvar_handles.get_mut(&handle);
-        found
-            .filter(|found| found.session == session)
-            .ok_or(ToolInterfaceError::InvalidHandle)
+        found.filter(|found| found.session == session).ok_or(ToolInterfaceError::InvalidHandle)
     }
 
     fn writable(&mut self, session: u32, handle: u32) -> ToolResult<&mut PvarHandle> {
         let found = self.pvar(session, handle)?;
-        if found.is_continuous() {
-            Err(ToolInterfaceError::NoWrite)
-        } else {
-            Ok(found)
-        }
+        if found.is_continuous() { Err(ToolInterfaceError::NoWrite) } else { Ok(found) }
     }
 }
 

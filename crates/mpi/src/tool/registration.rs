@@ -20,9 +20,7 @@ const LEVELS: [i32; 4] = [
 impl Registration {
     fn lock(&self) -> MutexGuard<'_, EventCallbacks> {
         // A poisoned table is usable: each change is one statement.
-        self.callbacks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn drop_event(&self) {
@@ -33,10 +31,7 @@ impl Registration {
     pub fn deliver(&self, instance: &Instance, required: i32) {
         // Called without the lock, since it may register others.
         let callbacks = self.lock().clone();
-        let suits = LEVELS
-            .iter()
-            .position(|&level| level >= required)
-            .unwrap_or(0);
+        let suits = LEVELS.iter().position(|&level| level >= required).unwrap_or(0);
         let Some(callback) = callbacks.by_level[suits..].iter().flatten().next() else {
             return self.drop_event();
         };

@@ -67,12 +67,10 @@ impl ToolObjects {
 impl ToolObjects {
     /// The communicators that handles of variables are for; several may be for the same one.
     pub(super) fn bound_comms(&self) -> impl Iterator<Item = &BoundComm> {
-        self.pvar_handles
-            .values()
-            .filter_map(|handle| match &handle.object {
-                BoundObject::Comm(comm) => Some(comm),
-                _ => None,
-            })
+        self.pvar_handles.values().filter_map(|handle| match &handle.object {
+            BoundObject::Comm(comm) => Some(comm),
+            _ => None,
+        })
     }
 }
 

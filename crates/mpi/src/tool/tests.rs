@@ -24,10 +24,7 @@ fn initialization_is_counted() {
     assert_eq!(require(), Ok(()));
     assert_eq!(finalize(), Ok(()));
     assert_eq!(require(), Err(ToolInterfaceError::NotInitialized));
-    assert_eq!(
-        ToolObjects::open_session(),
-        Err(ToolInterfaceError::NotInitialized)
-    );
+    assert_eq!(ToolObjects::open_session(), Err(ToolInterfaceError::NotInitialized));
 }
 
 #[test]
@@ -49,10 +46,7 @@ fn names_are_unique_and_found() {
             let name = category(index).expect("a category").name;
             assert_eq!(category_index(name), Ok(index));
         }
-        assert_eq!(
-            ToolObjects::cvar_index("x"),
-            Err(ToolInterfaceError::InvalidName)
-        );
+        assert_eq!(ToolObjects::cvar_index("x"), Err(ToolInterfaceError::InvalidName));
         assert!(cvar_info(-1).is_err() && cvar_info(cvars() as i32).is_err());
     });
 }
@@ -68,11 +62,9 @@ fn each_variable_and_event_is_in_one_category() {
             sum.events.extend(members.events);
             sum.categories.extend(members.categories);
         }
-        for (members, all) in [
-            (&mut sum.cvars, cvars()),
-            (&mut sum.pvars, pvars()),
-            (&mut sum.events, events()),
-        ] {
+        for (members, all) in
+            [(&mut sum.cvars, cvars()), (&mut sum.pvars, pvars()), (&mut sum.events, events())]
+        {
             members.sort_unstable();
             assert_eq!(*members, (0..all as i32).collect::<Vec<_>>());
         }
@@ -83,36 +75,19 @@ fn each_variable_and_event_is_in_one_category() {
 #[test]
 fn a_handle_belongs_to_its_session() {
     in_turn(|| {
-        let (one, two) = (
-            ToolObjects::open_session().unwrap(),
-            ToolObjects::open_session().unwrap(),
-        );
+        let (one, two) =
+            (ToolObjects::open_session().unwrap(), ToolObjects::open_session().unwrap());
         let (handle, count) = ToolObjects::pvar_handle(one, 0, |_| unreachable!("it is not bound"))
             .expect("a variable");
         assert_eq!(count, 1);
-        assert_eq!(
-            ToolObjects::read_pvar(two, handle),
-            Err(ToolInterfaceError::InvalidHandle)
-        );
-        assert_eq!(
-            ToolObjects::read_pvar(7, handle),
-            Err(ToolInterfaceError::InvalidSession)
-        );
+        assert_eq!(ToolObjects::read_pvar(two, handle), Err(ToolInterfaceError::InvalidHandle));
+        assert_eq!(ToolObjects::read_pvar(7, handle), Err(ToolInterfaceError::InvalidSession));
         assert_eq!(ToolObjects::write_pvar(one, handle, &[5]), Ok(()));
         assert_eq!(ToolObjects::read_and_reset_pvar(one, handle), Ok(vec![5]));
-        assert_eq!(
-            ToolObjects::read_pvar(one, handle),
-            Ok((ValueType::Unsigned, vec![0]))
-        );
-        assert_eq!(
-            ToolObjects::write_pvar(one, handle, &[]),
-            Err(ToolInterfaceError::Invalid)
-        );
+        assert_eq!(ToolObjects::read_pvar(one, handle), Ok((ValueType::Unsigned, vec![0])));
+        assert_eq!(ToolObjects::write_pvar(one, handle, &[]), Err(ToolInterfaceError::Invalid));
         ToolObjects::close_session(one).expect("open");
-        assert_eq!(
-            ToolObjects::read_pvar(one, handle),
-            Err(ToolInterfaceError::InvalidSession)
-        );
+        assert_eq!(ToolObjects::read_pvar(one, handle), Err(ToolInterfaceError::InvalidSession));
     });
 }
 
@@ -120,46 +95,26 @@ fn a_handle_belongs_to_its_session() {
 fn what_is_continuous_can_be_neither_started_nor_written() {
     in_turn(|| {
         let session = ToolObjects::open_session().unwrap();
-        let longest = ToolObjects::pvar_index(
-            "mica_unexpected_queue_longest",
-            c::T_PVAR_CLASS_HIGHWATERMARK,
-        );
+        let longest =
+            ToolObjects::pvar_index("mica_unexpected_queue_longest", c::T_PVAR_CLASS_HIGHWATERMARK);
         let (handle, _) =
             ToolObjects::pvar_handle(session, longest.unwrap(), |_| unreachable!()).unwrap();
-        assert_eq!(
-            ToolObjects::start_pvar(session, handle),
-            Err(ToolInterfaceError::NoStartStop)
-        );
-        assert_eq!(
-            ToolObjects::reset_pvar(session, handle),
-            Err(ToolInterfaceError::NoWrite)
-        );
-        assert_eq!(
-            ToolObjects::start_pvar(session, c::T_PVAR_ALL_HANDLES),
-            Ok(())
-        );
+        assert_eq!(ToolObjects::start_pvar(session, handle), Err(ToolInterfaceError::NoStartStop));
+        assert_eq!(ToolObjects::reset_pvar(session, handle), Err(ToolInterfaceError::NoWrite));
+        assert_eq!(ToolObjects::start_pvar(session, c::T_PVAR_ALL_HANDLES), Ok(()));
     });
 }
 
 #[test]
 fn a_control_variable_is_written_before_the_engine_starts() {
     in_turn(|| {
-        let handle = |name| {
-            ToolObjects::cvar_handle(ToolObjects::cvar_index(name).unwrap())
-                .unwrap()
-                .0
-        };
+        let handle =
+            |name| ToolObjects::cvar_handle(ToolObjects::cvar_index(name).unwrap()).unwrap().0;
         let (skew, cells) = (handle("mica_skew_period"), handle("mica_cells"));
         assert_eq!(ToolObjects::read_cvar(skew), Ok(CvarValue::Unsigned(16)));
-        assert_eq!(
-            ToolObjects::write_cvar(skew, &CvarValue::Unsigned(17)),
-            Ok(())
-        );
+        assert_eq!(ToolObjects::write_cvar(skew, &CvarValue::Unsigned(17)), Ok(()));
         assert_eq!(ToolObjects::read_cvar(skew), Ok(CvarValue::Unsigned(17)));
-        assert_eq!(
-            ToolObjects::write_cvar(skew, &CvarValue::Unsigned(16)),
-            Ok(())
-        );
+        assert_eq!(ToolObjects::write_cvar(skew, &CvarValue::Unsigned(16)), Ok(()));
         let never = ToolObjects::write_cvar(cells, &CvarValue::Unsigned(5));
         assert_eq!(never, Err(ToolInterfaceError::SetNever));
         let way = handle("mica_way");
@@ -170,10 +125,7 @@ fn a_control_variable_is_written_before_the_engine_starts() {
         let max = handle("mica_eager_max");
         let wrong = ToolObjects::write_cvar(max, &CvarValue::Text("much".to_owned()));
         assert_eq!(wrong, Err(ToolInterfaceError::Invalid));
-        assert_eq!(
-            ToolObjects::read_cvar(max),
-            Ok(CvarValue::Text("auto".to_owned()))
-        );
+        assert_eq!(ToolObjects::read_cvar(max), Ok(CvarValue::Text("auto".to_owned())));
     });
 }
 
@@ -214,10 +166,7 @@ fn the_callback_of_the_lowest_level_that_suits_is_called_and_drops_are_reported(
             Err(ToolInterfaceError::Invalid)
         );
         ToolObjects::deregister(registration).unwrap();
-        assert_eq!(
-            ToolObjects::deregister(registration),
-            Err(ToolInterfaceError::InvalidHandle)
-        );
+        assert_eq!(ToolObjects::deregister(registration), Err(ToolInterfaceError::InvalidHandle));
     });
 }
 
@@ -226,18 +175,8 @@ fn a_bound_variable_needs_an_object_of_its_kind() {
     in_turn(|| {
         let session = ToolObjects::open_session().unwrap();
         for (name, class, kind, null) in [
-            (
-                "mica_comm_unexpected_queue",
-                c::T_PVAR_CLASS_LEVEL,
-                ObjectKind::Comm,
-                c::COMM_NULL,
-            ),
-            (
-                "mica_win_operations",
-                c::T_PVAR_CLASS_COUNTER,
-                ObjectKind::Win,
-                c::WIN_NULL,
-            ),
+            ("mica_comm_unexpected_queue", c::T_PVAR_CLASS_LEVEL, ObjectKind::Comm, c::COMM_NULL),
+            ("mica_win_operations", c::T_PVAR_CLASS_COUNTER, ObjectKind::Win, c::WIN_NULL),
         ] {
             let index = ToolObjects::pvar_index(name, class).expect(name);
             assert_eq!(pvar_info(index).expect(name).bound_to, kind);
@@ -248,10 +187,7 @@ fn a_bound_variable_needs_an_object_of_its_kind() {
                 };
                 ToolObjects::pvar_handle(session, index, asked).expect_err(name)
             };
-            assert_eq!(
-                refused(Err(ToolInterfaceError::Invalid)),
-                ToolInterfaceError::Invalid
-            );
+            assert_eq!(refused(Err(ToolInterfaceError::Invalid)), ToolInterfaceError::Invalid);
             assert_eq!(refused(Ok(null)), ToolInterfaceError::InvalidHandle);
         }
     });

@@ -31,10 +31,7 @@ pub(crate) fn update_wanted() {
     let arrivals = arrivals || has(ARRIVED);
     let kinds = [
         (EngineEventKind::Arrived, arrivals),
-        (
-            EngineEventKind::Unexpected,
-            unexpected || has(UNEXPECTED) || has(COMM_UNEXPECTED),
-        ),
+        (EngineEventKind::Unexpected, unexpected || has(UNEXPECTED) || has(COMM_UNEXPECTED)),
         (EngineEventKind::PathChosen, has(PATH_CHOSEN)),
     ];
     let kinds = kinds.into_iter().filter(|(_, wanted)| *wanted);

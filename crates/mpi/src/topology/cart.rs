@@ -21,18 +21,13 @@ impl Cart {
             let reason = format!("dims[{i}] = {dim}; the length of a dimension is at least 1");
             return Err(Error::argument(c::ERR_DIMS, "dims", list(dims), reason));
         }
-        let size = dims
-            .iter()
-            .try_fold(1_usize, |size, &dim| size.checked_mul(dim as usize));
+        let size = dims.iter().try_fold(1_usize, |size, &dim| size.checked_mul(dim as usize));
         if size.is_none_or(|size| size > room) {
             let reason =
                 format!("the grid is larger than the communicator, which has {room} ranks");
             return Err(Error::argument(c::ERR_DIMS, "dims", list(dims), reason));
         }
-        Ok(Cart {
-            dims: dims.to_vec(),
-            periods: periods.to_vec(),
-        })
+        Ok(Cart { dims: dims.to_vec(), periods: periods.to_vec() })
     }
 
     /// As [`new`](Self::new), but `None` for a grid without processes, as MPICH and Intel MPI have
@@ -80,11 +75,10 @@ impl Cart {
     /// # Errors
     /// `MPI_ERR_ARG` outside the grid.
     pub fn rank(&self, coords: &[i32]) -> Result<i32> {
-        self.find(coords.iter().map(|&coord| i64::from(coord)))
-            .ok_or_else(|| {
-                let reason = format!("the grid has the lengths {}", list(&self.dims));
-                Error::argument(c::ERR_ARG, "coords", list(coords), reason)
-            })
+        self.find(coords.iter().map(|&coord| i64::from(coord))).ok_or_else(|| {
+            let reason = format!("the grid has the lengths {}", list(&self.dims));
+            Error::argument(c::ERR_ARG, "coords", list(coords), reason)
+        })
     }
 
     /// The rank at these coordinates, if it is in the grid.
@@ -108,19 +102,14 @@ impl Cart {
     /// # Errors
     /// `MPI_ERR_DIMS` if there is no such dimension.
     pub fn shift(&self, rank: usize, direction: i32, distance: i32) -> Result<(i32, i32)> {
-        let dimension = usize::try_from(direction)
-            .ok()
-            .filter(|&d| d < self.dims.len());
+        let dimension = usize::try_from(direction).ok().filter(|&d| d < self.dims.len());
         let dimension = dimension.ok_or_else(|| {
             let reason = format!("the grid has {} dimensions, from 0 on", self.dims.len());
             Error::argument(c::ERR_DIMS, "direction", direction, reason)
         })?;
         let here = self.coords(rank);
         let distance = i64::from(distance);
-        Ok((
-            self.along(&here, dimension, -distance),
-            self.along(&here, dimension, distance),
-        ))
+        Ok((self.along(&here, dimension, -distance), self.along(&here, dimension, distance)))
     }
 
     fn along(&self, from: &[i32], dimension: usize, distance: i64) -> i32 {
@@ -179,20 +168,14 @@ mod tests {
             assert_eq!(cart.rank(&cart.coords(rank)), Ok(rank as i32));
         }
         let point = grid(&[], &[]);
-        assert_eq!(
-            (point.size(), point.coords(0), point.rank(&[])),
-            (1, vec![], Ok(0))
-        );
+        assert_eq!((point.size(), point.coords(0), point.rank(&[])), (1, vec![], Ok(0)));
     }
 
     #[test]
     fn rings_wrap_and_lines_end() {
         let cart = grid(&[3, 4], &[true, false]);
         assert_eq!(cart.rank(&[-1, 2]), cart.rank(&[2, 2]));
-        assert_eq!(
-            cart.rank(&[i32::MIN, 0]).unwrap(),
-            4 * i32::MIN.rem_euclid(3)
-        );
+        assert_eq!(cart.rank(&[i32::MIN, 0]).unwrap(), 4 * i32::MIN.rem_euclid(3));
         assert_eq!(cart.rank(&[0, 4]).unwrap_err().code(), c::ERR_ARG);
         assert_eq!(cart.shift(0, 0, 1), Ok((8, 4)));
         assert_eq!(cart.shift(0, 1, 1), Ok((c::PROC_NULL, 1)));

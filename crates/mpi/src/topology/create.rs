@@ -189,9 +189,7 @@ impl Comm {
             .collect();
         let all = self.share(&mine)?;
         let triples = all.iter().flat_map(|numbers| numbers.as_chunks().0);
-        let edges: Vec<Edge> = triples
-            .map(|&[from, to, weight]| (from, to, weight))
-            .collect();
+        let edges: Vec<Edge> = triples.map(|&[from, to, weight]| (from, to, weight)).collect();
         let order = if reorder == Reordering::Allowed && self.places_differ()? {
             let known = edges.iter();
             let known =
@@ -251,14 +249,8 @@ impl Comm {
     fn places(&self, ranks: usize) -> Result<Vec<Place>> {
         let engine = process::engine()?;
         let place = |rank| match self.layout() {
-            None => Place {
-                node: 0,
-                core: engine.place(self.peer(rank)),
-            },
-            Some(layout) => Place {
-                node: layout.node_of(rank) as u32,
-                core: CorePlace::UNKNOWN,
-            },
+            None => Place { node: 0, core: engine.place(self.peer(rank)) },
+            Some(layout) => Place { node: layout.node_of(rank) as u32, core: CorePlace::UNKNOWN },
         };
         Ok((0..ranks).map(place).collect())
     }

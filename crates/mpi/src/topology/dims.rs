@@ -102,11 +102,7 @@ impl FactorSearch {
             // The shortest is at most the root of the remaining product, and 1 if there are too few
             // primes.
             let after = rest / factor;
-            let shortest = if most < left {
-                1
-            } else {
-                root(after, left - 1)
-            };
+            let shortest = if most < left { 1 } else { root(after, left - 1) };
             if longest - shortest.min(longest) >= self.spread {
                 if chosen.is_empty() {
                     break; // longer first factors leave shorter last ones
@@ -185,9 +181,7 @@ mod tests {
     use super::*;
 
     fn dims<const N: usize>(nodes: i32, mut dims: [i32; N]) -> std::result::Result<[i32; N], i32> {
-        create(nodes, &mut dims)
-            .map(|()| dims)
-            .map_err(|e| e.code())
+        create(nodes, &mut dims).map(|()| dims).map_err(|e| e.code())
     }
 
     #[test]
@@ -216,10 +210,7 @@ mod tests {
         assert_eq!(dims(1 << 30, [0; 3]), Ok([1 << 10; 3]));
         assert_eq!(dims(2_000_000_000, [0; 2]), Ok([50_000, 40_000]));
         let many = dims(1_396_755_360, [0; 20]).unwrap(); // 2^5 3^3 5 7 11 13 17 19
-        assert_eq!(
-            many.iter().map(|&d| i64::from(d)).product::<i64>(),
-            1_396_755_360
-        );
+        assert_eq!(many.iter().map(|&d| i64::from(d)).product::<i64>(), 1_396_755_360);
         assert_eq!(&many[..4], [19, 17, 13, 11]);
         for count in 3..9 {
             let lengths = balanced(1_396_755_360, count);

@@ -62,10 +62,7 @@ impl Edges {
     ) -> Result<Edges> {
         check_ranks(ranks, size, arguments[0])?;
         check_weights(weights, arguments[1])?;
-        Ok(Edges {
-            ranks: ranks.to_vec(),
-            weights: weights.unwrap_or_default().to_vec(),
-        })
+        Ok(Edges { ranks: ranks.to_vec(), weights: weights.unwrap_or_default().to_vec() })
     }
 
     fn push(&mut self, rank: i32, weight: Option<i32>) {
@@ -101,11 +98,8 @@ pub(super) fn check_weights(weights: Weights, argument: &'static str) -> Result<
 impl DistGraph {
     /// The part of `rank` in the graph of all `edges`, in the order given.
     pub(super) fn part(rank: usize, edges: &[Edge], weighted: EdgeWeights) -> DistGraph {
-        let mut part = DistGraph {
-            sources: Edges::default(),
-            destinations: Edges::default(),
-            weighted,
-        };
+        let mut part =
+            DistGraph { sources: Edges::default(), destinations: Edges::default(), weighted };
         let me = rank as i32;
         for &(from, to, weight) in edges {
             let weight = (weighted == EdgeWeights::Given).then_some(weight);
@@ -144,14 +138,8 @@ impl DistGraph {
             EdgeWeights::Absent => (Vec::new(), Vec::new()),
         };
         DistGraph {
-            sources: Edges {
-                ranks: from,
-                weights: from_weights,
-            },
-            destinations: Edges {
-                ranks: to,
-                weights: to_weights,
-            },
+            sources: Edges { ranks: from, weights: from_weights },
+            destinations: Edges { ranks: to, weights: to_weights },
             weighted,
         }
     }

@@ -43,10 +43,7 @@ impl Graph {
             );
             return Err(Error::argument(c::ERR_ARG, "edges", edge, reason));
         }
-        Ok(Graph {
-            index: index.to_vec(),
-            edges: edges.to_vec(),
-        })
+        Ok(Graph { index: index.to_vec(), edges: edges.to_vec() })
     }
 
     /// Number of nodes.

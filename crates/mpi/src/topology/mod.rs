@@ -77,19 +77,11 @@ impl Topology {
         match self {
             Topology::Cart(cart) => {
                 let around = cart.around(rank);
-                Neighborhood {
-                    sources: around.clone(),
-                    destinations: around,
-                    opposite: true,
-                }
+                Neighborhood { sources: around.clone(), destinations: around, opposite: true }
             }
             Topology::Graph(graph) => {
                 let around = graph.neighbors(rank).to_vec();
-                Neighborhood {
-                    sources: around.clone(),
-                    destinations: around,
-                    opposite: false,
-                }
+                Neighborhood { sources: around.clone(), destinations: around, opposite: false }
             }
             Topology::DistGraph(graph) => Neighborhood {
                 sources: graph.sources.ranks.clone(),

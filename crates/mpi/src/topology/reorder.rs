@@ -22,10 +22,7 @@ use super::cart::Cart;
 
 /// The links of a graph with these edges (from, to, weight).
 pub fn links(nodes: usize, edges: impl Iterator<Item = (usize, usize, u64)>) -> Links {
-    Links::new(
-        nodes,
-        edges.map(|(from, to, weight)| (from, to, length_cost(weight))),
-    )
+    Links::new(nodes, edges.map(|(from, to, weight)| (from, to, length_cost(weight))))
 }
 
 fn links_of_grid(cart: &Cart) -> Links {
@@ -41,18 +38,10 @@ pub fn grid(cart: &Cart, places: &[Place]) -> Vec<usize> {
         return (0..places.len()).collect();
     }
     let slots = along(places);
-    let whole = Brick {
-        corner: vec![0; cart.dims().len()],
-        lengths: cart.dims().to_vec(),
-    };
+    let whole = Brick { corner: vec![0; cart.dims().len()], lengths: cart.dims().to_vec() };
     let mut order = vec![0; places.len()];
     fill(cart, &whole, &slots, places, 0, &mut order);
-    map(
-        &links_of_grid(cart),
-        places,
-        vec![order],
-        MappingEffort::CALL,
-    )
+    map(&links_of_grid(cart), places, vec![order], MappingEffort::CALL)
 }
 
 /// A part of a grid.
@@ -73,9 +62,7 @@ impl Brick {
             let corner = steps.coords(i);
             let corner = corner.iter().zip(lengths).zip(&self.corner);
             Brick {
-                corner: corner
-                    .map(|((step, length), from)| from + step * length)
-                    .collect(),
+                corner: corner.map(|((step, length), from)| from + step * length).collect(),
                 lengths: lengths.to_vec(),
             }
         })
@@ -132,9 +119,7 @@ fn fill(
             return fill(cart, brick, slots, places, level + 1, order);
         }
         let size = groups[0].len();
-        if let Some(lengths) = brick
-            .cells(size)
-            .filter(|_| groups.iter().all(|g| g.len() == size))
+        if let Some(lengths) = brick.cells(size).filter(|_| groups.iter().all(|g| g.len() == size))
         {
             for (group, brick) in groups.iter().zip(brick.cut(&lengths)) {
                 fill(cart, &brick, group, places, level + 1, order);
@@ -160,20 +145,11 @@ mod tests {
     use mica_node::topology::CorePlace;
 
     fn place(core: u32, shared_cache: u32, package: u32) -> Place {
-        let core = CorePlace {
-            core,
-            shared_cache,
-            package,
-            numa: package,
-            processing_unit: core,
-        };
+        let core = CorePlace { core, shared_cache, package, numa: package, processing_unit: core };
         Place { node: 0, core }
     }
 
-    const UNKNOWN: Place = Place {
-        node: 0,
-        core: CorePlace::UNKNOWN,
-    };
+    const UNKNOWN: Place = Place { node: 0, core: CorePlace::UNKNOWN };
 
     /// `packages` of `caches` of `cores`, ranks spread round-robin over the packages.
     fn machine(packages: u32, caches: u32, cores: u32) -> Vec<Place> {
@@ -209,10 +185,7 @@ mod tests {
     #[test]
     fn nodes_get_bricks() {
         // 4 x 4 cells on 4 nodes, ranks dealt round-robin: 2 x 2 cells a node.
-        let node = |r: u32| Place {
-            node: r % 4,
-            ..UNKNOWN
-        };
+        let node = |r: u32| Place { node: r % 4, ..UNKNOWN };
         let places: Vec<Place> = (0..16).map(node).collect();
         let cart = grid_of(&[4, 4], false);
         let order = grid(&cart, &places);
@@ -232,10 +205,7 @@ mod tests {
         let cell = |x: i32, y: i32| places[order[cart.rank(&[x, y]).unwrap() as usize]];
         for x in 0..8 {
             for y in 0..8 {
-                assert_eq!(
-                    cell(x, y).core.package,
-                    cell(x / 4 * 4, y / 4 * 4).core.package
-                );
+                assert_eq!(cell(x, y).core.package, cell(x / 4 * 4, y / 4 * 4).core.package);
                 assert_eq!(
                     cell(x, y).core.shared_cache,
                     cell(x / 2 * 2, y / 2 * 2).core.shared_cache
@@ -275,10 +245,7 @@ mod tests {
         let order = graph(&links, &places);
         is_permutation(&order);
         for i in 0..4 {
-            assert_eq!(
-                places[order[i]].core.package,
-                places[order[i + 4]].core.package
-            );
+            assert_eq!(places[order[i]].core.package, places[order[i + 4]].core.package);
         }
     }
 }

@@ -102,9 +102,7 @@ pub fn compare_and_swap(
     origin: &Region,
     compare: &Region,
 ) -> Result<()> {
-    object::with(win, |window| {
-        window.compare_and_swap(element, origin, compare)
-    })
+    object::with(win, |window| window.compare_and_swap(element, origin, compare))
 }
 
 /// One element of a target, and where its previous value goes.
@@ -304,10 +302,8 @@ impl Window {
                 done = 0;
             }
             done += n;
-            let (input, result) = (
-                origin.offset(here),
-                result.as_ref().map(|result| result.offset(back)),
-            );
+            let (input, result) =
+                (origin.offset(here), result.as_ref().map(|result| result.offset(back)));
             update.apply_in_bulk(place.offset(there), &input, result.as_ref(), n)
         })?;
         drop(bulk);
@@ -337,8 +333,7 @@ impl Window {
                 result: Some(element.result),
             };
             let address = target.address(&range)?;
-            self.remote()
-                .accumulate(rank, address, call, |_, f| f([0; 3], 1))?;
+            self.remote().accumulate(rank, address, call, |_, f| f([0; 3], 1))?;
             return Ok(());
         }
         target.reach(&range, |place| {
@@ -352,9 +347,7 @@ impl Window {
     /// What keeps updates of `target`'s elements atomic, and this rank's number there.
     #[inline]
     pub(super) fn gate(&self, target: &WindowTarget) -> (AccumulateGate<'_>, u32) {
-        let number = target
-            .number
-            .expect("its memory is reached, so its locks are shared");
+        let number = target.number.expect("its memory is reached, so its locks are shared");
         (self.0.locks.accumulate_gate(number), self.0.neighbours.me)
     }
 
@@ -406,22 +399,14 @@ impl SingleElement<'_> {
         let (bytes, is_dense) = (basic.size(), basic.size() == basic.extent());
         is_dense.then(|| ElementCall {
             datatype: self.datatype,
-            target: TargetBytes {
-                rank: self.rank,
-                disp: self.disp,
-                bytes: bytes as usize,
-            },
+            target: TargetBytes { rank: self.rank, disp: self.disp, bytes: bytes as usize },
             origin: origin.at(0),
             result: self.result.at(0),
         })
     }
 
     fn range(&self, bytes: usize) -> TargetRange {
-        TargetRange {
-            rank: self.rank,
-            disp: self.disp,
-            shape: Shape::Contiguous { bytes },
-        }
+        TargetRange { rank: self.rank, disp: self.disp, shape: Shape::Contiguous { bytes } }
     }
 }
 
@@ -440,12 +425,8 @@ impl AccumulateOperands<'_> {
         // Before the datatypes: an operator of the program's own is wrong with any.
         Op::resolve(self.op)?;
         let basic = element_of(self.target_datatype, "target_datatype")?;
-        let origin = self
-            .has_input()
-            .then_some(("origin_datatype", self.origin_datatype));
-        let result = self
-            .result
-            .map(|(_, datatype)| ("result_datatype", datatype));
+        let origin = self.has_input().then_some(("origin_datatype", self.origin_datatype));
+        let result = self.result.map(|(_, datatype)| ("result_datatype", datatype));
         for (argument, handle) in origin.into_iter().chain(result) {
             if handle != self.target_datatype && element_of(handle, argument)? != basic {
                 let value = Datatype::resolve_as(handle, argument)?.label();
@@ -463,9 +444,7 @@ impl AccumulateOperands<'_> {
         !update.has_gap()
             && is_contiguous(&range.shape)
             && (!self.has_input() || is_contiguous(self.origin.shape()))
-            && self
-                .result
-                .is_none_or(|(view, _)| is_contiguous(view.shape()))
+            && self.result.is_none_or(|(view, _)| is_contiguous(view.shape()))
     }
 
     /// As [`is_one_run`](Self::is_one_run), and previous values are not asked for.

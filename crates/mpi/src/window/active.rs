@@ -36,12 +36,7 @@ pub(super) fn check_assertions(assertions: i32) -> Result<()> {
         return Ok(());
     }
     let reason = "only MPI_MODE_* may be combined here";
-    Err(Error::argument(
-        c::ERR_ASSERT,
-        "assert",
-        format_args!("{assertions:#x}"),
-        reason,
-    ))
+    Err(Error::argument(c::ERR_ASSERT, "assert", format_args!("{assertions:#x}"), reason))
 }
 
 impl Window {
@@ -67,9 +62,7 @@ impl Window {
         let flushed = self.flush_remote();
         self.meet()?;
         if assertions & c::MODE_NOSUCCEED == 0 {
-            self.epochs().access = AccessEpoch::Fence {
-                has_operations: false,
-            };
+            self.epochs().access = AccessEpoch::Fence { has_operations: false };
             self.0.flags.set_all(AllTargets::Ready);
         }
         flushed
@@ -181,9 +174,7 @@ impl Window {
             let detail = "the window is exposed already; call MPI_Win_wait first";
             return Err(wrong_epoch(detail.to_owned()));
         }
-        let in_fence = AccessEpoch::Fence {
-            has_operations: true,
-        };
+        let in_fence = AccessEpoch::Fence { has_operations: true };
         if epochs.access == in_fence {
             let detail = "the epoch of a fence is open; end it by a fence with MPI_MODE_NOSUCCEED";
             return Err(wrong_epoch(detail.to_owned()));
@@ -298,11 +289,8 @@ impl Window {
             return None;
         };
         let offset = target.locate(to.disp, 0, to.bytes)?;
-        let mut put = BufferedPut {
-            offset: offset as u64,
-            bytes: to.bytes,
-            data: [0; BUFFERED_PUT],
-        };
+        let mut put =
+            BufferedPut { offset: offset as u64, bytes: to.bytes, data: [0; BUFFERED_PUT] };
         origin.read_bytes(&mut put.data[..to.bytes]);
         let board = self.0.locks.board();
         if !epochs.counts.buffer_put(board, number, &put) {
@@ -315,10 +303,7 @@ impl Window {
 
     /// What this rank waits for, in hang reports.
     pub(super) fn pending(&self, what: &str) -> Pending {
-        Pending {
-            name: Some(format!("{what}, in {self}").into()),
-            ..Pending::of(WaitKind::Window)
-        }
+        Pending { name: Some(format!("{what}, in {self}").into()), ..Pending::of(WaitKind::Window) }
     }
 
     /// The ranks of a group's members, for an epoch that gives them back to `last`.

@@ -118,10 +118,7 @@ impl OwnAttachments {
             false => None,
             true => Some(OwnTable::new(engine)?),
         };
-        Ok(OwnAttachments {
-            list: OwnList::default(),
-            table,
-        })
+        Ok(OwnAttachments { list: OwnList::default(), table })
     }
 
     /// Where the table's head lies in this rank's zone; 0 if there is none.
@@ -154,11 +151,7 @@ impl OwnAttachments {
             return Err(refused(address, reason));
         }
         let published = engine.peer_access().expose_for_long(address, bytes);
-        list.push(OwnAttachment {
-            memory,
-            bytes,
-            published,
-        });
+        list.push(OwnAttachment { memory, bytes, published });
         let added = self.publish(engine, &list);
         if added.is_err() {
             list.pop();
@@ -191,10 +184,7 @@ impl OwnAttachments {
 
 impl OwnTable {
     fn new(engine: &Engine) -> Result<OwnTable> {
-        let table = OwnTable {
-            head: engine.allocate_window(HEAD)?,
-            tables: Mutex::default(),
-        };
+        let table = OwnTable { head: engine.allocate_window(HEAD)?, tables: Mutex::default() };
         table.grow(engine, FIRST_CAPACITY)?;
         Ok(table)
     }
@@ -255,9 +245,7 @@ fn put(word: RegionRef<'_>, value: u64) {
 }
 
 fn head_word(head: &SharedWindow, index: usize) -> u64 {
-    head.region()
-        .at(index * WORD)
-        .atomic_load(AtomicWidth::Eight)
+    head.region().at(index * WORD).atomic_load(AtomicWidth::Eight)
 }
 
 impl PeerAttachments {
@@ -310,9 +298,7 @@ impl PeerAttachments {
                 }
                 let copy = copy.read().unwrap_or_else(PoisonError::into_inner);
                 let entries = &copy.entries;
-                let found = entries
-                    .iter()
-                    .find(|a| is_in(a.entry.address, a.entry.bytes));
+                let found = entries.iter().find(|a| is_in(a.entry.address, a.entry.bytes));
                 let place = |found: &PeerAttachment| {
                     let at = address.wrapping_sub(found.entry.address) as isize;
                     f(TargetPlace::Peer(&found.buffer, at))
@@ -384,12 +370,7 @@ impl TableCopy {
 
 #[cold]
 fn refused(address: usize, reason: String) -> Error {
-    Error::argument(
-        c::ERR_RMA_ATTACH,
-        "base",
-        format_args!("{address:#x}"),
-        reason,
-    )
+    Error::argument(c::ERR_RMA_ATTACH, "base", format_args!("{address:#x}"), reason)
 }
 
 #[cold]

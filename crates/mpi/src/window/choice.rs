@@ -44,10 +44,7 @@ impl LockService {
     /// the lock, and cannot compete for an open one.
     pub fn with_servers(self) -> LockService {
         match self.design {
-            LockDesign::Barging => LockService {
-                design: LockDesign::Mcs,
-                ..self
-            },
+            LockDesign::Barging => LockService { design: LockDesign::Mcs, ..self },
             _ => self,
         }
     }

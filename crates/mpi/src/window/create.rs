@@ -282,9 +282,7 @@ impl Window {
             let epochs = window.epochs();
             if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
                 let described = epochs.describe();
-                return Err(wrong_epoch(format!(
-                    "{described}; end it before MPI_Win_free"
-                )));
+                return Err(wrong_epoch(format!("{described}; end it before MPI_Win_free")));
             }
             if epochs.exposure.is_some() {
                 let detail = "the window is exposed by MPI_Win_post; call MPI_Win_wait first";
@@ -313,10 +311,7 @@ impl Window {
             let detail = "a dynamic window has no memory of its own";
             return Err(Error::other(c::ERR_RMA_FLAVOR, detail));
         }
-        let target = match self
-            .target(rank)
-            .map_err(|e| e.renamed(&[("target_rank", "rank")]))?
-        {
+        let target = match self.target(rank).map_err(|e| e.renamed(&[("target_rank", "rank")]))? {
             Some(target) => target,
             None => {
                 let all = &self.0.targets;
@@ -388,10 +383,7 @@ impl Sizes {
         });
         let all = agree(comm, own)?;
         let word = |at: usize| all.iter().map(|a| a.words[at] as usize).collect();
-        Ok(Sizes {
-            bytes: word(0),
-            units: word(1),
-        })
+        Ok(Sizes { bytes: word(0), units: word(1) })
     }
 
     /// Where the segments of a contiguous shared window begin, and the bytes of all.
@@ -400,10 +392,9 @@ impl Sizes {
         let mut offsets = Vec::with_capacity(self.bytes.len());
         for &bytes in &self.bytes {
             offsets.push(end);
-            end = end.checked_add(bytes).ok_or(Error::OutOfMemory {
-                bytes: u64::MAX,
-                what: "a shared window",
-            })?;
+            end = end
+                .checked_add(bytes)
+                .ok_or(Error::OutOfMemory { bytes: u64::MAX, what: "a shared window" })?;
         }
         Ok((offsets, end))
     }
@@ -569,9 +560,8 @@ impl Creation<'_> {
             return Ok(own_part(own));
         }
         let (peer, bytes) = (self.comm.peer(rank), self.sizes.bytes[rank]);
-        let by_messages = TargetMemory::Messages {
-            is_dynamic: matches!(self.spec, WindowSpec::Dynamic),
-        };
+        let by_messages =
+            TargetMemory::Messages { is_dynamic: matches!(self.spec, WindowSpec::Dynamic) };
         let is_compared = self.choices.access == WindowAccess::Messages && !self.spec.is_shared();
         if self.neighbours.number(rank).is_none() || is_compared {
             return Ok(by_messages);
@@ -616,10 +606,7 @@ fn own_part(own: &OwnMemory) -> TargetMemory {
 impl OwnMemory {
     fn announcement(&self) -> Announcement {
         let locks = self.locks.as_ref().map_or(0, WindowLocks::offset);
-        Announcement {
-            error: c::SUCCESS,
-            words: [self.words[0], self.words[1], locks],
-        }
+        Announcement { error: c::SUCCESS, words: [self.words[0], self.words[1], locks] }
     }
 }
 
@@ -628,19 +615,11 @@ impl OwnMemory {
 fn agree(comm: &Comm, own: Result<Announcement>) -> Result<Vec<Announcement>> {
     let announced = match &own {
         Ok(announcement) => *announcement,
-        Err(error) => Announcement {
-            error: error.code(),
-            ..Announcement::default()
-        },
+        Err(error) => Announcement { error: error.code(), ..Announcement::default() },
     };
     let all = Party::all(comm).allgather(&announced.to_bytes())?;
     own?;
-    let all: Vec<_> = all
-        .as_chunks()
-        .0
-        .iter()
-        .map(Announcement::from_bytes)
-        .collect();
+    let all: Vec<_> = all.as_chunks().0.iter().map(Announcement::from_bytes).collect();
     match all.iter().position(|a| a.error != c::SUCCESS) {
         None => Ok(all),
         Some(rank) => {
@@ -664,10 +643,7 @@ impl Announcement {
     fn from_bytes(bytes: &[u8; Announcement::BYTES]) -> Announcement {
         let (words, _) = bytes.as_chunks();
         let word = |at: usize| u64::from_ne_bytes(words[at]);
-        Announcement {
-            error: word(0) as i32,
-            words: [word(1), word(2), word(3)],
-        }
+        Announcement { error: word(0) as i32, words: [word(1), word(2), word(3)] }
     }
 }
 

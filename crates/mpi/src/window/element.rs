@@ -70,9 +70,7 @@ impl SumOfEight {
 
 #[inline(always)]
 fn add_double(element: RegionRef<'_>, width: AtomicWidth, input: u64) -> u64 {
-    element.atomic_update(width, |value| {
-        (f64::from_bits(input) + f64::from_bits(value)).to_bits()
-    })
+    element.atomic_update(width, |value| (f64::from_bits(input) + f64::from_bits(value)).to_bits())
 }
 
 impl ElementUpdate {

@@ -136,8 +136,7 @@ impl HeldLocks {
     #[inline]
     pub fn get_mut(&mut self, target: usize) -> Option<&mut HeldLock> {
         let all = self.first.iter_mut().chain(&mut self.others);
-        all.into_iter()
-            .find_map(|(locked, held)| (*locked == target).then_some(held))
+        all.into_iter().find_map(|(locked, held)| (*locked == target).then_some(held))
     }
 
     /// Adds a lock, or replaces it.
@@ -172,10 +171,7 @@ impl HeldLocks {
         if let Some((_, held)) = self.first.take_if(|(locked, _)| *locked == target) {
             return Some(held);
         }
-        let at = self
-            .others
-            .iter()
-            .position(|&(locked, _)| locked == target)?;
+        let at = self.others.iter().position(|&(locked, _)| locked == target)?;
         Some(self.others.swap_remove(at).1)
     }
 
@@ -245,10 +241,7 @@ impl Epochs {
     /// Refuses what may not be called in an access epoch; a fence without operations is none.
     pub fn must_not_access(&self, reason: &str) -> Result<()> {
         match self.access {
-            AccessEpoch::None
-            | AccessEpoch::Fence {
-                has_operations: false,
-            } => Ok(()),
+            AccessEpoch::None | AccessEpoch::Fence { has_operations: false } => Ok(()),
             _ => Err(wrong_epoch(format!("{}; {reason}", self.describe()))),
         }
     }
@@ -262,10 +255,9 @@ impl Epochs {
         };
         match (covers, target) {
             (true, _) => Ok(()),
-            (false, Some(target)) => Err(wrong_epoch(format!(
-                "target {target} is not locked: {}",
-                self.describe()
-            ))),
+            (false, Some(target)) => {
+                Err(wrong_epoch(format!("target {target} is not locked: {}", self.describe())))
+            }
             (false, None) => Err(wrong_epoch(format!("no lock is held: {}", self.describe()))),
         }
     }

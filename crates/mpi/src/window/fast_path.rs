@@ -27,17 +27,13 @@ use crate::datatype;
 /// `MPI_Put` of the bytes at `origin`. `None`, here and below: nothing was done.
 #[inline(always)]
 pub fn put(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
-    sole_table()?
-        .get(win)?
-        .copy_at_once(Direction::Put, origin, to)
+    sole_table()?.get(win)?.copy_at_once(Direction::Put, origin, to)
 }
 
 /// `MPI_Get` into the bytes at `origin`.
 #[inline(always)]
 pub fn get(win: usize, origin: RegionRef<'_>, from: TargetBytes) -> Option<()> {
-    sole_table()?
-        .get(win)?
-        .copy_at_once(Direction::Get, origin, from)
+    sole_table()?.get(win)?.copy_at_once(Direction::Get, origin, from)
 }
 
 /// An element of a predefined type for fetch_and_op and compare_and_swap, and the caller's memory.
@@ -211,9 +207,7 @@ impl Window {
     /// Counts an operation by loads and stores.
     #[inline(always)]
     pub(super) fn count(&self, range: TargetBytes) {
-        self.0
-            .counters
-            .count_operation(AccessClass::Memory, range.bytes);
+        self.0.counters.count_operation(AccessClass::Memory, range.bytes);
     }
 
     /// Copies as many bytes as `range` has between `here` and the target. `None` as well for so

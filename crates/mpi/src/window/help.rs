@@ -53,10 +53,7 @@ impl TransferOperation {
             GET => Some(TransferOperation::Copy(Direction::Get)),
             _ => {
                 let (op, basic) = ((word >> 32) as u32, BasicType::of_code((word >> 8) as u8)?);
-                Some(TransferOperation::Accumulate(
-                    op,
-                    ElementUpdate::of(op, basic)?,
-                ))
+                Some(TransferOperation::Accumulate(op, ElementUpdate::of(op, basic)?))
             }
         }
     }
@@ -159,10 +156,8 @@ impl Window {
         if has_peers
             && let TargetMemory::Mapped(region) = &self.0.targets[self.0.comm.rank()].memory
         {
-            let helper = WindowHelper {
-                region: region.clone(),
-                access: engine.peer_access().clone(),
-            };
+            let helper =
+                WindowHelper { region: region.clone(), access: engine.peer_access().clone() };
             engine.offer_help(self.0.comm.context(), Arc::new(helper));
         }
     }

@@ -206,9 +206,7 @@ impl Window {
     /// The ranks that are accessed by messages.
     pub(super) fn remote_targets(&self) -> Vec<usize> {
         let targets = 0..self.0.targets.len();
-        targets
-            .filter(|&target| self.has_messages(target))
-            .collect()
+        targets.filter(|&target| self.has_messages(target)).collect()
     }
 
     #[cold]

@@ -41,12 +41,7 @@ impl Window {
             c::LOCK_EXCLUSIVE => LockMode::Exclusive,
             _ => {
                 let reason = "it is MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE";
-                return Err(Error::argument(
-                    c::ERR_LOCKTYPE,
-                    "lock_type",
-                    lock_type,
-                    reason,
-                ));
+                return Err(Error::argument(c::ERR_LOCKTYPE, "lock_type", lock_type, reason));
             }
         };
         let target = self.target(rank).map_err(|e| e.renamed(RANK))?;
@@ -131,8 +126,7 @@ impl Window {
         let Some(number) = self.lock_number(target) else {
             return;
         };
-        self.window_lock(number)
-            .let_readers_in(&mut |next| self.wake(next, number));
+        self.window_lock(number).let_readers_in(&mut |next| self.wake(next, number));
     }
 
     /// Wakes the rank with the number `next`, which waits for the lock of the target `number`.
@@ -219,8 +213,7 @@ impl Window {
         }
         drop(epochs);
         // Each is held: the operation that joined the queue has waited.
-        held.into_iter()
-            .try_for_each(|(target, held)| release(self, target, held))
+        held.into_iter().try_for_each(|(target, held)| release(self, target, held))
     }
 
     /// All operations on those of `targets` that are accessed by messages are done when this
@@ -468,9 +461,7 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
 fn awaited_lock(window: &Window, target: usize) -> impl Fn(&EngineState, &mut WaitList) + '_ {
     move |_, list| {
         let holders = window.holders(target);
-        list.add(window.pending(&format!(
-            "the lock of rank {target}, which is held by {holders}"
-        )));
+        list.add(window.pending(&format!("the lock of rank {target}, which is held by {holders}")));
     }
 }
 

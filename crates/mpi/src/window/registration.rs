@@ -76,9 +76,7 @@ impl Creation<'_> {
                 WindowAccess::Rma => RmaUse::Always,
                 _ => RmaUse::Auto,
             },
-            own: Mutex::new(OwnRegistrations::of_window(
-                needs[self.comm.rank()].region(),
-            )),
+            own: Mutex::new(OwnRegistrations::of_window(needs[self.comm.rank()].region())),
         }
     }
 }

@@ -69,9 +69,7 @@ impl WindowTarget {
     /// in the target's part of the window.
     #[inline(always)]
     pub fn locate(&self, disp: isize, low: isize, bytes: usize) -> Option<usize> {
-        let at = usize::try_from(disp)
-            .ok()?
-            .checked_mul(self.unit as usize)?;
+        let at = usize::try_from(disp).ok()?.checked_mul(self.unit as usize)?;
         let first = at.checked_add_signed(low)?;
         (first.checked_add(bytes)? <= self.bytes).then_some(at)
     }
@@ -131,9 +129,7 @@ impl WindowTarget {
             TargetMemory::Attached(attached) => attached.with(first, bytes, f),
             TargetMemory::Mapped(region) => {
                 let is_inside = first <= self.bytes && bytes <= self.bytes - first;
-                is_inside
-                    .then(|| f(TargetPlace::Mapped(region, first as isize)))
-                    .transpose()
+                is_inside.then(|| f(TargetPlace::Mapped(region, first as isize))).transpose()
             }
             _ => Ok(None),
         }

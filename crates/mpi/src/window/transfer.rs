@@ -93,11 +93,7 @@ impl Window {
         if let Shape::Contiguous { bytes } = range.shape
             && matches!(*origin.shape(), Shape::Contiguous { bytes: own } if own == bytes)
         {
-            let there = TargetBytes {
-                rank: range.rank,
-                disp: range.disp,
-                bytes,
-            };
+            let there = TargetBytes { rank: range.rank, disp: range.disp, bytes };
             let here = origin.region();
             if self.copy_at_once(direction, here.at(0), there).is_some() {
                 return Ok(None);
@@ -151,14 +147,9 @@ impl Window {
         if !is_dense(&range.shape) || !is_dense(origin.shape()) || origin.len() != bytes {
             return false;
         }
-        let to = TargetBytes {
-            rank: range.rank,
-            disp: range.disp,
-            bytes,
-        };
+        let to = TargetBytes { rank: range.rank, disp: range.disp, bytes };
         let mut epochs = self.epochs();
-        self.put_ahead(&mut epochs, origin.region().at(0), to)
-            .is_some()
+        self.put_ahead(&mut epochs, origin.region().at(0), to).is_some()
     }
 
     #[inline(never)]

@@ -62,10 +62,7 @@ pub fn simulate(schedules: &[Schedule], delivery: Delivery, reversed: bool) {
                         RoundTransfer::Send { to, view } => {
                             let bytes = (delivery == Delivery::Eager).then(|| pack(view));
                             ranks[me].untaken += usize::from(bytes.is_none());
-                            let message = Message {
-                                bytes,
-                                view: view.clone(),
-                            };
+                            let message = Message { bytes, view: view.clone() };
                             wires.entry((me, *to)).or_default().push_back(message);
                         }
                         RoundTransfer::Receive { from, view } => {
@@ -78,11 +75,8 @@ pub fn simulate(schedules: &[Schedule], delivery: Delivery, reversed: bool) {
             for (from, view) in std::mem::take(&mut ranks[me].receives) {
                 // A later receive must not overtake one from the same rank.
                 let blocked = stuck.iter().any(|(other, _)| *other == from);
-                let message = if blocked {
-                    None
-                } else {
-                    wires.entry((from, me)).or_default().pop_front()
-                };
+                let message =
+                    if blocked { None } else { wires.entry((from, me)).or_default().pop_front() };
                 let Some(message) = message else {
                     stuck.push((from, view));
                     continue;
@@ -92,11 +86,7 @@ pub fn simulate(schedules: &[Schedule], delivery: Delivery, reversed: bool) {
                     ranks[from].untaken -= 1;
                     pack(&message.view)
                 });
-                assert_eq!(
-                    bytes.len(),
-                    view.len(),
-                    "length of a message from {from} to {me}"
-                );
+                assert_eq!(bytes.len(), view.len(), "length of a message from {from} to {me}");
                 view.unpack(0, &bytes);
             }
             ranks[me].receives = stuck;
@@ -114,16 +104,9 @@ pub fn simulate(schedules: &[Schedule], delivery: Delivery, reversed: bool) {
         }
     }
     for (me, rank) in ranks.iter().enumerate() {
-        assert_eq!(
-            rank.round,
-            schedules[me].rounds.len(),
-            "rank {me} of {size} waits forever"
-        );
+        assert_eq!(rank.round, schedules[me].rounds.len(), "rank {me} of {size} waits forever");
     }
-    assert!(
-        wires.values().all(VecDeque::is_empty),
-        "a message was never received"
-    );
+    assert!(wires.values().all(VecDeque::is_empty), "a message was never received");
 }
 
 fn pack(view: &View) -> Vec<u8> {
@@ -135,20 +118,10 @@ fn pack(view: &View) -> Vec<u8> {
 fn work(local: &RoundWork) {
     match local {
         RoundWork::Copy { from, to } => {
-            assert_eq!(
-                from.len(),
-                to.len(),
-                "a local copy between buffers of different lengths"
-            );
+            assert_eq!(from.len(), to.len(), "a local copy between buffers of different lengths");
             to.copy_from(from);
         }
-        RoundWork::Reduce {
-            op,
-            input,
-            inout,
-            count,
-            datatype,
-        } => {
+        RoundWork::Reduce { op, input, inout, count, datatype } => {
             op.apply(input, inout, *count, datatype).unwrap();
         }
     }
@@ -223,20 +196,11 @@ impl Memory {
         fill(&base, 0xa5, bytes);
         let first = if kind.extent() < 0 { reach } else { 0 } + MARGIN;
         let origin = base.offset(first as isize);
-        let memory = Memory {
-            kind: kind.clone(),
-            base,
-            origin,
-            bytes,
-            count: values.len(),
-        };
+        let memory = Memory { kind: kind.clone(), base, origin, bytes, count: values.len() };
         for (i, value) in values.iter().enumerate() {
             for (half, at) in memory.kind.at.into_iter().enumerate() {
                 let bytes = ((value >> (32 * half)) as u32).to_ne_bytes();
-                memory
-                    .origin
-                    .offset(i as isize * memory.kind.extent() + at)
-                    .write_bytes(&bytes);
+                memory.origin.offset(i as isize * memory.kind.extent() + at).write_bytes(&bytes);
             }
         }
         memory
@@ -258,9 +222,7 @@ impl Memory {
             let mut value = 0;
             for (half, at) in self.kind.at.into_iter().enumerate() {
                 let mut bytes = [0; 4];
-                self.origin
-                    .offset(i as isize * self.kind.extent() + at)
-                    .read_bytes(&mut bytes);
+                self.origin.offset(i as isize * self.kind.extent() + at).read_bytes(&mut bytes);
                 value |= u64::from(u32::from_ne_bytes(bytes)) << (32 * half);
             }
             value
@@ -337,24 +299,16 @@ pub fn thresholds() -> Vec<MessageThresholds> {
     vec![
         short,
         long,
-        MessageThresholds {
-            alltoall_window: usize::MAX,
-            ..long
-        },
+        MessageThresholds { alltoall_window: usize::MAX, ..long },
         MessageThresholds::DEFAULT,
     ]
 }
 
 /// Builds all ranks' schedules and runs them.
 pub fn run(size: usize, seed: usize, build: impl Fn(RankPlace) -> mica_mpi::Result<Schedule>) {
-    let schedules: Vec<Schedule> = (0..size)
-        .map(|rank| build(RankPlace { rank, size }).expect("a schedule"))
-        .collect();
-    let delivery = if seed.is_multiple_of(2) {
-        Delivery::Eager
-    } else {
-        Delivery::Rendezvous
-    };
+    let schedules: Vec<Schedule> =
+        (0..size).map(|rank| build(RankPlace { rank, size }).expect("a schedule")).collect();
+    let delivery = if seed.is_multiple_of(2) { Delivery::Eager } else { Delivery::Rendezvous };
     simulate(&schedules, delivery, seed % 4 < 2);
 }
 
@@ -363,9 +317,7 @@ pub fn run(size: usize, seed: usize, build: impl Fn(RankPlace) -> mica_mpi::Resu
 pub fn placements() -> Vec<Vec<u32>> {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = |below: usize| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (random >> 33) as usize % below
     };
     let mut all = vec![
@@ -397,18 +349,10 @@ pub fn placements() -> Vec<Vec<u32>> {
 /// long ones at the other; neither; either; and what is in use.
 pub fn two_levels() -> Vec<TwoLevel> {
     let [short, long] = [0, 1].map(|i| thresholds()[i]);
-    let leaders = TwoLevel {
-        force: Force::Leaders,
-        inside: short,
-        across: long,
-        ..TwoLevel::DEFAULT
-    };
-    let columns = TwoLevel {
-        force: Force::Columns,
-        inside: long,
-        across: short,
-        ..TwoLevel::DEFAULT
-    };
+    let leaders =
+        TwoLevel { force: Force::Leaders, inside: short, across: long, ..TwoLevel::DEFAULT };
+    let columns =
+        TwoLevel { force: Force::Columns, inside: long, across: short, ..TwoLevel::DEFAULT };
     let direct = TwoLevel {
         force: Force::Nothing,
         allreduce_columns: 0,
@@ -419,10 +363,7 @@ pub fn two_levels() -> Vec<TwoLevel> {
         alltoall_columns: 0,
         ..columns
     };
-    let either = TwoLevel {
-        force: Force::TwoLevel,
-        ..TwoLevel::DEFAULT
-    };
+    let either = TwoLevel { force: Force::TwoLevel, ..TwoLevel::DEFAULT };
     vec![leaders, columns, direct, either, TwoLevel::DEFAULT]
 }
 
@@ -434,9 +375,8 @@ pub fn run_on(
     build: impl Fn(&RanksByNode) -> mica_mpi::Result<Schedule>,
 ) -> Vec<Schedule> {
     let layout = |rank| RanksByNode::new(rank, names.iter().copied()).expect("several nodes");
-    let schedules: Vec<Schedule> = (0..names.len())
-        .map(|rank| build(&layout(rank)).expect("a schedule"))
-        .collect();
+    let schedules: Vec<Schedule> =
+        (0..names.len()).map(|rank| build(&layout(rank)).expect("a schedule")).collect();
     let delivery = [Delivery::Eager, Delivery::Rendezvous][seed % 2];
     simulate(&schedules, delivery, seed % 4 < 2);
     schedules
@@ -493,20 +433,13 @@ impl Operator {
 
     /// `MPI_SUM`, for the plain kind.
     pub fn sum() -> Operator {
-        Operator {
-            op: Op::resolve(c::SUM).unwrap(),
-            f: u64::wrapping_add,
-            commutes: true,
-        }
+        Operator { op: Op::resolve(c::SUM).unwrap(), f: u64::wrapping_add, commutes: true }
     }
 
     fn of(kind: &Kind, commutes: bool, f: fn(u64, u64) -> u64) -> Operator {
         let (at, extent, handle) = (kind.at, kind.extent(), kind.datatype.handle());
         let function = move |input: usize, inout: usize, count: i64, datatype: u32| {
-            assert_eq!(
-                datatype, handle,
-                "the operator gets the datatype of the call"
-            );
+            assert_eq!(datatype, handle, "the operator gets the datatype of the call");
             let word = |base: usize, i: i64, half: usize| {
                 let address = base.wrapping_add_signed(i as isize * extent + at[half]);
                 std::ptr::with_exposed_provenance_mut::<u32>(address)
@@ -529,19 +462,11 @@ impl Operator {
             true => OperandOrder::Any,
             false => OperandOrder::ByRank,
         };
-        Operator {
-            op: Op::user(order, Arc::new(function)),
-            f,
-            commutes,
-        }
+        Operator { op: Op::user(order, Arc::new(function)), f, commutes }
     }
 
     pub fn reduction(&self, kind: &Kind, count: usize) -> Reduction {
-        Reduction {
-            op: self.op.clone(),
-            datatype: kind.datatype.clone(),
-            count,
-        }
+        Reduction { op: self.op.clone(), datatype: kind.datatype.clone(), count }
     }
 
     /// The elements of `range` reduced over the ranks `ranks`, from the left.
@@ -550,13 +475,7 @@ impl Operator {
         ranks: std::ops::Range<usize>,
         range: std::ops::Range<usize>,
     ) -> Vec<u64> {
-        let fold = |i| {
-            ranks
-                .clone()
-                .map(|rank| value(rank, i))
-                .reduce(self.f)
-                .expect("some rank")
-        };
+        let fold = |i| ranks.clone().map(|rank| value(rank, i)).reduce(self.f).expect("some rank");
         range.map(fold).collect()
     }
 }

@@ -20,10 +20,7 @@ impl Kit {
     pub fn new() -> Kit {
         let kinds = Kind::all();
         let both = |kind| [Operator::ordered(kind), Operator::commuting(kind)];
-        Kit {
-            operators: kinds.iter().map(both).collect(),
-            kinds,
-        }
+        Kit { operators: kinds.iter().map(both).collect(), kinds }
     }
 
     /// How many kinds there are; number 0 has no gaps, and reductions take those below
@@ -88,11 +85,7 @@ impl Spec {
             root: random.below(size),
             in_place: random.one_in(3),
             kind,
-            sent: if random.one_in(3) {
-                random.below(kit.kinds())
-            } else {
-                kind
-            },
+            sent: if random.one_in(3) { random.below(kit.kinds()) } else { kind },
             commutes: random.one_in(2),
             uneven,
             scattered: uneven && random.one_in(2),
@@ -120,11 +113,7 @@ impl Spec {
         let mut starts = vec![0; lengths.len()];
         let mut end = 0;
         for i in 0..lengths.len() {
-            let part = if self.scattered {
-                lengths.len() - 1 - i
-            } else {
-                i
-            };
+            let part = if self.scattered { lengths.len() - 1 - i } else { i };
             starts[part] = end;
             end += lengths[part] + usize::from(self.scattered);
         }
@@ -163,11 +152,7 @@ pub fn counts(collective: Collective, size: usize, cell: usize) -> Vec<usize> {
 
 impl Case {
     pub fn new(kit: &Kit, spec: Spec) -> Case {
-        let mut case = Case {
-            spec,
-            parts: Vec::new(),
-            expected: Vec::new(),
-        };
+        let mut case = Case { spec, parts: Vec::new(), expected: Vec::new() };
         match spec.collective {
             Collective::Barrier => case.parts = vec![CollectiveOperation::Barrier; spec.size],
             Collective::Bcast => case.bcast(kit),
@@ -200,27 +185,15 @@ impl Case {
         label: &dyn std::fmt::Debug,
     ) {
         for (rank, result) in results.iter().enumerate() {
-            assert!(
-                result.is_ok(),
-                "rank {rank}: {result:?} {:?} {label:?}",
-                self.spec
-            );
+            assert!(result.is_ok(), "rank {rank}: {result:?} {:?} {label:?}", self.spec);
             if means != Means::Refusing {
                 assert_eq!(result, &results[0], "{rank} {:?} {label:?}", self.spec);
             }
         }
-        for Expected {
-            memory,
-            values,
-            name,
-        } in &self.expected
-        {
+        for Expected { memory, values, name } in &self.expected {
             let have = memory.values();
-            let want: Vec<u64> = values
-                .iter()
-                .zip(&have)
-                .map(|(want, &have)| want.unwrap_or(have))
-                .collect();
+            let want: Vec<u64> =
+                values.iter().zip(&have).map(|(want, &have)| want.unwrap_or(have)).collect();
             memory.expect(&want, &(name, self.spec, label));
         }
     }
@@ -307,9 +280,7 @@ impl Case {
     }
 
     fn lengths(&self) -> Vec<usize> {
-        (0..self.spec.size)
-            .map(|rank| self.spec.part(rank))
-            .collect()
+        (0..self.spec.size).map(|rank| self.spec.part(rank)).collect()
     }
 
     fn bcast(&mut self, kit: &Kit) {
@@ -323,10 +294,8 @@ impl Case {
                     self.buffer(kit, "the message", &before, &message)
                 }
             };
-            self.parts.push(CollectiveOperation::Bcast {
-                view: self.view(buffer),
-                root: spec.root,
-            });
+            self.parts
+                .push(CollectiveOperation::Bcast { view: self.view(buffer), root: spec.root });
         }
     }
 
@@ -411,8 +380,7 @@ impl Case {
             let before = self.before(rank, &starts, &lengths, end);
             let buffer = self.buffer(kit, "the receive buffer", &before, &all);
             let parts = self.parts_of(buffer, &starts, &lengths);
-            self.parts
-                .push(CollectiveOperation::Allgather { send, parts });
+            self.parts.push(CollectiveOperation::Allgather { send, parts });
         }
     }
 
@@ -451,8 +419,7 @@ impl Case {
             };
             let buffer = self.buffer(kit, "the receive buffer", &before, &want);
             let receive = self.parts_of(buffer, &starts, &received(rank));
-            self.parts
-                .push(CollectiveOperation::Alltoall { send, receive });
+            self.parts.push(CollectiveOperation::Alltoall { send, receive });
         }
     }
 
@@ -533,9 +500,9 @@ impl Case {
             };
             let with_own = match &so_far {
                 None => own,
-                Some(so_far) => (0..count)
-                    .map(|i| (operator.f)(so_far[i], value(first + rank, i)))
-                    .collect(),
+                Some(so_far) => {
+                    (0..count).map(|i| (operator.f)(so_far[i], value(first + rank, i))).collect()
+                }
             };
             // The first has nothing before it: its result is left alone.
             let want = match exclusive {

@@ -31,16 +31,10 @@ fn spec(collective: Collective, size: usize, count: usize) -> Spec {
 /// All ways that there are to copy.
 fn ways() -> Vec<(Means, How)> {
     use RootedDirection::{Auto, Both, Pull, Push};
-    let mut ways = vec![
-        (Means::Nothing, CELLS),
-        (Means::Nothing, How::Cells { base: 2 }),
-    ];
+    let mut ways = vec![(Means::Nothing, CELLS), (Means::Nothing, How::Cells { base: 2 })];
     for means in [Means::Off, Means::Cma, Means::Windows, Means::Mixed] {
         for direction in [Auto, Pull, Push, Both] {
-            let how = How::Direct {
-                by_address: true,
-                direction,
-            };
+            let how = How::Direct { by_address: true, direction };
             ways.push((means, how));
         }
     }
@@ -48,21 +42,14 @@ fn ways() -> Vec<(Means, How)> {
 }
 
 fn ranks(size: usize, means: Means) -> Ranks {
-    Ranks::new(Form {
-        means,
-        has_cores: true,
-        ..Form::flat(size, 256)
-    })
+    Ranks::new(Form { means, has_cores: true, ..Form::flat(size, 256) })
 }
 
 /// Where all ranks read all headers, all report the mismatch, and none hangs.
 #[test]
 fn different_calls_are_told_apart() {
     use Collective::{Allgather, Allreduce, Alltoall, Barrier, ReduceScatter};
-    let (kit, all) = (
-        Kit::new(),
-        [Barrier, Allgather, Alltoall, Allreduce, ReduceScatter],
-    );
+    let (kit, all) = (Kit::new(), [Barrier, Allgather, Alltoall, Allreduce, ReduceScatter]);
     let pairs = || all.iter().flat_map(|&a| all.iter().map(move |&b| (a, b)));
     for (size, count) in [(2, 3), (4, 3), (4, 100)] {
         let ranks = ranks(size, Means::Nothing);
@@ -89,12 +76,7 @@ fn the_error_names_both_calls() {
     parts[1] = CollectiveOperation::Barrier;
     let operation = Operation::new(parts, CELLS, String::new());
     let results = ranks(3, Means::Nothing).run(&[operation], 1, 7).remove(0);
-    let text = |rank: usize| {
-        results[rank]
-            .as_ref()
-            .expect_err("called apart")
-            .to_string()
-    };
+    let text = |rank: usize| results[rank].as_ref().expect_err("called apart").to_string();
     // Only calls through the interface say which of two functions they are.
     let (gather, barrier) = ("MPI_Allgather(v)", "MPI_Barrier");
     for rank in [0, 2] {
@@ -106,9 +88,7 @@ fn the_error_names_both_calls() {
             text(rank)
         );
     }
-    assert!(text(1).contains(&format!(
-        "called {gather} where this rank has called {barrier}"
-    )));
+    assert!(text(1).contains(&format!("called {gather} where this rank has called {barrier}")));
 }
 
 /// A broadcast of more than one rank has room for.
@@ -116,13 +96,9 @@ fn the_error_names_both_calls() {
 fn a_message_that_is_too_long_is_the_error_of_its_receiver() {
     let kind = Kind::plain();
     for (means, how) in ways() {
-        for (size, long, short) in [
-            (2, 5, 4),
-            (4, 20, 3),
-            (4, 17, 16),
-            (5, 300, 120),
-            (4, 9000, 8000),
-        ] {
+        for (size, long, short) in
+            [(2, 5, 4), (4, 20, 3), (4, 17, 16), (5, 300, 120), (4, 9000, 8000)]
+        {
             let message = values(1, 0..long);
             for odd in 1..size {
                 let memory = |rank: usize| match rank {
@@ -131,16 +107,12 @@ fn a_message_that_is_too_long_is_the_error_of_its_receiver() {
                     _ => Memory::new(&kind, &vec![UNTOUCHED; long]),
                 };
                 let memories: Vec<Memory> = (0..size).map(memory).collect();
-                let part = |memory: &Memory| CollectiveOperation::Bcast {
-                    view: memory.view(),
-                    root: 0,
-                };
+                let part =
+                    |memory: &Memory| CollectiveOperation::Bcast { view: memory.view(), root: 0 };
                 let parts = memories.iter().map(part).collect();
                 let label = format!("{means:?} {how:?} {long} to {short} at {odd} of {size}");
                 let operation = Operation::new(parts, how, label.clone());
-                let results = ranks(size, means)
-                    .run(&[operation], 1, odd as u64)
-                    .remove(0);
+                let results = ranks(size, means).run(&[operation], 1, odd as u64).remove(0);
                 for (rank, result) in results.iter().enumerate() {
                     if rank == odd {
                         let error = result.as_ref().expect_err(&label);
@@ -165,11 +137,7 @@ fn calls(
     root: usize,
 ) -> Vec<(&'static str, Vec<CollectiveOperation>)> {
     let make = |collective, uneven| {
-        let spec = Spec {
-            root,
-            uneven,
-            ..spec(collective, size, count)
-        };
+        let spec = Spec { root, uneven, ..spec(collective, size, count) };
         Case::new(kit, spec).parts
     };
     let mut calls: Vec<_> = Collective::ALL
@@ -197,10 +165,7 @@ fn no_rank_waits_for_one_that_has_called_something_else() {
     let kit = Kit::new();
     let cells = [CELLS, How::Cells { base: 2 }];
     for (size, count, fan) in [(2, 3, None), (4, 3, None), (3, 100, None), (4, 5, Some(2))] {
-        let ranks = Ranks::new(Form {
-            fan,
-            ..Form::flat(size, 256)
-        });
+        let ranks = Ranks::new(Form { fan, ..Form::flat(size, 256) });
         let calls = calls(&kit, size, count, 0);
         for ((most, parts), (one, other)) in pairs(&calls) {
             for odd in 0..size {
@@ -259,10 +224,7 @@ fn scan_and_exscan_are_told_apart() {
     for (means, how) in ways() {
         for count in [3, 100] {
             let [scan, exscan] = [false, true].map(|uneven| {
-                let spec = Spec {
-                    uneven,
-                    ..spec(Collective::Scan, 2, count)
-                };
+                let spec = Spec { uneven, ..spec(Collective::Scan, 2, count) };
                 Case::new(&kit, spec).parts
             });
             let name = format!("{means:?} {how:?} {count}");
@@ -283,25 +245,15 @@ fn all_ranks_report_different_roots() {
     use Collective::{Allreduce, Bcast, Gather, Reduce, Scatter};
     let kit = Kit::new();
     for (means, how) in ways() {
-        for (collective, size) in [
-            (Bcast, 2),
-            (Bcast, 3),
-            (Gather, 3),
-            (Scatter, 3),
-            (Reduce, 3),
-        ] {
+        for (collective, size) in [(Bcast, 2), (Bcast, 3), (Gather, 3), (Scatter, 3), (Reduce, 3)] {
             for (count, shift) in [(3, 0), (100, 1), (2000, 0), (2000, 1)] {
                 let case = |root| {
-                    let spec = Spec {
-                        root,
-                        ..spec(collective, size, count)
-                    };
+                    let spec = Spec { root, ..spec(collective, size, count) };
                     Case::new(&kit, spec).parts
                 };
                 // Each takes itself for the root, or the next one.
-                let parts: Vec<_> = (0..size)
-                    .map(|rank| case((rank + shift) % size).swap_remove(rank))
-                    .collect();
+                let parts: Vec<_> =
+                    (0..size).map(|rank| case((rank + shift) % size).swap_remove(rank)).collect();
                 let name = format!("{collective:?} of {size} {means:?} {how:?} {count} {shift}");
                 let next = Case::new(&kit, spec(Allreduce, size, 5));
                 let operations = [
@@ -311,9 +263,8 @@ fn all_ranks_report_different_roots() {
                 ];
                 let results = ranks(size, means).run(&operations, 1, 9);
                 for rank in 0..size {
-                    let mut errors = results[..2]
-                        .iter()
-                        .filter_map(|results| results[rank].as_ref().err());
+                    let mut errors =
+                        results[..2].iter().filter_map(|results| results[rank].as_ref().err());
                     let is_told = errors.any(|error| error.code() == c::ERR_ROOT);
                     assert!(is_told, "{name}, rank {rank}: {results:?}");
                 }
@@ -332,10 +283,7 @@ fn different_roots_are_refused() {
         for collective in [Bcast, Gather, Scatter, Reduce] {
             for count in [3, 100, 2000] {
                 let [first, second] = [0, 1].map(|root| {
-                    let spec = Spec {
-                        root,
-                        ..spec(collective, 2, count)
-                    };
+                    let spec = Spec { root, ..spec(collective, 2, count) };
                     Case::new(&kit, spec).parts
                 });
                 for parts in [
@@ -365,22 +313,13 @@ fn different_lengths_are_refused() {
     use Collective::{Allgather, Allreduce, Alltoall, Gather, Reduce, ReduceScatter, Scan};
     let kit = Kit::new();
     let amounts = [(3, 4), (8, 30), (100, 101), (500, 3000), (4100, 4101)];
-    let direct = How::Direct {
-        by_address: true,
-        direction: RootedDirection::Auto,
-    };
+    let direct = How::Direct { by_address: true, direction: RootedDirection::Auto };
     for (means, how) in ways() {
         for size in [2, 4] {
             for (count, more) in amounts {
-                for collective in [
-                    Gather,
-                    Allgather,
-                    Alltoall,
-                    Reduce,
-                    Allreduce,
-                    ReduceScatter,
-                    Scan,
-                ] {
+                for collective in
+                    [Gather, Allgather, Alltoall, Reduce, Allreduce, ReduceScatter, Scan]
+                {
                     let odd = 1 + (count + more) % (size - 1);
                     let mut parts = Case::new(&kit, spec(collective, size, count)).parts;
                     let mut other = Case::new(&kit, spec(collective, size, more)).parts;
@@ -395,13 +334,10 @@ fn different_lengths_are_refused() {
                         How::Direct { .. } => vec![operation(), operation().but(odd, CELLS)],
                     };
                     for operation in odd_ways {
-                        let results = ranks(size, means)
-                            .run(&[operation], 1, count as u64)
-                            .remove(0);
-                        let errors: Vec<_> = results
-                            .iter()
-                            .filter_map(|result| result.as_ref().err())
-                            .collect();
+                        let results =
+                            ranks(size, means).run(&[operation], 1, count as u64).remove(0);
+                        let errors: Vec<_> =
+                            results.iter().filter_map(|result| result.as_ref().err()).collect();
                         // An all-to-all announces the sizes of blocks only through cells.
                         let is_told = collective != Alltoall || matches!(how, How::Cells { .. });
                         assert!(!errors.is_empty() || !is_told, "{name}: {results:?}");
@@ -420,10 +356,7 @@ fn different_lengths_are_refused() {
 fn a_team_survives_calls_that_do_not_go_together() {
     let kit = Kit::new();
     let ranks = ranks(3, Means::Cma);
-    let direct = How::Direct {
-        by_address: true,
-        direction: RootedDirection::Auto,
-    };
+    let direct = How::Direct { by_address: true, direction: RootedDirection::Auto };
     let case = |collective| Case::new(&kit, spec(collective, 3, 50));
     let (good, bad) = (case(Collective::Allreduce), case(Collective::Gather));
     let mut parts = bad.parts.clone();

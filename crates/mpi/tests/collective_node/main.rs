@@ -19,11 +19,8 @@ use rig::{Form, How, Means, Operation, Random, Ranks};
 
 /// Runs these collectives one after the other, some at once, and checks them all.
 fn check(ranks: &Ranks, cases: &[Case], hows: &[How], width: usize, seed: u64) {
-    let operations: Vec<_> = cases
-        .iter()
-        .zip(hows)
-        .map(|(case, &how)| case.operation(how))
-        .collect();
+    let operations: Vec<_> =
+        cases.iter().zip(hows).map(|(case, &how)| case.operation(how)).collect();
     let results = ranks.run(&operations, width, seed);
     for (i, case) in cases.iter().enumerate() {
         let means = ranks.form.means;
@@ -43,10 +40,7 @@ fn sequence(kit: &Kit, form: Form, length: usize, seed: u64, how: impl Fn(&mut R
     let mut cases = Vec::new();
     while cases.len() < length {
         let salt = cases.len() + 1;
-        let case = Case::new(
-            kit,
-            Spec::random(&mut random, kit, form.size, form.cell, salt),
-        );
+        let case = Case::new(kit, Spec::random(&mut random, kit, form.size, form.cell, salt));
         if ranks.fits(&case.parts[0]) {
             cases.push(case);
         }
@@ -65,10 +59,7 @@ fn long_sequences_through_cells() {
         for (i, cell) in CELLS.into_iter().enumerate() {
             for fan in [None, Some([2, 3, 8][(size + i) % 3])] {
                 let seed = (size * 100 + i * 10 + fan.unwrap_or(0)) as u64;
-                let form = Form {
-                    fan,
-                    ..Form::flat(size, cell)
-                };
+                let form = Form { fan, ..Form::flat(size, cell) };
                 sequence(&kit, form, 24, seed, |random| How::Cells {
                     base: random.pick(&[0, 0, 1, 3]),
                 });
@@ -94,11 +85,7 @@ fn long_sequences_of_direct_copies() {
         for (i, means) in all.into_iter().enumerate() {
             for has_cores in [false, true] {
                 let seed = (size * 100 + i * 10 + usize::from(has_cores)) as u64;
-                let form = Form {
-                    means,
-                    has_cores,
-                    ..Form::flat(size, CELLS[(size + i) % 2])
-                };
+                let form = Form { means, has_cores, ..Form::flat(size, CELLS[(size + i) % 2]) };
                 sequence(&kit, form, 24, seed, how);
             }
         }
@@ -124,12 +111,8 @@ fn every_collective_of_every_length() {
     let mut seed = 0;
     for size in 1..=17 {
         for cell in CELLS {
-            let forms = [None, Some(2), Some(3), Some(8)].map(|fan| {
-                Ranks::new(Form {
-                    fan,
-                    ..Form::flat(size, cell)
-                })
-            });
+            let forms = [None, Some(2), Some(3), Some(8)]
+                .map(|fan| Ranks::new(Form { fan, ..Form::flat(size, cell) }));
             for collective in Collective::ALL {
                 let mut cases = Vec::new();
                 for count in counts(collective, size, cell) {
@@ -171,11 +154,7 @@ fn long_direct_copies_go_every_way() {
     let (size, mut seed) = (4, 0);
     for means in [Means::Cma, Means::Windows, Means::Mixed, Means::Refusing] {
         for has_cores in [false, true] {
-            let ranks = Ranks::new(Form {
-                means,
-                has_cores,
-                ..Form::flat(size, 1024)
-            });
+            let ranks = Ranks::new(Form { means, has_cores, ..Form::flat(size, 1024) });
             for direction in [Auto, Pull, Push, Both] {
                 let mut cases = Vec::new();
                 for collective in Collective::ALL {
@@ -197,10 +176,7 @@ fn long_direct_copies_go_every_way() {
                         },
                     ));
                 }
-                let how = How::Direct {
-                    by_address: true,
-                    direction,
-                };
+                let how = How::Direct { by_address: true, direction };
                 check(&ranks, &cases, &[how; 10], 4, seed as u64);
             }
         }
@@ -215,25 +191,12 @@ fn buffers_that_move_keep_their_content() {
         Allgather, Allreduce, Alltoall, Bcast, Gather, Reduce, ReduceScatter, Scan, Scatter,
     };
     let kit = Kit::new();
-    let ranks = Ranks::new(Form {
-        means: Means::Mapped,
-        has_cores: true,
-        ..Form::flat(3, 1024)
-    });
+    let ranks = Ranks::new(Form { means: Means::Mapped, has_cores: true, ..Form::flat(3, 1024) });
     let mut cases = Vec::new();
-    for (i, collective) in [
-        Bcast,
-        Gather,
-        Scatter,
-        Allgather,
-        Alltoall,
-        Reduce,
-        Allreduce,
-        ReduceScatter,
-        Scan,
-    ]
-    .into_iter()
-    .enumerate()
+    for (i, collective) in
+        [Bcast, Gather, Scatter, Allgather, Alltoall, Reduce, Allreduce, ReduceScatter, Scan]
+            .into_iter()
+            .enumerate()
     {
         let spec = Spec {
             collective,
@@ -250,10 +213,7 @@ fn buffers_that_move_keep_their_content() {
         };
         cases.push(Case::new(&kit, spec));
     }
-    let how = How::Direct {
-        by_address: true,
-        direction: RootedDirection::Auto,
-    };
+    let how = How::Direct { by_address: true, direction: RootedDirection::Auto };
     for time in 0..4 {
         check(&ranks, &cases, &[how; 9], 3, time);
     }
@@ -266,22 +226,13 @@ fn no_rank_leaves_a_barrier_before_all_have_come() {
     let kit = Kit::new();
     for size in 1..=17 {
         for fan in [None, Some(2), Some(3), Some(8)] {
-            let ranks = Ranks::new(Form {
-                fan,
-                ..Form::flat(size, 256)
-            });
+            let ranks = Ranks::new(Form { fan, ..Form::flat(size, 256) });
             let spec = Spec {
                 collective: Collective::Barrier,
                 ..Spec::random(&mut Random(size as u64), &kit, size, 256, 1)
             };
             let cases: Vec<_> = (0..20).map(|_| Case::new(&kit, spec)).collect();
-            check(
-                &ranks,
-                &cases,
-                &[How::Cells { base: 0 }; 20],
-                size % 5 + 1,
-                size as u64,
-            );
+            check(&ranks, &cases, &[How::Cells { base: 0 }; 20], size % 5 + 1, size as u64);
         }
     }
 }
@@ -296,10 +247,7 @@ fn nowhere(bytes: usize) -> View {
 #[test]
 fn a_message_of_too_many_pieces_does_not_go_through_cells() {
     let ranks = Ranks::new(Form::flat(2, 256));
-    let bcast = |bytes| CollectiveOperation::Bcast {
-        view: nowhere(bytes),
-        root: 0,
-    };
+    let bcast = |bytes| CollectiveOperation::Bcast { view: nowhere(bytes), root: 0 };
     assert!(ranks.fits(&bcast(256 << 20)));
     assert!(!ranks.fits(&bcast(2 << 30)));
 }

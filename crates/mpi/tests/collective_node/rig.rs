@@ -165,10 +165,7 @@ fn channels(segment: &Arc<JobSegment>, size: usize, means: Means) -> Vec<Option<
                     Means::Refusing => 5 + 2 * (member as u64 % 4),
                     _ => 0,
                 };
-                let device = Arc::new(SameProcess {
-                    refuses_each,
-                    asked: AtomicU64::new(0),
-                });
+                let device = Arc::new(SameProcess { refuses_each, asked: AtomicU64::new(0) });
                 Direct::with_xpmem(segment, rank, &options, device).expect("a device")
             }
         })
@@ -197,13 +194,7 @@ pub struct Form {
 
 impl Form {
     pub fn flat(size: usize, cell: usize) -> Form {
-        Form {
-            size,
-            cell,
-            means: Means::Nothing,
-            fan: None,
-            has_cores: false,
-        }
+        Form { size, cell, means: Means::Nothing, fan: None, has_cores: false }
     }
 }
 
@@ -225,9 +216,7 @@ impl Ranks {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let segment = job(form.size, form.cell);
         let context = NEXT.fetch_add(1, Ordering::Relaxed) << 1;
-        let members: Vec<u32> = (0..form.size)
-            .map(|member| rank_of(member, form.size))
-            .collect();
+        let members: Vec<u32> = (0..form.size).map(|member| rank_of(member, form.size)).collect();
         let place = |rank: u32| CorePlace {
             package: rank / 6,
             shared_cache: rank / 3,
@@ -253,20 +242,13 @@ impl Ranks {
                 &SEVERAL_THREADS,
             ))
         };
-        Ranks {
-            form,
-            teams: channels.iter().enumerate().map(group).collect(),
-            channels,
-        }
+        Ranks { form, teams: channels.iter().enumerate().map(group).collect(), channels }
     }
 
     /// Buffers that were moved to the job's file, or were to be and could not; `None` where this
     /// process moves none.
     pub fn moves(&self) -> Option<u64> {
-        let usage = self
-            .channels
-            .iter()
-            .map(|channel| channel.as_ref()?.usage());
+        let usage = self.channels.iter().map(|channel| channel.as_ref()?.usage());
         let moves = |usage: Usage| usage.moves + usage.kept.iter().map(|(_, n)| n).sum::<u64>();
         usage.map(|usage| usage.map(moves)).sum()
     }
@@ -287,16 +269,9 @@ impl Ranks {
             .filter(|(results, _)| results.contains(&None))
             .map(|(results, operation)| (&operation.name, results))
             .collect();
-        assert!(
-            stuck.is_empty(),
-            "seed {seed}: for ever in {:?}: {stuck:#?}",
-            self.form
-        );
+        assert!(stuck.is_empty(), "seed {seed}: for ever in {:?}: {stuck:#?}", self.form);
         let all = |ranks: Vec<Option<_>>| {
-            ranks
-                .into_iter()
-                .map(|result| result.expect("ended"))
-                .collect()
+            ranks.into_iter().map(|result| result.expect("ended")).collect()
         };
         results.into_iter().map(all).collect()
     }
@@ -310,10 +285,8 @@ impl Ranks {
     ) -> Vec<Vec<Option<Result<Went>>>> {
         let mut random = Random(seed);
         let size = self.form.size;
-        let mut results: Vec<Vec<Option<Result<Went>>>> = operations
-            .iter()
-            .map(|_| (0..size).map(|_| None).collect())
-            .collect();
+        let mut results: Vec<Vec<Option<Result<Went>>>> =
+            operations.iter().map(|_| (0..size).map(|_| None).collect()).collect();
         let mut under_way: Vec<Vec<(usize, Task)>> = (0..size).map(|_| Vec::new()).collect();
         let mut begun = vec![0; size];
         // Some ranks are slower than others.
@@ -397,21 +370,12 @@ pub struct Operation {
 
 impl Operation {
     pub fn new(parts: Vec<CollectiveOperation>, how: How, name: String) -> Operation {
-        Operation {
-            parts,
-            name,
-            how,
-            odd: None,
-            begun: Rc::default(),
-        }
+        Operation { parts, name, how, odd: None, begun: Rc::default() }
     }
 
     /// The same, but that this `rank` goes another way.
     pub fn but(self, rank: usize, how: How) -> Operation {
-        Operation {
-            odd: Some((rank, how)),
-            ..self
-        }
+        Operation { odd: Some((rank, how)), ..self }
     }
 
     /// This rank's part.
@@ -436,10 +400,7 @@ impl Operation {
         };
         let (by_address, is_direct, how) = match how {
             How::Cells { base } => (false, false, dispatch::PathChoice::Cells { base }),
-            How::Direct {
-                by_address,
-                direction,
-            } => {
+            How::Direct { by_address, direction } => {
                 let how = dispatch::PathChoice::Direct { direction, offers };
                 (by_address, true, how)
             }

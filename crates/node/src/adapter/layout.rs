@@ -84,17 +84,9 @@ impl CommandKind {
     /// The operation of a code that a process wrote, if there is one.
     pub fn from_code(code: u32) -> Option<CommandKind> {
         use CommandKind::*;
-        [
-            Send,
-            SendSynchronous,
-            Receive,
-            Cancel,
-            Probe,
-            Extract,
-            ReceiveExtracted,
-        ]
-        .into_iter()
-        .find(|op| *op as u32 == code)
+        [Send, SendSynchronous, Receive, Cancel, Probe, Extract, ReceiveExtracted]
+            .into_iter()
+            .find(|op| *op as u32 == code)
     }
 }
 

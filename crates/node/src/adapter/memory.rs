@@ -95,9 +95,7 @@ impl AdapterMemory {
         let value = value.to_string_lossy();
         match value.parse() {
             Ok(descriptor) if descriptor >= 0 => AdapterMemory::map(descriptor).map(Some),
-            _ => Err(AdapterError::NoNumber {
-                value: value.into_owned(),
-            }),
+            _ => Err(AdapterError::NoNumber { value: value.into_owned() }),
         }
     }
 
@@ -121,11 +119,7 @@ impl AdapterMemory {
         let (rank, size) = (memory.rank(), memory.size());
         match rank < size {
             true => Ok(memory),
-            false => Err(AdapterError::WrongRank {
-                descriptor,
-                rank,
-                size,
-            }),
+            false => Err(AdapterError::WrongRank { descriptor, rank, size }),
         }
     }
 
@@ -158,14 +152,7 @@ impl AdapterMemory {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, which no one else knows.
         let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                DEVICE_BYTES,
-                access,
-                libc::MAP_SHARED,
-                descriptor,
-                0,
-            )
+            libc::mmap(std::ptr::null_mut(), DEVICE_BYTES, access, libc::MAP_SHARED, descriptor, 0)
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -283,10 +270,7 @@ mod tests {
         let (fd, model) = AdapterMemory::create(3, 8).expect("memory");
         let process = AdapterMemory::map(fd.as_raw_fd()).expect("an adapter");
         assert_eq!((process.rank(), process.size()), (3, 8));
-        process
-            .command(COMMANDS as u64 + 5)
-            .token
-            .store(7, Ordering::Relaxed);
+        process.command(COMMANDS as u64 + 5).token.store(7, Ordering::Relaxed);
         process.ring(COMMANDS as u64 + 5);
         assert_eq!(model.registers().doorbell.load(Ordering::Relaxed), 5);
         assert_eq!(model.command(5).token.load(Ordering::Relaxed), 7);
@@ -321,10 +305,7 @@ mod tests {
         let rank = AdapterMemory::map(fd.as_raw_fd()).expect_err("rank 1 of 1");
         assert!(matches!(rank, AdapterError::WrongRank { .. }), "{rank}");
         for error in [closed, text(short), text(magic), text(rank)] {
-            assert!(
-                error.starts_with(ADAPTER_VARIABLE) && !error.contains('\n'),
-                "{error}"
-            );
+            assert!(error.starts_with(ADAPTER_VARIABLE) && !error.contains('\n'), "{error}");
         }
     }
 }

@@ -34,10 +34,7 @@ impl Completions {
     /// The state of a member that has completed nothing.
     #[allow(clippy::new_without_default)] // no const new under loom; no caller needs Default
     pub fn new() -> Completions {
-        Completions {
-            completed: AtomicU64::new(0),
-            safe: AtomicU64::new(0),
-        }
+        Completions { completed: AtomicU64::new(0), safe: AtomicU64::new(0) }
     }
 
     /// Completes operation `number` and raises the member's own `finished_number`. To be called
@@ -143,10 +140,7 @@ mod tests {
         let complete = |&number: &u64| {
             let before = finished_number.finished();
             let advanced = account.complete(number, &finished_number, mode);
-            assert_eq!(
-                advanced,
-                (finished_number.finished() != before).then_some(before)
-            );
+            assert_eq!(advanced, (finished_number.finished() != before).then_some(before));
             assert_eq!(finished_number.finished(), account.all_up_to());
             finished_number.finished()
         };
@@ -163,10 +157,7 @@ mod tests {
             assert_eq!(finished_numbers(&[1, 2, 3], mode), [1, 2, 3]);
             assert_eq!(finished_numbers(&[2, 1, 3], mode), [0, 2, 3]);
             assert_eq!(finished_numbers(&[4, 2, 3, 1, 5], mode), [0, 0, 0, 4, 5]);
-            assert_eq!(
-                finished_numbers(&[3, 1, 4, 2, 6, 5], mode),
-                [0, 1, 1, 4, 4, 6]
-            );
+            assert_eq!(finished_numbers(&[3, 1, 4, 2, 6, 5], mode), [0, 1, 1, 4, 4, 6]);
         }
     }
 

@@ -57,8 +57,7 @@ impl AreaHead {
     /// others wait for its decision and return the same.
     pub fn is_granted(&self, grant: impl FnOnce() -> bool) -> bool {
         let first =
-            self.state
-                .compare_exchange(NEW, CREATING, Ordering::Relaxed, Ordering::Relaxed);
+            self.state.compare_exchange(NEW, CREATING, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_ok() {
             let granted = grant();
             let state = if granted { READY } else { REFUSED };

@@ -111,10 +111,7 @@ mod tests {
                 assert!((l.cell_bytes() * TURNS * members) as u64 <= bound);
                 let last = members - 1;
                 assert!(l.flag_line(0, 0) >= PAGE && l.flag_line(0, 0).is_multiple_of(128));
-                assert_eq!(
-                    l.finished_number(0),
-                    l.flag_line(TURNS - 1, 0) + size_of::<FlagLine>()
-                );
+                assert_eq!(l.finished_number(0), l.flag_line(TURNS - 1, 0) + size_of::<FlagLine>());
                 assert!(l.finished_number(0) + size_of::<FinishedNumber>() <= l.flag_line(0, 1));
                 assert!(l.finished_number(last) + size_of::<FinishedNumber>() <= l.cell(0, 0));
                 assert!(l.cell(0, 0).is_multiple_of(PAGE));
@@ -149,15 +146,9 @@ mod tests {
         assert_eq!(AreaLayout::new(2, 0), None);
         let least = (CELL_MIN * TURNS * 2) as u64;
         assert_eq!(AreaLayout::new(2, least - 1), None);
-        assert_eq!(
-            AreaLayout::new(2, least).map(|l| l.cell_bytes()),
-            Some(CELL_MIN)
-        );
+        assert_eq!(AreaLayout::new(2, least).map(|l| l.cell_bytes()), Some(CELL_MIN));
         assert_eq!(AreaLayout::new(0, 4 << 20), None);
         assert_eq!(AreaLayout::new(usize::MAX, u64::MAX), None);
-        assert_eq!(
-            AreaLayout::new(2, 4 << 20).map(|l| l.cell_bytes()),
-            Some(CELL_MAX)
-        );
+        assert_eq!(AreaLayout::new(2, 4 << 20).map(|l| l.cell_bytes()), Some(CELL_MAX));
     }
 }

@@ -131,9 +131,7 @@ impl FinishedNumber {
     /// The finished number of a member that has finished nothing.
     #[allow(clippy::new_without_default)] // as for `FlagLine`
     pub fn new() -> FinishedNumber {
-        FinishedNumber {
-            finished: AtomicU64::new(0),
-        }
+        FinishedNumber { finished: AtomicU64::new(0) }
     }
 
     /// The number of the last operation that the member has finished: the member no longer reads

@@ -38,11 +38,7 @@ impl AreaMapping {
         debug_assert!(end <= self.0.bytes());
         // SAFETY: the range lies in our mapping; populating does not change its bytes.
         unsafe {
-            libc::madvise(
-                self.at(start).as_ptr().cast(),
-                end - start,
-                libc::MADV_POPULATE_WRITE,
-            )
+            libc::madvise(self.at(start).as_ptr().cast(), end - start, libc::MADV_POPULATE_WRITE)
         };
     }
 }

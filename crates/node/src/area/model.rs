@@ -95,11 +95,7 @@ fn a_root_overwrites_only_what_all_have_read() {
         });
         turn.write(0, 1, 7);
         turn.finished_numbers[0].set_finished(1);
-        if turn
-            .finished_numbers
-            .iter()
-            .all(|finished_number| finished_number.finished() == 1)
-        {
+        if turn.finished_numbers.iter().all(|finished_number| finished_number.finished() == 1) {
             turn.write(0, 2, 8);
         }
         for leaf in leaves {
@@ -136,9 +132,7 @@ fn finished_number_covers_reads_of_all_threads() {
                 // operation.
                 let seen = shared.cells[number as usize - 1].with(|cell| unsafe { *cell });
                 assert_eq!(seen, number);
-                shared
-                    .account
-                    .complete(number, &shared.finished_number, &shared.mode);
+                shared.account.complete(number, &shared.finished_number, &shared.mode);
             })
         });
         let finished = shared.finished_number.finished();
@@ -149,13 +143,7 @@ fn finished_number_covers_reads_of_all_threads() {
         for thread in threads {
             thread.join().expect("thread");
         }
-        assert_eq!(
-            (
-                shared.finished_number.finished(),
-                shared.account.all_up_to()
-            ),
-            (2, 2)
-        );
+        assert_eq!((shared.finished_number.finished(), shared.account.all_up_to()), (2, 2));
     });
 }
 
@@ -164,10 +152,8 @@ fn finished_number_covers_reads_of_all_threads() {
 #[test]
 fn what_one_thread_has_learned_another_may_rely_on() {
     loom::model(|| {
-        let (account, finished_number) = (
-            Arc::new(Completions::new()),
-            Arc::new(FinishedNumber::new()),
-        );
+        let (account, finished_number) =
+            (Arc::new(Completions::new()), Arc::new(FinishedNumber::new()));
         let cell = Arc::new(UnsafeCell::new(1u64));
         let (theirs, read) = (finished_number.clone(), cell.clone());
         let peer = loom::thread::spawn(move || {

@@ -57,9 +57,7 @@ impl JobSegment {
             me,
             fencing: self.fencing(),
             members: members.into(),
-            spots: (members.iter())
-                .map(|&m| NonNull::from(&self.block(m).parking.0))
-                .collect(),
+            spots: (members.iter()).map(|&m| NonNull::from(&self.block(m).parking.0)).collect(),
             segment: Arc::clone(self),
             offset,
         };
@@ -76,8 +74,7 @@ impl RawArea {
         let bytes = self.layout.member_cells_bytes();
         self.segment.allocate(self.offset as usize + cells, bytes)?;
         self.mapping.populate(cells, bytes);
-        self.mapping
-            .populate(self.layout.lines(self.me), MEMBER_BYTES);
+        self.mapping.populate(self.layout.lines(self.me), MEMBER_BYTES);
         Ok(())
     }
 }

@@ -10,11 +10,7 @@ const MIB: u64 = 1 << 20;
 /// A job of `ranks` ranks with these limits for one area, and for all areas together.
 fn job(ranks: usize, area_bytes: u64, areas_bytes: u64) -> Arc<JobSegment> {
     let places = vec![CorePlace::UNKNOWN; ranks];
-    let shape = SegmentShape {
-        area_bytes,
-        areas_bytes,
-        ..segment_shape()
-    };
+    let shape = SegmentShape { area_bytes, areas_bytes, ..segment_shape() };
     let spec = JobSpec::on_one_node(&places, 2, &[]);
     Arc::new(JobSegment::create_shaped(&spec, shape).expect("segment"))
 }
@@ -40,9 +36,7 @@ fn memory(segment: &JobSegment) -> u64 {
 
 /// Opens the area of all members in order.
 fn open_all(segment: &Arc<JobSegment>, context: u64, members: &[u32]) -> Vec<Option<RawArea>> {
-    (0..members.len())
-        .map(|me| segment.open_area(context, members, me).expect("memory"))
-        .collect()
+    (0..members.len()).map(|me| segment.open_area(context, members, me).expect("memory")).collect()
 }
 
 #[test]
@@ -137,33 +131,13 @@ fn beyond_the_budget_all_members_are_refused_and_nothing_is_left() {
     let held = open_all(&segment, context(0, 1), &[0, 1]);
     assert!(held.iter().all(Option::is_some));
     let with_one = memory(&segment);
-    assert!(
-        segment
-            .open_area(context(0, 2), &[0, 1], 0)
-            .unwrap()
-            .is_none()
-    );
-    assert!(
-        other
-            .open_area(context(0, 2), &[0, 1], 1)
-            .unwrap()
-            .is_none()
-    );
+    assert!(segment.open_area(context(0, 2), &[0, 1], 0).unwrap().is_none());
+    assert!(other.open_area(context(0, 2), &[0, 1], 1).unwrap().is_none());
     assert_eq!(memory(&segment), with_one, "no trace of who was refused");
     // A late member gets the same answer, even if there is room by then.
-    assert!(
-        segment
-            .open_area(context(0, 3), &[0, 1], 0)
-            .unwrap()
-            .is_none()
-    );
+    assert!(segment.open_area(context(0, 3), &[0, 1], 0).unwrap().is_none());
     drop(held);
-    assert!(
-        other
-            .open_area(context(0, 3), &[0, 1], 1)
-            .unwrap()
-            .is_none()
-    );
+    assert!(other.open_area(context(0, 3), &[0, 1], 1).unwrap().is_none());
     assert_eq!(memory(&segment), before);
     let next = open_all(&other, context(0, 4), &[0, 1]);
     assert!(next.iter().all(Option::is_some));
@@ -180,19 +154,12 @@ fn all_members_get_the_same_answer_however_they_race() {
         let segment = [&segment, &other][me % 2];
         start.wait();
         (0..CONTEXTS)
-            .map(|id| {
-                segment
-                    .open_area(context(1, id), &[0, 1, 2], me)
-                    .expect("memory")
-            })
+            .map(|id| segment.open_area(context(1, id), &[0, 1, 2], me).expect("memory"))
             .collect::<Vec<_>>()
     };
     let answers: Vec<Vec<Option<RawArea>>> = std::thread::scope(|scope| {
         let members: Vec<_> = (0..3).map(|me| scope.spawn(move || run(me))).collect();
-        members
-            .into_iter()
-            .map(|m| m.join().expect("member"))
-            .collect()
+        members.into_iter().map(|m| m.join().expect("member")).collect()
     });
     let granted = |answers: &[Option<RawArea>]| answers.iter().map(Option::is_some).collect();
     let [first, second, third] = [0, 1, 2].map(|me| -> Vec<bool> { granted(&answers[me]) });
@@ -210,13 +177,10 @@ fn all_members_get_the_same_answer_however_they_race() {
 fn each_context_has_memory_of_its_own() {
     let segment = job(2, 64 << 10, 256 * MIB);
     let before = memory(&segment);
-    let contexts: Vec<u64> = (0..2)
-        .flat_map(|leader| (0..100).map(move |id| context(leader, id)))
-        .collect();
-    let areas: Vec<Vec<Option<RawArea>>> = contexts
-        .iter()
-        .map(|&context| open_all(&segment, context, &[0, 1]))
-        .collect();
+    let contexts: Vec<u64> =
+        (0..2).flat_map(|leader| (0..100).map(move |id| context(leader, id))).collect();
+    let areas: Vec<Vec<Option<RawArea>>> =
+        contexts.iter().map(|&context| open_all(&segment, context, &[0, 1])).collect();
     let member = |at: usize, me: usize| areas[at][me].as_ref().expect("room");
     for (at, &context) in contexts.iter().enumerate() {
         member(at, 0).flag_line(1, 0).set_word(context);
@@ -263,9 +227,7 @@ fn those_who_sleep_are_woken() {
                 let spot = &segment.block(me as u32).parking.0;
                 for s in 1..=500 {
                     while area.flag_line(0, 0).stamp() < s {
-                        spot.park(segment.fencing(), None, || {
-                            area.flag_line(0, 0).stamp() >= s
-                        });
+                        spot.park(segment.fencing(), None, || area.flag_line(0, 0).stamp() >= s);
                     }
                     area.finished_number(me).set_finished(s);
                     area.wake(0);

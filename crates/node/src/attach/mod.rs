@@ -146,11 +146,7 @@ pub fn attach(
     let connection = HandoverConnection::connect(&name.encode(), deadline)?;
     let peer = connection.peer()?;
     if peer.uid != name.uid {
-        return Err(AttachError::Impostor {
-            pid: peer.pid,
-            uid: peer.uid,
-            named: name.uid,
-        });
+        return Err(AttachError::Impostor { pid: peer.pid, uid: peer.uid, named: name.uid });
     }
     connected(peer.pid);
     let request = [&GREETING[..], VERSION.as_bytes()].concat();
@@ -187,9 +183,7 @@ fn read_answer(
     }
     let job = JobDescription::decode(rest).ok_or(AttachError::Unintelligible)?;
     if job.layout != layout() {
-        return Err(AttachError::Layout {
-            theirs: job.version,
-        });
+        return Err(AttachError::Layout { theirs: job.version });
     }
     let descriptor = descriptor.ok_or(AttachError::Unintelligible)?;
     let reader = SegmentReader::open(descriptor)?;
@@ -265,11 +259,7 @@ mod tests {
     #[test]
     fn another_layout_and_refusals_are_told() {
         let other = |caller: &HandoverConnection| {
-            let job = JobDescription {
-                layout: 7,
-                version: "9.9".to_owned(),
-                ..description()
-            };
+            let job = JobDescription { layout: 7, version: "9.9".to_owned(), ..description() };
             welcome(caller, segment().as_fd(), &job).unwrap();
         };
         let error = attached(other).unwrap_err().to_string();
@@ -304,14 +294,8 @@ mod tests {
         for end in 0..whole.len() {
             assert!(read_answer(&whole[..end], None).is_err(), "{end}");
         }
-        assert!(matches!(
-            read_answer(&whole, None),
-            Err(AttachError::Unintelligible)
-        ));
+        assert!(matches!(read_answer(&whole, None), Err(AttachError::Unintelligible)));
         let file = File::open("/proc/self/exe").unwrap();
-        assert!(matches!(
-            read_answer(&whole, Some(file.into())),
-            Err(AttachError::Connection(_))
-        ));
+        assert!(matches!(read_answer(&whole, Some(file.into())), Err(AttachError::Connection(_))));
     }
 }

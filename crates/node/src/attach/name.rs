@@ -57,11 +57,7 @@ impl SocketName {
         let (uid, pid) = (number()?, number()?);
         let random = parts.next()?;
         let is_random = random.len() == 32 && random.bytes().all(|b| b.is_ascii_hexdigit());
-        is_random.then(|| SocketName {
-            uid,
-            pid,
-            random: random.to_owned(),
-        })
+        is_random.then(|| SocketName { uid, pid, random: random.to_owned() })
     }
 }
 
@@ -98,9 +94,6 @@ mod tests {
         }
         let found = SocketName::find_in(&line(&format!("@mica-top-1-2-{random}")));
         assert_eq!((found[0].uid, found[0].pid), (1, 2));
-        assert_eq!(
-            found[0].encode(),
-            format!("mica-top-1-2-{random}").as_bytes()
-        );
+        assert_eq!(found[0].encode(), format!("mica-top-1-2-{random}").as_bytes());
     }
 }

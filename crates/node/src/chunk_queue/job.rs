@@ -98,9 +98,7 @@ impl ChunkedJob {
     /// owner, or by a worker that has a chunk to settle.
     pub fn stop(&self, errno: i32) {
         // Relaxed: published with the chunks that are settled (SYNC settled).
-        let _ = self
-            .errno
-            .compare_exchange(0, errno, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.errno.compare_exchange(0, errno, Ordering::Relaxed, Ordering::Relaxed);
         if self.claims.abandon() {
             self.announce_end();
         }
@@ -140,7 +138,6 @@ impl ChunkedJob {
             }
             spin_loop();
         }
-        self.over
-            .park(Fencing::Sender, Some(NAP), || self.is_settled());
+        self.over.park(Fencing::Sender, Some(NAP), || self.is_settled());
     }
 }

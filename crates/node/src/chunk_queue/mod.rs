@@ -34,11 +34,7 @@ pub struct ChunkQueue {
 impl ChunkQueue {
     /// A job of `total` chunks, numbered from 0. A job of no chunks is settled from the start.
     pub fn new(total: u32) -> ChunkQueue {
-        ChunkQueue {
-            total,
-            next: AtomicU32::new(0),
-            settled: AtomicU32::new(0),
-        }
+        ChunkQueue { total, next: AtomicU32::new(0), settled: AtomicU32::new(0) }
     }
 
     /// Number of chunks.

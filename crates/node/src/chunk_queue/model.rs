@@ -13,10 +13,7 @@ struct Job {
 unsafe impl Sync for Job {}
 
 fn job() -> Arc<Job> {
-    Arc::new(Job {
-        claims: ChunkQueue::new(2),
-        data: [UnsafeCell::new(0), UnsafeCell::new(0)],
-    })
+    Arc::new(Job { claims: ChunkQueue::new(2), data: [UnsafeCell::new(0), UnsafeCell::new(0)] })
 }
 
 fn work(job: &Job) -> u32 {

@@ -70,10 +70,7 @@ impl LiveCounters {
     fn bump(&self, at: usize, amount: u64) {
         // Relaxed: readers show the values and draw no conclusions from them.
         let word = &self.words[at];
-        word.store(
-            word.load(Ordering::Relaxed).wrapping_add(amount),
-            Ordering::Relaxed,
-        );
+        word.store(word.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
     /// Counts a message of `bytes` bytes, at most the largest size of the first class, that went
@@ -123,12 +120,7 @@ impl LiveCounters {
     /// another window's.
     pub fn retire_window(&self, slot: usize) {
         let window = &self.windows[slot];
-        let WindowCounts {
-            operations,
-            locks,
-            lock_waits,
-            lock_barges,
-        } = window.counts();
+        let WindowCounts { operations, locks, lock_waits, lock_barges } = window.counts();
         for (access, (count, bytes)) in operations.into_iter().enumerate() {
             let at = 2 * (TRAFFIC_CLASSES + access);
             self.bump(at, count);

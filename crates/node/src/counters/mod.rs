@@ -389,20 +389,12 @@ const FIRST_CLASS_BITS: u32 = 6;
 pub const fn size_class(bytes: usize) -> usize {
     let bits = usize::BITS - bytes.saturating_sub(1).leading_zeros();
     let class = bits.saturating_sub(FIRST_CLASS_BITS - 1) as usize / 2;
-    if class < SIZE_CLASSES {
-        class
-    } else {
-        SIZE_CLASSES - 1
-    }
+    if class < SIZE_CLASSES { class } else { SIZE_CLASSES - 1 }
 }
 
 /// Largest size in bytes of a class; `None` for the last one, which has no bound.
 pub const fn size_class_max(class: usize) -> Option<usize> {
-    if class + 1 < SIZE_CLASSES {
-        Some(1 << (FIRST_CLASS_BITS as usize + 2 * class))
-    } else {
-        None
-    }
+    if class + 1 < SIZE_CLASSES { Some(1 << (FIRST_CLASS_BITS as usize + 2 * class)) } else { None }
 }
 
 /// Sets the index of each declaration's first value.

@@ -73,15 +73,7 @@ fn inline_messages_and_collectives_are_found_under_their_path() {
 
 #[test]
 fn size_classes_are_intervals_that_grow_by_four() {
-    for (bytes, class) in [
-        (0, 0),
-        (1, 0),
-        (64, 0),
-        (65, 1),
-        (256, 1),
-        (257, 2),
-        (4096, 3),
-    ] {
+    for (bytes, class) in [(0, 0), (1, 0), (64, 0), (65, 1), (256, 1), (257, 2), (4096, 3)] {
         assert_eq!(size_class(bytes), class, "{bytes} B");
     }
     assert_eq!(size_class(4 << 20), 8);
@@ -100,10 +92,7 @@ fn names_are_unique_and_descriptions_are_sentences() {
     assert_eq!(names.len(), ALL.len());
     for counter in &ALL {
         let text = counter.description;
-        assert!(
-            text.starts_with(char::is_uppercase) && text.ends_with('.'),
-            "{text}"
-        );
+        assert!(text.starts_with(char::is_uppercase) && text.ends_with('.'), "{text}");
     }
 }
 
@@ -134,10 +123,7 @@ fn the_documentation_lists_every_counter() {
         std::fs::write(path, &text).expect("docs/counters.md is written");
     }
     let page = std::fs::read_to_string(path).expect("docs/counters.md is there");
-    assert_eq!(
-        page, text,
-        "renew it: MICA_RENEW=1 cargo test -p mica-node counters"
-    );
+    assert_eq!(page, text, "renew it: MICA_RENEW=1 cargo test -p mica-node counters");
 }
 
 #[test]
@@ -153,10 +139,7 @@ fn a_freed_window_leaves_its_counts_with_the_rank() {
     assert_eq!(before.operations(AccessClass::Kernel), (2, 101));
     assert_eq!(before.get(Counter::WindowLocks), 2);
     assert_eq!(before.get(Counter::WindowLockWaits), 1);
-    assert_eq!(
-        window.counts().operations[AccessClass::Kernel as usize],
-        (1, 100)
-    );
+    assert_eq!(window.counts().operations[AccessClass::Kernel as usize], (1, 100));
     live.retire_window(3);
     assert_eq!(window.counts(), WindowCounts::default());
     assert_eq!(live.snapshot(), before);

@@ -46,10 +46,7 @@ impl WindowCounters {
     fn bump(&self, at: usize, amount: u64) {
         // Relaxed: readers show the values and draw no conclusions from them.
         let word = &self.0[at];
-        word.store(
-            word.load(Ordering::Relaxed).wrapping_add(amount),
-            Ordering::Relaxed,
-        );
+        word.store(word.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
     /// Counts a one-sided operation on `bytes` bytes.

@@ -65,20 +65,14 @@ pub fn knock(bits: &[AtomicU64], rank: u32) {
 impl<B: Deref<Target = [AtomicU64]>> Knocks<B> {
     /// The receiver's view of its bits.
     pub fn new(bits: B) -> Knocks<B> {
-        Knocks {
-            seen: vec![0; bits.len()],
-            bits,
-        }
+        Knocks { seen: vec![0; bits.len()], bits }
     }
 
     /// True when a sender has knocked since the last [`Knocks::answer`].
     #[inline(always)]
     pub fn is_heard(&self) -> bool {
         // SYNC knock: pairs with the Release in `knock`.
-        self.bits
-            .iter()
-            .zip(&self.seen)
-            .any(|(bits, seen)| bits.load(Ordering::Acquire) != *seen)
+        self.bits.iter().zip(&self.seen).any(|(bits, seen)| bits.load(Ordering::Acquire) != *seen)
     }
 
     /// Calls `open` with each rank that has knocked since the last call.

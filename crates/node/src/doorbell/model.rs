@@ -45,9 +45,7 @@ fn knocks_and_doorbells_publish_what_came_before() {
             loom::thread::yield_now();
         }
         // SAFETY: the sender has rung the doorbell.
-        shared
-            .packet
-            .with(|packet| assert_eq!(unsafe { *packet }, 2));
+        shared.packet.with(|packet| assert_eq!(unsafe { *packet }, 2));
         sender.join().expect("sender");
     });
 }

@@ -7,10 +7,7 @@ fn a_doorbell_rings_until_its_position_is_reached() {
     doorbell.ring(3);
     assert!(doorbell.has_rung(0) && doorbell.has_rung(2) && !doorbell.has_rung(3));
     doorbell.ring(0x1_0002);
-    assert!(
-        doorbell.has_rung(0xffff) && !doorbell.has_rung(0x1_0002),
-        "the low half counts"
-    );
+    assert!(doorbell.has_rung(0xffff) && !doorbell.has_rung(0x1_0002), "the low half counts");
 }
 
 #[test]

@@ -21,11 +21,7 @@ where
 {
     /// The consumer of a FIFO that has not been read from yet.
     pub fn new(fifo: FifoStorage<H, L>) -> FifoConsumer<H, L> {
-        FifoConsumer {
-            fifo,
-            at: 0,
-            total_out: 0,
-        }
+        FifoConsumer { fifo, at: 0, total_out: 0 }
     }
 
     /// True when the FIFO holds a record that was not consumed.
@@ -70,9 +66,7 @@ where
             read_lines(&self.fifo.lines, start, first, |from| f(0, from, first));
         }
         if first < len {
-            read_lines(&self.fifo.lines, 0, len - first, |from| {
-                f(first, from, len - first)
-            });
+            read_lines(&self.fifo.lines, 0, len - first, |from| f(first, from, len - first));
         }
     }
 
@@ -85,11 +79,7 @@ where
         self.total_out += (lines * LINE) as u64;
         // SYNC fifo-out: pairs with the Acquire load in FifoProducer::refresh; our reads happened
         // before.
-        self.fifo
-            .head
-            .total_out
-            .0
-            .store(self.total_out, Ordering::Release);
+        self.fifo.head.total_out.0.store(self.total_out, Ordering::Release);
     }
 }
 

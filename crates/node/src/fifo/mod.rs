@@ -84,11 +84,7 @@ impl<H, L: Deref<Target = [FifoLine]>> FifoStorage<H, L> {
     /// Index of the line that is `lines` lines after `at`.
     fn after(&self, at: usize, lines: usize) -> usize {
         let next = at + lines;
-        if next < self.lines.len() {
-            next
-        } else {
-            next - self.lines.len()
-        }
+        if next < self.lines.len() { next } else { next - self.lines.len() }
     }
 
     /// How many of `len` bytes that start in line `at` lie before the end of the buffer; the others

@@ -9,10 +9,7 @@ const PAYLOAD: usize = LINE + 8;
 fn storage<'a>(
     boxed: &'a (Box<FifoHead>, Box<[FifoLine]>),
 ) -> FifoStorage<&'a FifoHead, &'a [FifoLine]> {
-    FifoStorage {
-        head: &*boxed.0,
-        lines: &*boxed.1,
-    }
+    FifoStorage { head: &*boxed.0, lines: &*boxed.1 }
 }
 
 #[test]

@@ -26,13 +26,7 @@ where
 {
     /// The producer of a FIFO that has not been written to yet.
     pub fn new(fifo: FifoStorage<H, L>) -> FifoProducer<H, L> {
-        FifoProducer {
-            fifo,
-            at: 0,
-            total_in: 0,
-            total_out: 0,
-            total_out_in_fact: 0,
-        }
+        FifoProducer { fifo, at: 0, total_in: 0, total_out: 0, total_out_in_fact: 0 }
     }
 
     /// Largest payload of one packet, in bytes.
@@ -108,19 +102,13 @@ where
             write_lines(&self.fifo.lines, start, first, |to| fill(0, to, first));
         }
         if first < len {
-            write_lines(&self.fifo.lines, 0, len - first, |to| {
-                fill(first, to, len - first)
-            });
+            write_lines(&self.fifo.lines, 0, len - first, |to| fill(first, to, len - first));
         }
         let lines = record_lines(len);
         self.at = self.fifo.after(self.at, lines);
         self.total_in += (lines * LINE) as u64;
         // SYNC fifo-in: pairs with the Acquire loads in FifoConsumer; publishes packet and payload.
-        self.fifo
-            .head
-            .total_in
-            .0
-            .store(self.total_in, Ordering::Release);
+        self.fifo.head.total_in.0.store(self.total_in, Ordering::Release);
         true
     }
 }

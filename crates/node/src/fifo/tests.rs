@@ -11,17 +11,12 @@ type Producer<'a> = FifoProducer<&'a FifoHead, &'a [FifoLine]>;
 type Consumer<'a> = FifoConsumer<&'a FifoHead, &'a [FifoLine]>;
 
 fn ends(boxed: &(Box<FifoHead>, Box<[FifoLine]>)) -> (Producer<'_>, Consumer<'_>) {
-    let storage = FifoStorage {
-        head: &*boxed.0,
-        lines: &*boxed.1,
-    };
+    let storage = FifoStorage { head: &*boxed.0, lines: &*boxed.1 };
     (FifoProducer::new(storage), FifoConsumer::new(storage))
 }
 
 fn message(i: i32, max: usize) -> Vec<u8> {
-    (0..(i as usize * 97) % (max + 1))
-        .map(|b| (b as i32 ^ i) as u8)
-        .collect()
+    (0..(i as usize * 97) % (max + 1)).map(|b| (b as i32 ^ i) as u8).collect()
 }
 
 fn push_bytes(p: &mut Producer<'_>, tag: i32, bytes: &[u8]) -> bool {
@@ -88,10 +83,7 @@ fn all_of_the_buffer_is_used_and_no_more() {
         while pop_bytes(&mut c).is_some() {}
         assert!(push_bytes(&mut p, 7, &[7; (LINES - 1) * LINE]));
         assert!(!p.has_room(0));
-        assert_eq!(
-            pop_bytes(&mut c).map(|(_, b)| b.len()),
-            Some((LINES - 1) * LINE)
-        );
+        assert_eq!(pop_bytes(&mut c).map(|(_, b)| b.len()), Some((LINES - 1) * LINE));
     }
 }
 
@@ -109,9 +101,7 @@ fn a_fifo_that_is_held_takes_control_but_no_messages() {
     let (mut p, mut c) = ends(&storage);
     c.hold(true);
     // The producer notices the hold only when it checks for room.
-    let unasked = (0..)
-        .take_while(|&i| p.has_room(0) && push_bytes(&mut p, i, &[]))
-        .count();
+    let unasked = (0..).take_while(|&i| p.has_room(0) && push_bytes(&mut p, i, &[])).count();
     assert_eq!(unasked, LINES);
     assert!(!p.has_room_for_control(0));
     while pop_bytes(&mut c).is_some() {}

@@ -48,19 +48,13 @@ impl<T> ForkLock<T> {
     /// A free lock.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> ForkLock<T> {
-        ForkLock {
-            state: AtomicU32::new(FREE),
-            value: UnsafeCell::new(value),
-        }
+        ForkLock { state: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
     }
 
     /// A free lock.
     #[cfg(loom)]
     pub fn new(value: T) -> ForkLock<T> {
-        ForkLock {
-            state: AtomicU32::new(FREE),
-            value: UnsafeCell::new(value),
-        }
+        ForkLock { state: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
     }
 
     /// Acquires the lock and returns the value. A thread must not lock twice.
@@ -81,11 +75,7 @@ impl<T> ForkLock<T> {
     #[inline]
     pub fn acquire(&self) {
         // SYNC held: Acquire pairs with the Release in `release`.
-        if self
-            .state
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
+        if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             // SYNC held
             while self.state.swap(WANTED, Ordering::Acquire) != FREE {
                 futex::wait(&self.state, WANTED, FutexScope::Process, None);

@@ -124,9 +124,7 @@ fn another_thread_releases_what_one_has_acquired() {
         contender.join().expect("thread");
         child.join().expect("child");
         // SAFETY: all other threads have ended.
-        let total = lock
-            .value
-            .with(|value| unsafe { &*value }.with(|value| unsafe { *value }));
+        let total = lock.value.with(|value| unsafe { &*value }.with(|value| unsafe { *value }));
         assert_eq!(total, 2);
     });
 }

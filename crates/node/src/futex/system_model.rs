@@ -11,9 +11,7 @@ loom::lazy_static! {
 }
 
 fn sleepers() -> MutexGuard<'static, Vec<(usize, Thread)>> {
-    SLEEPERS
-        .lock()
-        .expect("no thread panics while it holds the queue")
+    SLEEPERS.lock().expect("no thread panics while it holds the queue")
 }
 
 fn address(word: &AtomicU32) -> usize {

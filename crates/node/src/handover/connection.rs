@@ -115,11 +115,7 @@ impl HandoverConnection {
     /// The kernel's error.
     pub fn peer(&self) -> io::Result<Credentials> {
         let found: libc::ucred = option(self.as_fd(), libc::SO_PEERCRED)?;
-        Ok(Credentials {
-            pid: found.pid as u32,
-            uid: found.uid,
-            gid: found.gid,
-        })
+        Ok(Credentials { pid: found.pid as u32, uid: found.uid, gid: found.gid })
     }
 
     /// Sends one message, with a descriptor if there is one.
@@ -133,10 +129,8 @@ impl HandoverConnection {
         descriptor: Option<BorrowedFd<'_>>,
         deadline: Instant,
     ) -> io::Result<()> {
-        let mut part = libc::iovec {
-            iov_base: bytes.as_ptr().cast_mut().cast(),
-            iov_len: bytes.len(),
-        };
+        let mut part =
+            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let mut control = ControlBuffer::default();
         // SAFETY: all-zero bytes are a valid msghdr.
         let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -146,10 +140,7 @@ impl HandoverConnection {
             head.msg_control = control.0.as_mut_ptr().cast();
             // SAFETY: pure computations.
             let (space, length) = unsafe {
-                (
-                    libc::CMSG_SPACE(size_of::<i32>() as u32),
-                    libc::CMSG_LEN(size_of::<i32>() as u32),
-                )
+                (libc::CMSG_SPACE(size_of::<i32>() as u32), libc::CMSG_LEN(size_of::<i32>() as u32))
             };
             head.msg_controllen = space as usize;
             // SAFETY: `control` is zeroed, aligned for a cmsghdr and larger than the `space` bytes
@@ -200,10 +191,7 @@ impl HandoverConnection {
     /// As [`HandoverConnection::receive`].
     pub fn try_receive(&self, max: usize) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
         let mut bytes = vec![0u8; max];
-        let mut part = libc::iovec {
-            iov_base: bytes.as_mut_ptr().cast(),
-            iov_len: bytes.len(),
-        };
+        let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let mut control = ControlBuffer::default();
         // SAFETY: all-zero bytes are a valid msghdr.
         let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -320,10 +308,7 @@ mod tests {
         assert_eq!(a, b);
         assert_eq!(a, *b"\x7fELF");
         let (bytes, descriptor) = other.receive(16, soon()).expect("received");
-        assert_eq!(
-            (bytes.as_slice(), descriptor.is_some()),
-            (&b"bare"[..], false)
-        );
+        assert_eq!((bytes.as_slice(), descriptor.is_some()), (&b"bare"[..], false));
     }
 
     #[test]

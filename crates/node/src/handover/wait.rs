@@ -19,14 +19,8 @@ pub(crate) fn wait(fd: BorrowedFd<'_>, events: i16, deadline: Instant) -> io::Re
 }
 
 fn wait_any(fds: &[BorrowedFd<'_>], events: i16, deadline: Instant) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<libc::pollfd> = fds
-        .iter()
-        .map(|fd| libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events,
-            revents: 0,
-        })
-        .collect();
+    let mut polled: Vec<libc::pollfd> =
+        fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 }).collect();
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let ms = left.as_millis().min(i32::MAX as u128 - 1) as i32 + i32::from(!left.is_zero());
@@ -46,9 +40,5 @@ fn wait_any(fds: &[BorrowedFd<'_>], events: i16, deadline: Instant) -> io::Resul
 
 /// The error of a system call that returned `result`, if it failed.
 pub(crate) fn check(result: i32) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

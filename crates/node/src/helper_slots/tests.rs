@@ -8,9 +8,6 @@ fn tokens_are_limited_and_come_back() {
     assert!(!tokens.try_acquire(2));
     assert_eq!(tokens.taken(), 2);
     tokens.release();
-    assert!(
-        !tokens.try_acquire(1),
-        "a lower limit counts what others hold"
-    );
+    assert!(!tokens.try_acquire(1), "a lower limit counts what others hold");
     assert!(tokens.try_acquire(2));
 }

@@ -79,10 +79,7 @@ impl LateRecord {
         let sites = bytes.u32()?;
         bytes.take::<4>()?;
         let sites = (0..sites).map(|_| LateSite::read(&mut bytes));
-        Some(LateRecord {
-            sites: sites.collect::<Option<_>>()?,
-            calls_left_out,
-        })
+        Some(LateRecord { sites: sites.collect::<Option<_>>()?, calls_left_out })
     }
 }
 
@@ -208,11 +205,7 @@ mod tests {
                 longest_ns: 70_000,
                 inside_ns: 6_000_000,
                 last: (0..number as u32 % 9)
-                    .map(|rank| LastArrival {
-                        rank,
-                        times: 10,
-                        wait_ns: 500,
-                    })
+                    .map(|rank| LastArrival { rank, times: 10, wait_ns: 500 })
                     .collect(),
             },
         }
@@ -220,10 +213,8 @@ mod tests {
 
     #[test]
     fn record_decodes_as_encoded() {
-        let table = LateRecord {
-            sites: (0..20).map(|n| site(n, "tätig")).collect(),
-            calls_left_out: 3,
-        };
+        let table =
+            LateRecord { sites: (0..20).map(|n| site(n, "tätig")).collect(), calls_left_out: 3 };
         let mut bytes = table.to_bytes();
         bytes.extend([0xff; 100]);
         assert_eq!(LateRecord::from_bytes(&bytes), Some(table));
@@ -235,10 +226,8 @@ mod tests {
     #[test]
     fn the_largest_table_fits_and_says_what_it_lacks() {
         let long = "ä".repeat(4000);
-        let table = LateRecord {
-            sites: (0..100).map(|_| site(8, &long)).collect(),
-            calls_left_out: 1,
-        };
+        let table =
+            LateRecord { sites: (0..100).map(|_| site(8, &long)).collect(), calls_left_out: 1 };
         let bytes = table.to_bytes();
         assert!(bytes.len() <= 64 << 10, "{}", bytes.len());
         let read = LateRecord::from_bytes(&bytes).expect("a table");
@@ -250,11 +239,7 @@ mod tests {
 
     #[test]
     fn refuses_bytes_of_another_format() {
-        let bytes = LateRecord {
-            sites: vec![site(5, "main")],
-            calls_left_out: 0,
-        }
-        .to_bytes();
+        let bytes = LateRecord { sites: vec![site(5, "main")], calls_left_out: 0 }.to_bytes();
         for length in 0..bytes.len() {
             assert_eq!(LateRecord::from_bytes(&bytes[..length]), None, "{length}");
         }

@@ -135,9 +135,7 @@ impl ParkingSpot {
         let (Ok(before) | Err(before)) = self
             .word
             // SYNC socket: publishes the number of the wake-up socket.
-            .fetch_update(Ordering::Release, Ordering::Relaxed, |word| {
-                Some(announced(word))
-            });
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |word| Some(announced(word)));
         match fencing {
             // SYNC park: pairs with the fence in `before_waking`. Either our `ready` sees what was
             // published, or the waker sees this.

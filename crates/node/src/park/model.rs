@@ -15,9 +15,7 @@ fn a_published_message_is_seen_or_the_sleeper_is_woken() {
         });
         while shared.1.load(Ordering::Acquire) == 0 {
             let message = &shared.1;
-            shared.0.park(Fencing::Sender, None, || {
-                message.load(Ordering::Acquire) != 0
-            });
+            shared.0.park(Fencing::Sender, None, || message.load(Ordering::Acquire) != 0);
         }
         sender.join().expect("sender");
     });
@@ -28,18 +26,14 @@ fn one_fence_serves_all_who_are_to_be_woken() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let shared = Arc::new((
-            [ParkingSpot::default(), ParkingSpot::default()],
-            AtomicU32::new(0),
-        ));
+        let shared =
+            Arc::new(([ParkingSpot::default(), ParkingSpot::default()], AtomicU32::new(0)));
         let sleepers = [0, 1].map(|me| {
             let ours = shared.clone();
             loom::thread::spawn(move || {
                 while ours.1.load(Ordering::Acquire) == 0 {
                     let message = &ours.1;
-                    ours.0[me].park(Fencing::Sender, None, || {
-                        message.load(Ordering::Acquire) != 0
-                    });
+                    ours.0[me].park(Fencing::Sender, None, || message.load(Ordering::Acquire) != 0);
                 }
             })
         });
@@ -116,10 +110,7 @@ fn threads_that_share_a_spot_are_woken_each_by_its_message() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let shared = Arc::new((
-            ParkingSpot::default(),
-            [AtomicU32::new(0), AtomicU32::new(0)],
-        ));
+        let shared = Arc::new((ParkingSpot::default(), [AtomicU32::new(0), AtomicU32::new(0)]));
         let sleepers = [0, 1].map(|me| {
             let ours = shared.clone();
             loom::thread::spawn(move || {

@@ -29,10 +29,8 @@ const CLEARED_MAX: usize = 8;
 
 /// The address of socket `number`, and its length.
 fn address(number: u32) -> (libc::sockaddr_un, libc::socklen_t) {
-    let mut address = libc::sockaddr_un {
-        sun_family: libc::AF_UNIX as libc::sa_family_t,
-        sun_path: [0; 108],
-    };
+    let mut address =
+        libc::sockaddr_un { sun_family: libc::AF_UNIX as libc::sa_family_t, sun_path: [0; 108] };
     let name = format!("{number:05x}");
     for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
@@ -76,20 +74,15 @@ impl DatagramSocket {
         if named < 0 {
             return Err(io::Error::last_os_error());
         }
-        let digits: String = name.sun_path[1..=DIGITS]
-            .iter()
-            .map(|&c| char::from(c as u8))
-            .collect();
+        let digits: String =
+            name.sun_path[1..=DIGITS].iter().map(|&c| char::from(c as u8)).collect();
         let number = u32::from_str_radix(&digits, 16)
             .ok()
             .filter(|_| len == length(1 + DIGITS))
             .ok_or_else(|| io::Error::other("the kernel chose a name of an unknown kind"))?;
         let nonce = random()?;
         set_filter(&socket, nonce);
-        Ok(DatagramSocket {
-            descriptor: socket,
-            address: WakeAddress { number, nonce },
-        })
+        Ok(DatagramSocket { descriptor: socket, address: WakeAddress { number, nonce } })
     }
 
     /// What other processes need to wake it.
@@ -113,16 +106,10 @@ impl DatagramSocket {
 
     /// Waits for a wake-up or for one of `events`.
     pub fn await_events(&self, events: WakeEvents) {
-        let wanted = |fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // poll ignores a negative descriptor.
-        let mut fds = [
-            wanted(self.descriptor.as_raw_fd()),
-            wanted(events.descriptor.unwrap_or(-1)),
-        ];
+        let mut fds =
+            [wanted(self.descriptor.as_raw_fd()), wanted(events.descriptor.unwrap_or(-1))];
         let limit = events.limit.map(|limit| libc::timespec {
             tv_sec: limit.as_secs() as libc::time_t,
             tv_nsec: limit.subsec_nanos().into(),
@@ -136,9 +123,7 @@ impl DatagramSocket {
 /// Eight random bytes.
 fn random() -> io::Result<u64> {
     let bytes = crate::handover::nonce()?;
-    Ok(u64::from_ne_bytes(
-        bytes[..8].try_into().expect("of 16 bytes"),
-    ))
+    Ok(u64::from_ne_bytes(bytes[..8].try_into().expect("of 16 bytes")))
 }
 
 /// Lets the socket accept datagrams that begin with `nonce` only; best effort.
@@ -149,10 +134,8 @@ fn set_filter(socket: &OwnedFd, nonce: u64) {
         jf: skip_if_other,
         k,
     };
-    let (load, equal) = (
-        libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
-        libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-    );
+    let (load, equal) =
+        (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
     // A load is of four bytes in network order, and of a datagram that is too short it rejects it.
     let mut program = [
         instruction(load, 0, 0),
@@ -162,10 +145,7 @@ fn set_filter(socket: &OwnedFd, nonce: u64) {
         instruction(libc::BPF_RET | libc::BPF_K, u32::MAX, 0),
         instruction(libc::BPF_RET | libc::BPF_K, 0, 0),
     ];
-    let filter = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_mut_ptr(),
-    };
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: the kernel copies the program that `filter` names, of the length given.
     unsafe {
         libc::setsockopt(
@@ -220,15 +200,9 @@ mod tests {
             wake(socket.address());
         }
         socket.clear();
-        assert!(
-            has_wake_up(&socket),
-            "clear() discarded more than its bound"
-        );
+        assert!(has_wake_up(&socket), "clear() discarded more than its bound");
         socket.clear();
-        assert!(
-            !has_wake_up(&socket),
-            "a wake-up that is left is discarded next"
-        );
+        assert!(!has_wake_up(&socket), "a wake-up that is left is discarded next");
     }
 
     #[test]
@@ -237,10 +211,7 @@ mod tests {
         let WakeAddress { number, nonce } = socket.address();
         // As many as would fill the queue, with either half of the nonce wrong.
         for wrong in [nonce ^ 1, nonce ^ 1 << 63, 0].repeat(400) {
-            wake(WakeAddress {
-                number,
-                nonce: wrong,
-            });
+            wake(WakeAddress { number, nonce: wrong });
         }
         assert!(!has_wake_up(&socket));
         wake(socket.address());

@@ -20,10 +20,7 @@ impl DatagramSocket {
     }
 
     pub fn address(&self) -> WakeAddress {
-        WakeAddress {
-            number: 0,
-            nonce: 0,
-        }
+        WakeAddress { number: 0, nonce: 0 }
     }
 
     pub fn clear(&self) {

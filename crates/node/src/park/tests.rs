@@ -23,11 +23,7 @@ fn wakes_are_never_lost() {
         membarrier_register();
     }
     for &fencing in fencings {
-        let shared = Arc::new((
-            ParkingSpot::default(),
-            AtomicU32::new(0),
-            AtomicBool::new(false),
-        ));
+        let shared = Arc::new((ParkingSpot::default(), AtomicU32::new(0), AtomicBool::new(false)));
         let theirs = shared.clone();
         let sender = std::thread::spawn(move || {
             for i in 1..=WAKES {
@@ -42,9 +38,7 @@ fn wakes_are_never_lost() {
         // Without a limit on the sleep, a lost wake-up would hang here.
         for i in 1..=WAKES {
             while shared.1.load(Ordering::Acquire) != i {
-                shared
-                    .0
-                    .park(fencing, None, || shared.1.load(Ordering::Acquire) == i);
+                shared.0.park(fencing, None, || shared.1.load(Ordering::Acquire) == i);
             }
             shared.1.store(0, Ordering::Release);
         }
@@ -68,10 +62,8 @@ fn listener_is_woken_by_its_socket_and_by_watched_descriptors() {
         let spot = ParkingSpot::default();
         spot.set_wake_socket(&socket);
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
-        let watch = WakeEvents {
-            descriptor: Some(std::os::fd::AsRawFd::as_raw_fd(&reader)),
-            limit: None,
-        };
+        let watch =
+            WakeEvents { descriptor: Some(std::os::fd::AsRawFd::as_raw_fd(&reader)), limit: None };
         let published = AtomicU32::new(0);
         // Without a limit on the wait, a lost wake-up would hang here.
         std::thread::scope(|scope| {

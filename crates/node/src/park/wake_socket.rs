@@ -48,9 +48,7 @@ impl WakeSocket {
     /// Takes the watch. Returns false if another thread has it.
     pub(super) fn take_watch(&self) -> bool {
         // SYNC watch: see `ParkingSpot::listen`.
-        let taken = self
-            .watched
-            .compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst);
+        let taken = self.watched.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst);
         taken.is_ok()
     }
 

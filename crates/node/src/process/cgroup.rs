@@ -111,11 +111,7 @@ impl GuardedCgroup {
             let _ = cgroup.remove();
             return None;
         };
-        Some(GuardedCgroup {
-            cgroup,
-            guard,
-            socket,
-        })
+        Some(GuardedCgroup { cgroup, guard, socket })
     }
 
     /// Moves a rank into it. One that cannot be moved stays where it is.
@@ -205,10 +201,7 @@ mod tests {
         cgroup.take(4321).unwrap();
         cgroup.kill().unwrap();
         let read = |file: &str| fs::read_to_string(parent.join(file)).unwrap();
-        assert_eq!(
-            (read("cgroup.procs"), read("cgroup.kill")),
-            ("4321".into(), "1".into())
-        );
+        assert_eq!((read("cgroup.procs"), read("cgroup.kill")), ("4321".into(), "1".into()));
         assert!(cgroup.remove().is_err(), "it is not empty");
         fs::remove_dir_all(parent).unwrap();
     }
@@ -218,12 +211,7 @@ mod tests {
         let parent = scripted("abandoned");
         let own = std::process::id().to_string();
         // No process has a number above 4 million.
-        let names = [
-            "mica-job-4999999",
-            "mica-job-4999998",
-            &format!("mica-job-{own}"),
-            "other",
-        ];
+        let names = ["mica-job-4999999", "mica-job-4999998", &format!("mica-job-{own}"), "other"];
         for name in names {
             fs::create_dir(parent.join(name)).unwrap();
         }

@@ -214,10 +214,7 @@ fn listed_children() -> Option<Vec<u32>> {
     let mut pids = HashSet::new();
     for task in std::fs::read_dir("/proc/self/task").ok()? {
         let list = std::fs::read_to_string(task.ok()?.path().join("children")).ok()?;
-        pids.extend(
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse::<u32>().ok()),
-        );
+        pids.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
     }
     Some(pids.into_iter().collect())
 }

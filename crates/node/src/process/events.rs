@@ -22,11 +22,7 @@ impl Signals {
             for &number in numbers {
                 check(libc::sigaddset(&mut set, number))?;
             }
-            check(libc::sigprocmask(
-                libc::SIG_BLOCK,
-                &set,
-                std::ptr::null_mut(),
-            ))?;
+            check(libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()))?;
             libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
         };
         check(fd)?;
@@ -98,26 +94,17 @@ pub fn wait_ready(
     writes: &[BorrowedFd<'_>],
     timeout: Option<Duration>,
 ) -> io::Result<Vec<bool>> {
-    let entry = |fd: &BorrowedFd<'_>, events| libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events,
-        revents: 0,
-    };
+    let entry =
+        |fd: &BorrowedFd<'_>, events| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     let reads = reads.iter().map(|fd| entry(fd, libc::POLLIN));
     let writes = writes.iter().map(|fd| entry(fd, libc::POLLOUT));
     let mut polled: Vec<libc::pollfd> = reads.chain(writes).collect();
     // Round up, so that a deadline has passed when the wait for it returns.
-    let milliseconds = timeout.map_or(-1, |t| {
-        i32::try_from(t.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
-    });
+    let milliseconds =
+        timeout.map_or(-1, |t| i32::try_from(t.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX));
     // SAFETY: `polled` has the stated number of entries, valid for writes.
-    let ready = unsafe {
-        libc::poll(
-            polled.as_mut_ptr(),
-            polled.len() as libc::nfds_t,
-            milliseconds,
-        )
-    };
+    let ready =
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, milliseconds) };
     match check(ready) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
         Err(_) => Ok(vec![false; polled.len()]),
@@ -138,11 +125,7 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     unsafe {
         let flags = libc::fcntl(fd.as_raw_fd(), libc::F_GETFL);
         check(flags)?;
-        check(libc::fcntl(
-            fd.as_raw_fd(),
-            libc::F_SETFL,
-            flags | libc::O_NONBLOCK,
-        ))
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))
     }
 }
 

@@ -126,10 +126,7 @@ fn keep(socket: i32, launcher: u32) -> ! {
                 exit()
             }
             number if number > 0 => {
-                groups.push(KeptGroup {
-                    number,
-                    leader: children::hold(number as u32).ok(),
-                });
+                groups.push(KeptGroup { number, leader: children::hold(number as u32).ok() });
                 // The first rank: a launcher that starts none needs no cgroup.
                 if let Some(launcher) = launcher.take() {
                     cgroup = GuardedCgroup::start(launcher, socket);

@@ -12,10 +12,7 @@ static BEFORE: AtomicU64 = AtomicU64::new(0);
 
 /// Raises this process's soft limit of open descriptors to its hard limit.
 pub fn allow_many_descriptors() -> io::Result<()> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writes.
     check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
     if limit.rlim_cur == limit.rlim_max {
@@ -36,10 +33,7 @@ pub(super) fn restore() -> io::Result<()> {
     if before == 0 {
         return Ok(());
     }
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writes.
     check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
     limit.rlim_cur = before;

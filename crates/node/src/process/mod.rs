@@ -219,19 +219,12 @@ fn exit_of(info: &libc::siginfo_t) -> Exit {
     let status = unsafe { info.si_status() };
     match info.si_code {
         libc::CLD_EXITED => Exit::Code(status),
-        code => Exit::Signal {
-            number: status,
-            core_dumped: code == libc::CLD_DUMPED,
-        },
+        code => Exit::Signal { number: status, core_dumped: code == libc::CLD_DUMPED },
     }
 }
 
 fn check(result: i32) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// The name of this machine.
@@ -255,10 +248,7 @@ mod tests {
 
     fn wait(process: &ChildProcess) -> Exit {
         wait_readable(&[process.as_fd()], None).unwrap();
-        process
-            .try_wait()
-            .unwrap()
-            .expect("the pidfd said that it ended")
+        process.try_wait().unwrap().expect("the pidfd said that it ended")
     }
 
     fn shell(script: &str) -> Command {
@@ -272,10 +262,7 @@ mod tests {
         let process = ChildProcess::spawn(&mut shell("exit 7"), ChildSetup::default()).unwrap();
         assert_eq!(wait(&process), Exit::Code(7));
         let process = ChildProcess::spawn(&mut shell("kill -9 $$"), ChildSetup::default()).unwrap();
-        let killed = Exit::Signal {
-            number: libc::SIGKILL,
-            core_dumped: false,
-        };
+        let killed = Exit::Signal { number: libc::SIGKILL, core_dumped: false };
         assert_eq!(wait(&process), killed);
     }
 
@@ -285,13 +272,7 @@ mod tests {
             ChildProcess::spawn(&mut shell("sleep 1000 & wait"), ChildSetup::default()).unwrap();
         assert_eq!(process.try_wait().unwrap(), None);
         process.signal_group(libc::SIGKILL).unwrap();
-        assert!(matches!(
-            wait(&process),
-            Exit::Signal {
-                number: libc::SIGKILL,
-                ..
-            }
-        ));
+        assert!(matches!(wait(&process), Exit::Signal { number: libc::SIGKILL, .. }));
     }
 
     #[test]
@@ -305,11 +286,8 @@ mod tests {
         let mut command = shell(&script);
         command.stdout(Stdio::piped());
         let cpus = CpuSet::from_cpus([first]);
-        let setup = ChildSetup {
-            inherit: &[file.as_fd()],
-            cpus: Some(&cpus),
-            ..ChildSetup::default()
-        };
+        let setup =
+            ChildSetup { inherit: &[file.as_fd()], cpus: Some(&cpus), ..ChildSetup::default() };
         let mut process = ChildProcess::spawn(&mut command, setup).unwrap();
         let text = std::io::read_to_string(process.stdout.take().unwrap()).unwrap();
         assert_eq!(wait(&process), Exit::Code(0));

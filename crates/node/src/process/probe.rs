@@ -38,14 +38,8 @@ fn read_parent() -> io::Result<()> {
     check(pid)?;
     if pid == 0 {
         let mut copy = 0u64;
-        let local = libc::iovec {
-            iov_base: (&raw mut copy).cast(),
-            iov_len: 8,
-        };
-        let remote = libc::iovec {
-            iov_base: (&raw const ours).cast_mut().cast(),
-            iov_len: 8,
-        };
+        let local = libc::iovec { iov_base: (&raw mut copy).cast(), iov_len: 8 };
+        let remote = libc::iovec { iov_base: (&raw const ours).cast_mut().cast(), iov_len: 8 };
         // SAFETY: `local` is eight writable bytes of this process, `remote` eight readable bytes
         // of the parent, whose frame stays alive until it has waited for us. _exit and errno are
         // safe after a fork.
@@ -66,9 +60,9 @@ fn read_parent() -> io::Result<()> {
     match super::exit_of(&info) {
         super::Exit::Code(0) => Ok(()),
         super::Exit::Code(errno) => Err(io::Error::from_raw_os_error(errno)),
-        super::Exit::Signal { number, .. } => Err(io::Error::other(format!(
-            "the probing child got signal {number}"
-        ))),
+        super::Exit::Signal { number, .. } => {
+            Err(io::Error::other(format!("the probing child got signal {number}")))
+        }
     }
 }
 
@@ -76,9 +70,7 @@ fn explain(error: &io::Error) -> CmaRefusal {
     let yama = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
     let yama = yama.and_then(|text| text.trim().parse::<u32>().ok());
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mut modes = status
-        .lines()
-        .filter_map(|line| line.strip_prefix("Seccomp:"));
+    let mut modes = status.lines().filter_map(|line| line.strip_prefix("Seccomp:"));
     let seccomp = match modes.next().map(str::trim) {
         Some("2") => Seccomp::Filters,
         _ => Seccomp::Off,
@@ -116,10 +108,7 @@ fn explain_with(error: &io::Error, yama: Option<u32>, seccomp: Seccomp) -> CmaRe
         ),
         _ => ("the cause is not known", "report this message"),
     };
-    CmaRefusal {
-        reason: format!("{refused}: {cause}"),
-        remedy: remedy.to_owned(),
-    }
+    CmaRefusal { reason: format!("{refused}: {cause}"), remedy: remedy.to_owned() }
 }
 
 /// Whether anonymous shared memory is available.
@@ -150,31 +139,11 @@ mod tests {
         let of = |errno, yama, seccomp| {
             explain_with(&io::Error::from_raw_os_error(errno), yama, seccomp)
         };
-        assert!(
-            of(libc::EPERM, Some(2), Seccomp::Off)
-                .remedy
-                .contains("ptrace_scope")
-        );
-        assert!(
-            of(libc::EPERM, Some(0), Seccomp::Filters)
-                .reason
-                .contains("seccomp")
-        );
-        assert!(
-            of(libc::EPERM, None, Seccomp::Off)
-                .reason
-                .contains("credentials")
-        );
-        assert!(
-            of(libc::ENOSYS, None, Seccomp::Off)
-                .remedy
-                .contains("CROSS_MEMORY_ATTACH")
-        );
-        assert!(
-            of(libc::ENOSYS, None, Seccomp::Filters)
-                .reason
-                .contains("seccomp")
-        );
+        assert!(of(libc::EPERM, Some(2), Seccomp::Off).remedy.contains("ptrace_scope"));
+        assert!(of(libc::EPERM, Some(0), Seccomp::Filters).reason.contains("seccomp"));
+        assert!(of(libc::EPERM, None, Seccomp::Off).reason.contains("credentials"));
+        assert!(of(libc::ENOSYS, None, Seccomp::Off).remedy.contains("CROSS_MEMORY_ATTACH"));
+        assert!(of(libc::ENOSYS, None, Seccomp::Filters).reason.contains("seccomp"));
     }
 
     #[test]

@@ -43,12 +43,7 @@ pub(super) fn prepare_child(
         let words = cpus.words();
         // SAFETY: the kernel reads `size_of_val(words)` bytes from the slice.
         unsafe {
-            libc::syscall(
-                libc::SYS_sched_setaffinity,
-                0,
-                size_of_val(words),
-                words.as_ptr(),
-            )
+            libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(words), words.as_ptr())
         };
     }
     // The launcher blocks the signals that it reads from a descriptor; the child must not.
@@ -56,11 +51,7 @@ pub(super) fn prepare_child(
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
-        check(libc::sigprocmask(
-            libc::SIG_SETMASK,
-            &none,
-            std::ptr::null_mut(),
-        ))?;
+        check(libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()))?;
     }
     Ok(())
 }

@@ -31,10 +31,7 @@ pub fn limits(resource: LimitResource) -> io::Result<(Option<u64>, Option<u64>)>
         LimitResource::LockedMemory => libc::RLIMIT_MEMLOCK,
         LimitResource::Processes => libc::RLIMIT_NPROC,
     };
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writes.
     check(unsafe { libc::getrlimit(number, &mut limit) })?;
     let finite = |value| (value != libc::RLIM_INFINITY).then_some(value);

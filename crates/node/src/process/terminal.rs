@@ -36,11 +36,7 @@ pub fn take_terminal_back(terminal: BorrowedFd<'_>) -> io::Result<()> {
         libc::sigaddset(&mut stops, libc::SIGTTOU);
         check(libc::pthread_sigmask(libc::SIG_BLOCK, &stops, &mut before))?;
         let taken = check(libc::tcsetpgrp(terminal.as_raw_fd(), libc::getpgrp()));
-        check(libc::pthread_sigmask(
-            libc::SIG_SETMASK,
-            &before,
-            std::ptr::null_mut(),
-        ))?;
+        check(libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()))?;
         taken
     }
 }

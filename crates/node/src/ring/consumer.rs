@@ -17,13 +17,7 @@ pub struct RingConsumer<R> {
 impl<R: Deref<Target = RingStorage>> RingConsumer<R> {
     /// The consumer of a ring that has not been read from yet.
     pub fn new(ring: R) -> RingConsumer<R> {
-        RingConsumer {
-            ring,
-            slot: 0,
-            arena: 0,
-            slots_published: 0,
-            arena_published: 0,
-        }
+        RingConsumer { ring, slot: 0, arena: 0, slots_published: 0, arena_published: 0 }
     }
 
     /// Position of the next packet. The producer's doorbell holds the low half of the position that
@@ -71,12 +65,7 @@ impl<R: Deref<Target = RingStorage>> RingConsumer<R> {
     #[inline]
     pub fn with_payload<T>(&self, packet: &Packet, f: impl FnOnce(*const u8) -> T) -> T {
         let (start, _) = place(self.arena, packet.payload as usize);
-        read_lines(
-            &self.ring,
-            (start as usize & (ARENA - 1)) / LINE,
-            packet.payload as usize,
-            f,
-        )
+        read_lines(&self.ring, (start as usize & (ARENA - 1)) / LINE, packet.payload as usize, f)
     }
 
     /// Removes `packet`, the one that [`RingConsumer::peek`] returned. Returns true when it gave
@@ -102,10 +91,10 @@ impl<R: Deref<Target = RingStorage>> RingConsumer<R> {
     fn publish(&mut self) {
         // SYNC ring-credits: pairs with the Acquire load in RingProducer::take_credits; our reads
         // happened before.
-        self.ring.credits.0.store(
-            u64::from(self.slot) | u64::from(self.arena) << 32,
-            Ordering::Release,
-        );
+        self.ring
+            .credits
+            .0
+            .store(u64::from(self.slot) | u64::from(self.arena) << 32, Ordering::Release);
         self.slots_published = self.slot;
         self.arena_published = self.arena;
     }

@@ -83,10 +83,7 @@ const _: () = {
     assert!(size_of::<RingSlot>() == LINE);
     assert!(size_of::<RingStorage>() == LINE + SLOTS * LINE + ARENA);
     assert!(SLOTS.is_power_of_two() && ARENA.is_power_of_two());
-    assert!(
-        SLOTS <= u16::MAX as usize,
-        "doorbells carry positions in 16 bits"
-    );
+    assert!(SLOTS <= u16::MAX as usize, "doorbells carry positions in 16 bits");
 };
 
 // SAFETY: producer and consumer access disjoint parts at any time, ordered by stamps and credits
@@ -122,10 +119,7 @@ impl RingStorage {
 pub(crate) fn place(at: u32, len: usize) -> (u32, u32) {
     let bytes = len.next_multiple_of(LINE) as u32;
     let inside = at as usize & (ARENA - 1);
-    let start = if inside + bytes as usize > ARENA {
-        at.wrapping_add((ARENA - inside) as u32)
-    } else {
-        at
-    };
+    let start =
+        if inside + bytes as usize > ARENA { at.wrapping_add((ARENA - inside) as u32) } else { at };
     (start, start.wrapping_add(bytes))
 }

@@ -163,10 +163,7 @@ impl<R: Deref<Target = RingStorage>> RingProducer<R> {
             fill(&mut body.inline);
         });
         // SYNC ring-stamp: pairs with the Acquire load in RingConsumer::peek; publishes the body.
-        slot.stamp.store(
-            stamp(self.slot, kind, inline_len as u8, aux),
-            Ordering::Release,
-        );
+        slot.stamp.store(stamp(self.slot, kind, inline_len as u8, aux), Ordering::Release);
         self.slot = self.slot.wrapping_add(1);
         true
     }
@@ -181,10 +178,7 @@ impl<R: Deref<Target = RingStorage>> RingProducer<R> {
     #[inline]
     pub fn push(&mut self, packet: &Packet, fill: impl FnOnce(*mut u8)) -> bool {
         let len = packet.payload as usize;
-        assert!(
-            len <= PAYLOAD_MAX,
-            "payload of {len} bytes exceeds a packet"
-        );
+        assert!(len <= PAYLOAD_MAX, "payload of {len} bytes exceeds a packet");
         if !self.has_room_for_control(len) {
             return false;
         }
@@ -206,10 +200,8 @@ impl<R: Deref<Target = RingStorage>> RingProducer<R> {
             };
         });
         // SYNC ring-stamp: as in push_inline; publishes body and arena bytes.
-        slot.stamp.store(
-            stamp(self.slot, packet.kind, packet.inline_len, packet.aux),
-            Ordering::Release,
-        );
+        slot.stamp
+            .store(stamp(self.slot, packet.kind, packet.inline_len, packet.aux), Ordering::Release);
         self.slot = self.slot.wrapping_add(1);
         true
     }

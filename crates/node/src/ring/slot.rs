@@ -28,15 +28,7 @@ pub struct Packet {
 impl Packet {
     /// A packet of `kind` with nothing else set.
     pub const fn of_kind(kind: u8) -> Packet {
-        Packet {
-            context: 0,
-            tag: 0,
-            payload: 0,
-            inline: [0; INLINE],
-            kind,
-            inline_len: 0,
-            aux: 0,
-        }
+        Packet { context: 0, tag: 0, payload: 0, inline: [0; INLINE], kind, inline_len: 0, aux: 0 }
     }
 
     /// The `index`-th 8-byte field of the inline area.
@@ -80,12 +72,7 @@ impl RingSlot {
     pub(crate) fn empty() -> RingSlot {
         RingSlot {
             stamp: AtomicU64::new(0),
-            body: UnsafeCell::new(SlotBody {
-                context: 0,
-                tag: 0,
-                payload: 0,
-                inline: [0; INLINE],
-            }),
+            body: UnsafeCell::new(SlotBody { context: 0, tag: 0, payload: 0, inline: [0; INLINE] }),
         }
     }
 }

@@ -31,9 +31,8 @@ fn packets_arrive_in_order_with_their_payload_over_many_laps() {
     let (mut p, mut c) = (RingProducer::new(&*storage), RingConsumer::new(&*storage));
     let mut received = 0;
     for i in 0..PACKETS {
-        let bytes: Vec<u8> = (0..(i as usize * 37) % (PAYLOAD_MAX + 1))
-            .map(|b| (b as i32 ^ i) as u8)
-            .collect();
+        let bytes: Vec<u8> =
+            (0..(i as usize * 37) % (PAYLOAD_MAX + 1)).map(|b| (b as i32 ^ i) as u8).collect();
         while !push_bytes(&mut p, i, &bytes) {
             let (tag, _) = pop_bytes(&mut c).expect("a full ring has a packet");
             assert_eq!(tag, received);
@@ -129,10 +128,7 @@ fn held_ring_fills_up_with_control_packets() {
     let storage = RingStorage::boxed();
     let (mut p, mut c) = (RingProducer::new(&*storage), RingConsumer::new(&*storage));
     c.hold(true);
-    assert!(
-        !p.is_held(),
-        "the producer reads the credits when it lacks room"
-    );
+    assert!(!p.is_held(), "the producer reads the credits when it lacks room");
     while p.push_inline(1, 0, 0, 0, 0, |_| ()) {}
     assert!(p.is_held());
     while pop_bytes(&mut c).is_some() {}

@@ -324,10 +324,7 @@ mod tests {
         assert_eq!(AlikeSettings::from_bytes(&[]), Some(settings));
         (settings.0[1], settings.0[5]) = (2, 70_000);
         assert_eq!(settings.to_bytes().len(), 10);
-        assert_eq!(
-            AlikeSettings::from_bytes(&settings.to_bytes()),
-            Some(settings)
-        );
+        assert_eq!(AlikeSettings::from_bytes(&settings.to_bytes()), Some(settings));
         assert_eq!(AlikeSettings::from_bytes(&[1, 2]), None);
         assert_eq!(AlikeSettings::from_bytes(&[200, 0, 0, 0, 0]), None);
     }
@@ -339,20 +336,12 @@ mod tests {
         let coll = tunables::alike().position(|t| t.name == "coll").unwrap();
         theirs.0[coll] = 2;
         let text = ours.difference(4, &theirs, 1).unwrap().to_string();
-        assert!(
-            text.starts_with("MICA_COLL is auto on rank 4 and shared on rank 1: "),
-            "{text}"
-        );
+        assert!(text.starts_with("MICA_COLL is auto on rank 4 and shared on rank 1: "), "{text}");
     }
 
     #[test]
     fn the_meet_is_what_all_can() {
-        let all = Abilities {
-            mapped: true,
-            xpmem: false,
-            cma: true,
-            costs: 0,
-        };
+        let all = Abilities { mapped: true, xpmem: false, cma: true, costs: 0 };
         let meet = |a: Abilities| {
             let meet = Abilities::meet([all, a, all]);
             (meet.windows, meet.cma, meet.same_costs)

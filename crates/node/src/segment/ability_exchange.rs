@@ -20,8 +20,7 @@ impl RankBlock {
         line.costs.store(abilities.costs, Ordering::Relaxed);
         // SYNC abilities: pairs with the Acquire load in `abilities`. No read-modify-write is
         // needed: only the rank writes here.
-        line.published
-            .store(SETTINGS | ABILITIES, Ordering::Release);
+        line.published.store(SETTINGS | ABILITIES, Ordering::Release);
     }
 
     /// The rank's abilities; `None` until it has published them.
@@ -182,12 +181,7 @@ impl AbilityWait<'_> {
 mod tests {
     use super::*;
 
-    const NONE: Abilities = Abilities {
-        mapped: false,
-        xpmem: false,
-        cma: true,
-        costs: 0,
-    };
+    const NONE: Abilities = Abilities { mapped: false, xpmem: false, cma: true, costs: 0 };
 
     fn segment(ranks: usize) -> JobSegment {
         let places = vec![crate::topology::CorePlace::UNKNOWN; ranks];
@@ -211,10 +205,7 @@ mod tests {
         assert!(wait.poll().is_none());
         assert_eq!(awaited(&segment, 0), 3 + 1);
         segment.publish_abilities(3, &NONE, Fencing::Sender);
-        assert!(
-            wait.poll()
-                .is_some_and(|common| common.cma && !common.windows)
-        );
+        assert!(wait.poll().is_some_and(|common| common.cma && !common.windows));
         assert_eq!(awaited(&segment, 0), NO_RANK);
     }
 
@@ -222,9 +213,7 @@ mod tests {
     fn two_threads_that_wait_for_different_ranks_are_woken_by_all() {
         let segment = segment(3);
         let mut waits = [1, 2].map(|peer| (peer, [0, peer]));
-        let [mut a, mut b] = waits
-            .each_mut()
-            .map(|(_, m)| segment.await_abilities(0, &*m));
+        let [mut a, mut b] = waits.each_mut().map(|(_, m)| segment.await_abilities(0, &*m));
         segment.publish_abilities(0, &NONE, Fencing::Sender);
         assert!(a.poll().is_none() && b.poll().is_none());
         assert_eq!(awaited(&segment, 0), ANY_RANK);

@@ -34,13 +34,8 @@ impl<'a> AreaBudget<'a> {
     /// exceeded.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         // Relaxed, here and below: only the number matters; the kernel orders the memory.
-        let more = |used: u64| {
-            used.checked_add(bytes as u64)
-                .filter(|&used| used <= self.limit)
-        };
-        self.used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .is_ok()
+        let more = |used: u64| used.checked_add(bytes as u64).filter(|&used| used <= self.limit);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// Returns the bytes of an area to the budget.

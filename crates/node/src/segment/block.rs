@@ -99,9 +99,7 @@ impl RankBlock {
         match self.life.state.load(Ordering::Acquire) {
             RUNNING => RankState::Running { pid: self.pid() },
             FINALIZED => RankState::Finalized,
-            ABORTED => RankState::Aborted {
-                code: self.life.abort_code.load(Ordering::Relaxed),
-            },
+            ABORTED => RankState::Aborted { code: self.life.abort_code.load(Ordering::Relaxed) },
             _ => RankState::Absent,
         }
     }
@@ -113,12 +111,7 @@ impl RankBlock {
 
     /// Assigns this rank to process `pid`. Returns false if another process has it already.
     pub(super) fn claim(&self, pid: u32) -> bool {
-        if self
-            .life
-            .pid
-            .compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed)
-            .is_err()
-        {
+        if self.life.pid.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return false;
         }
         // SYNC life
@@ -226,10 +219,7 @@ impl RankBlock {
 
 /// Nanoseconds of the clock that all processes of the node share.
 pub fn monotonic_ns() -> u64 {
-    let mut t = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to `t` only; CLOCK_MONOTONIC always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64

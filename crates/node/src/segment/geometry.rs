@@ -62,13 +62,7 @@ impl Geometry {
     /// exceeds the address space or the limits of the format (65,535 cells; cells a multiple of 64
     /// bytes).
     pub fn new(ranks: u32, cells: u32, cell_bytes: u32) -> Option<Geometry> {
-        let g = Geometry {
-            ranks,
-            cells,
-            cell_bytes,
-            fifo_bytes: 0,
-            mixed: 0,
-        };
+        let g = Geometry { ranks, cells, cell_bytes, fifo_bytes: 0, mixed: 0 };
         (ranks > 0
             && (1..=65_535).contains(&cells)
             && cell_bytes > 0
@@ -305,11 +299,7 @@ mod tests {
             let first = at(0, 0).expect("has one");
             assert_eq!(first, g.slot(ranks - 1, SLOTS - 1) + SLOT_SPAN);
             assert_eq!(at(0, 1), Some(first + AREA_SPAN));
-            assert_eq!(
-                g.area(job_size, 1),
-                Some(first),
-                "a plane of the same communicator"
-            );
+            assert_eq!(g.area(job_size, 1), Some(first), "a plane of the same communicator");
             // The last area of a leader is followed by the first of the next leader.
             let ids = (1 << 38 >> job_size.next_power_of_two().trailing_zeros()).min(1u64 << 37);
             assert_eq!(at(0, ids), None);

@@ -32,8 +32,7 @@ impl JobSegment {
         // SAFETY: the table has at most the bytes that the geometry reserves for it (asserted where
         // it is laid out); only this thread writes here, and others read by `pread` only.
         unsafe {
-            at.add(size_of::<u64>())
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            at.add(size_of::<u64>()).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
         // SYNC late: pairs with the read in `late_table`, by the kernel; the table is written
         // before its length.

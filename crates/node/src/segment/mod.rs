@@ -109,15 +109,11 @@ pub fn layout() -> u64 {
         std::mem::offset_of!(RankBlock, given) as u64,
     ];
     let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
-    let names = ALL
-        .iter()
-        .flat_map(|counter| counter.name.bytes().chain([0]));
+    let names = ALL.iter().flat_map(|counter| counter.name.bytes().chain([0]));
     // FNV-1a.
-    numbers
-        .chain(names)
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+    numbers.chain(names).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// Offset of the helper slots: in the header's page, in a line of their own.
@@ -236,11 +232,7 @@ impl JobSegment {
 
     /// Whether senders or parkers fence: one decision for all ranks.
     pub fn fencing(&self) -> Fencing {
-        if self.header().parker_fences == 1 {
-            Fencing::Parker
-        } else {
-            Fencing::Sender
-        }
+        if self.header().parker_fences == 1 { Fencing::Parker } else { Fencing::Sender }
     }
 
     /// The node's count of copy helpers at work.
@@ -336,16 +328,8 @@ impl JobSegment {
             (WaitKind::Send, p) => format!(" by rank {p}"),
             (_, p) => format!(" from rank {p}"),
         };
-        let tag = if w.tag < 0 {
-            "any tag".to_owned()
-        } else {
-            format!("tag {}", w.tag)
-        };
-        let plane = if w.context & 1 == 1 {
-            "a collective on "
-        } else {
-            ""
-        };
+        let tag = if w.tag < 0 { "any tag".to_owned() } else { format!("tag {}", w.tag) };
+        let plane = if w.context & 1 == 1 { "a collective on " } else { "" };
         Some(format!("waits for {what}{peer}, {tag}, {plane}{since}"))
     }
 
@@ -427,9 +411,7 @@ impl JobSegment {
     /// What this process has taken of its zone for windows.
     pub(crate) fn taken_parts(&self) -> MutexGuard<'_, TakenParts> {
         // A poisoned table is usable: each change is one statement.
-        self.taken_parts
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.taken_parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether messages from `from` to `to` go through a FIFO: see [`Geometry::is_fifo`].
@@ -488,23 +470,14 @@ impl JobSegment {
             // SAFETY: plain system call on our descriptor; allocating does not change existing
             // bytes.
             let result = unsafe {
-                libc::fallocate(
-                    self.fd.as_raw_fd(),
-                    0,
-                    offset as libc::off_t,
-                    bytes as libc::off_t,
-                )
+                libc::fallocate(self.fd.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t)
             };
             if result == 0 {
                 return Ok(());
             }
             let source = io::Error::last_os_error();
             if source.kind() != io::ErrorKind::Interrupted {
-                return Err(SegmentError::System {
-                    call: "fallocate",
-                    bytes,
-                    source,
-                });
+                return Err(SegmentError::System { call: "fallocate", bytes, source });
             }
         }
     }
@@ -517,13 +490,7 @@ impl JobSegment {
         let start = offset / PAGE * PAGE;
         debug_assert!(end <= self.geometry.total_bytes());
         // SAFETY: the range lies in our mapping; populating does not change its bytes.
-        unsafe {
-            libc::madvise(
-                self.at(start).cast(),
-                end - start,
-                libc::MADV_POPULATE_WRITE,
-            )
-        };
+        unsafe { libc::madvise(self.at(start).cast(), end - start, libc::MADV_POPULATE_WRITE) };
     }
 
     fn header(&self) -> &SegmentHeader {

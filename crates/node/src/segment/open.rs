@@ -65,10 +65,7 @@ impl JobSegment {
         let with_slots = geometry.file_bytes().filter(|&bytes| limit.allows(bytes));
         let file_bytes = with_slots.unwrap_or(bytes as u64);
         if !limit.allows(file_bytes) {
-            return Err(SegmentError::FileSizeLimit {
-                bytes: file_bytes,
-                limit: limit.bytes,
-            });
+            return Err(SegmentError::FileSizeLimit { bytes: file_bytes, limit: limit.bytes });
         }
         // SAFETY: plain system call on our descriptor.
         if unsafe { libc::ftruncate(fd.as_raw_fd(), file_bytes as libc::off_t) } < 0 {
@@ -166,10 +163,7 @@ impl JobSegment {
         if block.claim(std::process::id()) {
             Ok(())
         } else {
-            Err(SegmentError::RankTaken {
-                rank,
-                pid: block.pid(),
-            })
+            Err(SegmentError::RankTaken { rank, pid: block.pid() })
         }
     }
 }
@@ -238,21 +232,12 @@ struct FileSizeLimit {
 
 impl FileSizeLimit {
     fn lift() -> FileSizeLimit {
-        let mut limit = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: writes to `limit` only.
         if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } < 0 {
-            return FileSizeLimit {
-                bytes: 0,
-                before: None,
-            };
+            return FileSizeLimit { bytes: 0, before: None };
         }
-        let lifted = libc::rlimit {
-            rlim_cur: limit.rlim_max,
-            ..limit
-        };
+        let lifted = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
         // SAFETY: reads `lifted` only.
         let done = limit.rlim_cur != limit.rlim_max
             && unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &lifted) } == 0;
@@ -297,13 +282,7 @@ fn fix_size(fd: &OwnedFd) {
 }
 
 fn geometry(ranks: u32, shape: SegmentShape) -> Result<Geometry, SegmentError> {
-    let SegmentShape {
-        cells,
-        cell_bytes,
-        fifo_bytes,
-        mixed,
-        ..
-    } = shape;
+    let SegmentShape { cells, cell_bytes, fifo_bytes, mixed, .. } = shape;
     let geometry = Geometry::new(ranks, cells, cell_bytes).ok_or(SegmentError::Geometry {
         ranks,
         cells,
@@ -377,11 +356,7 @@ fn header(fd: &OwnedFd) -> Result<(SegmentHeader, usize), SegmentError> {
 }
 
 fn system(call: &'static str, bytes: usize) -> SegmentError {
-    SegmentError::System {
-        call,
-        bytes,
-        source: io::Error::last_os_error(),
-    }
+    SegmentError::System { call, bytes, source: io::Error::last_os_error() }
 }
 
 fn map(fd: &OwnedFd, offset: u64, bytes: usize) -> Result<NonNull<u8>, SegmentError> {

@@ -90,13 +90,7 @@ mod tests {
     #[test]
     fn a_rank_polls_from_some_failures_on_until_a_success() {
         let record = PollRecord::default();
-        let what = Waiting {
-            kind: WaitKind::Receive,
-            peer: 3,
-            tag: 9,
-            context: 64,
-            unexpected: 0,
-        };
+        let what = Waiting { kind: WaitKind::Receive, peer: 3, tag: 9, context: 64, unexpected: 0 };
         for poll in 1..=POLLS {
             assert_eq!(record.polling(), None);
             assert_eq!(record.count_failed(), poll);

@@ -88,13 +88,8 @@ impl SegmentReader {
         if ranks > job_size || file.metadata()?.len() < end.max(PAGE as u64) {
             return Err(invalid());
         }
-        let mut reader = SegmentReader {
-            file,
-            geometry,
-            job_size,
-            launcher_pid,
-            ranks: Vec::new(),
-        };
+        let mut reader =
+            SegmentReader { file, geometry, job_size, launcher_pid, ranks: Vec::new() };
         // One at a time: the first that is invalid ends this, however many are claimed.
         for index in 0..ranks {
             let rank = reader.copy(index)?.given.rank;
@@ -162,11 +157,8 @@ impl SegmentReader {
 }
 
 fn view(block: &RankBlock) -> RankView {
-    let waiting = block.waiting().map(|(what, ns)| WaitView {
-        what,
-        ns,
-        call: call_of(&block.call_bytes()),
-    });
+    let waiting =
+        block.waiting().map(|(what, ns)| WaitView { what, ns, call: call_of(&block.call_bytes()) });
     let polling = block.polls().polling().map(|(polls, what, since_ns)| {
         let wait = WaitView {
             what,
@@ -202,11 +194,8 @@ mod tests {
 
     fn segment() -> JobSegment {
         let places = [CorePlace::UNKNOWN; 3];
-        let spec = JobSpec {
-            job_size: 9,
-            members: &[2, 3, 8],
-            ..JobSpec::on_one_node(&places, 2, &[])
-        };
+        let spec =
+            JobSpec { job_size: 9, members: &[2, 3, 8], ..JobSpec::on_one_node(&places, 2, &[]) };
         JobSegment::create(&spec).unwrap()
     }
 
@@ -221,13 +210,7 @@ mod tests {
         assert_eq!((reader.ranks(), reader.job_size()), (&[2, 3, 8][..], 9));
         assert_eq!(reader.read(1).unwrap().state, RankState::Absent);
         segment.claim(3).unwrap();
-        let what = Waiting {
-            kind: WaitKind::Receive,
-            peer: 2,
-            tag: 7,
-            context: 4,
-            unexpected: 5,
-        };
+        let what = Waiting { kind: WaitKind::Receive, peer: 2, tag: 7, context: 4, unexpected: 5 };
         let block = segment.block(3);
         let since = monotonic_ns() - 1_000_000;
         block.set_waiting(Some((&what, since)));
@@ -256,8 +239,7 @@ mod tests {
         let reader = reader(&segment);
         let block = reader.geometry.block(1) as u64;
         for byte in [0xff, 0x80, 0x01, 0x1b] {
-            file.write_all_at(&[byte; size_of::<RankBlock>()], block)
-                .unwrap();
+            file.write_all_at(&[byte; size_of::<RankBlock>()], block).unwrap();
             let view = reader.read(1).unwrap();
             assert!(view.waiting.is_none_or(|wait| wait.call.is_empty()));
         }

@@ -23,10 +23,7 @@ impl JobSegment {
         self: &Arc<JobSegment>,
         find: impl for<'a> FnOnce(&'a JobSegment) -> &'a T,
     ) -> SegmentRef<T> {
-        SegmentRef {
-            object: NonNull::from(find(self)),
-            segment: Arc::clone(self),
-        }
+        SegmentRef { object: NonNull::from(find(self)), segment: Arc::clone(self) }
     }
 }
 
@@ -44,10 +41,7 @@ impl<T: ?Sized> Deref for SegmentRef<T> {
 
 impl<T: ?Sized> Clone for SegmentRef<T> {
     fn clone(&self) -> SegmentRef<T> {
-        SegmentRef {
-            object: self.object,
-            segment: Arc::clone(&self.segment),
-        }
+        SegmentRef { object: self.object, segment: Arc::clone(&self.segment) }
     }
 }
 

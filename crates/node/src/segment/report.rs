@@ -58,8 +58,7 @@ impl JobSegment {
     /// Closes the open question.
     pub fn end_question(&self) {
         let number = self.question().load(Ordering::Relaxed);
-        self.question()
-            .store(number.wrapping_add(number & 1), Ordering::Relaxed);
+        self.question().store(number.wrapping_add(number & 1), Ordering::Relaxed);
     }
 
     /// Wakes `rank` if it sleeps, so that it sees the question. To be repeated until it has
@@ -83,8 +82,7 @@ impl JobSegment {
         // by `pread` only, as far as the answer word covers; those bytes are overwritten with the
         // same values.
         unsafe {
-            self.at(offset)
-                .copy_from_nonoverlapping(text.as_ptr(), text.len());
+            self.at(offset).copy_from_nonoverlapping(text.as_ptr(), text.len());
         }
         let word = u64::from(question) << 32 | text.len() as u64;
         // SYNC answer: pairs with the Acquire load in `answer_of`; the text is written before the

@@ -26,13 +26,7 @@ impl<'a> JobSpec<'a> {
         available_cores: u32,
         appnum: &'a [u32],
     ) -> JobSpec<'a> {
-        JobSpec {
-            places,
-            available_cores,
-            appnum,
-            job_size: places.len() as u32,
-            members: &[],
-        }
+        JobSpec { places, available_cores, appnum, job_size: places.len() as u32, members: &[] }
     }
 }
 
@@ -48,9 +42,7 @@ impl NodeMembers {
     pub fn new(ranks: Vec<u32>, job_size: u32) -> Option<NodeMembers> {
         let ordered = ranks.is_sorted_by(|a, b| a < b);
         let within = ranks.last().is_some_and(|&last| last < job_size);
-        let are_all = ranks
-            .last()
-            .is_some_and(|&last| last as usize + 1 == ranks.len());
+        let are_all = ranks.last().is_some_and(|&last| last as usize + 1 == ranks.len());
         (ordered && within).then_some(NodeMembers { ranks, are_all })
     }
 
@@ -59,9 +51,6 @@ impl NodeMembers {
         if self.are_all {
             return ((rank as usize) < self.ranks.len()).then_some(rank);
         }
-        self.ranks
-            .binary_search(&rank)
-            .ok()
-            .map(|index| index as u32)
+        self.ranks.binary_search(&rank).ok().map(|index| index as u32)
     }
 }

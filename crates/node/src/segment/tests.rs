@@ -16,20 +16,9 @@ fn a_segment_is_attached_by_descriptor_and_claimed_once() {
     assert!(other.is_oversubscribed());
     assert_eq!(segment.rank_state(3), RankState::Absent);
     other.claim(3).expect("free");
-    assert!(matches!(
-        segment.claim(3),
-        Err(SegmentError::RankTaken { rank: 3, .. })
-    ));
-    assert!(matches!(
-        segment.claim(4),
-        Err(SegmentError::NoSuchRank { .. })
-    ));
-    assert_eq!(
-        segment.rank_state(3),
-        RankState::Running {
-            pid: std::process::id()
-        }
-    );
+    assert!(matches!(segment.claim(3), Err(SegmentError::RankTaken { rank: 3, .. })));
+    assert!(matches!(segment.claim(4), Err(SegmentError::NoSuchRank { .. })));
+    assert_eq!(segment.rank_state(3), RankState::Running { pid: std::process::id() });
     assert!(!segment.is_gone(3) && !segment.is_gone(2));
     other.block(3).finalize();
     assert_eq!(segment.rank_state(3), RankState::Finalized);
@@ -61,9 +50,7 @@ fn no_process_can_change_the_size_of_the_file() {
         let refused = file.set_len(wanted).expect_err("sealed");
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{wanted}");
     }
-    segment
-        .allocate(bytes as usize - PAGE, PAGE)
-        .expect("within its size");
+    segment.allocate(bytes as usize - PAGE, PAGE).expect("within its size");
 }
 
 #[test]
@@ -88,9 +75,7 @@ fn no_process_can_execute_the_file() {
 #[test]
 fn a_process_that_has_died_is_missed() {
     let segment = job(2);
-    let mut child = std::process::Command::new("true")
-        .spawn()
-        .expect("a process");
+    let mut child = std::process::Command::new("true").spawn().expect("a process");
     assert!(segment.block(1).claim(child.id()));
     child.wait().expect("its end");
     assert!(segment.is_gone(1));
@@ -102,9 +87,7 @@ fn a_process_that_has_died_is_missed() {
 fn waits_until_a_dead_process_is_reaped() {
     const FOREVER: Duration = Duration::from_secs(600);
     let segment = job(2);
-    let mut child = std::process::Command::new("true")
-        .spawn()
-        .expect("a process");
+    let mut child = std::process::Command::new("true").spawn().expect("a process");
     assert!(segment.block(1).claim(child.id()));
     assert!(!segment.is_gone(1), "it is not reaped yet");
     segment.wait_until_gone(1, Duration::from_millis(1));
@@ -138,16 +121,10 @@ fn a_node_of_several_is_addressed_by_the_jobs_ranks() {
     other.claim(5).expect("free");
     assert!(matches!(segment.rank_state(5), RankState::Running { .. }));
     assert_eq!(segment.rank_state(4), RankState::Absent);
-    assert!(matches!(
-        other.claim(0),
-        Err(SegmentError::NoSuchRank { .. })
-    ));
+    assert!(matches!(other.claim(0), Err(SegmentError::NoSuchRank { .. })));
     assert_eq!(other.pair_offset(1, 5), other.geometry().pair(0, 2));
     for (members, job_size) in [(&[1, 4][..], 8), (&[4, 1, 5], 8), (&[1, 4, 5], 5)] {
-        assert!(matches!(
-            on(members, job_size),
-            Err(SegmentError::Members { .. })
-        ));
+        assert!(matches!(on(members, job_size), Err(SegmentError::Members { .. })));
     }
 }
 
@@ -168,10 +145,7 @@ fn helpers_are_counted_for_all_ranks_together() {
 #[test]
 fn something_else_is_not_a_segment() {
     let file = std::fs::File::open("/proc/self/exe").expect("own program");
-    assert!(matches!(
-        JobSegment::attach(file.into()),
-        Err(SegmentError::NotASegment { .. })
-    ));
+    assert!(matches!(JobSegment::attach(file.into()), Err(SegmentError::NotASegment { .. })));
 }
 
 #[test]
@@ -184,13 +158,8 @@ fn untouched_pairs_cost_no_memory() {
         stat.st_blocks as usize * 512
     };
     let empty = blocks(&segment);
-    assert!(
-        empty <= segment.geometry().control_bytes() + PAGE,
-        "{empty} bytes"
-    );
-    segment
-        .allocate(segment.geometry().pair(3, 4), RingStorage::HEAD_BYTES)
-        .expect("memory");
+    assert!(empty <= segment.geometry().control_bytes() + PAGE, "{empty} bytes");
+    segment.allocate(segment.geometry().pair(3, 4), RingStorage::HEAD_BYTES).expect("memory");
     assert!(blocks(&segment) - empty <= RingStorage::HEAD_BYTES + 2 * PAGE);
 }
 
@@ -198,19 +167,10 @@ fn untouched_pairs_cost_no_memory() {
 fn a_wait_is_reported() {
     let segment = job(2);
     assert_eq!(segment.wait_report(1), None);
-    let w = Waiting {
-        kind: WaitKind::Receive,
-        peer: 0,
-        tag: 42,
-        context: 2,
-        unexpected: 3,
-    };
+    let w = Waiting { kind: WaitKind::Receive, peer: 0, tag: 42, context: 2, unexpected: 3 };
     segment.block(1).set_waiting(Some((&w, monotonic_ns())));
     let report = segment.wait_report(1).expect("waits");
-    assert!(
-        report.contains("from rank 0") && report.contains("tag 42"),
-        "{report}"
-    );
+    assert!(report.contains("from rank 0") && report.contains("tag 42"), "{report}");
     segment.block(1).set_waiting(None);
     assert_eq!(segment.wait_report(1), None);
 }
@@ -225,10 +185,7 @@ fn an_answer_belongs_to_its_question() {
     segment.answer(1, first, "waits").expect("memory");
     assert_eq!(segment.answer_of(1, first).as_deref(), Some("waits"));
     segment.answer(1, first, "waits and waits").expect("memory");
-    assert_eq!(
-        segment.answer_of(1, first).as_deref(),
-        Some("waits and waits")
-    );
+    assert_eq!(segment.answer_of(1, first).as_deref(), Some("waits and waits"));
     assert_eq!(segment.answer_of(0, first), None);
     segment.end_question();
     assert_eq!(segment.open_question(), None);
@@ -244,9 +201,7 @@ fn an_answer_that_is_too_long_is_cut_between_characters() {
     let segment = job(1);
     let question = segment.ask();
     let long = "é".repeat(REPORT_BYTES);
-    segment
-        .answer(0, question, &format!("x{long}"))
-        .expect("memory");
+    segment.answer(0, question, &format!("x{long}")).expect("memory");
     let text = segment.answer_of(0, question).expect("answered");
     assert_eq!(text.len(), REPORT_BYTES - 1);
     assert!(text.ends_with('é'));
@@ -268,10 +223,7 @@ fn late_arrivals_of_a_rank_are_read_by_others() {
     let table = |names: &[&str]| LateRecord {
         sites: names
             .iter()
-            .map(|name| LateSite {
-                collective: (*name).to_owned(),
-                ..LateSite::default()
-            })
+            .map(|name| LateSite { collective: (*name).to_owned(), ..LateSite::default() })
             .collect(),
         calls_left_out: 0,
     };

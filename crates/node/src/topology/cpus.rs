@@ -46,9 +46,7 @@ impl CpuSet {
 
     /// Whether the processor is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
-        self.words
-            .get(cpu as usize / 64)
-            .is_some_and(|word| word & (1 << (cpu % 64)) != 0)
+        self.words.get(cpu as usize / 64).is_some_and(|word| word & (1 << (cpu % 64)) != 0)
     }
 
     /// Number of processors in the set.
@@ -129,12 +127,7 @@ pub fn bind_thread(cpus: &CpuSet) -> io::Result<()> {
     let words = cpus.words.as_slice();
     // SAFETY: the system call reads `size_of_val(words)` bytes of `words`.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_sched_setaffinity,
-            0,
-            size_of_val(words),
-            words.as_ptr(),
-        )
+        libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(words), words.as_ptr())
     };
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -202,12 +195,10 @@ fn unified_cgroup_from(groups: &str, mounts: &str) -> Option<PathBuf> {
 /// [`cpu_quota`] from the texts that it depends on.
 fn quota_from(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
     let directories = group_directories("cpu", groups, mounts);
-    let quotas = directories
-        .iter()
-        .filter_map(|(path, version)| match version {
-            2 => quota_v2(path, read),
-            _ => quota_v1(path, read),
-        });
+    let quotas = directories.iter().filter_map(|(path, version)| match version {
+        2 => quota_v2(path, read),
+        _ => quota_v1(path, read),
+    });
     quotas.reduce(f64::min)
 }
 

@@ -91,23 +91,13 @@ impl Machine {
         let load = |error: &dyn std::fmt::Display| TopologyError::Load(error.to_string());
         let topology = Topology::new().map_err(|e| load(&e))?;
         let units = units(&topology, Some(&allowed));
-        Ok(Machine {
-            topology,
-            units,
-            synthetic: false,
-            unknown: None,
-        })
+        Ok(Machine { topology, units, synthetic: false, unknown: None })
     }
 
     /// A machine without processing units that ranks could be bound to.
     fn unknown(refusal: std::io::Error) -> Result<Machine, TopologyError> {
         let machine = Machine::synthetic("pu:1")?;
-        Ok(Machine {
-            units: Vec::new(),
-            synthetic: false,
-            unknown: Some(refusal),
-            ..machine
-        })
+        Ok(Machine { units: Vec::new(), synthetic: false, unknown: Some(refusal), ..machine })
     }
 
     /// Why the processors that this job may use are not known: the kernel's refusal
@@ -122,9 +112,7 @@ impl Machine {
             description: description.to_owned(),
             reason: error.to_string(),
         };
-        let builder = Topology::builder()
-            .from_synthetic(description)
-            .map_err(|e| wrong(&e))?;
+        let builder = Topology::builder().from_synthetic(description).map_err(|e| wrong(&e))?;
         Ok(Machine::described(builder.build().map_err(|e| wrong(&e))?))
     }
 
@@ -134,21 +122,13 @@ impl Machine {
             TopologyError::File(format!("{}: {error}", file.display()))
         };
         let builder = Topology::builder().from_xml_file(file);
-        let topology = builder
-            .map_err(|e| wrong(&e))?
-            .build()
-            .map_err(|e| wrong(&e))?;
+        let topology = builder.map_err(|e| wrong(&e))?.build().map_err(|e| wrong(&e))?;
         Ok(Machine::described(topology))
     }
 
     /// A machine that is not this one.
     fn described(topology: Topology) -> Machine {
-        Machine {
-            units: units(&topology, None),
-            topology,
-            synthetic: true,
-            unknown: None,
-        }
+        Machine { units: units(&topology, None), topology, synthetic: true, unknown: None }
     }
 
     /// Whether this is a synthetic machine instead of the real one.
@@ -193,10 +173,7 @@ impl Machine {
     pub fn numa_nodes(&self) -> Vec<NumaNode> {
         let nodes = self.topology.objects_with_type(ObjectType::NUMANode);
         nodes
-            .map(|node| NumaNode {
-                index: node.logical_index() as u32,
-                bytes: node.total_memory(),
-            })
+            .map(|node| NumaNode { index: node.logical_index() as u32, bytes: node.total_memory() })
             .collect()
     }
 
@@ -220,12 +197,7 @@ impl Machine {
                 };
                 match caches.iter_mut().find(alike) {
                     Some(cache) => cache.count += 1,
-                    None => caches.push(CacheLevel {
-                        name,
-                        bytes,
-                        count: 1,
-                        shared_by,
-                    }),
+                    None => caches.push(CacheLevel { name, bytes, count: 1, shared_by }),
                 }
             }
         }
@@ -247,22 +219,17 @@ fn units(topology: &Topology, allowed: Option<&CpuSet>) -> Vec<Unit> {
     };
     let units = topology.objects_with_type(ObjectType::PU).map(|unit| {
         let os_index = unit.os_index().map_or(UNKNOWN, |i| i as u32);
-        let outermost_cache = unit
-            .ancestors()
-            .filter(|ancestor| ancestor.object_type().is_cpu_data_cache())
-            .last();
-        let numa = topology
-            .objects_with_type(ObjectType::NUMANode)
-            .find(|node| match (node.cpuset(), unit.cpuset()) {
+        let outermost_cache =
+            unit.ancestors().filter(|ancestor| ancestor.object_type().is_cpu_data_cache()).last();
+        let numa = topology.objects_with_type(ObjectType::NUMANode).find(|node| {
+            match (node.cpuset(), unit.cpuset()) {
                 (Some(node), Some(unit)) => node.includes(unit),
                 _ => false,
-            });
+            }
+        });
         Unit {
             place: CorePlace {
-                core: index(
-                    unit.first_ancestor_with_type(ObjectType::Core)
-                        .or(Some(unit)),
-                ),
+                core: index(unit.first_ancestor_with_type(ObjectType::Core).or(Some(unit))),
                 shared_cache: index(outermost_cache),
                 package: index(unit.first_ancestor_with_type(ObjectType::Package)),
                 numa: index(numa),
@@ -271,9 +238,7 @@ fn units(topology: &Topology, allowed: Option<&CpuSet>) -> Vec<Unit> {
             os_index,
         }
     });
-    units
-        .filter(|unit| allowed.is_none_or(|allowed| allowed.contains(unit.os_index)))
-        .collect()
+    units.filter(|unit| allowed.is_none_or(|allowed| allowed.contains(unit.os_index))).collect()
 }
 
 fn cache_bytes(object: &TopologyObject) -> u64 {
@@ -293,10 +258,7 @@ fn draw(object: &TopologyObject, depth: usize, text: &mut String) {
     if object.object_type() != ObjectType::Machine {
         let _ = write!(text, " {}", object.logical_index());
     }
-    if let Some(os_index) = object
-        .os_index()
-        .filter(|_| object.object_type() == ObjectType::PU)
-    {
+    if let Some(os_index) = object.os_index().filter(|_| object.object_type() == ObjectType::PU) {
         let _ = write!(text, " (processor {os_index})");
     }
     let bytes = match object.object_type() {
@@ -339,10 +301,7 @@ mod tests {
         assert_eq!((machine.cores(), machine.all_cores()), (48, 48));
         assert_eq!((machine.units().len(), machine.all_units()), (96, 96));
         let l3: Vec<CacheLevel> = machine.caches();
-        assert_eq!(
-            (l3[0].name.as_str(), l3[0].count, l3[0].shared_by),
-            ("L3", 8, 12)
-        );
+        assert_eq!((l3[0].name.as_str(), l3[0].count, l3[0].shared_by), ("L3", 8, 12));
         assert!(machine.is_synthetic());
     }
 
@@ -358,12 +317,7 @@ mod tests {
     #[test]
     fn a_machine_without_caches_says_unknown() {
         let machine = Machine::synthetic("pack:1 core:2 pu:1").unwrap();
-        assert!(
-            machine
-                .units()
-                .iter()
-                .all(|u| u.place.shared_cache == UNKNOWN)
-        );
+        assert!(machine.units().iter().all(|u| u.place.shared_cache == UNKNOWN));
     }
 
     #[test]

@@ -155,16 +155,7 @@ pub struct MapRequest<'a> {
 /// Maps each of `ranks` ranks to its slot, one core wide. If there are more ranks than cores, the
 /// cores are reused from the start.
 pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<RankSlot> {
-    map_wide(
-        machine,
-        &MapRequest {
-            by,
-            bind,
-            widths: &vec![1; ranks],
-            objects: 1,
-            within: None,
-        },
-    )
+    map_wide(machine, &MapRequest { by, bind, widths: &vec![1; ranks], objects: 1, within: None })
 }
 
 /// Maps each rank to its slot. If there are too few elements, they are reused from the start; a
@@ -258,22 +249,16 @@ fn take<'a>(elements: &'a [Element], request: &MapRequest<'_>) -> Vec<Vec<&'a El
     };
     let in_turn = !matches!(request.by, MapBy::Core | MapBy::HwThread);
     if in_turn {
-        if let Some(taken) = take_from(
-            &parts(elements, request.by),
-            request.widths,
-            Filling::InTurn,
-            Supply::Reused,
-        ) {
+        if let Some(taken) =
+            take_from(&parts(elements, request.by), request.widths, Filling::InTurn, Supply::Reused)
+        {
             return named(taken);
         }
     } else if request.widths.iter().any(|&width| width > 1) {
         for level in [MapBy::SharedCache, MapBy::Numa, MapBy::Package] {
-            if let Some(taken) = take_from(
-                &parts(elements, level),
-                request.widths,
-                Filling::OneByOne,
-                Supply::Once,
-            ) {
+            if let Some(taken) =
+                take_from(&parts(elements, level), request.widths, Filling::OneByOne, Supply::Once)
+            {
                 return named(taken);
             }
         }
@@ -359,9 +344,7 @@ fn around(units: &[Unit], own: &[Unit], level: MapBy, objects: usize) -> Vec<Uni
             wanted.push(*part);
         }
     }
-    let inside = units
-        .iter()
-        .filter(|unit| wanted.contains(&level.part(&unit.place)));
+    let inside = units.iter().filter(|unit| wanted.contains(&level.part(&unit.place)));
     inside.copied().collect()
 }
 
@@ -382,14 +365,8 @@ mod tests {
 
     #[test]
     fn by_core_fills_in_order() {
-        assert_eq!(
-            cores_of(ONE_BY_EIGHT, 8, MapBy::Core),
-            (0..8).collect::<Vec<_>>()
-        );
-        assert_eq!(
-            cores_of(EIGHT_BY_SIX, 48, MapBy::Core),
-            (0..48).collect::<Vec<_>>()
-        );
+        assert_eq!(cores_of(ONE_BY_EIGHT, 8, MapBy::Core), (0..8).collect::<Vec<_>>());
+        assert_eq!(cores_of(EIGHT_BY_SIX, 48, MapBy::Core), (0..48).collect::<Vec<_>>());
     }
 
     #[test]
@@ -401,14 +378,8 @@ mod tests {
 
     #[test]
     fn by_cache_scatters_over_caches() {
-        assert_eq!(
-            cores_of(TWO_PACKAGES_FOUR_CACHES, 5, MapBy::SharedCache),
-            [0, 2, 4, 6, 1]
-        );
-        assert_eq!(
-            cores_of(TWO_PACKAGES_FOUR_CACHES, 4, MapBy::Package),
-            [0, 4, 1, 5]
-        );
+        assert_eq!(cores_of(TWO_PACKAGES_FOUR_CACHES, 5, MapBy::SharedCache), [0, 2, 4, 6, 1]);
+        assert_eq!(cores_of(TWO_PACKAGES_FOUR_CACHES, 4, MapBy::Package), [0, 4, 1, 5]);
     }
 
     #[test]
@@ -419,10 +390,7 @@ mod tests {
 
     #[test]
     fn more_ranks_than_cores_start_again() {
-        assert_eq!(
-            cores_of("pack:1 core:2 pu:1", 5, MapBy::Core),
-            [0, 1, 0, 1, 0]
-        );
+        assert_eq!(cores_of("pack:1 core:2 pu:1", 5, MapBy::Core), [0, 1, 0, 1, 0]);
     }
 
     #[test]
@@ -431,10 +399,7 @@ mod tests {
         let slots = map(&machine, 8, MapBy::Core, BindTo::Core);
         assert_eq!(slots[1].cpus, Some(CpuSet::from_cpus([2, 3])));
         assert_eq!(slots[1].place.core, 1);
-        assert_eq!(
-            slots[1].place.processing_unit, UNKNOWN,
-            "two threads: not fixed"
-        );
+        assert_eq!(slots[1].place.processing_unit, UNKNOWN, "two threads: not fixed");
         let level = |a: usize, b: usize| level_between(&slots[a].place, &slots[b].place);
         assert_eq!(level(0, 1), Level::SharedCache);
         assert_eq!(level(0, 2), Level::Package);
@@ -448,10 +413,7 @@ mod tests {
         assert_eq!(slots.len(), 9);
         assert!(slots.iter().all(|slot| slot.cpus.is_none()));
         assert_eq!((slots[0].place.core, slots[0].place.package), (UNKNOWN, 0));
-        assert_eq!(
-            level_between(&slots[0].place, &slots[8].place),
-            Level::SharedCache
-        );
+        assert_eq!(level_between(&slots[0].place, &slots[8].place), Level::SharedCache);
 
         let machine = Machine::synthetic(EIGHT_BY_SIX).unwrap();
         let slots = map(&machine, 2, MapBy::Core, BindTo::None);
@@ -483,18 +445,11 @@ mod tests {
         let machine = Machine::synthetic(machine).unwrap();
         let slots = map_wide(&machine, &request);
         let cpus = slots.iter().map(|slot| slot.cpus.as_ref());
-        cpus.map(|cpus| cpus.map_or("none".to_owned(), ToString::to_string))
-            .collect()
+        cpus.map(|cpus| cpus.map_or("none".to_owned(), ToString::to_string)).collect()
     }
 
     fn request(by: MapBy, bind: BindTo, widths: &[usize]) -> MapRequest<'_> {
-        MapRequest {
-            by,
-            bind,
-            widths,
-            objects: 1,
-            within: None,
-        }
+        MapRequest { by, bind, widths, objects: 1, within: None }
     }
 
     #[test]
@@ -507,10 +462,7 @@ mod tests {
         assert_eq!(crossing[1], "4-7");
         assert_eq!(by_core(&[100, 1]), ["0-47", "0"]);
         let by_package = request(MapBy::Package, BindTo::Core, &[3, 3, 3]);
-        assert_eq!(
-            bound("pack:2 core:6 pu:1", by_package),
-            ["0-2", "6-8", "3-5"]
-        );
+        assert_eq!(bound("pack:2 core:6 pu:1", by_package), ["0-2", "6-8", "3-5"]);
     }
 
     #[test]
@@ -518,10 +470,7 @@ mod tests {
         let twice = request(MapBy::Core, BindTo::Core, &[2, 2, 2]);
         assert_eq!(bound("pack:1 core:4 pu:1", twice), ["0-1", "2-3", "0-1"]);
         let by_package = request(MapBy::Package, BindTo::Core, &[2, 2, 2]);
-        assert_eq!(
-            bound("pack:2 core:2 pu:1", by_package),
-            ["0-1", "2-3", "0-1"]
-        );
+        assert_eq!(bound("pack:2 core:2 pu:1", by_package), ["0-1", "2-3", "0-1"]);
         let wider = request(MapBy::Package, BindTo::Core, &[3]);
         assert_eq!(bound("pack:2 core:2 pu:1", wider), ["0-2"]);
     }
@@ -558,10 +507,8 @@ mod tests {
     #[test]
     fn only_the_processors_given_are_taken() {
         let free = CpuSet::from_cpus([1, 3]);
-        let within = MapRequest {
-            within: Some(&free),
-            ..request(MapBy::Core, BindTo::Core, &[1, 1])
-        };
+        let within =
+            MapRequest { within: Some(&free), ..request(MapBy::Core, BindTo::Core, &[1, 1]) };
         assert_eq!(bound("pack:1 core:4 pu:1", within), ["1", "3"]);
     }
 

@@ -74,11 +74,7 @@ fn budgets(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -
     let budgets = directories.iter().filter_map(|(path, version)| {
         let (limit, used, files) = match version {
             2 => ("memory.max", "memory.current", "inactive_file "),
-            _ => (
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-                "total_inactive_file ",
-            ),
+            _ => ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "),
         };
         let number = |file: &str| read(&path.join(file))?.trim().parse::<u64>().ok();
         // Version 1 represents no limit by the largest number of whole pages.
@@ -113,10 +109,7 @@ mod tests {
             ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
             ("/sys/fs/cgroup/a/memory.max", "1073741824\n"),
             ("/sys/fs/cgroup/a/memory.current", "73741824\n"),
-            (
-                "/sys/fs/cgroup/a/memory.stat",
-                "anon 1\ninactive_file 3741824\nactive_file 5\n",
-            ),
+            ("/sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 3741824\nactive_file 5\n"),
         ];
         let found = limits("0::/a/b\n", MOUNTS, &files);
         assert_eq!(found, [(1 << 30, (1 << 30) - 70_000_000)]);

@@ -49,12 +49,7 @@ pub enum Level {
 
 impl Level {
     /// Every level, nearest first.
-    pub const ALL: [Level; 4] = [
-        Level::SharedCache,
-        Level::Package,
-        Level::Node,
-        Level::Network,
-    ];
+    pub const ALL: [Level; 4] = [Level::SharedCache, Level::Package, Level::Node, Level::Network];
 
     /// The name used in tables and reports.
     pub fn name(self) -> &'static str {
@@ -140,13 +135,7 @@ mod tests {
     use super::*;
 
     fn place(core: u32, shared_cache: u32, package: u32) -> CorePlace {
-        CorePlace {
-            core,
-            shared_cache,
-            package,
-            numa: package,
-            processing_unit: core,
-        }
+        CorePlace { core, shared_cache, package, numa: package, processing_unit: core }
     }
 
     #[test]

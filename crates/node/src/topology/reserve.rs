@@ -67,10 +67,7 @@ pub fn occupied(cpus: &CpuSet) -> io::Result<Occupied> {
         };
         CpuSet::from_cpus(cpus.iter().filter(is_held))
     };
-    Ok(Occupied {
-        bound: held(ReservedUse::Bound),
-        floating: held(ReservedUse::Floating),
-    })
+    Ok(Occupied { bound: held(ReservedUse::Bound), floating: held(ReservedUse::Floating) })
 }
 
 impl Reservation {
@@ -94,13 +91,9 @@ impl Reservation {
     /// Announces that unbound ranks keep `count` of `cpus` busy; fewer if others have announced the
     /// rest.
     pub fn floating(cpus: &CpuSet, count: usize) -> Reservation {
-        let names = cpus
-            .iter()
-            .filter_map(|cpu| address(ReservedUse::Floating, cpu).ok());
+        let names = cpus.iter().filter_map(|cpu| address(ReservedUse::Floating, cpu).ok());
         let held = names.filter_map(|name| UnixDatagram::bind_addr(&name).ok());
-        Reservation {
-            _held: held.take(count).collect(),
-        }
+        Reservation { _held: held.take(count).collect() }
     }
 }
 

@@ -89,10 +89,7 @@ mod tests {
                 let of_package = ["0-1,4-5", "2-3,6-7"][package as usize];
                 let siblings = format!("{core},{}\n", core + 4);
                 let folder = format!("cpu/cpu{cpu}");
-                tree.write(
-                    &format!("{folder}/topology/thread_siblings_list"),
-                    &siblings,
-                );
+                tree.write(&format!("{folder}/topology/thread_siblings_list"), &siblings);
                 tree.write(&format!("{folder}/topology/core_siblings_list"), of_package);
                 tree.write(
                     &format!("{folder}/topology/physical_package_id"),
@@ -135,13 +132,8 @@ mod tests {
     #[test]
     fn a_bound_process_knows_all_of_its_place() {
         let tree = SyntheticTree::two_packages("bound");
-        let expected = CorePlace {
-            core: 3,
-            shared_cache: 2,
-            package: 1,
-            numa: 1,
-            processing_unit: 7,
-        };
+        let expected =
+            CorePlace { core: 3, shared_cache: 2, package: 1, numa: 1, processing_unit: 7 };
         assert_eq!(tree.place(&[7]), expected);
     }
 
@@ -152,12 +144,7 @@ mod tests {
         assert_eq!((core.core, core.processing_unit), (1, UNKNOWN));
         let package = tree.place(&[0, 1, 5]);
         assert_eq!(
-            (
-                package.core,
-                package.shared_cache,
-                package.package,
-                package.numa
-            ),
+            (package.core, package.shared_cache, package.package, package.numa),
             (UNKNOWN, 0, 0, 0)
         );
         assert_eq!(tree.place(&[0, 2]), CorePlace::UNKNOWN);
@@ -175,10 +162,7 @@ mod tests {
     #[test]
     fn undescribed_machine_has_unknown_places() {
         let place = place_below(Path::new("/proc/self/fdinfo"), &CpuSet::from_cpus([0]));
-        let only_unit = CorePlace {
-            processing_unit: 0,
-            ..CorePlace::UNKNOWN
-        };
+        let only_unit = CorePlace { processing_unit: 0, ..CorePlace::UNKNOWN };
         assert_eq!(place, only_unit);
     }
 

@@ -109,10 +109,7 @@ impl<'a> AccumulateGate<'a> {
     /// # Panics
     /// As [`brief`](Self::brief).
     pub fn own(&self, origin: u32) -> OwnGate<'a> {
-        OwnGate {
-            lock: self.lock,
-            line: &self.origins[origin as usize],
-        }
+        OwnGate { lock: self.lock, line: &self.origins[origin as usize] }
     }
 
     #[cold]

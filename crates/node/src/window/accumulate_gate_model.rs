@@ -74,9 +74,8 @@ fn run(updates: &'static [&'static [Update]], preemptions: usize) {
                 }
             }
         };
-        let others: Vec<_> = (1..updates.len())
-            .map(|rank| loom::thread::spawn(act(rank)))
-            .collect();
+        let others: Vec<_> =
+            (1..updates.len()).map(|rank| loom::thread::spawn(act(rank))).collect();
         act(0)();
         for other in others {
             other.join().expect("rank");

@@ -66,9 +66,7 @@ fn in_threads(update: impl Fn(u32) + Sync) {
 
 /// Each rank in a process.
 fn in_processes(update: impl Fn(u32)) {
-    let ranks: Vec<_> = (0..RANKS as u32)
-        .map(|me| forked::fork(|| update(me)))
-        .collect();
+    let ranks: Vec<_> = (0..RANKS as u32).map(|me| forked::fork(|| update(me))).collect();
     forked::join(&ranks);
 }
 
@@ -182,7 +180,6 @@ fn bulk_waits_for<B>(brief: impl FnOnce(AccumulateGate<'static>) -> B) {
         }
         shared.elements[0].store(7, Ordering::Relaxed);
         drop(brief);
-        bulk.join()
-            .expect("the bulk update sees what the brief one wrote");
+        bulk.join().expect("the bulk update sees what the brief one wrote");
     });
 }

@@ -52,10 +52,7 @@ impl AccumulateLock {
     /// A free lock.
     #[allow(clippy::new_without_default)] // no const new under loom; no caller needs Default
     pub fn new() -> AccumulateLock {
-        AccumulateLock {
-            word: AtomicU32::new(0),
-            needs_fences: AtomicU32::new(0),
-        }
+        AccumulateLock { word: AtomicU32::new(0), needs_fences: AtomicU32::new(0) }
     }
 
     /// Whether a bulk update has been made.
@@ -127,11 +124,8 @@ impl AccumulateLock {
         let (relaxed, asleep) = (Ordering::Relaxed, seen | SLEEPERS);
         // The kernel lets us sleep only while the word is unchanged, so the holder that is to wake
         // us has not released yet.
-        let announced = seen == asleep
-            || self
-                .word
-                .compare_exchange(seen, asleep, relaxed, relaxed)
-                .is_ok();
+        let announced =
+            seen == asleep || self.word.compare_exchange(seen, asleep, relaxed, relaxed).is_ok();
         if announced {
             futex::wait(&self.word, asleep, FutexScope::Node, None);
         }

@@ -15,10 +15,7 @@ fn run(ranks: u32, turns: u32, preemptions: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
-        let shared = Arc::new(Shared {
-            lock: AccumulateLock::new(),
-            sum: UnsafeCell::new(0),
-        });
+        let shared = Arc::new(Shared { lock: AccumulateLock::new(), sum: UnsafeCell::new(0) });
         let add = |me: u32| {
             let shared = shared.clone();
             move || {

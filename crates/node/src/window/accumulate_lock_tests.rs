@@ -14,11 +14,7 @@ struct Shared {
 
 impl Shared {
     fn new() -> Shared {
-        Shared {
-            lock: AccumulateLock::new(),
-            sum: AtomicU64::new(0),
-            is_held: AtomicU32::new(0),
-        }
+        Shared { lock: AccumulateLock::new(), sum: AtomicU64::new(0), is_held: AtomicU32::new(0) }
     }
 
     fn add(&self, me: u32) {
@@ -57,9 +53,7 @@ fn threads_exclude_one_another() {
 fn processes_exclude_one_another() {
     // SAFETY: all of it is valid when zeroed, as its documentation says.
     let shared: &'static Shared = unsafe { forked::shared() };
-    let ranks: Vec<_> = (0..RANKS)
-        .map(|me| forked::fork(|| shared.add(me)))
-        .collect();
+    let ranks: Vec<_> = (0..RANKS).map(|me| forked::fork(|| shared.add(me))).collect();
     forked::join(&ranks);
     shared.check();
 }

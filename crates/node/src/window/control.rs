@@ -48,9 +48,7 @@ impl WindowControl {
         }
         let ranks = ranks as usize;
         let lines = ranks.checked_add(ranks.div_ceil(16))?.checked_mul(ranks)?;
-        let board = lines
-            .checked_mul(size_of::<CompletionLine>())?
-            .checked_add(ALIGN)?;
+        let board = lines.checked_mul(size_of::<CompletionLine>())?.checked_add(ALIGN)?;
         let locks = ranks
             .checked_mul(size_of::<OriginLine>())?
             .checked_add(ORIGINS + ALIGN)?
@@ -69,10 +67,7 @@ impl WindowControl {
     /// # Panics
     /// If `base` is not aligned.
     pub unsafe fn new(base: NonNull<u8>, ranks: u32) -> WindowControl {
-        assert!(
-            base.cast::<TargetLine>().is_aligned(),
-            "control at {base:p}"
-        );
+        assert!(base.cast::<TargetLine>().is_aligned(), "control at {base:p}");
         let origins = ranks as usize * size_of::<OriginLine>();
         let board = ExposureBoard::post_lines(ranks) * size_of::<PostLine>()
             + ExposureBoard::completion_lines(ranks) * size_of::<CompletionLine>();
@@ -168,9 +163,7 @@ mod tests {
             let end = base.addr().get() + bytes;
             let mut counts: Vec<_> = (0..ranks).map(|me| EpochCounts::new(me, ranks)).collect();
             let all: Vec<u32> = (0..ranks).collect();
-            counts
-                .iter_mut()
-                .for_each(|c| c.post(control.board(), &all, |_| ()));
+            counts.iter_mut().for_each(|c| c.post(control.board(), &all, |_| ()));
             for target in 0..ranks {
                 // Every line of the board has been written to, and no lock.
                 let accumulates = control.accumulate_gate(target);

@@ -212,11 +212,7 @@ impl<'a> ExposureBoard<'a> {
         let lines = (posts.len(), completions.len());
         let needed = (Self::post_lines(ranks), Self::completion_lines(ranks));
         assert_eq!(lines, needed, "board of {ranks} ranks");
-        ExposureBoard {
-            posts,
-            completions,
-            ranks,
-        }
+        ExposureBoard { posts, completions, ranks }
     }
 
     fn lines_of_row(ranks: u32) -> usize {
@@ -257,9 +253,7 @@ impl EpochCounts {
             let count = &mut self.posted[origin as usize];
             *count = count.wrapping_add(1);
             // SYNC exposure: pairs with the Acquire in `is_posted`.
-            board
-                .posts(self.me, origin)
-                .store(*count, Ordering::Release);
+            board.posts(self.me, origin).store(*count, Ordering::Release);
             wake(origin);
         }
     }

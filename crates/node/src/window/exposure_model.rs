@@ -19,9 +19,7 @@ unsafe impl Sync for Shared {}
 impl Shared {
     fn new() -> Shared {
         Shared {
-            posts: (0..ExposureBoard::post_lines(2))
-                .map(|_| PostLine::new())
-                .collect(),
+            posts: (0..ExposureBoard::post_lines(2)).map(|_| PostLine::new()).collect(),
             completions: (0..ExposureBoard::completion_lines(2))
                 .map(|_| CompletionLine::new())
                 .collect(),

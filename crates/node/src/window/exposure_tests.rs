@@ -221,12 +221,9 @@ fn an_epoch_is_open_from_post_to_complete_and_wakes_its_peers() {
 #[test]
 fn counts_of_many_ranks_are_apart() {
     const MANY: u32 = 37;
-    let posts: Vec<_> = (0..ExposureBoard::post_lines(MANY))
-        .map(|_| PostLine::new())
-        .collect();
-    let completions: Vec<_> = (0..ExposureBoard::completion_lines(MANY))
-        .map(|_| CompletionLine::new())
-        .collect();
+    let posts: Vec<_> = (0..ExposureBoard::post_lines(MANY)).map(|_| PostLine::new()).collect();
+    let completions: Vec<_> =
+        (0..ExposureBoard::completion_lines(MANY)).map(|_| CompletionLine::new()).collect();
     let board = ExposureBoard::new(&posts, &completions, MANY);
     let mut origins: Vec<_> = (0..MANY).map(|me| EpochCounts::new(me, MANY)).collect();
     for target in 0..MANY {

@@ -7,21 +7,10 @@ use std::time::{Duration, Instant};
 /// # Safety
 /// 1. Zeroed memory is a valid `T`.
 pub unsafe fn shared<T>() -> &'static T {
-    let (protection, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-    );
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping, at an address of the kernel's choice.
-    let at = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            size_of::<T>(),
-            protection,
-            flags,
-            -1,
-            0,
-        )
-    };
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), size_of::<T>(), protection, flags, -1, 0) };
     assert_ne!(at, libc::MAP_FAILED, "mmap");
     // SAFETY: a page is aligned for any `T` here; obligation 1 for its value; it stays mapped.
     unsafe { &*at.cast::<T>() }

@@ -107,11 +107,7 @@ impl<'a> WindowLock<'a> {
         target: &'a TargetLine,
         origins: &'a [OriginLine],
     ) -> WindowLock<'a> {
-        WindowLock {
-            design,
-            target,
-            origins,
-        }
+        WindowLock { design, target, origins }
     }
 
     /// The lock as rank `origin` uses it; `None` in a design without a queue.
@@ -255,8 +251,7 @@ impl<'a> WindowLock<'a> {
         let first = ranks.first().map_or(0, |&rank| rank as u32 + 1);
         // Relaxed: for reports.
         line.served.store(first, Ordering::Relaxed);
-        line.served_count
-            .store(ranks.len() as u32, Ordering::Relaxed);
+        line.served_count.store(ranks.len() as u32, Ordering::Relaxed);
     }
 
     /// For whom `origin` has the lock: one of the ranks, and how many they are; a snapshot, for
@@ -265,10 +260,7 @@ impl<'a> WindowLock<'a> {
         let line = &self.origins[origin as usize];
         // Relaxed: they may change at any time.
         let first = line.served.load(Ordering::Relaxed).checked_sub(1)?;
-        Some((
-            first as usize,
-            line.served_count.load(Ordering::Relaxed) as usize,
-        ))
+        Some((first as usize, line.served_count.load(Ordering::Relaxed) as usize))
     }
 
     fn ranks(
@@ -291,14 +283,12 @@ impl WindowLock<'_> {
         // SYNC window-lock: Acquire pairs with the Release of `release`.
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         let is_held = match mode {
-            LockMode::Exclusive => owners
-                .compare_exchange(0, exclusive(origin), acquire, relaxed)
-                .is_ok(),
+            LockMode::Exclusive => {
+                owners.compare_exchange(0, exclusive(origin), acquire, relaxed).is_ok()
+            }
             LockMode::Shared => owners
                 .fetch_update(acquire, relaxed, |owners| {
-                    exclusive_rank(owners)
-                        .is_none()
-                        .then_some(owners + ONE_SHARED)
+                    exclusive_rank(owners).is_none().then_some(owners + ONE_SHARED)
                 })
                 .is_ok(),
         };
@@ -330,12 +320,10 @@ impl WindowLock<'_> {
         loop {
             if self.join_holders() {
                 // Relaxed: only the origin changes its state now; others read it for reports.
-                line.state
-                    .store(LockMode::Shared.holds(), Ordering::Relaxed);
+                line.state.store(LockMode::Shared.holds(), Ordering::Relaxed);
                 return true;
             }
-            line.state
-                .store(LockMode::Shared.waits(), Ordering::Relaxed);
+            line.state.store(LockMode::Shared.waits(), Ordering::Relaxed);
             // SYNC window-readers: before `owners` is read again. Releases the state.
             self.target.waits.readers.fetch_add(1, Ordering::SeqCst);
             #[cfg(loom)]
@@ -370,9 +358,7 @@ impl WindowLock<'_> {
         self.target.waits.readers.fetch_sub(1, Ordering::Relaxed);
         // SYNC window-lock: Acquire pairs with the Release in `let_readers_in`.
         let (acquire, waits) = (Ordering::Acquire, LockMode::Shared.waits());
-        line.state
-            .compare_exchange(waits, IDLE, acquire, acquire)
-            .is_ok()
+        line.state.compare_exchange(waits, IDLE, acquire, acquire).is_ok()
     }
 
     /// An exclusive holder that has left lets all shared origins in that wait, unless there is
@@ -432,8 +418,7 @@ impl WindowLock<'_> {
         // As in `join_queue`.
         let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
         // Relaxed: for reports, until it is in the queue.
-        line.state
-            .store(LockMode::Exclusive.waits(), Ordering::Relaxed);
+        line.state.store(LockMode::Exclusive.waits(), Ordering::Relaxed);
         loop {
             if before & OPEN != 0 && shared_holders(before) == 0 {
                 match self.barge(origin, before) {
@@ -462,8 +447,7 @@ impl WindowLock<'_> {
             return QueueEntry::Waits;
         }
         // Relaxed: only the origin changes its state now; others read it for reports.
-        line.state
-            .store(LockMode::Exclusive.holds(), Ordering::Relaxed);
+        line.state.store(LockMode::Exclusive.holds(), Ordering::Relaxed);
         QueueEntry::Holds
     }
 

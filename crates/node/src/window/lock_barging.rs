@@ -64,16 +64,13 @@ impl WindowLock<'_> {
         let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
         let held = before - OPEN + exclusive(head);
         let owners = &self.target.owners;
-        owners
-            .compare_exchange(before, held, order, relaxed)
-            .map(|_| ())
+        owners.compare_exchange(before, held, order, relaxed).map(|_| ())
     }
 
     fn note_holder(&self, origin: u32) {
         let line = &self.origins[origin as usize];
         // Relaxed: only the origin changes its state now; others read it for reports.
-        line.state
-            .store(LockMode::Exclusive.holds(), Ordering::Relaxed);
+        line.state.store(LockMode::Exclusive.holds(), Ordering::Relaxed);
     }
 
     /// A poll of an exclusive origin in the queue: takes the lock if it is open, and this origin
@@ -138,9 +135,7 @@ impl WindowLock<'_> {
         // A clock that jumps, between sockets, ends it early at worst.
         let lasted = now.wrapping_sub(waits.since.load(relaxed));
         let may = openings < MOST_OPENINGS && lasted <= MOST_NS;
-        waits
-            .openings
-            .store(if may { openings + 1 } else { 0 }, relaxed);
+        waits.openings.store(if may { openings + 1 } else { 0 }, relaxed);
         may
     }
 

@@ -91,9 +91,8 @@ fn run(design: LockDesign, turns: &'static [&'static [LockMode]], preemptions: O
                 }
             }
         };
-        let others: Vec<_> = (1..turns.len())
-            .map(|rank| loom::thread::spawn(take_turns(rank)))
-            .collect();
+        let others: Vec<_> =
+            (1..turns.len()).map(|rank| loom::thread::spawn(take_turns(rank))).collect();
         take_turns(0)();
         for other in others {
             other.join().expect("rank");
@@ -108,115 +107,63 @@ fn run(design: LockDesign, turns: &'static [&'static [LockMode]], preemptions: O
 
 #[test]
 fn mcs_excludes_and_wakes_over_two_turns() {
-    run(
-        LockDesign::Mcs,
-        &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]],
-        Some(3),
-    );
+    run(LockDesign::Mcs, &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]], Some(3));
 }
 
 #[test]
 fn mcs_excludes_shared_from_exclusive() {
-    run(
-        LockDesign::Mcs,
-        &[&[Together, Exclusive], &[Exclusive, Together]],
-        Some(3),
-    );
+    run(LockDesign::Mcs, &[&[Together, Exclusive], &[Exclusive, Together]], Some(3));
 }
 
 #[test]
 fn mcs_hands_over_among_three_exclusive() {
-    run(
-        LockDesign::Mcs,
-        &[&[Exclusive], &[Exclusive], &[Exclusive]],
-        Some(2),
-    );
+    run(LockDesign::Mcs, &[&[Exclusive], &[Exclusive], &[Exclusive]], Some(2));
 }
 
 #[test]
 fn mcs_grants_exclusive_when_the_last_of_two_shared_leaves() {
-    run(
-        LockDesign::Mcs,
-        &[&[Together], &[Exclusive], &[Together]],
-        Some(2),
-    );
+    run(LockDesign::Mcs, &[&[Together], &[Exclusive], &[Together]], Some(2));
 }
 
 /// A shared origin waits while one exclusive holder leaves and another one comes.
 #[test]
 fn mcs_lets_shared_in_between_two_exclusive_or_after_them() {
-    run(
-        LockDesign::Mcs,
-        &[&[Exclusive], &[Exclusive], &[Together]],
-        Some(3),
-    );
+    run(LockDesign::Mcs, &[&[Exclusive], &[Exclusive], &[Together]], Some(3));
 }
 
 /// With one opening in a row: the lock is left open, taken before the one that waits, and handed
 /// over after that; or the first in the queue takes it.
 #[test]
 fn barging_excludes_and_wakes_over_two_turns() {
-    run(
-        LockDesign::Barging,
-        &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]],
-        Some(3),
-    );
+    run(LockDesign::Barging, &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]], Some(3));
 }
 
 #[test]
 fn barging_excludes_and_wakes_who_waits_while_one_returns() {
-    run(
-        LockDesign::Barging,
-        &[&[Exclusive, Exclusive, Exclusive], &[Exclusive]],
-        Some(3),
-    );
+    run(LockDesign::Barging, &[&[Exclusive, Exclusive, Exclusive], &[Exclusive]], Some(3));
 }
 
 #[test]
 fn barging_serves_three_exclusive() {
-    run(
-        LockDesign::Barging,
-        &[&[Exclusive, Exclusive], &[Exclusive], &[Exclusive]],
-        Some(2),
-    );
+    run(LockDesign::Barging, &[&[Exclusive, Exclusive], &[Exclusive], &[Exclusive]], Some(2));
 }
 
 #[test]
 fn barging_excludes_shared_from_exclusive() {
-    run(
-        LockDesign::Barging,
-        &[&[Together, Exclusive], &[Exclusive, Together]],
-        Some(3),
-    );
+    run(LockDesign::Barging, &[&[Together, Exclusive], &[Exclusive, Together]], Some(3));
 }
 
 /// Shared origins join while the lock is open, and the last of them wakes the first in the queue.
 #[test]
 fn barging_lets_shared_in_while_the_lock_is_open() {
-    run(
-        LockDesign::Barging,
-        &[&[Exclusive], &[Exclusive], &[Together]],
-        Some(3),
-    );
-    run(
-        LockDesign::Barging,
-        &[&[Exclusive, Together], &[Exclusive], &[Together]],
-        Some(2),
-    );
+    run(LockDesign::Barging, &[&[Exclusive], &[Exclusive], &[Together]], Some(3));
+    run(LockDesign::Barging, &[&[Exclusive, Together], &[Exclusive], &[Together]], Some(2));
 }
 
 #[test]
 fn test_and_set_excludes() {
-    run(
-        LockDesign::TestAndSet,
-        &[&[Exclusive], &[Exclusive]],
-        Some(3),
-    );
-    run(
-        LockDesign::TestAndSet,
-        &[&[Together], &[Exclusive]],
-        Some(3),
-    );
+    run(LockDesign::TestAndSet, &[&[Exclusive], &[Exclusive]], Some(3));
+    run(LockDesign::TestAndSet, &[&[Together], &[Exclusive]], Some(3));
 }
 
 /// A shared origin behind another one gets in although the one before it never polls.
@@ -251,11 +198,7 @@ fn mcs_serves_in_the_order_of_arrival() {
         let theirs = shared.clone();
         let third = loom::thread::spawn(move || {
             let ticket = theirs.acquire(LockDesign::Mcs, 2, Exclusive);
-            assert_eq!(
-                theirs.inside.load(Ordering::Relaxed),
-                1,
-                "rank 1 was before"
-            );
+            assert_eq!(theirs.inside.load(Ordering::Relaxed), 1, "rank 1 was before");
             let lock = theirs.lock(LockDesign::Mcs);
             lock.release(ticket, |next| theirs.wake(next));
         });

@@ -92,9 +92,7 @@ impl Shared {
         for turn in 0..TURNS {
             self.turn(design, rank, mode_of(turn + rank));
         }
-        (0..TURNS)
-            .filter(|turn| mode_of(turn + rank) == LockMode::Exclusive)
-            .count() as u64
+        (0..TURNS).filter(|turn| mode_of(turn + rank) == LockMode::Exclusive).count() as u64
     }
 
     fn check(&self, design: LockDesign, expected: u64) {
@@ -184,9 +182,8 @@ fn names_a_holder_that_was_killed() {
 fn shared_holders_are_inside_together() {
     for design in DESIGNS {
         let shared = Shared::new();
-        let held: Vec<_> = (0..4)
-            .map(|rank| shared.acquire(design, rank, LockMode::Shared))
-            .collect();
+        let held: Vec<_> =
+            (0..4).map(|rank| shared.acquire(design, rank, LockMode::Shared)).collect();
         assert_eq!(shared.lock(design).holders().count(), 4, "{design:?}");
         held.into_iter().for_each(|ticket| {
             assert_eq!(ticket.mode(), LockMode::Shared);
@@ -202,9 +199,8 @@ fn mcs_grants_shared_together_and_exclusive_in_order_and_wakes_only_those() {
     let shared = Shared::new();
     let lock = shared.lock(LockDesign::Mcs);
     let modes = [Exclusive, Together, Together, Exclusive, Together];
-    let mut tickets: Vec<_> = (0..5)
-        .map(|rank| Some(lock.begin(rank, modes[rank as usize])))
-        .collect();
+    let mut tickets: Vec<_> =
+        (0..5).map(|rank| Some(lock.begin(rank, modes[rank as usize]))).collect();
     let mut release = |rank: usize| {
         let mut ticket = tickets[rank].take().expect("held once");
         assert!(lock.poll(&mut ticket), "rank {rank}");
@@ -478,10 +474,7 @@ fn an_origin_takes_and_gives_back_by_itself_while_no_other_wants_the_lock() {
         let own = lock.own(3).expect("a queue");
         let ticket = own.take_free().expect("free");
         assert!(ticket.is_head());
-        assert_eq!(
-            lock.holders().collect::<Vec<_>>(),
-            [(3, LockMode::Exclusive)]
-        );
+        assert_eq!(lock.holders().collect::<Vec<_>>(), [(3, LockMode::Exclusive)]);
         assert!(lock.own(4).expect("a queue").take_free().is_none());
         assert_eq!(own.give_back(), Some(ReadersLeft::None));
         assert_eq!(lock.holders().count(), 0);

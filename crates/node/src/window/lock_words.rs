@@ -97,16 +97,12 @@ impl LockMode {
 
     /// The mode of an origin that waits, by its state.
     pub(super) fn of_waiter(state: u32) -> Option<LockMode> {
-        [LockMode::Shared, LockMode::Exclusive]
-            .into_iter()
-            .find(|mode| mode.waits() == state)
+        [LockMode::Shared, LockMode::Exclusive].into_iter().find(|mode| mode.waits() == state)
     }
 
     /// The mode of an origin that holds, by its state.
     pub(super) fn of_holder(state: u32) -> Option<LockMode> {
-        [LockMode::Shared, LockMode::Exclusive]
-            .into_iter()
-            .find(|mode| mode.holds() == state)
+        [LockMode::Shared, LockMode::Exclusive].into_iter().find(|mode| mode.holds() == state)
     }
 }
 

@@ -94,13 +94,7 @@ impl WindowMemory {
             return Err(SegmentError::NoFileSpace { bytes });
         };
         let part = segment.map_part(segment.window_offset(owner) + offset, pages)?;
-        Ok(WindowMemory {
-            segment: Arc::clone(segment),
-            part,
-            offset,
-            owner,
-            is_owner: false,
-        })
+        Ok(WindowMemory { segment: Arc::clone(segment), part, offset, owner, is_owner: false })
     }
 
     /// The first byte, on a page. Valid as long as this lives.
@@ -178,12 +172,7 @@ mod tests {
     fn write(memory: &WindowMemory, range: std::ops::Range<usize>, byte: u8) {
         assert!(range.end <= memory.bytes());
         // SAFETY: mapped for writing, and checked; nothing else uses it meanwhile.
-        unsafe {
-            memory
-                .base()
-                .add(range.start)
-                .write_bytes(byte, range.len())
-        };
+        unsafe { memory.base().add(range.start).write_bytes(byte, range.len()) };
     }
 
     #[test]
@@ -230,12 +219,7 @@ mod tests {
         }
         let fits = WindowMemory::allocate(&segment, 0, 1).expect("nothing is taken");
         assert_eq!(fits.offset(), 0);
-        for (offset, bytes) in [
-            (1, 1),
-            (WINDOW_ZONE, 1),
-            (u64::MAX - 4095, 1),
-            (0, usize::MAX),
-        ] {
+        for (offset, bytes) in [(1, 1), (WINDOW_ZONE, 1), (u64::MAX - 4095, 1), (0, usize::MAX)] {
             assert!(WindowMemory::open(&segment, 0, offset, bytes).is_err());
         }
     }

@@ -43,9 +43,7 @@ pub struct Choices {
 
 impl std::fmt::Debug for Choices {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Choices")
-            .field("setting", &self.setting)
-            .finish_non_exhaustive()
+        f.debug_struct("Choices").field("setting", &self.setting).finish_non_exhaustive()
     }
 }
 
@@ -56,12 +54,7 @@ impl Choices {
         forced: ForcedAlgorithms,
         setting: GroupSetting,
     ) -> Choices {
-        Choices {
-            costs,
-            forced,
-            setting,
-            rows: [const { OnceLock::new() }; ROWS],
-        }
+        Choices { costs, forced, setting, rows: [const { OnceLock::new() }; ROWS] }
     }
 
     /// The setting of the communicator.
@@ -115,13 +108,7 @@ impl Choices {
                 return algorithm;
             }
         }
-        let question = CollectiveCall {
-            collective,
-            bytes,
-            order,
-            reach,
-            setting: self.setting,
-        };
+        let question = CollectiveCall { collective, bytes, order, reach, setting: self.setting };
         self.find(row, class, stage, &question)
     }
 
@@ -153,10 +140,7 @@ impl Choices {
         let mut changes: Vec<(usize, Algorithm)> = Vec::new();
         for bytes in class_starts() {
             let algorithm = self.algorithm(collective, bytes, order, reach);
-            if changes
-                .last()
-                .is_none_or(|&(_, before)| before != algorithm)
-            {
+            if changes.last().is_none_or(|&(_, before)| before != algorithm) {
                 changes.push((bytes, algorithm));
             }
         }
@@ -169,7 +153,5 @@ fn class_starts() -> impl Iterator<Item = usize> {
     let octaves = (0..OCTAVES).flat_map(|octave| (4..8usize).map(move |n| (n << octave) >> 2));
     // An octave with only one or two lengths has fewer classes.
     let mut before = None;
-    std::iter::once(0)
-        .chain(octaves)
-        .filter(move |&start| before.replace(start) != Some(start))
+    std::iter::once(0).chain(octaves).filter(move |&start| before.replace(start) != Some(start))
 }

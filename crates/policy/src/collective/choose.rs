@@ -55,23 +55,13 @@ impl fmt::Display for AlgorithmExclusion {
             }
             AlgorithmExclusion::NoData => write!(f, "there is nothing to copy"),
             AlgorithmExclusion::FewRanks { least, same } => {
-                write!(
-                    f,
-                    "with fewer than {least} ranks no better than {}",
-                    same.name()
-                )
+                write!(f, "with fewer than {least} ranks no better than {}", same.name())
             }
             AlgorithmExclusion::TooShort { least } => {
-                write!(
-                    f,
-                    "fewer than {least} bytes cannot be divided among the ranks"
-                )
+                write!(f, "fewer than {least} bytes cannot be divided among the ranks")
             }
             AlgorithmExclusion::Reorders => {
-                write!(
-                    f,
-                    "the operator does not commute, and it changes the order of operands"
-                )
+                write!(f, "the operator does not commute, and it changes the order of operands")
             }
             AlgorithmExclusion::Forced { by } => write!(f, "{by} forces another one"),
         }
@@ -105,10 +95,7 @@ impl ForcedAlgorithms {
     /// These, with a family for all collectives.
     #[must_use]
     pub fn with_family(self, family: AlgorithmFamily) -> ForcedAlgorithms {
-        ForcedAlgorithms {
-            family: Some(family),
-            ..self
-        }
+        ForcedAlgorithms { family: Some(family), ..self }
     }
 
     /// These, with an algorithm for a collective. An algorithm that the collective does not have
@@ -128,10 +115,7 @@ impl ForcedAlgorithms {
                 tunable: collective.tunable(),
                 word: algorithm.name(),
             }),
-            self.family.map(|family| ForcedValue {
-                tunable: &tunables::COLL,
-                word: family.name(),
-            }),
+            self.family.map(|family| ForcedValue { tunable: &tunables::COLL, word: family.name() }),
         ]
     }
 }
@@ -173,15 +157,10 @@ pub struct ForcedRefusal {
 
 impl fmt::Display for ForcedRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ForcedRefusal {
-            variable, value, ..
-        } = self;
+        let ForcedRefusal { variable, value, .. } = self;
         match self.why {
             Some(why) => write!(f, "{variable}={value} is not heeded: {why}"),
-            None => write!(
-                f,
-                "{variable}={value} is not heeded: there is no such algorithm"
-            ),
+            None => write!(f, "{variable}={value} is not heeded: there is no such algorithm"),
         }
     }
 }
@@ -292,10 +271,7 @@ fn weigh(
 
 /// The call with its length rounded down to the size class.
 fn judged_question(question: &CollectiveCall) -> CollectiveCall {
-    CollectiveCall {
-        bytes: judged(question.bytes),
-        ..*question
-    }
+    CollectiveCall { bytes: judged(question.bytes), ..*question }
 }
 
 /// The possible algorithm with the least estimate among those that `accepts` allows.
@@ -375,19 +351,13 @@ pub fn choose(
     let (algorithm, nanoseconds, granted) = decide_of_all(costs, &question, forced);
     let estimates = question.collective.algorithms().iter().map(|&algorithm| {
         match weigh(costs, &question, algorithm) {
-            Err(why) => AlgorithmEstimate {
-                algorithm,
-                nanoseconds: None,
-                ruled_out: Some(why),
-            },
+            Err(why) => AlgorithmEstimate { algorithm, nanoseconds: None, ruled_out: Some(why) },
             Ok(ns) => AlgorithmEstimate {
                 algorithm,
                 nanoseconds: Some(ns),
-                ruled_out: granted.filter(|wish| !wish.accepts(algorithm)).map(|wish| {
-                    AlgorithmExclusion::Forced {
-                        by: wish.tunable.env,
-                    }
-                }),
+                ruled_out: granted
+                    .filter(|wish| !wish.accepts(algorithm))
+                    .map(|wish| AlgorithmExclusion::Forced { by: wish.tunable.env }),
             },
         }
     });

@@ -48,10 +48,7 @@ pub enum CopyMeans {
 impl CollectiveCosts {
     /// The shipped figures for the steps, with `messages` for the messages.
     pub fn new(messages: PathCosts) -> CollectiveCosts {
-        CollectiveCosts {
-            messages,
-            ..CollectiveCosts::default()
-        }
+        CollectiveCosts { messages, ..CollectiveCosts::default() }
     }
 
     /// The figures among ranks at `level`.
@@ -69,19 +66,14 @@ impl CollectiveCosts {
     pub fn copy_ns(&self, level: Level, bytes: usize, chunks: usize) -> f64 {
         match &self.of(level).copy {
             Some(cost) => cost.start_ns * chunks as f64 + cost.copy_ns(bytes, 1),
-            None => self
-                .messages
-                .of(level, MessagePath::Cells)
-                .copy_ns(bytes, 1),
+            None => self.messages.of(level, MessagePath::Cells).copy_ns(bytes, 1),
         }
     }
 
     /// Nanoseconds to load `bytes` from another rank's buffer, or to store them there, once it is
     /// mapped as a window.
     pub fn load_ns(&self, level: Level, bytes: usize) -> f64 {
-        self.messages
-            .of(level, MessagePath::Mapped)
-            .copy_ns(bytes, 1)
+        self.messages.of(level, MessagePath::Mapped).copy_ns(bytes, 1)
     }
 
     /// Nanoseconds to copy `bytes` from or to another rank's buffer by the kernel, in `calls`
@@ -98,9 +90,7 @@ impl CollectiveCosts {
             let together = self.messages.of(level, MessagePath::Cooperate);
             self.cma_ns(level, 0, 1) + together.copy_ns(bytes, 1)
         } else {
-            self.messages
-                .of(level, MessagePath::MappedCooperate)
-                .copy_ns(bytes, 1)
+            self.messages.of(level, MessagePath::MappedCooperate).copy_ns(bytes, 1)
         }
     }
 
@@ -147,11 +137,7 @@ impl Default for CollectiveCosts {
     /// nested virtual machine). The other levels: transfers of cache lines on current servers, in
     /// proportion to the starts of messages.
     fn default() -> CollectiveCosts {
-        let level = |sync_ns, expose_ns| LevelCosts {
-            sync_ns,
-            expose_ns,
-            copy: None,
-        };
+        let level = |sync_ns, expose_ns| LevelCosts { sync_ns, expose_ns, copy: None };
         CollectiveCosts {
             messages: PathCosts::default(),
             switch_ns: 700.0,

@@ -101,11 +101,7 @@ impl StampFormulas {
 
     fn stamps(&self, syncs: f64) -> Load {
         let ns = syncs * self.sync_ns;
-        Load {
-            passes: 1,
-            chain_ns: ns,
-            work_ns: ns * self.ranks as f64,
-        }
+        Load { passes: 1, chain_ns: ns, work_ns: ns * self.ranks as f64 }
     }
 }
 
@@ -120,11 +116,7 @@ fn times(n: usize, once: Load) -> Load {
 
 /// A load with these nanoseconds of the longest chain and of all ranks together.
 fn busy(chain_ns: f64, work_ns: f64) -> Load {
-    Load {
-        passes: 0,
-        chain_ns,
-        work_ns,
-    }
+    Load { passes: 0, chain_ns, work_ns }
 }
 
 /// Costs of algorithms through the shared area: in pieces of half a cell, each copied in, announced
@@ -177,18 +169,12 @@ impl<'a> AreaFormulas<'a> {
         let (release, gather) = (self.stamps.release(), self.stamps.gather());
         match question.collective {
             Collective::Barrier => self.stamps.meet(),
-            Collective::Bcast => times(self.pieces(bytes), release).then(busy(
-                self.fill(bytes) + self.copy(bytes),
-                self.copy(bytes) * ranks as f64,
-            )),
-            Collective::Gather => times(self.pieces(bytes), gather).then(busy(
-                self.fill(bytes) + self.copy(of_others),
-                2.0 * self.copy(of_others),
-            )),
-            Collective::Scatter => times(self.pieces(bytes), release).then(busy(
-                self.copy(of_others) + self.fill(bytes),
-                2.0 * self.copy(of_others),
-            )),
+            Collective::Bcast => times(self.pieces(bytes), release)
+                .then(busy(self.fill(bytes) + self.copy(bytes), self.copy(bytes) * ranks as f64)),
+            Collective::Gather => times(self.pieces(bytes), gather)
+                .then(busy(self.fill(bytes) + self.copy(of_others), 2.0 * self.copy(of_others))),
+            Collective::Scatter => times(self.pieces(bytes), release)
+                .then(busy(self.copy(of_others) + self.fill(bytes), 2.0 * self.copy(of_others))),
             Collective::Allgather => times(self.pieces(bytes), gather)
                 .then(each(self.copy(bytes) + self.copy(of_others))),
             // Half a cell has room for a block of each other rank.

@@ -256,11 +256,8 @@ pub enum AlgorithmFamily {
 
 impl AlgorithmFamily {
     /// Every family.
-    pub const ALL: [AlgorithmFamily; 3] = [
-        AlgorithmFamily::Messages,
-        AlgorithmFamily::Shared,
-        AlgorithmFamily::Direct,
-    ];
+    pub const ALL: [AlgorithmFamily; 3] =
+        [AlgorithmFamily::Messages, AlgorithmFamily::Shared, AlgorithmFamily::Direct];
 
     /// Its name in `MICA_COLL` and in tables.
     pub const fn name(self) -> &'static str {

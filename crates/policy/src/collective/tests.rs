@@ -27,11 +27,7 @@ fn question(collective: Collective, bytes: usize, setting: GroupSetting) -> Coll
 }
 
 fn shipped(question: &CollectiveCall) -> AlgorithmDecision {
-    choose(
-        &CollectiveCosts::default(),
-        question,
-        &ForcedAlgorithms::default(),
-    )
+    choose(&CollectiveCosts::default(), question, &ForcedAlgorithms::default())
 }
 
 fn reason(decision: &AlgorithmDecision, algorithm: Algorithm) -> Option<AlgorithmExclusion> {
@@ -75,11 +71,7 @@ fn what_a_node_is_good_at() {
         let of = |collective, bytes| shipped(&question(collective, bytes, setting(ranks, cores)));
         assert_eq!(of(Collective::Barrier, 0).algorithm, Shared, "{ranks}");
         for collective in &Collective::ALL[1..] {
-            assert_eq!(
-                of(*collective, 8).algorithm,
-                Shared,
-                "{collective:?} {ranks}"
-            );
+            assert_eq!(of(*collective, 8).algorithm, Shared, "{collective:?} {ranks}");
             for long in [64 << 10, 1 << 20] {
                 let algorithm = of(*collective, long).algorithm;
                 assert_eq!(algorithm, Direct, "{collective:?} {ranks} {long}");
@@ -99,10 +91,7 @@ fn what_a_node_is_good_at() {
 #[test]
 fn packing_is_worth_it_only_where_cells_cost_more() {
     let ns = |collective, bytes, reach, setting| {
-        let call = CollectiveCall {
-            reach,
-            ..question(collective, bytes, setting)
-        };
+        let call = CollectiveCall { reach, ..question(collective, bytes, setting) };
         load(&CollectiveCosts::default(), &call, Algorithm::Direct).ns(
             setting.ranks,
             setting.cores,
@@ -127,11 +116,8 @@ fn packing_is_worth_it_only_where_cells_cost_more() {
             reach: Reachability::Packed,
             ..question(Alltoall, bytes, setting(2, 2))
         };
-        let choice = pick_once_reachable(
-            &CollectiveCosts::default(),
-            &call,
-            &ForcedAlgorithms::default(),
-        );
+        let choice =
+            pick_once_reachable(&CollectiveCosts::default(), &call, &ForcedAlgorithms::default());
         assert_eq!(choice, Algorithm::Shared, "{bytes}");
     }
 }
@@ -170,31 +156,19 @@ fn messages_change_over_where_they_did() {
 #[test]
 fn rejects_impossible_questions() {
     use Algorithm::{Binomial, Bruck, Direct, Halving, Linear, Ring, ScatterRing, Shared};
-    let alone = GroupSetting {
-        area_cell: None,
-        ..setting(8, 8)
-    };
+    let alone = GroupSetting { area_cell: None, ..setting(8, 8) };
     let decision = shipped(&question(Collective::Bcast, 1 << 20, alone));
     assert_eq!(decision.algorithm.family(), AlgorithmFamily::Messages);
     for algorithm in [Shared, Direct] {
-        assert_eq!(
-            reason(&decision, algorithm),
-            Some(AlgorithmExclusion::NoArea)
-        );
+        assert_eq!(reason(&decision, algorithm), Some(AlgorithmExclusion::NoArea));
     }
     let remote = CollectiveCall {
         reach: Reachability::None,
         ..question(Collective::Bcast, 1 << 20, setting(8, 8))
     };
-    assert_eq!(
-        reason(&shipped(&remote), Direct),
-        Some(AlgorithmExclusion::NotReachable)
-    );
+    assert_eq!(reason(&shipped(&remote), Direct), Some(AlgorithmExclusion::NotReachable));
     let empty = question(Collective::Bcast, 0, setting(8, 8));
-    assert_eq!(
-        reason(&shipped(&empty), Direct),
-        Some(AlgorithmExclusion::NoData)
-    );
+    assert_eq!(reason(&shipped(&empty), Direct), Some(AlgorithmExclusion::NoData));
     for (collective, algorithm, ranks, same) in [
         (Collective::Bcast, ScatterRing, 2, Binomial),
         (Collective::Gather, Binomial, 2, Linear),
@@ -216,15 +190,8 @@ fn rejects_impossible_questions() {
         order: OperandOrder::ByRank,
         ..question(Collective::ReduceScatter, 64, setting(8, 8))
     };
-    assert_eq!(
-        reason(&shipped(&ordered), Halving),
-        Some(AlgorithmExclusion::Reorders)
-    );
-    for why in [
-        AlgorithmExclusion::NoArea,
-        why,
-        AlgorithmExclusion::Forced { by: "MICA_COLL" },
-    ] {
+    assert_eq!(reason(&shipped(&ordered), Halving), Some(AlgorithmExclusion::Reorders));
+    for why in [AlgorithmExclusion::NoArea, why, AlgorithmExclusion::Forced { by: "MICA_COLL" }] {
         assert!(why.to_string().len() > 20, "{why}");
     }
 }
@@ -240,15 +207,9 @@ fn an_algorithm_is_forced_before_a_family() {
     assert_eq!(decision.algorithm, Algorithm::Direct);
     assert_eq!(decision.forced_by, Some("MICA_COLL_ALLREDUCE"));
     let by = "MICA_COLL_ALLREDUCE";
-    assert_eq!(
-        reason(&decision, Algorithm::Shared),
-        Some(AlgorithmExclusion::Forced { by })
-    );
+    assert_eq!(reason(&decision, Algorithm::Shared), Some(AlgorithmExclusion::Forced { by }));
     // If that is not possible, the family's value is next, and the reason is reported.
-    let remote = CollectiveCall {
-        reach: Reachability::None,
-        ..question
-    };
+    let remote = CollectiveCall { reach: Reachability::None, ..question };
     let decision = choose(&costs, &remote, &forced);
     assert_eq!(decision.algorithm, Algorithm::Doubling);
     assert_eq!(decision.forced_by, Some("MICA_COLL"));
@@ -257,22 +218,12 @@ fn an_algorithm_is_forced_before_a_family() {
     let text = refusal.to_string();
     assert!(text.contains("MICA_COLL_ALLREDUCE=direct"), "{text}");
     // A barrier copies nothing: a family that it does not have is ignored.
-    let barrier = CollectiveCall {
-        collective: Collective::Barrier,
-        bytes: 0,
-        ..question
-    };
+    let barrier = CollectiveCall { collective: Collective::Barrier, bytes: 0, ..question };
     let forced = ForcedAlgorithms::default().with_family(AlgorithmFamily::Direct);
     let decision = choose(&costs, &barrier, &forced);
-    assert_eq!(
-        (decision.algorithm, decision.forced_by),
-        (Algorithm::Shared, None)
-    );
+    assert_eq!((decision.algorithm, decision.forced_by), (Algorithm::Shared, None));
     let text = decision.refused[0].to_string();
-    assert!(
-        text.contains("MICA_COLL=direct") && text.contains("no such"),
-        "{text}"
-    );
+    assert!(text.contains("MICA_COLL=direct") && text.contains("no such"), "{text}");
     // An algorithm of another collective forces nothing.
     let none = ForcedAlgorithms::default().with(Collective::Barrier, Algorithm::Ring);
     assert_eq!(none, ForcedAlgorithms::default());
@@ -280,22 +231,14 @@ fn an_algorithm_is_forced_before_a_family() {
 
 #[test]
 fn ranks_that_share_cores_pay_for_each_pass() {
-    let load = formulas::Load {
-        passes: 3,
-        chain_ns: 100.0,
-        work_ns: 900.0,
-    };
+    let load = formulas::Load { passes: 3, chain_ns: 100.0, work_ns: 900.0 };
     assert_eq!(load.ns(8, 8, 1000.0), 100.0);
     assert_eq!(load.ns(8, 2, 1000.0), 3.0 * 4.0 * 1000.0 + 450.0);
     let of = |cores| {
         let decision = shipped(&question(Collective::Barrier, 0, setting(8, cores)));
         let time = |a| {
             let mut estimates = decision.estimates.iter();
-            estimates
-                .find(|e| e.algorithm == a)
-                .unwrap()
-                .nanoseconds
-                .unwrap()
+            estimates.find(|e| e.algorithm == a).unwrap().nanoseconds.unwrap()
         };
         time(Algorithm::Dissemination) / time(Algorithm::Shared)
     };
@@ -315,10 +258,7 @@ fn flaws_are_named() {
     assert_eq!(CollectiveCosts::default().flaw(), None);
     let level = *CollectiveCosts::default().of(Level::Node);
     for (change, word) in [
-        (
-            (|c: &mut CollectiveCosts| c.switch_ns = -1.0) as fn(&mut _),
-            "switch_ns is -1",
-        ),
+        ((|c: &mut CollectiveCosts| c.switch_ns = -1.0) as fn(&mut _), "switch_ns is -1"),
         (|c| c.round_ns = f64::NAN, "round_ns is NaN"),
         (|c| c.reduce_byte_ns = f64::INFINITY, "reduce_byte_ns"),
     ] {
@@ -328,21 +268,12 @@ fn flaws_are_named() {
     }
     let mut costs = CollectiveCosts::default();
     let copy = PathCost::new(-5.0, &[(0, 0.1)]);
-    costs.set(
-        Level::Node,
-        LevelCosts {
-            copy: Some(copy),
-            ..level
-        },
-    );
+    costs.set(Level::Node, LevelCosts { copy: Some(copy), ..level });
     assert!(costs.flaw().unwrap().contains("-5"));
     // If the area was not measured, it costs what cells do, otherwise what was measured.
     let shipped = CollectiveCosts::default();
     let cells = shipped.messages.of(Level::Node, MessagePath::Cells);
-    assert_eq!(
-        shipped.copy_ns(Level::Node, 1000, 3),
-        cells.copy_ns(1000, 1)
-    );
+    assert_eq!(shipped.copy_ns(Level::Node, 1000, 3), cells.copy_ns(1000, 1));
     let copy = Some(PathCost::new(5.0, &[(0, 0.1)]));
     costs.set(Level::Node, LevelCosts { copy, ..level });
     assert!((costs.copy_ns(Level::Node, 1000, 3) - 115.0).abs() < 1e-9);

@@ -28,11 +28,7 @@ impl Seed {
 pub(super) fn by_tree(links: &Links, places: &[Place], seed: Seed) -> Vec<usize> {
     let slots = along(places);
     let mut order = vec![0; places.len()];
-    let tree = PartitionInput {
-        links,
-        places,
-        seed,
-    };
+    let tree = PartitionInput { links, places, seed };
     tree.divide(&slots, (0..places.len()).collect(), 0, &mut order);
     order
 }
@@ -114,9 +110,7 @@ impl<'a> Assignment<'a> {
             pull[process].1 = self.weight_to(process, FREE);
         }
         for _ in 0..room {
-            let open = free
-                .iter()
-                .filter(|&&process| self.part_of[process] == FREE);
+            let open = free.iter().filter(|&&process| self.part_of[process] == FREE);
             let best = open.max_by_key(|&&process| {
                 let (inside, outside) = pull[process];
                 let outside = match self.seed {
@@ -155,9 +149,8 @@ impl<'a> Assignment<'a> {
     /// The processes of a part, in ascending order.
     fn members(&self, part: usize) -> Vec<usize> {
         let processes = self.processes.iter().copied();
-        let mut members: Vec<usize> = processes
-            .filter(|&process| self.part_of[process] == part)
-            .collect();
+        let mut members: Vec<usize> =
+            processes.filter(|&process| self.part_of[process] == part).collect();
         members.sort_unstable();
         members
     }
@@ -197,10 +190,7 @@ impl<'a> Assignment<'a> {
         };
         let others = self.processes.iter().copied();
         let others = others.filter(|&b| self.part_of[b] != home);
-        let best = others
-            .map(|b| (gain(b), Reverse(b)))
-            .max()
-            .filter(|&(gain, _)| gain > 0);
+        let best = others.map(|b| (gain(b), Reverse(b))).max().filter(|&(gain, _)| gain > 0);
         let Some((_, Reverse(b))) = best else {
             return false;
         };

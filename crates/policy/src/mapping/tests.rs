@@ -7,20 +7,11 @@ use super::*;
 fn machine(description: &str, ranks: usize) -> Vec<Place> {
     let machine = Machine::synthetic(description).unwrap();
     let slots = map_to_cores(&machine, ranks, MapBy::Core, BindTo::Core);
-    slots
-        .iter()
-        .map(|slot| Place {
-            node: 0,
-            core: slot.place,
-        })
-        .collect()
+    slots.iter().map(|slot| Place { node: 0, core: slot.place }).collect()
 }
 
 fn on_nodes(nodes: &[u32]) -> Vec<Place> {
-    let place = |&node: &u32| Place {
-        node,
-        core: CorePlace::UNKNOWN,
-    };
+    let place = |&node: &u32| Place { node, core: CorePlace::UNKNOWN };
     nodes.iter().map(place).collect()
 }
 
@@ -144,46 +135,26 @@ fn unequal_nodes_and_more_ranks_than_cores() {
 
 #[test]
 fn ranks_stay_if_nothing_is_gained() {
-    let all: Vec<_> = (0..6)
-        .flat_map(|a| (0..a).map(move |b| (a, b, 7)))
-        .collect();
+    let all: Vec<_> = (0..6).flat_map(|a| (0..a).map(move |b| (a, b, 7))).collect();
     let places = machine("pack:2 core:3 pu:1", 6);
     for links in [weighted(6, &all), weighted(6, &[])] {
-        assert!(
-            map(&links, &places, vec![], MappingEffort::CALL)
-                .into_iter()
-                .eq(0..6)
-        );
+        assert!(map(&links, &places, vec![], MappingEffort::CALL).into_iter().eq(0..6));
     }
     let alike = on_nodes(&[3; 6]);
     let links = weighted(6, &[(0, 5, 1)]);
-    assert!(
-        map(&links, &alike, vec![], MappingEffort::CALL)
-            .into_iter()
-            .eq(0..6)
-    );
+    assert!(map(&links, &alike, vec![], MappingEffort::CALL).into_iter().eq(0..6));
 }
 
 #[test]
 fn near_messages_take_less_time() {
     let costs = PathCosts::default();
     for length in [0, 8, 1 << 10, 64 << 10, 4 << 20] {
-        let traffic = PairTraffic {
-            from: 0,
-            to: 1,
-            messages: 10,
-            bytes: 10 * length,
-        };
+        let traffic = PairTraffic { from: 0, to: 1, messages: 10, bytes: 10 * length };
         let cost = time_cost(&traffic, &costs);
         assert!(cost.is_sorted() && cost[0] > 0, "{length}: {cost:?}");
         assert!(cost[Nearness::Node as usize] < cost[Nearness::Apart as usize]);
     }
-    let none = PairTraffic {
-        from: 0,
-        to: 1,
-        messages: 0,
-        bytes: 0,
-    };
+    let none = PairTraffic { from: 0, to: 1, messages: 0, bytes: 0 };
     assert_eq!(time_cost(&none, &costs), [0; NEARNESSES]);
 }
 

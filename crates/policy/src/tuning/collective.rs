@@ -69,12 +69,7 @@ impl CollectiveTuning {
 
     /// Whether `[collective]` has any line.
     pub(super) fn is_measured(&self) -> bool {
-        let CollectiveTuning {
-            switch_ns,
-            reduce_byte_ns,
-            round_ns,
-            levels: _,
-        } = self;
+        let CollectiveTuning { switch_ns, reduce_byte_ns, round_ns, levels: _ } = self;
         switch_ns.or(*reduce_byte_ns).or(*round_ns).is_some()
     }
 
@@ -97,25 +92,18 @@ impl CollectiveTuning {
         values: &[(String, TuningValue)],
     ) -> Result<(), String> {
         let [sync_ns, expose_ns, start] = numbers(values, LEVEL_KEYS)?;
-        let listed = values
-            .iter()
-            .any(|(key, _)| key == "from" || key == "byte_ns");
+        let listed = values.iter().any(|(key, _)| key == "from" || key == "byte_ns");
         let copy = match start {
-            Some(start_ns) => Some(PathCost {
-                spans: spans(values)?,
-                ..PathCost::new(start_ns, &[(0, 0.0)])
-            }),
+            Some(start_ns) => {
+                Some(PathCost { spans: spans(values)?, ..PathCost::new(start_ns, &[(0, 0.0)]) })
+            }
             None if listed => return Err("no copy_start_ns in this section".to_owned()),
             None => None,
         };
         if let Some(flaw) = copy.and_then(|copy| copy.flaw()) {
             return Err(flaw);
         }
-        let measured = LevelTuning {
-            sync_ns,
-            expose_ns,
-            copy,
-        };
+        let measured = LevelTuning { sync_ns, expose_ns, copy };
         self.levels.push((level, measured));
         Ok(())
     }
@@ -150,18 +138,10 @@ impl fmt::Display for CollectiveTuning {
         };
         if self.is_measured() {
             writeln!(f, "\n[collective]")?;
-            lines(
-                f,
-                KEYS,
-                [self.switch_ns, self.reduce_byte_ns, self.round_ns],
-            )?;
+            lines(f, KEYS, [self.switch_ns, self.reduce_byte_ns, self.round_ns])?;
         }
         for (level, measured) in &self.levels {
-            let LevelTuning {
-                sync_ns,
-                expose_ns,
-                copy,
-            } = measured;
+            let LevelTuning { sync_ns, expose_ns, copy } = measured;
             writeln!(f, "\n[collective.{}]", level_name(*level))?;
             let start_ns = copy.map(|copy| copy.start_ns);
             lines(f, LEVEL_KEYS, [*sync_ns, *expose_ns, start_ns])?;

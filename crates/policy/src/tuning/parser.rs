@@ -17,9 +17,7 @@ enum TuningSection {
     CollectiveLevel(Level),
 }
 
-const COST_KEYS: [&str; 6] = [
-    "start_ns", "from", "byte_ns", "piece_ns", "sender", "receiver",
-];
+const COST_KEYS: [&str; 6] = ["start_ns", "from", "byte_ns", "piece_ns", "sender", "receiver"];
 
 struct TuningParser {
     tuning: Tuning,
@@ -138,9 +136,9 @@ impl TuningParser {
                 self.versioned = true;
                 true
             }
-            (TuningSection::Machine, key, TuningValue::Text(_)) => parts(&Identity::default())
-                .iter()
-                .any(|(part, _)| *part == key),
+            (TuningSection::Machine, key, TuningValue::Text(_)) => {
+                parts(&Identity::default()).iter().any(|(part, _)| *part == key)
+            }
             (
                 TuningSection::Cost(..) | TuningSection::CollectiveLevel(_),
                 "from" | "byte_ns",
@@ -162,9 +160,7 @@ impl TuningParser {
         if fits {
             Ok(())
         } else {
-            Err(format!(
-                "{key} is no key of this section, or has a value of another kind"
-            ))
+            Err(format!("{key} is no key of this section, or has a value of another kind"))
         }
     }
 
@@ -206,9 +202,7 @@ fn machine(values: &[(String, TuningValue)]) -> Result<Identity, String> {
 fn cost(values: &[(String, TuningValue)]) -> Result<PathCost, String> {
     let value = |key: &str| {
         let found = values.iter().find(|(known, _)| known == key);
-        found
-            .map(|(_, value)| value)
-            .ok_or_else(|| format!("no {key} in this section"))
+        found.map(|(_, value)| value).ok_or_else(|| format!("no {key} in this section"))
     };
     let number = |key: &str| match value(key)? {
         TuningValue::Number(number) => Ok(*number),

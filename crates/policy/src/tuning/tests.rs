@@ -29,9 +29,7 @@ fn a_file_is_read() {
         .replace("= 800", "=800 # start")
         .replace("[node.pull]", "[node.pull] # far");
     let tuning = parse(&text).unwrap();
-    let wanted = PathCost::new(800.0, &[(0, 0.1), (4096, 0.2)])
-        .pieces(6.0)
-        .shares(0.0, 1.0);
+    let wanted = PathCost::new(800.0, &[(0, 0.1), (4096, 0.2)]).pieces(6.0).shares(0.0, 1.0);
     assert_eq!(tuning.costs, [(Level::Node, MessagePath::Pull, wanted)]);
     let costs = tuning.applied();
     assert_eq!(*costs.of(Level::Node, MessagePath::Pull), wanted);
@@ -85,16 +83,10 @@ fn names_what_is_wrong_with_its_line() {
         assert_ne!(text, sound, "{from}");
         let error = parse(&text).expect_err(to).to_string();
         let start = format!("tuning file t.toml, line {line}: ");
-        assert!(
-            error.starts_with(&start) && error.contains(word),
-            "{to}: {error}"
-        );
+        assert!(error.starts_with(&start) && error.contains(word), "{to}: {error}");
     }
     let error = parse(&format!("{sound}{PULL}")).unwrap_err().to_string();
-    assert!(
-        error.contains("line 14") && error.contains("twice"),
-        "{error}"
-    );
+    assert!(error.contains("line 14") && error.contains("twice"), "{error}");
     let error = parse(&format!("{HEAD}{HEAD}").replace(
         "version = 1\n[machine]\nprocessor = \
         \"a\"\nprocessors = \"0-1\"\ncaches = \"\"\nkernel = \"6\"\nversion = 1\n",
@@ -113,40 +105,24 @@ fn steps_of_collectives_are_read() {
 
     let new = parse(&format!("{HEAD}{PULL}{STEPS}")).unwrap();
     let costs = new.applied_to_collectives();
-    assert_eq!(
-        (costs.switch_ns, costs.reduce_byte_ns, costs.round_ns),
-        (650.0, 0.04, 150.0)
-    );
+    assert_eq!((costs.switch_ns, costs.reduce_byte_ns, costs.round_ns), (650.0, 0.04, 150.0));
     let node = costs.of(Level::Node);
     assert_eq!((node.sync_ns, node.expose_ns), (90.0, 300.0));
-    assert_eq!(
-        node.copy,
-        Some(PathCost::new(12.0, &[(0, 0.1), (4096, 0.2)]))
-    );
+    assert_eq!(node.copy, Some(PathCost::new(12.0, &[(0, 0.1), (4096, 0.2)])));
     assert_eq!(costs.of(Level::Package), shipped.of(Level::Package));
     assert_eq!(costs.flaw(), None);
 
     // Every line is optional; those of copies belong together.
     let few = "[collective.node]\nsync_ns = 90\n[collective]\nswitch_ns = 650\n";
-    let costs = parse(&format!("{HEAD}{few}"))
-        .unwrap()
-        .applied_to_collectives();
+    let costs = parse(&format!("{HEAD}{few}")).unwrap().applied_to_collectives();
     assert_eq!((costs.switch_ns, costs.round_ns), (650.0, shipped.round_ns));
     let node = costs.of(Level::Node);
     let expose_ns = shipped.of(Level::Node).expose_ns;
-    assert_eq!(
-        (node.sync_ns, node.expose_ns, node.copy),
-        (90.0, expose_ns, None)
-    );
+    assert_eq!((node.sync_ns, node.expose_ns, node.copy), (90.0, expose_ns, None));
 
     let sound = format!("{HEAD}{STEPS}");
     for (from, to, line, word) in [
-        (
-            "[collective.node]",
-            "[collective.moon]",
-            11,
-            "collective.moon",
-        ),
+        ("[collective.node]", "[collective.moon]", 11, "collective.moon"),
         ("switch_ns = 650", "switch_ns = -1", 7, "switch_ns is -1"),
         ("switch_ns = 650", "sync_ns = 650", 8, "sync_ns"),
         ("sync_ns = 90", "sync_ns = [90]", 12, "sync_ns"),
@@ -155,21 +131,13 @@ fn steps_of_collectives_are_read() {
         ("from = [0, 4096]\n", "", 11, "no from"),
         ("[0.1, 0.2]", "[0.1, -0.2]", 11, "-0.2"),
         ("[0.1, 0.2]", "0.1", 16, "byte_ns"),
-        (
-            "[collective.node]",
-            "[collective]\n[collective.node]",
-            11,
-            "twice",
-        ),
+        ("[collective.node]", "[collective]\n[collective.node]", 11, "twice"),
     ] {
         let text = sound.replacen(from, to, 1);
         assert_ne!(text, sound, "{from}");
         let error = parse(&text).expect_err(to).to_string();
         let start = format!("tuning file t.toml, line {line}: ");
-        assert!(
-            error.starts_with(&start) && error.contains(word),
-            "{to}: {error}"
-        );
+        assert!(error.starts_with(&start) && error.contains(word), "{to}: {error}");
     }
     let twice = format!("{sound}[collective.node]\n");
     assert!(parse(&twice).unwrap_err().to_string().contains("twice"));
@@ -177,16 +145,10 @@ fn steps_of_collectives_are_read() {
 
 #[test]
 fn another_machine_is_refused() {
-    let tuning = Tuning {
-        machine: machine(),
-        ..Tuning::default()
-    };
+    let tuning = Tuning { machine: machine(), ..Tuning::default() };
     let file = Path::new("x.toml");
     tuning.check(&machine(), file).unwrap();
-    let newer = Identity {
-        kernel: "6.8.0".to_owned(),
-        ..machine()
-    };
+    let newer = Identity { kernel: "6.8.0".to_owned(), ..machine() };
     let error = tuning.check(&newer, file).unwrap_err().to_string();
     for word in ["x.toml", "kernel", "\"6.1.0\"", "\"6.8.0\"", "mica tune"] {
         assert!(error.contains(word), "{error}");
@@ -199,22 +161,10 @@ fn machine_keys_are_valid_and_distinct_file_names() {
     assert!(key.starts_with("amd-epyc-9b14-x-"), "{key}");
     assert!(key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
     let differing = [
-        Identity {
-            processor: "AMD EPYC 9B15".to_owned(),
-            ..machine()
-        },
-        Identity {
-            processors: "0-3".to_owned(),
-            ..machine()
-        },
-        Identity {
-            caches: "32K Data, 2048K Unified".to_owned(),
-            ..machine()
-        },
-        Identity {
-            kernel: "6.2.0".to_owned(),
-            ..machine()
-        },
+        Identity { processor: "AMD EPYC 9B15".to_owned(), ..machine() },
+        Identity { processors: "0-3".to_owned(), ..machine() },
+        Identity { caches: "32K Data, 2048K Unified".to_owned(), ..machine() },
+        Identity { kernel: "6.2.0".to_owned(), ..machine() },
         // The parts are hashed with a separator.
         Identity {
             processors: "0-132K".to_owned(),
@@ -238,39 +188,20 @@ fn the_users_folder_comes_first() {
         }
     };
     let prefix = Path::new("/opt/mica");
-    let found = folders(
-        &variables(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c")]),
-        Some(prefix),
-    );
-    assert_eq!(
-        found,
-        [
-            Path::new("/c/mica/tuning"),
-            Path::new("/opt/mica/etc/mica/tuning")
-        ]
-    );
-    let found = folders(
-        &variables(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "here")]),
-        None,
-    );
+    let found = folders(&variables(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c")]), Some(prefix));
+    assert_eq!(found, [Path::new("/c/mica/tuning"), Path::new("/opt/mica/etc/mica/tuning")]);
+    let found = folders(&variables(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "here")]), None);
     assert_eq!(found, [Path::new("/h/.config/mica/tuning")]);
     assert!(folders(&variables(&[]), None).is_empty());
 }
 
 #[test]
 fn files_that_cannot_be_read_are_named() {
-    let error = Tuning::read(Path::new("/no/such/file.toml"))
-        .unwrap_err()
-        .to_string();
+    let error = Tuning::read(Path::new("/no/such/file.toml")).unwrap_err().to_string();
     assert!(error.contains("/no/such/file.toml"), "{error}");
     // An endless file that is not text.
-    let error = Tuning::read(Path::new("/dev/zero"))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("/dev/zero") && error.contains("longer"),
-        "{error}"
-    );
+    let error = Tuning::read(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(error.contains("/dev/zero") && error.contains("longer"), "{error}");
 }
 
 prop_compose! {

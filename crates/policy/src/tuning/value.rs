@@ -74,11 +74,7 @@ pub(super) fn spans(values: &[(String, TuningValue)]) -> Result<[CostSpan; SPANS
     };
     let (from, byte_ns) = (list("from")?, list("byte_ns")?);
     if from.len() != byte_ns.len() {
-        return Err(format!(
-            "from has {} values and byte_ns has {}",
-            from.len(),
-            byte_ns.len()
-        ));
+        return Err(format!("from has {} values and byte_ns has {}", from.len(), byte_ns.len()));
     }
     // Numbers of bytes beyond this are not exact in the file's number format.
     let bytes = |from: f64| from.fract() == 0.0 && (0.0..=9e15).contains(&from);
@@ -87,10 +83,7 @@ pub(super) fn spans(values: &[(String, TuningValue)]) -> Result<[CostSpan; SPANS
     }
     let mut spans = PathCost::new(0.0, &[(0, 0.0)]).spans;
     for (span, (&from, &byte_ns)) in spans.iter_mut().zip(from.iter().zip(byte_ns)) {
-        *span = CostSpan {
-            from: from as u64,
-            byte_ns,
-        };
+        *span = CostSpan { from: from as u64, byte_ns };
     }
     Ok(spans)
 }

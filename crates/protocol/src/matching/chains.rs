@@ -14,11 +14,7 @@ pub struct ChainLink {
 
 impl ChainLink {
     pub fn new(hash: u64) -> ChainLink {
-        ChainLink {
-            prev: NIL,
-            next: NIL,
-            hash,
-        }
+        ChainLink { prev: NIL, next: NIL, hash }
     }
 }
 
@@ -31,10 +27,7 @@ pub struct Chains {
 
 impl Chains {
     pub fn new() -> Chains {
-        Chains {
-            ends: vec![(NIL, NIL); 64],
-            len: 0,
-        }
+        Chains { ends: vec![(NIL, NIL); 64], len: 0 }
     }
 
     #[inline]
@@ -67,11 +60,7 @@ impl Chains {
     fn link_last<N>(&mut self, nodes: &mut N, index: u32, link: fn(&mut N, u32) -> &mut ChainLink) {
         let bucket = self.bucket(link(nodes, index).hash);
         let (_, tail) = self.ends[bucket];
-        *link(nodes, index) = ChainLink {
-            prev: tail,
-            next: NIL,
-            ..*link(nodes, index)
-        };
+        *link(nodes, index) = ChainLink { prev: tail, next: NIL, ..*link(nodes, index) };
         if tail == NIL {
             self.ends[bucket].0 = index;
         } else {

@@ -48,12 +48,7 @@ impl<T> PostedQueue<T> {
     pub fn post(&mut self, pattern: MatchPattern, value: T) -> u32 {
         let order = self.next_order;
         self.next_order += 1;
-        let node = PostedNode {
-            pattern,
-            order,
-            link: ChainLink::new(hash(&pattern)),
-            value,
-        };
+        let node = PostedNode { pattern, order, link: ChainLink::new(hash(&pattern)), value };
         let index = self.nodes.insert(node) as u32;
         self.chains.append(&mut self.nodes, index, link);
         self.in_class[pattern.class()] += 1;

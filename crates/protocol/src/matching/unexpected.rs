@@ -97,9 +97,7 @@ impl<T> UnexpectedQueue<T> {
     /// Number of messages from `source`.
     #[inline]
     pub fn len_from(&self, source: u32) -> u32 {
-        self.by_source
-            .get(source as usize)
-            .map_or(0, |of_source| of_source.messages)
+        self.by_source.get(source as usize).map_or(0, |of_source| of_source.messages)
     }
 
     /// Bytes that the messages from `source` are counted with, and those of all messages.
@@ -124,13 +122,8 @@ impl<T> UnexpectedQueue<T> {
         self.bytes += bytes as u64;
         self.by_context.add(envelope.context);
         let links = std::array::from_fn(|class| ChainLink::new(hash(&envelope.pattern(class))));
-        let index = self.nodes.insert(UnexpectedNode {
-            envelope,
-            order,
-            links,
-            bytes,
-            value,
-        }) as u32;
+        let index =
+            self.nodes.insert(UnexpectedNode { envelope, order, links, bytes, value }) as u32;
         for class in 0..CLASSES {
             if self.has_chains[class] {
                 self.chains[class].append(&mut self.nodes, index, self::links()[class]);
@@ -163,11 +156,8 @@ impl<T> UnexpectedQueue<T> {
     #[cold]
     fn build_chains(&mut self, class: Class) {
         self.has_chains[class] = true;
-        let mut all: Vec<(u64, u32)> = self
-            .nodes
-            .iter()
-            .map(|(i, node)| (node.order, i as u32))
-            .collect();
+        let mut all: Vec<(u64, u32)> =
+            self.nodes.iter().map(|(i, node)| (node.order, i as u32)).collect();
         all.sort_unstable();
         for (_, index) in all {
             self.chains[class].append(&mut self.nodes, index, links()[class]);

@@ -36,11 +36,7 @@ impl ObservedNetwork for FakeNetwork {
         let of_others = arrivals.iter().filter(|a| a.source != a.receiver);
         let head = |a: &mica_channel::adapter::fake::FakeArrival| Head {
             receiver: a.receiver,
-            envelope: MatchEnvelope {
-                context: a.context,
-                source: a.source,
-                tag: a.tag,
-            },
+            envelope: MatchEnvelope { context: a.context, source: a.source, tag: a.tag },
             len: a.bytes,
         };
         of_others.map(head).collect()
@@ -86,11 +82,7 @@ proptest! {
 }
 
 fn pattern(source: Option<u32>, tag: Option<i32>) -> MatchPattern {
-    MatchPattern {
-        context: 0,
-        source,
-        tag,
-    }
+    MatchPattern { context: 0, source, tag }
 }
 
 /// Runs `f` for each rank in a thread of its own.
@@ -128,41 +120,26 @@ fn blocking_calls_wait_by_the_register() {
             let incoming = Buffer::new(len, round % 2 == 0);
             let from = pattern((round % 5 != 0).then_some(peer), None);
             if me == 0 {
-                engine
-                    .send(peer, 0, round, &outgoing.view, completion)
-                    .expect("sent");
+                engine.send(peer, 0, round, &outgoing.view, completion).expect("sent");
             }
             if round % 4 == 1 {
-                let found = engine
-                    .probe(from, |state| state.probe(&from))
-                    .expect("a message");
+                let found = engine.probe(from, |state| state.probe(&from)).expect("a message");
                 assert_eq!((found.envelope.source, found.bytes), (peer, len));
             }
             let done = engine.receive(from, &incoming.view).expect("received");
-            assert_eq!(
-                (done.envelope.source, done.envelope.tag, done.sent),
-                (peer, round, len)
-            );
+            assert_eq!((done.envelope.source, done.envelope.tag, done.sent), (peer, round, len));
             incoming.assert_holds(round as usize, len);
             if me == 1 {
-                engine
-                    .send(peer, 0, round, &outgoing.view, completion)
-                    .expect("sent");
+                engine.send(peer, 0, round, &outgoing.view, completion).expect("sent");
             }
         }
     });
     engines.iter().for_each(assert_idle);
     network.assert_empty();
-    assert!(
-        network.waits(0) > 0 || network.waits(1) > 0,
-        "no rank has waited"
-    );
+    assert!(network.waits(0) > 0 || network.waits(1) > 0, "no rank has waited");
     for engine in &engines {
         assert_eq!(engine.parked_in(), None);
-        assert_eq!(
-            engine.counters().get(mica_node::counters::Counter::Parks),
-            0
-        );
+        assert_eq!(engine.counters().get(mica_node::counters::Counter::Parks), 0);
     }
 }
 
@@ -189,14 +166,8 @@ fn a_matched_probe_takes_the_message_out_of_matching() {
         assert_eq!(done.expect("received").sent, 300);
         buffer.assert_holds(300, 300);
         let short = Buffer::new(10, false);
-        let done = engine
-            .receive(pattern(Some(0), Some(7)), &short.view)
-            .expect("received");
-        assert_eq!(
-            (done.sent, done.capacity),
-            (20, 10),
-            "the message was longer"
-        );
+        let done = engine.receive(pattern(Some(0), Some(7)), &short.view).expect("received");
+        assert_eq!((done.sent, done.capacity), (20, 10), "the message was longer");
     });
     engines.iter().for_each(assert_idle);
     network.assert_empty();
@@ -206,47 +177,22 @@ fn a_matched_probe_takes_the_message_out_of_matching() {
 fn allgather(size: u32, me: u32, blocks: &[Buffer]) -> Arc<[ScheduleStage]> {
     let barrier = (0..size.ilog2()).map(|round| {
         let nothing = || Buffer::new(0, false).view;
-        let (to, from) = (
-            (me + (1 << round)) % size,
-            (me + size - (1 << round)) % size,
-        );
+        let (to, from) = ((me + (1 << round)) % size, (me + size - (1 << round)) % size);
         vec![
-            ScheduleStep::Send {
-                peer: to,
-                view: nothing(),
-            },
-            ScheduleStep::Receive {
-                peer: from,
-                view: nothing(),
-            },
+            ScheduleStep::Send { peer: to, view: nothing() },
+            ScheduleStep::Receive { peer: from, view: nothing() },
         ]
     });
     let ring = (0..size - 1).map(|round| {
         let (right, left) = ((me + 1) % size, (me + size - 1) % size);
-        let block = |back: u32| {
-            blocks[((me + 2 * size - back) % size) as usize]
-                .view
-                .clone()
-        };
+        let block = |back: u32| blocks[((me + 2 * size - back) % size) as usize].view.clone();
         vec![
-            ScheduleStep::Send {
-                peer: right,
-                view: block(round),
-            },
-            ScheduleStep::Receive {
-                peer: left,
-                view: block(round + 1),
-            },
+            ScheduleStep::Send { peer: right, view: block(round) },
+            ScheduleStep::Receive { peer: left, view: block(round + 1) },
         ]
     });
     let stages = barrier.chain(ring);
-    stages
-        .map(|steps| ScheduleStage {
-            steps,
-            local: Vec::new(),
-            task: None,
-        })
-        .collect()
+    stages.map(|steps| ScheduleStage { steps, local: Vec::new(), task: None }).collect()
 }
 
 #[test]
@@ -272,9 +218,7 @@ fn schedules_of_collectives_run_at_four_ranks() {
             assert!(step < 100_000, "hangs");
             let rank = random.below(SIZE as usize);
             ObservedNetwork::bring(&network, rank as u32, &mut random);
-            engines[rank]
-                .enter(|state| state.progress())
-                .expect("no fault");
+            engines[rank].enter(|state| state.progress()).expect("no fault");
             let result = ids[rank].and_then(|id| engines[rank].enter(|s| s.take_schedule(id)));
             if let Some(result) = result {
                 assert!(result.is_ok(), "{result:?}");
@@ -321,20 +265,12 @@ fn operations_beyond_the_adapters_room_wait_in_order() {
         (sent.expect("memory").expect("not at once"), buffer)
     };
     let sends: Vec<_> = [last, 3].map(send).into();
-    assert_eq!(
-        engine.enter(|state| state.probe(&pattern(None, Some(last)))),
-        None
-    );
+    assert_eq!(engine.enter(|state| state.probe(&pattern(None, Some(last)))), None);
     // A queued receive is cancelled here, a posted one by the adapter.
     for at in [COUNT - 2, 5] {
         engine.enter(|state| {
             state.cancel_receive(receives[at].0);
-            assert!(
-                state
-                    .take_received(receives[at].0)
-                    .expect("ended")
-                    .cancelled
-            );
+            assert!(state.take_received(receives[at].0).expect("ended").cancelled);
         });
     }
     // Room comes when others are cancelled.
@@ -349,15 +285,11 @@ fn operations_beyond_the_adapters_room_wait_in_order() {
         }
     }
     for (id, _buffer) in sends {
-        engine
-            .drive(|_, _| {}, |state| state.take_send(id).then_some(()))
-            .expect("sent");
+        engine.drive(|_, _| {}, |state| state.take_send(id).then_some(())).expect("sent");
     }
     for at in [3, COUNT - 1] {
         let (id, buffer) = &receives[at];
-        let done = engine
-            .drive(|_, _| {}, |state| state.take_received(*id))
-            .expect("received");
+        let done = engine.drive(|_, _| {}, |state| state.take_received(*id)).expect("received");
         assert_eq!(done.envelope.tag, at as i32);
         buffer.assert_holds(at, 8);
     }
@@ -371,21 +303,14 @@ fn hints_name_the_receives_of_their_communicator() {
     let engine = &engines[0];
     let receive = |context| {
         let buffer = Buffer::new(4, false);
-        let wanted = MatchPattern {
-            context,
-            ..pattern(None, None)
-        };
+        let wanted = MatchPattern { context, ..pattern(None, None) };
         engine.enter(|state| {
             let id = state.receive(wanted, &buffer.view).expect("memory");
             let stage = state.operations.recvs[id.0 as usize].stage;
             let ReceiveStage::AtAdapter { operation } = stage else {
                 panic!("{stage:?}");
             };
-            let token = state
-                .adapter
-                .as_ref()
-                .expect("there is one")
-                .token(operation);
+            let token = state.adapter.as_ref().expect("there is one").token(operation);
             state.cancel_receive(id);
             assert!(state.take_received(id).expect("ended").cancelled);
             token
@@ -413,8 +338,6 @@ fn a_send_to_no_rank_is_a_fault() {
         state.send_by_adapter(2, to, &buffer.view, SendCompletion::Local)
     });
     assert!(posted.expect("memory").is_some());
-    let fault = engines[0]
-        .enter(|state| state.progress())
-        .expect_err("refused");
+    let fault = engines[0].enter(|state| state.progress()).expect_err("refused");
     assert!(fault.to_string().contains("refused"), "{fault}");
 }

@@ -20,15 +20,9 @@ use crate::select::SendCompletion;
 /// Around the limits of a header and a packet, and longer than the ring.
 const LENGTHS: [usize; 8] = [0, 8, 40, 41, 2000, 8192, 8193, 300_000];
 
-const FIFOS: SegmentShape = SegmentShape {
-    fifo_bytes: Some(64 << 10),
-    ..SHAPE
-};
+const FIFOS: SegmentShape = SegmentShape { fifo_bytes: Some(64 << 10), ..SHAPE };
 
-const MIXED: SegmentShape = SegmentShape {
-    mixed: true,
-    ..FIFOS
-};
+const MIXED: SegmentShape = SegmentShape { mixed: true, ..FIFOS };
 
 /// A segment for `ranks` ranks, all of which this process has claimed.
 fn segment(ranks: u32, shape: SegmentShape) -> Arc<JobSegment> {
@@ -60,11 +54,7 @@ fn remove(engines: &[Engine], names: &[Range<u32>]) {
 }
 
 fn from(source: Option<u32>) -> MatchPattern {
-    MatchPattern {
-        context: 4,
-        source,
-        tag: Some(7),
-    }
+    MatchPattern { context: 4, source, tag: Some(7) }
 }
 
 /// A message between two engines, in progress.
@@ -86,10 +76,7 @@ impl Transfer {
         [to, source]: [u32; 2],
         [id, len]: [usize; 2],
     ) -> Transfer {
-        let (sent, received) = (
-            Buffer::of_message(id, len, id % 3 == 2),
-            Buffer::new(len, false),
-        );
+        let (sent, received) = (Buffer::of_message(id, len, id % 3 == 2), Buffer::new(len, false));
         // Synchronous sends and wildcards, in turn.
         let completion = match id % 2 {
             0 => SendCompletion::Local,
@@ -153,16 +140,11 @@ fn exchange(engines: &[Engine], names: &[Range<u32>]) {
 
 /// Panics if memory of the segment with this identity is mapped in this process.
 fn assert_unmapped(segment: &Weak<JobSegment>, identity: &str) {
-    assert!(
-        segment.upgrade().is_none(),
-        "an engine refers to the segment"
-    );
+    assert!(segment.upgrade().is_none(), "an engine refers to the segment");
     let inode = identity.rsplit(':').next().expect("a device and an inode");
     let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
     let has_inode = |line: &str| line.split_whitespace().nth(4) == Some(inode);
-    let mapped = maps
-        .lines()
-        .find(|line| line.contains("mica-job") && has_inode(line));
+    let mapped = maps.lines().find(|line| line.contains("mica-job") && has_inode(line));
     assert_eq!(mapped, None, "segment {identity} is mapped");
 }
 
@@ -225,11 +207,7 @@ fn segment_with_pending_communication_is_not_removed() {
     assert_eq!(refusal(2), "the receive of a message");
     let receive = engines[2].enter(|state| state.receive(from(Some(1)), &buffer.view));
     let receive = receive.expect("no fault");
-    assert!(
-        engines[2]
-            .enter(|state| state.take_received(receive))
-            .is_some()
-    );
+    assert!(engines[2].enter(|state| state.take_received(receive)).is_some());
     engines[0].enter(|state| state.progress().expect("no fault"));
     assert!(engines[0].enter(|state| state.take_send(send)));
     let posted = engines[1].enter(|state| state.receive(from(Some(4)), &buffer.view));
@@ -248,10 +226,7 @@ fn messages_through_an_added_segment_are_not_counted_as_network_traffic() {
     exchange(&engines, &names);
     let counters = engines[0].counters();
     assert_eq!(counters.messages(TrafficClass::Net), 0);
-    assert_eq!(
-        counters.messages(TrafficClass::Ring),
-        2 * LENGTHS.len() as u64
-    );
+    assert_eq!(counters.messages(TrafficClass::Ring), 2 * LENGTHS.len() as u64);
 }
 
 /// Waits until `engine` has announced what it waits for, which it does before it parks.
@@ -265,9 +240,7 @@ fn await_sleeper(engine: &Engine) {
 fn thread_that_sleeps_when_a_segment_is_added_is_woken_by_its_peers() {
     let mut engines = two_jobs();
     // Without a limit on its sleep, a lost wake-up would hang here.
-    engines
-        .iter_mut()
-        .for_each(|engine| engine.is_watchful = false);
+    engines.iter_mut().for_each(|engine| engine.is_watchful = false);
     engines.iter().for_each(Engine::set_thread_multiple);
     let segment = segment(3, SHAPE);
     let buffer = Buffer::new(100, false);
@@ -277,9 +250,7 @@ fn thread_that_sleeps_when_a_segment_is_added_is_woken_by_its_peers() {
         await_sleeper(&engines[2]);
         add(engines, &segment);
         let message = Buffer::of_message(3, 100, false);
-        engines[0]
-            .send(4, 4, 7, &message.view, SendCompletion::Matched)
-            .expect("no fault");
+        engines[0].send(4, 4, 7, &message.view, SendCompletion::Matched).expect("no fault");
         let done = sleeper.join().expect("no panic").expect("no fault");
         assert_eq!(done.envelope.source, 1);
     });
@@ -306,9 +277,7 @@ fn rank_that_sleeps_is_woken_by_all_its_segments() {
         let message = Buffer::of_message(2, 100, false);
         for (at, peer) in [(0, 1), (0, names[0].start + 1), (2, names[2].start + 1)] {
             await_sleeper(&engines[1]);
-            engines[at]
-                .send(peer, 4, 7, &message.view, SendCompletion::Matched)
-                .expect("no fault");
+            engines[at].send(peer, 4, 7, &message.view, SendCompletion::Matched).expect("no fault");
         }
     });
 }

@@ -34,21 +34,15 @@ impl Buffer {
             false => (len, Shape::Contiguous { bytes: len }),
             true => {
                 let byte = TypeLayout::basic(1, 1).expect("fits");
-                let layout = byte
-                    .hvector(blocks as u64, BLOCK as u64, STRIDE as i64)
-                    .expect("fits");
+                let layout =
+                    byte.hvector(blocks as u64, BLOCK as u64, STRIDE as i64).expect("fits");
                 let shape = Shape::of(&Arc::new(layout), 1).expect("fits");
                 (blocks * STRIDE, shape)
             }
         };
         let region = memory(bytes);
         fill(&region, UNTOUCHED, bytes);
-        Buffer {
-            view: region.clone().view(shape),
-            region,
-            bytes,
-            scattered,
-        }
+        Buffer { view: region.clone().view(shape), region, bytes, scattered }
     }
 
     /// Holding message number `id`.
@@ -76,11 +70,7 @@ impl Buffer {
     /// they fit, and nothing else.
     pub fn assert_holds(&self, id: usize, sent: usize) {
         let mut expected = vec![UNTOUCHED; self.bytes];
-        for (i, byte) in content(id, sent)
-            .into_iter()
-            .take(self.view.len())
-            .enumerate()
-        {
+        for (i, byte) in content(id, sent).into_iter().take(self.view.len()).enumerate() {
             let at = match self.scattered {
                 false => i,
                 true => i / BLOCK * STRIDE + i % BLOCK,

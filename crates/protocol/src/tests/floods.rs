@@ -90,12 +90,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
     let pairs = (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to)));
     let mut flows: Vec<Flow> = pairs
         .filter(|(from, to)| from != to)
-        .map(|(from, to)| Flow {
-            from,
-            to,
-            begun: 0,
-            active: Vec::new(),
-        })
+        .map(|(from, to)| Flow { from, to, begun: 0, active: Vec::new() })
         .collect();
     let (mut most, mut idle) = (0, 0);
     while idle < IDLE {
@@ -121,11 +116,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
         let at = random.below(flows.len());
         flows[at].step(&engines, &fabric);
         let Flow { from, to, .. } = flows[at];
-        let pattern = MatchPattern {
-            context: 0,
-            source: Some(from),
-            tag: Some(0),
-        };
+        let pattern = MatchPattern { context: 0, source: Some(from), tag: Some(0) };
         engines[to as usize].enter(|state| {
             state.progress().expect("no fault");
             for _ in 0..random.below(100) {
@@ -156,37 +147,20 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
     while !flows.iter().all(Flow::is_over) || !engines.iter().all(is_flushed) {
         idle += 1;
         assert!(idle < 200 * IDLE, "hangs");
-        flows
-            .iter_mut()
-            .for_each(|flow| _ = flow.step(&engines, &fabric));
+        flows.iter_mut().for_each(|flow| _ = flow.step(&engines, &fabric));
         for engine in &engines {
             engine.enter(|state| state.progress()).expect("no fault");
         }
     }
     engines.iter().for_each(assert_idle);
-    for (engine, peer) in engines
-        .iter()
-        .flat_map(|e| (0..ranks).map(move |peer| (e, peer)))
-    {
+    for (engine, peer) in engines.iter().flat_map(|e| (0..ranks).map(move |peer| (e, peer))) {
         let is_held = engine.enter(|state| state.channels.is_held(peer));
-        assert!(
-            !is_held,
-            "rank {} is still held back by {peer}",
-            engine.rank()
-        );
+        assert!(!is_held, "rank {} is still held back by {peer}", engine.rank());
     }
     assert!(fabric.sent(packet::RTS) > 0, "no sender was held back");
-    let total = |counter| {
-        engines
-            .iter()
-            .map(|e| e.counters().get(counter))
-            .sum::<u64>()
-    };
+    let total = |counter| engines.iter().map(|e| e.counters().get(counter)).sum::<u64>();
     assert!(total(Counter::HeldSenders) > 0, "holds are counted");
-    assert!(
-        total(Counter::UnexpectedMessages) > 0,
-        "unexpected messages are counted"
-    );
+    assert!(total(Counter::UnexpectedMessages) > 0, "unexpected messages are counted");
     most
 }
 

@@ -38,23 +38,14 @@ impl TransferHelper for Noting {
 }
 
 fn request_of_window() -> HelpRequest {
-    HelpRequest {
-        bytes: BYTES,
-        divided: DIVIDED,
-        offset: 4096,
-        buffer: [5, 6],
-        operation: 7,
-    }
+    HelpRequest { bytes: BYTES, divided: DIVIDED, offset: 4096, buffer: [5, 6], operation: 7 }
 }
 
 /// Two ranks, of which the second helps; what it takes.
 fn two_ranks(most: usize) -> (Vec<Engine>, Pieces) {
     let engines = over_shared_memory(2, SHAPE, &DirectOptions::OFF);
     let pieces = Pieces::default();
-    let helper = Noting {
-        most,
-        pieces: Arc::clone(&pieces),
-    };
+    let helper = Noting { most, pieces: Arc::clone(&pieces) };
     engines[1].offer_help(WINDOW, Arc::new(helper));
     (engines, pieces)
 }

@@ -12,11 +12,7 @@ use crate::state::EngineState;
 const POLLS_MAX: u32 = 1 << 20;
 
 fn receive(_: &EngineState, list: &mut WaitList) {
-    list.add(Pending {
-        peer: Some(1),
-        tag: Some(7),
-        ..Pending::of(WaitKind::Receive)
-    });
+    list.add(Pending { peer: Some(1), tag: Some(7), ..Pending::of(WaitKind::Receive) });
 }
 
 fn recorded(engine: &Engine) -> Option<Waiting> {
@@ -34,17 +30,10 @@ fn a_wait_is_recorded_until_it_ends() {
         assert!(polls < POLLS_MAX, "not recorded");
         recorded(engine)
     };
-    let inside = engine
-        .drive(receive, |_| until_recorded())
-        .expect("no fault");
-    assert_eq!(
-        (inside.kind, inside.peer, inside.tag),
-        (WaitKind::Receive, 1, 7)
-    );
+    let inside = engine.drive(receive, |_| until_recorded()).expect("no fault");
+    assert_eq!((inside.kind, inside.peer, inside.tag), (WaitKind::Receive, 1, 7));
     assert_eq!(recorded(engine), None, "it is over");
-    let outside = engine
-        .watch(receive, &mut until_recorded)
-        .expect("no fault");
+    let outside = engine.watch(receive, &mut until_recorded).expect("no fault");
     assert_eq!((outside, recorded(engine)), (inside, None));
 }
 

@@ -25,11 +25,7 @@ fn three_ranks(script: Script) -> (Vec<Engine>, Fabric) {
 }
 
 fn pattern(source: Option<u32>) -> MatchPattern {
-    MatchPattern {
-        context: 0,
-        source,
-        tag: None,
-    }
+    MatchPattern { context: 0, source, tag: None }
 }
 
 fn assert_lost<R: std::fmt::Debug>(result: Result<R, Fault>, peer: u32) {
@@ -75,10 +71,7 @@ fn losing_peer_ends_unmatched_send() {
 #[test]
 fn losing_peer_ends_receive_despite_short_sleeps() {
     for wait_at_most in [None, Some(Duration::from_millis(1))] {
-        let (engines, fabric) = three_ranks(Script {
-            wait_at_most,
-            ..Script::PLAIN
-        });
+        let (engines, fabric) = three_ranks(Script { wait_at_most, ..Script::PLAIN });
         fabric.lose(1);
         if wait_at_most.is_none() {
             // Each sleep takes a second; the rank polls before the first one.
@@ -106,19 +99,13 @@ fn losing_peer_ends_receive_during_read() {
         id
     });
     fabric.lose(1);
-    assert_lost(
-        engines[0].drive(|_, _| {}, |state| state.take_received(id)),
-        1,
-    );
+    assert_lost(engines[0].drive(|_, _| {}, |state| state.take_received(id)), 1);
     assert_eq!(fabric.sent(packet::CTS), 0, "the sender is gone");
 }
 
 #[test]
 fn receives_messages_sent_before_loss() {
-    let (engines, fabric) = three_ranks(Script {
-        brings: 0,
-        ..Script::PLAIN
-    });
+    let (engines, fabric) = three_ranks(Script { brings: 0, ..Script::PLAIN });
     for id in [7, 8] {
         let buffer = Buffer::of_message(id, 8, false);
         engines[1].send(0, 0, 0, &buffer.view, Local).expect("room");
@@ -127,9 +114,7 @@ fn receives_messages_sent_before_loss() {
     fabric.lose(1);
     for id in [7, 8] {
         let buffer = Buffer::new(8, false);
-        let end = engines[0]
-            .receive(pattern(None), &buffer.view)
-            .expect("it is there");
+        let end = engines[0].receive(pattern(None), &buffer.view).expect("it is there");
         assert_eq!((end.envelope.source, end.sent), (1, 8));
         buffer.assert_holds(id, 8);
     }
@@ -138,17 +123,12 @@ fn receives_messages_sent_before_loss() {
 /// The loss of one peer is not a loss of the others, as long as a rank can continue without it.
 #[test]
 fn losing_one_peer_keeps_the_others_reachable() {
-    let (engines, fabric) = three_ranks(Script {
-        brings: 40,
-        ..Script::PLAIN
-    });
+    let (engines, fabric) = three_ranks(Script { brings: 40, ..Script::PLAIN });
     fabric.lose(1);
     let buffer = Buffer::of_message(3, 8, false);
     assert_lost(engines[0].send(1, 0, 0, &buffer.view, Local), 1);
     engines[2].send(0, 0, 0, &buffer.view, Local).expect("room");
     let to = Buffer::new(8, false);
-    engines[0]
-        .receive(pattern(Some(2)), &to.view)
-        .expect("rank 2 is there");
+    engines[0].receive(pattern(Some(2)), &to.view).expect("rank 2 is there");
     to.assert_holds(3, 8);
 }

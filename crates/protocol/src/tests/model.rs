@@ -55,11 +55,7 @@ impl Model {
     /// A message has been sent. A message of a rank to itself has thereby arrived.
     pub fn send(&mut self, receiver: u32, envelope: MatchEnvelope, len: usize) {
         let message = self.messages.len();
-        let sent = Sent {
-            receiver,
-            envelope,
-            len,
-        };
+        let sent = Sent { receiver, envelope, len };
         self.messages.push(sent);
         self.is_taken.push(false);
         if receiver == envelope.source {
@@ -84,9 +80,7 @@ impl Model {
     }
 
     fn match_arrival(&mut self, message: Message) {
-        let Sent {
-            receiver, envelope, ..
-        } = self.messages[message];
+        let Sent { receiver, envelope, .. } = self.messages[message];
         let queues = &mut self.queues[receiver as usize];
         match queues.posted.iter().position(|(_, p)| p.matches(&envelope)) {
             Some(at) => {
@@ -118,9 +112,7 @@ impl Model {
     /// The message that a matched probe of `rank` takes.
     pub fn take(&mut self, rank: u32, pattern: &MatchPattern) -> Option<Message> {
         let found = self.probe(rank, pattern)?;
-        self.queues[rank as usize]
-            .unexpected
-            .retain(|&m| m != found);
+        self.queues[rank as usize].unexpected.retain(|&m| m != found);
         self.is_taken[found] = true;
         Some(found)
     }

@@ -58,14 +58,7 @@ pub fn call(ranks: u32, lengths: &'static [usize]) -> impl Strategy<Value = (u32
     };
     let length = || prop::sample::select(lengths);
     let scattered = || prop::bool::weighted(0.2);
-    let send = (
-        0..ranks,
-        0u64..2,
-        0i32..3,
-        length(),
-        prop::bool::weighted(0.2),
-        scattered(),
-    );
+    let send = (0..ranks, 0u64..2, 0i32..3, length(), prop::bool::weighted(0.2), scattered());
     let send = send.prop_map(|(to, context, tag, len, sync, scattered)| Call::Send {
         to,
         context: context * 2,
@@ -74,13 +67,8 @@ pub fn call(ranks: u32, lengths: &'static [usize]) -> impl Strategy<Value = (u32
         sync,
         scattered,
     });
-    let receive = (pattern(), length(), scattered()).prop_map(|(pattern, capacity, scattered)| {
-        Call::Receive {
-            pattern,
-            capacity,
-            scattered,
-        }
-    });
+    let receive = (pattern(), length(), scattered())
+        .prop_map(|(pattern, capacity, scattered)| Call::Receive { pattern, capacity, scattered });
     let call = prop_oneof![
         10 => send,
         9 => receive,
@@ -206,35 +194,19 @@ impl<'a> Run<'a> {
         let is_idle =
             |u: &UnderWay| u.sends.is_empty() && u.receives.is_empty() && u.probed.is_empty();
         self.active.iter().all(is_idle)
-            && self
-                .engines
-                .iter()
-                .all(|e| e.enter(|state| state.is_flushed() && !state.has_work()))
+            && self.engines.iter().all(|e| e.enter(|state| state.is_flushed() && !state.has_work()))
     }
 
     fn call(&mut self, rank: u32, call: &Call) {
         match *call {
             Call::Send { to, .. } if to as usize >= self.engines.len() => {}
-            Call::Send {
-                to,
-                context,
-                tag,
-                len,
-                sync,
-                scattered,
-            } => {
-                let envelope = MatchEnvelope {
-                    context,
-                    source: rank,
-                    tag,
-                };
+            Call::Send { to, context, tag, len, sync, scattered } => {
+                let envelope = MatchEnvelope { context, source: rank, tag };
                 self.send(envelope, to, len, sync, scattered);
             }
-            Call::Receive {
-                pattern,
-                capacity,
-                scattered,
-            } => self.receive(rank, pattern, capacity, scattered),
+            Call::Receive { pattern, capacity, scattered } => {
+                self.receive(rank, pattern, capacity, scattered)
+            }
             Call::Probe(pattern) => {
                 let found = self.enter(rank, |state| state.probe(&pattern));
                 let expected = self.model.probe(rank, &pattern);
@@ -291,25 +263,16 @@ impl<'a> Run<'a> {
         if self.fabric.is_none() && to != rank {
             // Arrivals are not reported here; if all receives name their source, the time of
             // arrival does not matter.
-            self.model.arrive(&Head {
-                receiver: to,
-                envelope,
-                len: buffer.view.len(),
-            });
+            self.model.arrive(&Head { receiver: to, envelope, len: buffer.view.len() });
         }
         match sent.expect("memory") {
             None => self.end_send(rank, id, sync, &buffer),
-            Some(send) => self.active[rank as usize]
-                .sends
-                .push((id, send, sync, buffer)),
+            Some(send) => self.active[rank as usize].sends.push((id, send, sync, buffer)),
         }
     }
 
     fn end_send(&self, rank: u32, message: Message, sync: bool, buffer: &Buffer) {
-        assert!(
-            !sync || self.model.is_taken[message],
-            "message {message} is not matched"
-        );
+        assert!(!sync || self.model.is_taken[message], "message {message} is not matched");
         if let Some(fabric) = self.fabric {
             fabric.remove_buffer(rank, buffer.address());
         }
@@ -323,9 +286,7 @@ impl<'a> Run<'a> {
         self.receives += 1;
         self.model.receive(rank, receive, pattern);
         let id = id.expect("memory");
-        self.active[rank as usize]
-            .receives
-            .push((receive, id, buffer));
+        self.active[rank as usize].receives.push((receive, id, buffer));
     }
 
     fn receive_probed(&mut self, rank: u32, message: Message, id: MessageId) {
@@ -335,9 +296,7 @@ impl<'a> Run<'a> {
         self.receives += 1;
         self.model.matched.insert(receive, message);
         let id = id.expect("memory");
-        self.active[rank as usize]
-            .receives
-            .push((receive, id, buffer));
+        self.active[rank as usize].receives.push((receive, id, buffer));
     }
 
     /// Cancels the first receive that `fits` selects. False if there is none.
@@ -352,18 +311,12 @@ impl<'a> Run<'a> {
             state.cancel_receive(id);
             state.received(id)
         });
-        assert_eq!(
-            end.is_some_and(|end| end.cancelled),
-            is_cancelled,
-            "receive {receive}"
-        );
+        assert_eq!(end.is_some_and(|end| end.cancelled), is_cancelled, "receive {receive}");
         if is_cancelled {
             self.enter(rank, |state| state.take_received(id));
             buffer.assert_holds(0, 0);
         } else {
-            self.active[rank as usize]
-                .receives
-                .push((receive, id, buffer));
+            self.active[rank as usize].receives.push((receive, id, buffer));
         }
         is_cancelled
     }
@@ -372,8 +325,7 @@ impl<'a> Run<'a> {
         if let Some(fabric) = self.fabric {
             fabric.bring(rank, &mut self.random);
         }
-        self.enter(rank, |state| state.progress())
-            .expect("no fault");
+        self.enter(rank, |state| state.progress()).expect("no fault");
         if let Some(fabric) = self.fabric {
             for head in fabric.take_heads() {
                 self.model.arrive(&head);

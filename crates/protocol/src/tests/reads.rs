@@ -20,11 +20,7 @@ fn exchange(script: Script, scattered: (bool, bool), capacity: usize) -> Fabric 
     let to = Buffer::new(capacity, scattered.1);
     let send = engines[0].enter(|state| state.send(1, 0, 5, &from.view, SendCompletion::Local));
     let send = send.expect("no fault").expect("it waits");
-    let pattern = MatchPattern {
-        context: 0,
-        source: Some(0),
-        tag: Some(5),
-    };
+    let pattern = MatchPattern { context: 0, source: Some(0), tag: Some(5) };
     let receive = engines[1].enter(|state| state.receive(pattern, &to.view));
     let receive = receive.expect("no fault");
     let mut is_sent = false;
@@ -58,35 +54,23 @@ fn steps<R>(engines: &[Engine], mut f: impl FnMut() -> Option<R>) -> R {
 fn reads_contiguous_messages() {
     for capacity in [LEN, LEN + 10, 700] {
         let fabric = exchange(Script::PLAIN, (false, false), capacity);
-        assert_eq!(
-            (fabric.sent(packet::CHUNK), fabric.sent(packet::FIN)),
-            (0, 1)
-        );
+        assert_eq!((fabric.sent(packet::CHUNK), fabric.sent(packet::FIN)), (0, 1));
     }
 }
 
 #[test]
 fn refused_read_falls_back_to_chunks() {
     for capacity in [LEN, 700] {
-        let script = Script {
-            refuses_reads: 1,
-            ..Script::PLAIN
-        };
+        let script = Script { refuses_reads: 1, ..Script::PLAIN };
         let fabric = exchange(script, (false, false), capacity);
-        assert_eq!(
-            fabric.sent(packet::CHUNK),
-            LEN.div_ceil(script.payload_max) as u64
-        );
+        assert_eq!(fabric.sent(packet::CHUNK), LEN.div_ceil(script.payload_max) as u64);
         assert_eq!((fabric.sent(packet::CTS), fabric.sent(packet::FIN)), (1, 0));
     }
 }
 
 #[test]
 fn scattered_or_unreadable_messages_use_chunks() {
-    let without = Script {
-        reads: false,
-        ..Script::PLAIN
-    };
+    let without = Script { reads: false, ..Script::PLAIN };
     for (script, scattered) in [
         (without, (false, false)),
         (Script::PLAIN, (true, false)),
@@ -103,8 +87,5 @@ fn scattered_or_unreadable_messages_use_chunks() {
 #[test]
 fn sends_fin_for_empty_receive_buffer() {
     let fabric = exchange(Script::PLAIN, (false, false), 0);
-    assert_eq!(
-        (fabric.sent(packet::CHUNK), fabric.sent(packet::FIN)),
-        (0, 1)
-    );
+    assert_eq!((fabric.sent(packet::CHUNK), fabric.sent(packet::FIN)), (0, 1));
 }

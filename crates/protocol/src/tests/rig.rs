@@ -93,13 +93,7 @@ pub fn over_adapters(
         let (memory, registers) = network.end(rank);
         let transport = AdapterTransport::with_registers(memory, registers).expect("memory");
         let transport = Box::new(transport) as Box<dyn Transport>;
-        engine(
-            &alone(size, rank),
-            rank,
-            Some(transport),
-            &DirectOptions::OFF,
-            HOLD,
-        )
+        engine(&alone(size, rank), rank, Some(transport), &DirectOptions::OFF, HOLD)
     };
     ((0..size).map(engine).collect(), network)
 }
@@ -112,13 +106,7 @@ pub fn over_packets_of_adapters(size: u32, delivery: FakeDelivery) -> (Vec<Engin
         let (memory, registers) = network.end(rank);
         let transport = AdapterTransport::of_packets_alone(memory, registers).expect("memory");
         let transport = Box::new(transport) as Box<dyn Transport>;
-        engine(
-            &alone(size, rank),
-            rank,
-            Some(transport),
-            &DirectOptions::OFF,
-            HOLD,
-        )
+        engine(&alone(size, rank), rank, Some(transport), &DirectOptions::OFF, HOLD)
     };
     ((0..size).map(engine).collect(), network)
 }
@@ -137,9 +125,7 @@ pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &DirectOptions
     // overwritten.
     for rank in 0..size {
         let (address, value) = (&raw const PROBE, PROBE.load(Ordering::Relaxed));
-        segment
-            .block(rank)
-            .publish_probe(address.addr() as u64, value);
+        segment.block(rank).publish_probe(address.addr() as u64, value);
     }
     engines
 }
@@ -171,20 +157,13 @@ pub fn engine(
         wake_fencing: Fencing::Sender,
         node_traffic: NodeTraffic::SharedMemory,
         collective_costs: Arc::new(CollectiveCosts::default()),
-        policies: Policies {
-            poll: PollPolicy::Static { ratio: 1 },
-            skew: None,
-            hold,
-        },
+        policies: Policies { poll: PollPolicy::Static { ratio: 1 }, skew: None, hold },
     };
     let mut engine = Engine::assemble(parts).expect("defaults fit");
     // As with a launcher that does not end the job when a rank dies.
     engine.is_watchful = true;
     // Here, a rank gets what it waits for by its own polls, or not at all.
-    engine.wait.alone = WaitLimits {
-        polls: 10,
-        yields: 10,
-    };
+    engine.wait.alone = WaitLimits { polls: 10, yields: 10 };
     engine
 }
 
@@ -202,28 +181,16 @@ pub fn assert_idle(engine: &Engine) {
             "rank {rank} keeps receives: {:?}",
             state.operations.recvs
         );
-        assert!(
-            state.matching.posted.is_empty(),
-            "rank {rank} has posted receives"
-        );
-        assert!(
-            state.matching.unexpected.is_empty(),
-            "rank {rank} keeps unexpected messages"
-        );
+        assert!(state.matching.posted.is_empty(), "rank {rank} has posted receives");
+        assert!(state.matching.unexpected.is_empty(), "rank {rank} keeps unexpected messages");
         assert_eq!(
             state.matching.unexpected.bytes_from(rank).1,
             0,
             "rank {rank} counts bytes of none"
         );
         assert!(state.holds.is_empty(), "rank {rank} holds senders back");
-        assert!(
-            state.matching.probed.is_empty(),
-            "rank {rank} keeps probed messages"
-        );
-        assert!(
-            state.backlog.is_empty(),
-            "rank {rank} has something to send"
-        );
+        assert!(state.matching.probed.is_empty(), "rank {rank} keeps probed messages");
+        assert!(state.backlog.is_empty(), "rank {rank} has something to send");
         assert!(
             state.peers.iter().all(|(_, peer)| peer.outbox.is_empty()),
             "rank {rank} has something to send"
@@ -239,10 +206,6 @@ pub fn assert_idle(engine: &Engine) {
         );
         assert!(state.remote_reads.is_empty(), "rank {rank} reads");
         assert!(state.rma.is_empty(), "rank {rank} has transfers");
-        assert!(
-            state.lost.is_none(),
-            "rank {rank} has lost {:?}",
-            state.lost
-        );
+        assert!(state.lost.is_none(), "rank {rank} has lost {:?}", state.lost);
     });
 }

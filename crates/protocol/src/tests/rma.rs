@@ -51,10 +51,7 @@ fn end(engines: &[Engine], id: RmaId) -> Result<(), Fault> {
 
 #[test]
 fn transfers_of_all_shapes_bring_every_byte() {
-    let script = Script {
-        refuses_sends: 3,
-        ..Script::PLAIN
-    };
+    let script = Script { refuses_sends: 3, ..Script::PLAIN };
     let (engines, fabric) = over_fabric(2, script, 9, HOLD);
     for (round, len) in [0, 3, 30, 3000, 30_000, 300_000].into_iter().enumerate() {
         for (scattered_here, scattered_there) in
@@ -89,10 +86,7 @@ fn transfers_of_all_shapes_bring_every_byte() {
 
 #[test]
 fn many_transfers_at_once_share_the_parts() {
-    let script = Script {
-        refuses_sends: 4,
-        ..Script::PLAIN
-    };
+    let script = Script { refuses_sends: 4, ..Script::PLAIN };
     let (engines, fabric) = over_fabric(2, script, 5, HOLD);
     let transfers: Vec<_> = (0..40)
         .map(|i| {
@@ -114,10 +108,7 @@ fn many_transfers_at_once_share_the_parts() {
 
 #[test]
 fn a_refused_part_ends_its_transfer_alone() {
-    let script = Script {
-        refuses_reads: 1,
-        ..Script::PLAIN
-    };
+    let script = Script { refuses_reads: 1, ..Script::PLAIN };
     let (engines, fabric) = over_fabric(2, script, 5, HOLD);
     let (here, there) = (Buffer::of_message(1, 900, false), Buffer::new(900, true));
     let region = registered(&engines, &fabric, &there);

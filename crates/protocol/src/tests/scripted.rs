@@ -153,12 +153,7 @@ impl Fabric {
     /// The transport of rank `me`.
     pub fn end(&self, me: u32) -> Box<Scripted> {
         let (pipe, writer) = std::io::pipe().expect("a pipe");
-        Box::new(Scripted {
-            me,
-            fabric: self.clone(),
-            pipe,
-            _writer: writer,
-        })
+        Box::new(Scripted { me, fabric: self.clone(), pipe, _writer: writer })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -190,13 +185,9 @@ impl Fabric {
     pub fn remove_buffer(&self, rank: u32, address: usize) {
         let mut inner = self.lock();
         let port = &mut inner.ports[rank as usize];
-        port.buffers
-            .retain(|(region, _)| region.address() != address);
+        port.buffers.retain(|(region, _)| region.address() != address);
         let open = port.exposed.values().any(|r| r.address() == address);
-        assert!(
-            !open,
-            "rank {rank}: a send has completed whose buffer is still exposed"
-        );
+        assert!(!open, "rank {rank}: a send has completed whose buffer is still exposed");
     }
 
     /// Headers of messages that were consumed since the last call, in order.
@@ -229,17 +220,11 @@ impl Fabric {
     /// Panics unless nothing is in flight, and nothing exposed.
     pub fn assert_empty(&self) {
         let inner = self.lock();
-        assert!(
-            inner.links.iter().all(VecDeque::is_empty),
-            "packets are in flight"
-        );
+        assert!(inner.links.iter().all(VecDeque::is_empty), "packets are in flight");
         for (rank, port) in inner.ports.iter().enumerate() {
             assert!(port.inbox.is_empty(), "rank {rank} has packets");
             assert!(port.exposed.is_empty(), "rank {rank} has exposed memory");
-            assert!(
-                port.reads.is_empty() && port.ends.is_empty(),
-                "rank {rank} reads"
-            );
+            assert!(port.reads.is_empty() && port.ends.is_empty(), "rank {rank} reads");
         }
     }
 }
@@ -333,17 +318,12 @@ impl Inner {
             };
         }
         let token = read.token;
-        self.ports[reader]
-            .ends
-            .push_back(TransportCompletion { token, result });
+        self.ports[reader].ends.push_back(TransportCompletion { token, result });
     }
 }
 
 fn loss(peer: u32) -> LostPeer {
-    LostPeer {
-        peer,
-        detail: "by script".to_owned(),
-    }
+    LostPeer { peer, detail: "by script".to_owned() }
 }
 
 /// The transport of one rank.
@@ -457,11 +437,7 @@ impl Transport for Scripted {
             assert_eq!(view.pack(position, &mut payload), payload.len());
         }
         inner.sent[usize::from(packet.kind)] += 1;
-        inner.links[link].push_back(Parcel {
-            source: self.me,
-            packet: *packet,
-            payload,
-        });
+        inner.links[link].push_back(Parcel { source: self.me, packet: *packet, payload });
         Ok(true)
     }
 
@@ -513,11 +489,7 @@ impl Transport for Scripted {
         };
         inner.heads.push(Head {
             receiver: self.me,
-            envelope: MatchEnvelope {
-                context: packet.context,
-                source,
-                tag: packet.tag,
-            },
+            envelope: MatchEnvelope { context: packet.context, source, tag: packet.tag },
             len,
         });
     }
@@ -538,10 +510,7 @@ impl Transport for Scripted {
         });
         let (region, _) = buffer.expect("exposed memory belongs to a send in progress");
         let region = region.clone();
-        let named = RemoteRegion {
-            key,
-            address: address as u64,
-        };
+        let named = RemoteRegion { key, address: address as u64 };
         port.exposed.insert(key, region);
         Ok(ReadableRegion::new(named, Some(key)))
     }

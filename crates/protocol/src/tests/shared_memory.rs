@@ -28,15 +28,9 @@ fn is_deterministic((_, call): &(u32, Call)) -> bool {
     }
 }
 
-const FIFOS: SegmentShape = SegmentShape {
-    fifo_bytes: Some(64 << 10),
-    ..SHAPE
-};
+const FIFOS: SegmentShape = SegmentShape { fifo_bytes: Some(64 << 10), ..SHAPE };
 
-const MIXED: SegmentShape = SegmentShape {
-    mixed: true,
-    ..FIFOS
-};
+const MIXED: SegmentShape = SegmentShape { mixed: true, ..FIFOS };
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -71,30 +65,12 @@ fn long_messages_use_kernel_copy_if_available() {
         (FIFOS, DirectOptions::OFF, TrafficClass::Ring),
     ] {
         let engines = over_shared_memory(2, shape, &direct);
-        let send = Call::Send {
-            to: 1,
-            context: 0,
-            tag: 1,
-            len: 300_000,
-            sync: false,
-            scattered: false,
-        };
-        let pattern = MatchPattern {
-            context: 0,
-            source: Some(0),
-            tag: None,
-        };
-        let receive = Call::Receive {
-            pattern,
-            capacity: 300_000,
-            scattered: false,
-        };
+        let send =
+            Call::Send { to: 1, context: 0, tag: 1, len: 300_000, sync: false, scattered: false };
+        let pattern = MatchPattern { context: 0, source: Some(0), tag: None };
+        let receive = Call::Receive { pattern, capacity: 300_000, scattered: false };
         Run::new(&engines, None, 5).run(&[(0, send), (1, receive)]);
         let counters = engines[0].counters();
-        assert_eq!(
-            (counters.messages(class), counters.bytes(class)),
-            (1, 300_000),
-            "{class:?}"
-        );
+        assert_eq!((counters.messages(class), counters.bytes(class)), (1, 300_000), "{class:?}");
     }
 }

@@ -21,10 +21,7 @@ struct Entry<T> {
 
 impl<T> Agenda<T> {
     pub fn new() -> Agenda<T> {
-        Agenda {
-            entries: BinaryHeap::new(),
-            next: 0,
-        }
+        Agenda { entries: BinaryHeap::new(), next: 0 }
     }
 
     /// Enters something that happens at `due`.

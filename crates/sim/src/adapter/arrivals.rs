@@ -27,41 +27,19 @@ impl Adapter {
         let received = (self.process(first, self.timing.arrival), last);
         let AdapterPacket { header, payload } = packet;
         match header {
-            PacketHeader::Eager {
-                context,
-                tag,
-                acknowledge,
-            } => {
-                let body = MessageBody::Here {
-                    payload,
-                    acknowledge,
-                };
-                let message = UnmatchedMessage {
-                    source: from,
-                    tag,
-                    body,
-                };
+            PacketHeader::Eager { context, tag, acknowledge } => {
+                let body = MessageBody::Here { payload, acknowledge };
+                let message = UnmatchedMessage { source: from, tag, body };
                 self.take_message(received, context, message, host);
             }
-            PacketHeader::Announce {
-                context,
-                tag,
-                length,
-                send,
-            } => {
+            PacketHeader::Announce { context, tag, length, send } => {
                 let body = MessageBody::Announced { length, send };
-                let message = UnmatchedMessage {
-                    source: from,
-                    tag,
-                    body,
-                };
+                let message = UnmatchedMessage { source: from, tag, body };
                 self.take_message(received, context, message, host);
             }
-            PacketHeader::Pull {
-                send,
-                length,
-                receive,
-            } => self.answer_pull(received.0, (from, send), (length, receive), host),
+            PacketHeader::Pull { send, length, receive } => {
+                self.answer_pull(received.0, (from, send), (length, receive), host)
+            }
             PacketHeader::Data { receive } => {
                 self.take_data(received, from, (receive, payload), host)
             }
@@ -107,10 +85,7 @@ impl Adapter {
         host: &mut dyn AdapterHost,
     ) {
         match body {
-            MessageBody::Here {
-                payload,
-                acknowledge,
-            } => {
+            MessageBody::Here { payload, acknowledge } => {
                 if let Some(send) = acknowledge {
                     let header = PacketHeader::Acknowledge { send };
                     let at = received.0.max(received.1);
@@ -122,11 +97,8 @@ impl Adapter {
                 self.counts.pulled += 1;
                 let receive = self.next_pull;
                 self.next_pull += 1;
-                let header = PacketHeader::Pull {
-                    send,
-                    length: length.min(delivery.room),
-                    receive,
-                };
+                let header =
+                    PacketHeader::Pull { send, length: length.min(delivery.room), receive };
                 self.send_packet(received.0, delivery.source, AdapterPacket::bare(header));
                 self.pulls.insert(receive, delivery);
             }
@@ -154,9 +126,7 @@ impl Adapter {
         let runs = policy.payload(&incoming, &self.caches, holds);
         let written = transfer::write(at, delivery.address, bytes, &runs, host);
         let line = self.caches.line;
-        let lines = runs
-            .iter()
-            .map(|run| (run.bytes.div_ceil(line), run.target));
+        let lines = runs.iter().map(|run| (run.bytes.div_ceil(line), run.target));
         self.count_lines(lines, host);
         self.counts.received_bytes += incoming.bytes;
         let status = match delivery.length > delivery.room {

@@ -292,10 +292,7 @@ impl Adapter {
 
     /// What it has counted.
     pub fn counts(&self) -> AdapterCounts {
-        AdapterCounts {
-            policy_changes: self.policy.changes(),
-            ..self.counts
-        }
+        AdapterCounts { policy_changes: self.policy.changes(), ..self.counts }
     }
 
     /// Its policy.

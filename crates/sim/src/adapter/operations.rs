@@ -67,31 +67,12 @@ impl Adapter {
         host: &mut dyn AdapterHost,
     ) {
         let is_synchronous = operation == CommandKind::SendSynchronous;
-        let AdapterRequest {
-            peer,
-            context,
-            tag,
-            address,
-            length,
-            token,
-            ..
-        } = *request;
-        let pending = |waits_for| PendingSend {
-            to: peer,
-            tag,
-            address,
-            length,
-            waits_for,
-        };
+        let AdapterRequest { peer, context, tag, address, length, token, .. } = *request;
+        let pending = |waits_for| PendingSend { to: peer, tag, address, length, waits_for };
         if length > self.timing.eager_max {
             self.sends.insert(token, pending(SendAnswer::Pull));
             let send = token;
-            let header = PacketHeader::Announce {
-                context,
-                tag,
-                length,
-                send,
-            };
+            let header = PacketHeader::Announce { context, tag, length, send };
             self.send_packet(at, peer, AdapterPacket::bare(header));
             return;
         }
@@ -100,11 +81,8 @@ impl Adapter {
             self.refuse(at, token);
             return;
         };
-        let header = PacketHeader::Eager {
-            context,
-            tag,
-            acknowledge: is_synchronous.then_some(token),
-        };
+        let header =
+            PacketHeader::Eager { context, tag, acknowledge: is_synchronous.then_some(token) };
         let payload = read.bytes;
         self.send_packet(read.can_leave, peer, AdapterPacket { header, payload });
         if is_synchronous {

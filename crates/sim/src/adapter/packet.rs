@@ -58,9 +58,6 @@ pub enum PacketHeader {
 impl AdapterPacket {
     /// A packet without payload.
     pub fn bare(header: PacketHeader) -> AdapterPacket {
-        AdapterPacket {
-            header,
-            payload: Vec::new(),
-        }
+        AdapterPacket { header, payload: Vec::new() }
     }
 }

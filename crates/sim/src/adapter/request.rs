@@ -92,13 +92,7 @@ pub struct RequestCompletion {
 impl RequestCompletion {
     /// Of an operation that moved no message.
     pub(super) fn bare(token: u64, status: OperationStatus) -> RequestCompletion {
-        RequestCompletion {
-            token,
-            status,
-            source: 0,
-            tag: 0,
-            length: 0,
-        }
+        RequestCompletion { token, status, source: 0, tag: 0, length: 0 }
     }
 
     /// The bytes of the event with this number, from 0.
@@ -107,10 +101,7 @@ impl RequestCompletion {
         let mut put = |at: usize, bytes: &[u8]| event[at..at + bytes.len()].copy_from_slice(bytes);
         put(offset_of!(Event, sequence), &(number + 1).to_le_bytes());
         put(offset_of!(Event, token), &self.token.to_le_bytes());
-        put(
-            offset_of!(Event, status),
-            &(self.status as u32).to_le_bytes(),
-        );
+        put(offset_of!(Event, status), &(self.status as u32).to_le_bytes());
         put(offset_of!(Event, source), &self.source.to_le_bytes());
         put(offset_of!(Event, tag), &self.tag.to_le_bytes());
         put(offset_of!(Event, length), &self.length.to_le_bytes());
@@ -166,10 +157,7 @@ mod tests {
         put(offset_of!(Command, peer), &ANY_SOURCE.to_le_bytes());
         put(offset_of!(Command, context), &9_u64.to_le_bytes());
         put(offset_of!(Command, tag), &(-5_i32).to_le_bytes());
-        put(
-            offset_of!(Command, address),
-            &0x1234_5678_9abc_u64.to_le_bytes(),
-        );
+        put(offset_of!(Command, address), &0x1234_5678_9abc_u64.to_le_bytes());
         put(offset_of!(Command, length), &77_u64.to_le_bytes());
         put(offset_of!(Command, token), &11_u64.to_le_bytes());
         put(offset_of!(Command, target), &12_u64.to_le_bytes());

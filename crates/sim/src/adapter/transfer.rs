@@ -72,11 +72,7 @@ impl Wire {
             done = done.max(host.read(at, address + first, rest));
         }
         let in_time = SimTime(done.0.saturating_sub(self.time(length).0));
-        Some(ReadOut {
-            bytes,
-            can_leave: head_done.max(in_time),
-            done,
-        })
+        Some(ReadOut { bytes, can_leave: head_done.max(in_time), done })
     }
 }
 

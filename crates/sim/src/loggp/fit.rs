@@ -90,10 +90,7 @@ pub struct FitOptions {
 
 impl Default for FitOptions {
     fn default() -> FitOptions {
-        FitOptions {
-            resamples: 1000,
-            seed: 1,
-        }
+        FitOptions { resamples: 1000, seed: 1 }
     }
 }
 
@@ -217,13 +214,7 @@ fn solve(rows: &[SizeMedians]) -> Solution {
     let short = &rows[0];
     let latency = short.round_trip / 2.0 - short.issue - short.complete;
     Solution {
-        values: [
-            latency,
-            short.send,
-            short.receive,
-            line.at_one_byte,
-            line.slope,
-        ],
+        values: [latency, short.send, short.receive, line.at_one_byte, line.slope],
         bound,
         counts,
         step: line.step.map(|(bytes, height)| (bytes as u64, height)),
@@ -336,9 +327,7 @@ impl Resampled {
         let empty = || Vec::with_capacity(resamples);
         Resampled {
             values: std::array::from_fn(|_| empty()),
-            rows: (0..sizes)
-                .map(|_| std::array::from_fn(|_| empty()))
-                .collect(),
+            rows: (0..sizes).map(|_| std::array::from_fn(|_| empty())).collect(),
         }
     }
 
@@ -362,11 +351,7 @@ fn interval(value: f64, drawn: &mut [f64]) -> Estimate {
         0 => value,
         n => drawn[((n - 1) as f64 * share).round() as usize],
     };
-    Estimate {
-        value,
-        low: at(0.025).min(value),
-        high: at(0.975).max(value),
-    }
+    Estimate { value, low: at(0.025).min(value), high: at(0.975).max(value) }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

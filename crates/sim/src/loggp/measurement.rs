@@ -85,9 +85,8 @@ impl Measurement {
     pub fn parse(text: &str) -> Result<Measurement, MeasurementError> {
         let mut lines = text.lines().enumerate();
         let first = lines.next().map_or("", |(_, line)| line);
-        let mut measurement = head(first).ok_or_else(|| MeasurementError::Head {
-            line: first.to_owned(),
-        })?;
+        let mut measurement =
+            head(first).ok_or_else(|| MeasurementError::Head { line: first.to_owned() })?;
         let data = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with("bytes "));
         for (number, line) in data {
             let sample = sample(line).ok_or_else(|| MeasurementError::Line {
@@ -109,11 +108,7 @@ impl Measurement {
         match () {
             () if sizes < 3 => Err(MeasurementError::FewSizes { sizes }),
             () if samples != sizes * rounds || keys.len() != samples => {
-                Err(MeasurementError::CutOff {
-                    samples,
-                    sizes,
-                    rounds,
-                })
+                Err(MeasurementError::CutOff { samples, sizes, rounds })
             }
             () => Ok(()),
         }

@@ -114,10 +114,7 @@ impl Parameters {
         let wrong = |p: &Parameter| !(self.get(*p).is_finite() && self.get(*p) >= 0.0);
         let parameter = Parameter::ALL.into_iter().find(wrong)?;
         let (symbol, value) = (parameter.symbol(), self.get(parameter));
-        Some(format!(
-            "{symbol} is {value} {}: expected 0 or more",
-            parameter.unit()
-        ))
+        Some(format!("{symbol} is {value} {}: expected 0 or more", parameter.unit()))
     }
 }
 

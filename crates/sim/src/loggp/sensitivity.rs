@@ -47,11 +47,7 @@ pub fn sensitivity<E>(
         let raised = times.iter().filter(|(factor, _)| *factor > 1.0);
         let nearest = raised.min_by(|a, b| a.0.total_cmp(&b.0));
         let elasticity = nearest.map_or(0.0, |(factor, time)| (time / base - 1.0) / (factor - 1.0));
-        rows.push(SensitivityRow {
-            parameter,
-            times,
-            elasticity,
-        });
+        rows.push(SensitivityRow { parameter, times, elasticity });
     }
     rows.sort_by(|a, b| b.elasticity.total_cmp(&a.elasticity));
     Ok(Sensitivity { base, rows })

@@ -39,9 +39,7 @@ impl Planted {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut text = format!("mica-loggp 1 2 {TRAIN} 25.0 Mica x (y)\nbytes round ...\n");
         for round in 0..rounds {
-            for bytes in [
-                1, 64, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131_072,
-            ] {
+            for bytes in [1, 64, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131_072] {
                 let times = self.times(bytes);
                 let _ = write!(text, "{bytes} {round} 100");
                 for time in times {
@@ -56,31 +54,15 @@ impl Planted {
 
     fn times(&self, bytes: u64) -> [f64; 7] {
         let p = &self.parameters;
-        let (issue, complete) = (
-            p.send_overhead - self.send_end,
-            p.receive_overhead - self.receive_start,
-        );
+        let (issue, complete) =
+            (p.send_overhead - self.send_end, p.receive_overhead - self.receive_start);
         let further = (bytes - 1) as f64 * p.gap_per_byte;
-        let step = if bytes >= self.announced_from {
-            self.step
-        } else {
-            0.0
-        };
+        let step = if bytes >= self.announced_from { self.step } else { 0.0 };
         let one_way = issue + p.latency + further + step + complete;
-        let gap = (p.gap + further + step)
-            .max(p.send_overhead)
-            .max(p.receive_overhead);
+        let gap = (p.gap + further + step).max(p.send_overhead).max(p.receive_overhead);
         let single = one_way + issue + p.latency + complete;
         let train = single + f64::from(TRAIN - 1) * gap;
-        [
-            p.send_overhead,
-            issue,
-            p.receive_overhead,
-            complete,
-            2.0 * one_way,
-            single,
-            train,
-        ]
+        [p.send_overhead, issue, p.receive_overhead, complete, 2.0 * one_way, single, train]
     }
 
     fn fitted(&self, rounds: u32) -> LogGpFit {
@@ -93,10 +75,7 @@ fn assert_near(fit: &LogGpFit, planted: &Parameters, share: f64) {
     for parameter in Parameter::ALL {
         let (got, want) = (fit.parameters.get(parameter), planted.get(parameter));
         let symbol = parameter.symbol();
-        assert!(
-            (got - want).abs() <= share * want,
-            "{symbol}: {got}, not {want}"
-        );
+        assert!((got - want).abs() <= share * want, "{symbol}: {got}, not {want}");
     }
 }
 
@@ -107,19 +86,12 @@ fn recovers_exact_parameters() {
     assert_near(&fit, &planted.parameters, 1e-6);
     assert_eq!((fit.bound, fit.step), (GapBound::Network, None));
     assert!(fit.sizes.iter().all(|row| row.counts));
-    assert!(
-        fit.estimates
-            .iter()
-            .all(|e| e.high - e.low < 1e-6 * e.value)
-    );
+    assert!(fit.estimates.iter().all(|e| e.high - e.low < 1e-6 * e.value));
 }
 
 #[test]
 fn recovers_parameters_under_noise_and_says_how_well() {
-    let planted = Planted {
-        noise: 0.02,
-        ..planted()
-    };
+    let planted = Planted { noise: 0.02, ..planted() };
     let fit = planted.fitted(31);
     assert_near(&fit, &planted.parameters, 0.05);
     for (estimate, parameter) in fit.estimates.iter().zip(Parameter::ALL) {
@@ -154,28 +126,18 @@ fn says_where_processors_are_the_limit_at_every_size() {
 
 #[test]
 fn keeps_the_step_of_announced_messages_out_of_g() {
-    let planted = Planted {
-        announced_from: 16384,
-        step: 1400.0,
-        ..planted()
-    };
+    let planted = Planted { announced_from: 16384, step: 1400.0, ..planted() };
     let fit = planted.fitted(3);
     assert_near(&fit, &planted.parameters, 1e-4);
     let (bytes, height) = fit.step.expect("a step");
     assert!(bytes == 16384 && (height - 1400.0).abs() < 1.0);
-    let noisy = Planted {
-        noise: 0.02,
-        ..super::tests::planted()
-    };
+    let noisy = Planted { noise: 0.02, ..super::tests::planted() };
     assert_eq!(noisy.fitted(31).step, None);
 }
 
 #[test]
 fn equal_seeds_give_equal_intervals() {
-    let planted = Planted {
-        noise: 0.1,
-        ..planted()
-    };
+    let planted = Planted { noise: 0.1, ..planted() };
     assert_eq!(planted.fitted(9), planted.fitted(9));
 }
 
@@ -184,26 +146,14 @@ fn says_what_is_wrong_with_a_measurement() {
     let good = planted().print(2, 1);
     for (text, words) in [
         (String::new(), "first line is \"\""),
-        (
-            good.replace("mica-loggp 1", "mica-loggp 2"),
-            "not the output",
-        ),
+        (good.replace("mica-loggp 1", "mica-loggp 2"), "not the output"),
         (good.replace("64 0 100", "64 0 x"), "line 4 of"),
         (good.replace("64 0 100", "64 0 100 5"), "line 4 of"),
-        (
-            good.lines().take(15).map(|l| format!("{l}\n")).collect(),
-            "cut off",
-        ),
-        (
-            good.lines().take(4).map(|l| format!("{l}\n")).collect(),
-            "2 sizes",
-        ),
+        (good.lines().take(15).map(|l| format!("{l}\n")).collect(), "cut off"),
+        (good.lines().take(4).map(|l| format!("{l}\n")).collect(), "2 sizes"),
     ] {
         let error = Measurement::parse(&text).unwrap_err().to_string();
-        assert!(
-            error.contains(words) && !error.contains('\n'),
-            "{words}: {error}"
-        );
+        assert!(error.contains(words) && !error.contains('\n'), "{words}: {error}");
     }
 }
 

@@ -89,10 +89,7 @@ fn caches(caches: &Caches) -> Checked {
     let reason = "instructions are not written; leave it out";
     require(back, "caches.l1i.write", "\"through\"", reason)?;
     level("caches.l2", &caches.l2, line)?;
-    let takes_reads = !matches!(
-        caches.l2.inclusion,
-        Inclusion::Exclusive | Inclusion::Victim
-    );
+    let takes_reads = !matches!(caches.l2.inclusion, Inclusion::Exclusive | Inclusion::Victim);
     let holds = caches.l1d.write == WritePolicy::Back || takes_reads;
     let reason = "needs an L2 whose inclusion is inclusive or none";
     require(holds, "caches.l1d.write", "\"through\"", reason)?;
@@ -105,24 +102,14 @@ fn caches(caches: &Caches) -> Checked {
 /// Number of sets, if lines and ways divide the size.
 fn sets(cache: &str, size_kib: u64, ways: u32, line: u32) -> Result<u64, Mistake> {
     let holds = (1..=32).contains(&ways);
-    require(
-        holds,
-        &format!("{cache}.ways"),
-        ways,
-        "must be from 1 to 32",
-    )?;
+    require(holds, &format!("{cache}.ways"), ways, "must be from 1 to 32")?;
     let bytes_of_ways = u64::from(ways) * u64::from(line);
     let field = format!("{cache}.size_kib");
     let holds = (1..=4 << 20).contains(&size_kib);
     require(holds, &field, size_kib, "must be from 1 to 4194304 (4 GiB)")?;
     let reason = format!("is not a multiple of {ways} ways of lines of {line} bytes");
     let bytes = size_kib * 1024;
-    require(
-        bytes.is_multiple_of(bytes_of_ways),
-        &field,
-        size_kib,
-        &reason,
-    )?;
+    require(bytes.is_multiple_of(bytes_of_ways), &field, size_kib, &reason)?;
     Ok(bytes / bytes_of_ways)
 }
 

@@ -10,19 +10,13 @@ use super::{MachineError, SimulatedMachine, check};
 
 macro_rules! shipped {
     ($name:literal) => {
-        (
-            $name,
-            include_str!(concat!("../../machines/", $name, ".toml")),
-        )
+        ($name, include_str!(concat!("../../machines/", $name, ".toml")))
     };
 }
 
 /// The machines that ship with Mica.
-pub(super) const SHIPPED: [(&str, &str); 3] = [
-    shipped!("power5-redstorm"),
-    shipped!("epyc7742-slingshot"),
-    shipped!("xeon8480-ndr"),
-];
+pub(super) const SHIPPED: [(&str, &str); 3] =
+    [shipped!("power5-redstorm"), shipped!("epyc7742-slingshot"), shipped!("xeon8480-ndr")];
 
 /// The text of a machine, and what to call it.
 pub(super) struct MachineText {
@@ -32,10 +26,7 @@ pub(super) struct MachineText {
 
 impl MachineText {
     pub(super) fn new(text: &str, file: &str) -> MachineText {
-        MachineText {
-            text: text.to_owned(),
-            file: file.to_owned(),
-        }
+        MachineText { text: text.to_owned(), file: file.to_owned() }
     }
 
     /// A shipped machine of this name, else the file at this path.
@@ -77,13 +68,11 @@ impl MachineText {
     }
 
     fn table(&self) -> Result<Table, MachineError> {
-        self.text
-            .parse()
-            .map_err(|error: toml::de::Error| MachineError::NotToml {
-                file: self.file.clone(),
-                line: line_of(&self.text, error.span().map_or(0, |span| span.start)),
-                reason: one_line(error.message()),
-            })
+        self.text.parse().map_err(|error: toml::de::Error| MachineError::NotToml {
+            file: self.file.clone(),
+            line: line_of(&self.text, error.span().map_or(0, |span| span.start)),
+            reason: one_line(error.message()),
+        })
     }
 }
 

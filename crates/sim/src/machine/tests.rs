@@ -65,10 +65,7 @@ fn names_field_value_and_file_of_impossible_values() {
             "caches.line=100",
             "power5-redstorm: caches.line = 100: must be a power of two from 32 to 1024",
         ),
-        (
-            "caches.l2.ways=0",
-            "power5-redstorm: caches.l2.ways = 0: must be from 1 to 32",
-        ),
+        ("caches.l2.ways=0", "power5-redstorm: caches.l2.ways = 0: must be from 1 to 32"),
         (
             "processor.miss_overlap=1.5",
             "power5-redstorm: processor.miss_overlap = 1.5: must be from 0 to 1",
@@ -122,9 +119,7 @@ fn refuses_no_machine_no_file_and_no_toml_in_one_line() {
     let absent = SimulatedMachine::named("/no/such/file.toml").unwrap_err();
     assert!(matches!(absent, MachineError::Unreadable { .. }));
     let text = "description = 'x'\n[processor]\nmhz = = 3\n";
-    let broken = SimulatedMachine::parse(text, "x.toml", &[])
-        .unwrap_err()
-        .to_string();
+    let broken = SimulatedMachine::parse(text, "x.toml", &[]).unwrap_err().to_string();
     assert!(broken.starts_with("x.toml:3: not valid TOML"), "{broken}");
     let short = SimulatedMachine::parse("description = 'x'\n", "x.toml", &[]).unwrap_err();
     assert!(short.to_string().contains("processor"), "{short}");

@@ -37,12 +37,7 @@ pub struct MemoryTiming {
 impl MemoryTiming {
     /// The memory of this machine with its slow-down (leon-2009, Table 5.1).
     pub fn of(machine: &SimulatedMachine) -> MemoryTiming {
-        let MemoryParameters {
-            slow_down,
-            clocks,
-            timing,
-            ..
-        } = &machine.memory;
+        let MemoryParameters { slow_down, clocks, timing, .. } = &machine.memory;
         let mhz = machine.processor.mhz;
         let line = f64::from(machine.caches.line);
         match (clocks, timing) {
@@ -69,11 +64,7 @@ impl MemoryTiming {
 /// Table 5.1 slows the DRAM down from 1/6 of the processor's clock to 1/50, not 1/45, where it
 /// slows the controller down by 7.5.
 fn dram_slow_down(slow_down: f64) -> f64 {
-    if slow_down == 7.5 {
-        50.0 / 6.0
-    } else {
-        slow_down
-    }
+    if slow_down == 7.5 { 50.0 / 6.0 } else { slow_down }
 }
 
 /// One of the adapter's two ways to the memory.
@@ -194,10 +185,7 @@ impl Controller {
 
     /// Cycles that the core cannot go on because more requests wait than the queue holds.
     pub(super) fn excess(&self, now: u64) -> u64 {
-        whole(
-            self.free_at
-                .saturating_sub((now << FRACTION_BITS) + self.limit),
-        )
+        whole(self.free_at.saturating_sub((now << FRACTION_BITS) + self.limit))
     }
 
     fn occupy(&mut self, now: u64) -> u64 {
@@ -208,11 +196,7 @@ impl Controller {
 
     /// Time of a line beside the adapter's transfers.
     fn line_time(&mut self, at: u64) -> u64 {
-        if self
-            .engines
-            .iter()
-            .all(|engine| engine.transfers.is_empty())
-        {
+        if self.engines.iter().all(|engine| engine.transfers.is_empty()) {
             return self.line;
         }
         let share_of = |engine: &mut Bookings| {

@@ -138,11 +138,7 @@ impl Hierarchy {
         }
         self.counts.memory_reads.demand += 1;
         let latency = self.controller.read(self.now);
-        Found {
-            origin: Origin::Memory,
-            latency,
-            flags: self.fill(line, 0),
-        }
+        Found { origin: Origin::Memory, latency, flags: self.fill(line, 0) }
     }
 
     fn read_l2(&mut self, line: u64) -> Option<Found> {
@@ -456,10 +452,7 @@ impl Hierarchy {
 
     /// Evicts all lines of the L1s, and forgets the streams.
     pub(super) fn empty_l1s(&mut self) {
-        let lines: Vec<u64> = [&self.l1i, &self.l1d]
-            .into_iter()
-            .flat_map(L1::lines)
-            .collect();
+        let lines: Vec<u64> = [&self.l1i, &self.l1d].into_iter().flat_map(L1::lines).collect();
         self.l1i.empty();
         self.l1d.empty();
         for entry in lines {

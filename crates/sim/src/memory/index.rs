@@ -23,17 +23,9 @@ impl SetIndex {
         // For x below 2^58 and an odd d between 2^s and 2^(s + 1), x times the error of the magic
         // number is below 2^(59 + s), so that the quotient is exact (Granlund, Montgomery 1994).
         let shift = odd.ilog2();
-        let magic = if odd == 1 {
-            0
-        } else {
-            ((1_u128 << (64 + shift)) / u128::from(odd) + 1) as u64
-        };
-        SetIndex {
-            low_bits,
-            odd,
-            magic,
-            shift,
-        }
+        let magic =
+            if odd == 1 { 0 } else { ((1_u128 << (64 + shift)) / u128::from(odd) + 1) as u64 };
+        SetIndex { low_bits, odd, magic, shift }
     }
 
     /// The set of the line with this number, which is below 2^58.

@@ -71,9 +71,7 @@ impl NodeMemory {
             InjectTarget::L2 { core: 0 } => levels.l2.cache.holds(line),
             InjectTarget::L2 { core } => {
                 let other = levels.others.get(core as usize - 1);
-                other
-                    .and_then(Option::as_ref)
-                    .is_some_and(|l2| l2.holds(line))
+                other.and_then(Option::as_ref).is_some_and(|l2| l2.holds(line))
             }
             InjectTarget::L3 => levels.l3.as_ref().is_some_and(|l3| l3.cache.holds(line)),
         }
@@ -164,9 +162,7 @@ impl Hierarchy {
         }
         self.counts.injected.other_core += 1;
         self.fill_l3(line);
-        let mut l2 = self.others[place]
-            .take()
-            .unwrap_or_else(|| self.new_other());
+        let mut l2 = self.others[place].take().unwrap_or_else(|| self.new_other());
         let evicted = l2.insert(line, flags);
         self.others[place] = Some(l2);
         if evicted != 0 {

@@ -31,10 +31,7 @@ pub struct FetchLine {
 impl FetchLine {
     /// The line at this address.
     pub fn new(address: u64) -> FetchLine {
-        FetchLine {
-            key: address & !FLAGS | VALID | DIRTY,
-            way: 0,
-        }
+        FetchLine { key: address & !FLAGS | VALID | DIRTY, way: 0 }
     }
 
     /// Its address.
@@ -252,10 +249,7 @@ impl L1 {
     fn put(&mut self, place: usize, entry: u64) {
         self.uses += 1;
         self.other_uses += 1;
-        self.ways[place] = Way {
-            entry,
-            used: self.uses,
-        };
+        self.ways[place] = Way { entry, used: self.uses };
         // A guess that does not fit is wrong and found so.
         self.guesses[guess_of(entry & !FLAGS | VALID | DIRTY)] = place as u16;
     }

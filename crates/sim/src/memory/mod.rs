@@ -459,25 +459,15 @@ impl NodeMemory {
         match kind {
             AccessKind::Load => {
                 let (origin, latency) = self.levels.use_data(line, 0);
-                (
-                    origin,
-                    exposed(latency, self.load_exposed) + self.hit(origin),
-                )
+                (origin, exposed(latency, self.load_exposed) + self.hit(origin))
             }
             AccessKind::Store => {
                 let (origin, latency) = self.levels.store_data(line);
-                (
-                    origin,
-                    exposed(latency, self.store_exposed) + self.hit(origin),
-                )
+                (origin, exposed(latency, self.store_exposed) + self.hit(origin))
             }
             AccessKind::Fetch => {
                 let (origin, latency) = self.levels.use_instruction(line);
-                let hit = if origin == Origin::L1 {
-                    self.l1i_hit
-                } else {
-                    0
-                };
+                let hit = if origin == Origin::L1 { self.l1i_hit } else { 0 };
                 (origin, exposed(latency, self.load_exposed) + hit)
             }
         }

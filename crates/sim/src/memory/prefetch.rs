@@ -124,22 +124,12 @@ impl Prefetcher {
             return None;
         };
         let next = line.wrapping_add(stride);
-        let stream = Stream {
-            next,
-            stride,
-            l2_next: next,
-            ahead: 0,
-            moved: self.moves,
-        };
+        let stream = Stream { next, stride, l2_next: next, ahead: 0, moved: self.moves };
         if self.streams.len() < self.room {
             self.streams.push(stream);
             return Some(self.streams.len() - 1);
         }
-        let (oldest, _) = self
-            .streams
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, s)| s.moved)?;
+        let (oldest, _) = self.streams.iter().enumerate().min_by_key(|(_, s)| s.moved)?;
         self.streams[oldest] = stream;
         Some(oldest)
     }
@@ -199,11 +189,7 @@ mod tests {
     const LINE: u64 = 64;
 
     fn prefetcher(streams: u32, page_kib: u64) -> Prefetcher {
-        let parameters = PrefetchParameters {
-            streams,
-            depth: 4,
-            page_kib,
-        };
+        let parameters = PrefetchParameters { streams, depth: 4, page_kib };
         Prefetcher::new(&parameters, LINE as u32)
     }
 
@@ -240,10 +226,7 @@ mod tests {
 
     #[test]
     fn streams_end_at_pages_in_both_directions() {
-        for (start, stride) in [
-            (0x10_1000 - 3 * LINE, LINE),
-            (0x10_0000 + 2 * LINE, !LINE + 1),
-        ] {
+        for (start, stride) in [(0x10_1000 - 3 * LINE, LINE), (0x10_0000 + 2 * LINE, !LINE + 1)] {
             let mut prefetcher = prefetcher(2, 4);
             let line = |n: u64| start.wrapping_add(n.wrapping_mul(stride));
             use_line(&mut prefetcher, line(0));

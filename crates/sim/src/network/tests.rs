@@ -23,10 +23,7 @@ fn crossbar() -> NetworkParameters {
 /// With links of this many picoseconds a byte.
 fn torus(dimensions: &[u32], link_byte_gap: f64) -> NetworkParameters {
     NetworkParameters {
-        topology: NetworkTopology::Torus {
-            dimensions: dimensions.to_vec(),
-            rings: Vec::new(),
-        },
+        topology: NetworkTopology::Torus { dimensions: dimensions.to_vec(), rings: Vec::new() },
         link_bandwidth_gb_s: 1e3 / link_byte_gap,
         ..crossbar()
     }
@@ -35,10 +32,7 @@ fn torus(dimensions: &[u32], link_byte_gap: f64) -> NetworkParameters {
 /// Four nodes at each of four switches below four others.
 fn tree(link_byte_gap: f64) -> NetworkParameters {
     NetworkParameters {
-        topology: NetworkTopology::FatTree {
-            arity: 4,
-            levels: 2,
-        },
+        topology: NetworkTopology::FatTree { arity: 4, levels: 2 },
         link_bandwidth_gb_s: 1e3 / link_byte_gap,
         ..crossbar()
     }
@@ -46,13 +40,7 @@ fn tree(link_byte_gap: f64) -> NetworkParameters {
 
 /// A packet of `bytes` bytes from one node to another.
 fn head(at: u64, ends: (u32, u32), number: u64, bytes: u64) -> PacketHead {
-    PacketHead {
-        at: SimTime(at),
-        from: ends.0,
-        number,
-        to: ends.1,
-        bytes,
-    }
+    PacketHead { at: SimTime(at), from: ends.0, number, to: ends.1, bytes }
 }
 
 fn arrivals(parameters: &NetworkParameters, mut heads: Vec<PacketHead>) -> Vec<u64> {
@@ -208,10 +196,7 @@ fn random_packets_to_one_node_wait_as_in_an_m_d_1_queue() {
         let (mean, half) = interval(&waits[20_000..], 40);
         let formula = load * service / (2.0 * (1.0 - load));
         assert!(half < 0.1 * formula, "{load}: the interval says something");
-        assert!(
-            (mean - formula).abs() < half,
-            "{load}: {mean} +- {half}, {formula}"
-        );
+        assert!((mean - formula).abs() < half, "{load}: {mean} +- {half}, {formula}");
     }
 }
 

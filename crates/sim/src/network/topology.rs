@@ -120,22 +120,14 @@ impl FatTree {
         // Levels above a switch that has all nodes below it are never used.
         while below < u64::from(nodes) && tree_levels.len() < levels as usize {
             below = below.saturating_mul(u64::from(arity));
-            tree_levels.push(TreeLevel {
-                below,
-                width,
-                first_link,
-            });
+            tree_levels.push(TreeLevel { below, width, first_link });
             let subtrees = u64::from(nodes).div_ceil(below) as u32;
             width = width.saturating_mul(arity);
             if subtrees > 1 {
                 first_link += 2 * subtrees * width;
             }
         }
-        FatTree {
-            arity,
-            levels: tree_levels,
-            links: first_link,
-        }
+        FatTree { arity, levels: tree_levels, links: first_link }
     }
 
     fn find(&self, from: u32, to: u32, route: &mut Vec<u32>) {
@@ -184,18 +176,13 @@ mod tests {
     }
 
     fn torus(dimensions: &[u32], rings: &[bool]) -> Routes {
-        let topology = NetworkTopology::Torus {
-            dimensions: dimensions.to_vec(),
-            rings: rings.to_vec(),
-        };
+        let topology =
+            NetworkTopology::Torus { dimensions: dimensions.to_vec(), rings: rings.to_vec() };
         Routes::new(&topology, dimensions.iter().product())
     }
 
     fn tree(arity: u32, levels: u32) -> Routes {
-        Routes::new(
-            &NetworkTopology::FatTree { arity, levels },
-            arity.pow(levels),
-        )
+        Routes::new(&NetworkTopology::FatTree { arity, levels }, arity.pow(levels))
     }
 
     /// Coordinates of a node; the last varies fastest.
@@ -287,23 +274,14 @@ mod tests {
             let mut taken = BTreeSet::new();
             for from in 0..64 {
                 let links = route(&routes, from, (from + shift) % 64);
-                assert!(
-                    links.into_iter().all(|link| taken.insert(link)),
-                    "shift by {shift}"
-                );
+                assert!(links.into_iter().all(|link| taken.insert(link)), "shift by {shift}");
             }
         }
     }
 
     #[test]
     fn a_tree_that_is_larger_than_its_nodes_has_links_for_these_alone() {
-        let large = Routes::new(
-            &NetworkTopology::FatTree {
-                arity: 4,
-                levels: 8,
-            },
-            20,
-        );
+        let large = Routes::new(&NetworkTopology::FatTree { arity: 4, levels: 8 }, 20);
         assert!(large.links() < 200);
         assert_eq!(route(&large, 0, 19).len(), 6);
     }

@@ -116,11 +116,7 @@ impl Plan {
             }
             (Collective::Allgather, Algorithm::Bruck) => {
                 let blocks = (1 << round).min(n - (1 << round));
-                out.exchange(
-                    before(1 << round),
-                    after(1 << round),
-                    bytes * u64::from(blocks),
-                );
+                out.exchange(before(1 << round), after(1 << round), bytes * u64::from(blocks));
             }
             (_, Algorithm::Bruck) => {
                 // Blocks whose distance, below n, has this bit.
@@ -170,11 +166,7 @@ impl Plan {
             out.combine = if reduces { self.bytes } else { 0 };
         } else if bit == reach && v > 0 {
             let span = u64::from(reach.min(n - v));
-            let bytes = if reduces {
-                self.bytes
-            } else {
-                self.bytes * span
-            };
+            let bytes = if reduces { self.bytes } else { self.bytes * span };
             out.sends.push(((v - reach + root) % n, bytes));
         }
     }
@@ -235,11 +227,7 @@ impl Plan {
             }
         } else if !is_pair || me % 2 == 1 {
             let number = |rank: u32| {
-                if rank < 2 * surplus {
-                    rank / 2
-                } else {
-                    rank - surplus
-                }
+                if rank < 2 * surplus { rank / 2 } else { rank - surplus }
             };
             let rank = |number: u32| match number < surplus {
                 true => 2 * number + 1,
@@ -321,13 +309,7 @@ mod tests {
                     continue;
                 }
                 for root in [0, ranks / 2, ranks - 1] {
-                    plans.push(Plan {
-                        collective,
-                        algorithm,
-                        ranks,
-                        root,
-                        bytes: 64,
-                    });
+                    plans.push(Plan { collective, algorithm, ranks, root, bytes: 64 });
                 }
             }
         }
@@ -388,9 +370,7 @@ mod tests {
                     plan.round(me, at[place], &mut out);
                     if !sent[place] {
                         for (to, _) in &out.sends {
-                            mail.entry((me, *to))
-                                .or_default()
-                                .push(known[place].clone());
+                            mail.entry((me, *to)).or_default().push(known[place].clone());
                         }
                         sent[place] = true;
                     }
@@ -411,10 +391,7 @@ mod tests {
                 }
             }
             if !moved {
-                assert!(
-                    at.iter().all(|round| *round == plan.rounds()),
-                    "stuck: {plan:?}"
-                );
+                assert!(at.iter().all(|round| *round == plan.rounds()), "stuck: {plan:?}");
                 return known;
             }
         }
@@ -443,13 +420,7 @@ mod tests {
     #[test]
     fn volumes_are_those_of_the_algorithms() {
         let volume = |collective, algorithm, ranks: u32, bytes: u64| {
-            let plan = Plan {
-                collective,
-                algorithm,
-                ranks,
-                root: 0,
-                bytes,
-            };
+            let plan = Plan { collective, algorithm, ranks, root: 0, bytes };
             let mut out = RankRound::default();
             let mut sum = 0;
             for me in 0..ranks {

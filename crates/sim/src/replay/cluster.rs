@@ -67,10 +67,7 @@ impl ReplayCluster {
 impl HopLatency {
     /// That of a machine's network.
     pub fn of(network: &NetworkParameters) -> HopLatency {
-        HopLatency {
-            link_ns: network.hop_latency_ns,
-            topology: network.topology.clone(),
-        }
+        HopLatency { link_ns: network.hop_latency_ns, topology: network.topology.clone() }
     }
 
     /// Links between the switches of two nodes. Nodes beyond the topology's room wrap around: the
@@ -101,11 +98,7 @@ fn torus_links(dimensions: &[u32], rings: &[bool], from: u32, to: u32) -> u32 {
         let size = size.max(1);
         let apart = (from % size).abs_diff(to % size);
         let is_ring = rings.get(at).copied().unwrap_or(true);
-        links += if is_ring {
-            apart.min(size - apart)
-        } else {
-            apart
-        };
+        links += if is_ring { apart.min(size - apart) } else { apart };
         (from, to) = (from / size, to / size);
     }
     links
@@ -117,21 +110,13 @@ mod tests {
 
     #[test]
     fn counts_links() {
-        let hops = |topology| HopLatency {
-            link_ns: 50.0,
-            topology,
-        };
-        let torus = hops(NetworkTopology::Torus {
-            dimensions: vec![4, 6],
-            rings: vec![false, true],
-        });
+        let hops = |topology| HopLatency { link_ns: 50.0, topology };
+        let torus =
+            hops(NetworkTopology::Torus { dimensions: vec![4, 6], rings: vec![false, true] });
         assert_eq!(torus.links(0, 5), 1, "around the ring");
         assert_eq!(torus.links(0, 18), 3, "no ring in the first dimension");
         assert_eq!(torus.links(7, 7), 0);
-        let tree = hops(NetworkTopology::FatTree {
-            arity: 4,
-            levels: 3,
-        });
+        let tree = hops(NetworkTopology::FatTree { arity: 4, levels: 3 });
         assert_eq!(tree.links(0, 3), 0, "one switch");
         assert_eq!(tree.links(0, 4), 2);
         assert_eq!(tree.links(0, 63), 4);
@@ -143,16 +128,10 @@ mod tests {
         let machine =
             SimulatedMachine::with("power5-redstorm", &["network.bandwidth_factor=0.5".into()]);
         let machine = machine.unwrap();
-        let library = Parameters {
-            send_overhead: 100.0,
-            ..Parameters::default()
-        };
+        let library = Parameters { send_overhead: 100.0, ..Parameters::default() };
         let cluster = ReplayCluster::of_machine(&machine, &library);
         let whole = machine.network.gap_per_byte_ns;
         assert_eq!(cluster.network.gap_per_byte, 2.0 * whole);
-        assert_eq!(
-            cluster.network.send_overhead,
-            machine.network.overhead_ns + 100.0
-        );
+        assert_eq!(cluster.network.send_overhead, machine.network.overhead_ns + 100.0);
     }
 }

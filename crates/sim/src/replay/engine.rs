@@ -293,10 +293,7 @@ impl<'a> ReplayEngine<'a> {
             entered: HashMap::new(),
             durations: HashMap::new(),
             round: RankRound::default(),
-            prediction: Prediction {
-                ranks,
-                ..Prediction::default()
-            },
+            prediction: Prediction { ranks, ..Prediction::default() },
             begun: 0,
         }
     }
@@ -325,21 +322,13 @@ impl<'a> ReplayEngine<'a> {
         state.operations.clear();
         self.workload.operations(rank, step, &mut state.operations);
         let ranks = self.workload.ranks();
-        let peers = state
-            .operations
-            .iter()
-            .filter_map(|operation| match operation {
-                ReplayOperation::Send { to: peer, .. }
-                | ReplayOperation::Receive { from: peer, .. } => Some(*peer),
-                _ => None,
-            });
+        let peers = state.operations.iter().filter_map(|operation| match operation {
+            ReplayOperation::Send { to: peer, .. }
+            | ReplayOperation::Receive { from: peer, .. } => Some(*peer),
+            _ => None,
+        });
         match peers.into_iter().find(|peer| *peer >= ranks) {
-            Some(peer) => Err(ReplayError::NoSuchRank {
-                rank,
-                peer,
-                step,
-                ranks,
-            }),
+            Some(peer) => Err(ReplayError::NoSuchRank { rank, peer, step, ranks }),
             None => Ok(()),
         }
     }
@@ -408,15 +397,7 @@ impl<'a> ReplayEngine<'a> {
         state.sending_free = start + level.transfer(bytes) + level.gap;
         self.prediction.messages += 1;
         self.prediction.bytes += bytes;
-        self.deliver(
-            to,
-            Mail {
-                from: rank,
-                context,
-                head: start + links,
-                bytes,
-            },
-        );
+        self.deliver(to, Mail { from: rank, context, head: start + links, bytes });
     }
 
     /// Hands a message to a rank: into what it waits for, or its mailbox.
@@ -442,17 +423,10 @@ impl<'a> ReplayEngine<'a> {
     /// Takes what is expected from the mailbox; blocks if something is missing, else receives it.
     fn wait(&mut self, rank: u32) -> OperationOutcome {
         let state = &mut self.ranks[rank as usize];
-        let ReplayRank {
-            mailbox,
-            arrived,
-            expected,
-            ..
-        } = state;
+        let ReplayRank { mailbox, arrived, expected, .. } = state;
         expected.retain(|&(from, context)| {
             // Messages of a stream are in order.
-            let found = mailbox
-                .iter()
-                .position(|m| (m.from, m.context) == (from, context));
+            let found = mailbox.iter().position(|m| (m.from, m.context) == (from, context));
             match found {
                 Some(place) => {
                     arrived.push(mailbox.remove(place));
@@ -485,11 +459,7 @@ impl<'a> ReplayEngine<'a> {
     /// Ranks of a group, and the number of one among them.
     fn place(&self, group: RankGroup, rank: u32) -> (u32, u32) {
         match group {
-            RankGroup::Strided {
-                first,
-                stride,
-                count,
-            } => (count, (rank - first) / stride.max(1)),
+            RankGroup::Strided { first, stride, count } => (count, (rank - first) / stride.max(1)),
             RankGroup::Listed(list) => {
                 let ranks = self.workload.listed(list);
                 let place = ranks.iter().position(|member| *member == rank);
@@ -619,10 +589,7 @@ impl<'a> ReplayEngine<'a> {
         let others = (1..count).map(|number| self.between(first, self.member(group, number)));
         let links: u64 = others.map(|(_, links)| links).sum();
         let last = self.member(group, count - 1);
-        (
-            *self.between(first, last).0,
-            links / u64::from(count - 1).max(1),
-        )
+        (*self.between(first, last).0, links / u64::from(count - 1).max(1))
     }
 
     fn check_end(&self) -> Result<(), ReplayError> {
@@ -640,23 +607,14 @@ impl<'a> ReplayEngine<'a> {
                 step: state.step,
                 from,
             },
-            None => ReplayError::Missing {
-                rank,
-                step: state.step,
-            },
+            None => ReplayError::Missing { rank, step: state.step },
         })
     }
 
     fn prediction(&self) -> Prediction {
         let ends = self.ranks.iter().map(|rank| rank.clock).enumerate();
-        let (last, time) = ends
-            .max_by_key(|(at, time)| (*time, usize::MAX - at))
-            .unwrap_or((0, 0));
-        let computing: u128 = self
-            .ranks
-            .iter()
-            .map(|rank| u128::from(rank.computing))
-            .sum();
+        let (last, time) = ends.max_by_key(|(at, time)| (*time, usize::MAX - at)).unwrap_or((0, 0));
+        let computing: u128 = self.ranks.iter().map(|rank| u128::from(rank.computing)).sum();
         Prediction {
             time: SimTime(time),
             last_rank: last as u32,

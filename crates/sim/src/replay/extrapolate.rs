@@ -82,14 +82,10 @@ impl<'a> Extrapolated<'a> {
         }
         let exchanges = |step: &PatternStep| matches!(step.kind, StepKind::Exchange { .. });
         if pattern.steps.iter().any(exchanges) {
-            let unknown = recorded
-                .iter()
-                .zip(&grid.dimensions)
-                .position(|(r, n)| *r == 1 && *n > 1);
+            let unknown =
+                recorded.iter().zip(&grid.dimensions).position(|(r, n)| *r == 1 && *n > 1);
             if let Some(dimension) = unknown {
-                return Err(ExtrapolateError::NotRecorded {
-                    dimension: dimension + 1,
-                });
+                return Err(ExtrapolateError::NotRecorded { dimension: dimension + 1 });
             }
         }
         let ratio = |(recorded, new): (&u32, &u32)| f64::from(*recorded) / f64::from(*new);
@@ -108,30 +104,20 @@ impl<'a> Extrapolated<'a> {
     /// or shared processors.
     #[must_use]
     pub fn with_compute_factor(self, compute_factor: f64) -> Extrapolated<'a> {
-        Extrapolated {
-            compute_factor,
-            ..self
-        }
+        Extrapolated { compute_factor, ..self }
     }
 
     /// The recorded rank at the corresponding place.
     fn model_of(&self, rank: u32) -> usize {
         let at = self.grid.coordinates(rank);
-        let sizes = self
-            .grid
-            .dimensions
-            .iter()
-            .zip(&self.pattern.grid.dimensions);
-        let places = at
-            .iter()
-            .zip(sizes)
-            .map(|(&at, (&new, &recorded))| match at {
-                _ if recorded == new => at,
-                0 => 0,
-                _ if at + 1 == new => recorded - 1,
-                _ if recorded > 2 => 1 + (at - 1) % (recorded - 2),
-                _ => at % recorded,
-            });
+        let sizes = self.grid.dimensions.iter().zip(&self.pattern.grid.dimensions);
+        let places = at.iter().zip(sizes).map(|(&at, (&new, &recorded))| match at {
+            _ if recorded == new => at,
+            0 => 0,
+            _ if at + 1 == new => recorded - 1,
+            _ if recorded > 2 => 1 + (at - 1) % (recorded - 2),
+            _ => at % recorded,
+        });
         let places: Vec<u32> = places.collect();
         self.pattern.grid.rank(&places) as usize
     }
@@ -149,11 +135,7 @@ impl<'a> Extrapolated<'a> {
 
     /// Bytes across a face: its extent in the dimensions that the message does not cross.
     fn face(&self, bytes: u64, direction: &[i8]) -> u64 {
-        let along = self
-            .ratios
-            .iter()
-            .zip(direction)
-            .filter(|(_, step)| **step == 0);
+        let along = self.ratios.iter().zip(direction).filter(|(_, step)| **step == 0);
         match self.scaling {
             Scaling::Weak => bytes,
             Scaling::Strong => scaled(bytes, along.map(|(ratio, _)| ratio).product()),
@@ -185,14 +167,15 @@ impl<'a> Extrapolated<'a> {
         out: &mut Vec<ReplayOperation>,
     ) {
         let opposite = |direction: &[i8]| direction.iter().map(|step| -step).collect::<Vec<i8>>();
-        let post = |of: &DirectionMessages, out: &mut Vec<ReplayOperation>| {
-            if let Some(from) = self.grid.neighbour(rank, &opposite(&of.direction)) {
-                out.extend(of.bytes.iter().map(|_| ReplayOperation::Receive {
-                    from,
-                    stream: MessageStream::default(),
-                }));
-            }
-        };
+        let post =
+            |of: &DirectionMessages, out: &mut Vec<ReplayOperation>| {
+                if let Some(from) = self.grid.neighbour(rank, &opposite(&of.direction)) {
+                    out.extend(of.bytes.iter().map(|_| ReplayOperation::Receive {
+                        from,
+                        stream: MessageStream::default(),
+                    }));
+                }
+            };
         let send = |of: &DirectionMessages, out: &mut Vec<ReplayOperation>| {
             if let Some(to) = self.grid.neighbour(rank, &of.direction) {
                 out.extend(of.bytes.iter().map(|bytes| ReplayOperation::Send {
@@ -248,21 +231,13 @@ impl Workload for Extrapolated<'_> {
             StepKind::Exchange { messages, order } => {
                 self.exchange(rank, messages, *order, step.inside_ns[model], out);
             }
-            StepKind::Collective {
-                collective,
-                root,
-                bytes,
-            } => {
+            StepKind::Collective { collective, root, bytes } => {
                 let count = self.ranks();
                 out.push(ReplayOperation::Collective(GroupCollective {
                     collective: *collective,
                     root: if *root < count { *root } else { 0 },
                     bytes: self.block(*collective, *bytes),
-                    group: RankGroup::Strided {
-                        first: 0,
-                        stride: 1,
-                        count,
-                    },
+                    group: RankGroup::Strided { first: 0, stride: 1, count },
                 }));
                 self.compute(step.inside_ns[model], out);
             }
@@ -291,21 +266,14 @@ impl Workload for AsRecorded<'_> {
                 CallKind::Send { to, bytes, stream } => ReplayOperation::Send { to, bytes, stream },
                 CallKind::Receive { from, stream } => ReplayOperation::Receive { from, stream },
                 CallKind::Wait => ReplayOperation::Wait,
-                CallKind::Collective {
-                    collective,
-                    root,
-                    bytes,
-                    ..
-                } => ReplayOperation::Collective(GroupCollective {
-                    collective,
-                    root,
-                    bytes,
-                    group: RankGroup::Strided {
-                        first: 0,
-                        stride: 1,
-                        count: self.ranks(),
-                    },
-                }),
+                CallKind::Collective { collective, root, bytes, .. } => {
+                    ReplayOperation::Collective(GroupCollective {
+                        collective,
+                        root,
+                        bytes,
+                        group: RankGroup::Strided { first: 0, stride: 1, count: self.ranks() },
+                    })
+                }
             });
         }
         out.push(ReplayOperation::Wait);

@@ -16,18 +16,12 @@ pub type Direction = Vec<i8>;
 impl Grid {
     /// A grid without rings.
     pub fn open(dimensions: &[u32]) -> Grid {
-        Grid {
-            dimensions: dimensions.to_vec(),
-            periodic: vec![false; dimensions.len()],
-        }
+        Grid { dimensions: dimensions.to_vec(), periodic: vec![false; dimensions.len()] }
     }
 
     /// Number of ranks.
     pub fn ranks(&self) -> u64 {
-        self.dimensions
-            .iter()
-            .map(|size| u64::from(*size))
-            .product()
+        self.dimensions.iter().map(|size| u64::from(*size)).product()
     }
 
     /// A rank's place.
@@ -99,8 +93,7 @@ pub fn factorizations(ranks: u32, dimensions: usize) -> Vec<Vec<u32>> {
             let divisors = (1..=ranks).filter(|d| ranks.is_multiple_of(*d));
             let with = |first: u32| {
                 let rest = factorizations(ranks / first, dimensions - 1);
-                rest.into_iter()
-                    .map(move |rest| [vec![first], rest].concat())
+                rest.into_iter().map(move |rest| [vec![first], rest].concat())
             };
             divisors.flat_map(with).collect()
         }

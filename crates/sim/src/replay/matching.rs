@@ -77,9 +77,7 @@ pub fn matches(messages: &[SentMessage], receives: &[RecordedReceive]) -> Vec<Op
         queues.entry(message.from).or_default().push_back(number);
     }
     let take = |queue: &mut VecDeque<usize>, label: MessageLabel| {
-        let place = queue
-            .iter()
-            .position(|&number| label.takes(messages[number].label))?;
+        let place = queue.iter().position(|&number| label.takes(messages[number].label))?;
         queue.remove(place)
     };
     let mut found = vec![None; receives.len()];
@@ -103,36 +101,22 @@ mod tests {
     use super::*;
 
     const fn label(comm: u32, tag: i32) -> MessageLabel {
-        MessageLabel {
-            comm: Some(comm),
-            tag: Some(tag),
-        }
+        MessageLabel { comm: Some(comm), tag: Some(tag) }
     }
 
     const fn any_tag(comm: u32) -> MessageLabel {
-        MessageLabel {
-            comm: Some(comm),
-            tag: None,
-        }
+        MessageLabel { comm: Some(comm), tag: None }
     }
 
     fn found(messages: &[(u32, MessageLabel)], receives: &[(Option<u32>, MessageLabel)]) -> String {
         let numbered = messages.iter().zip(0..);
         let messages: Vec<SentMessage> = numbered
-            .map(|(&(from, label), start_ns)| SentMessage {
-                from,
-                label,
-                start_ns,
-            })
+            .map(|(&(from, label), start_ns)| SentMessage { from, label, start_ns })
             .collect();
-        let receives: Vec<RecordedReceive> = receives
-            .iter()
-            .map(|&(from, label)| RecordedReceive { from, label })
-            .collect();
+        let receives: Vec<RecordedReceive> =
+            receives.iter().map(|&(from, label)| RecordedReceive { from, label }).collect();
         let found = matches(&messages, &receives);
-        let names = found
-            .iter()
-            .map(|found| found.map_or("-".into(), |number| number.to_string()));
+        let names = found.iter().map(|found| found.map_or("-".into(), |number| number.to_string()));
         names.collect::<Vec<String>>().join(" ")
     }
 
@@ -160,12 +144,8 @@ mod tests {
     #[test]
     fn any_source_takes_what_named_receives_leave() {
         let messages = [(1, label(0, 1)), (2, label(0, 1)), (2, label(0, 3))];
-        let receives = [
-            (None, label(0, 3)),
-            (None, label(0, 1)),
-            (Some(1), any_tag(0)),
-            (None, any_tag(0)),
-        ];
+        let receives =
+            [(None, label(0, 3)), (None, label(0, 1)), (Some(1), any_tag(0)), (None, any_tag(0))];
         assert_eq!(found(&messages, &receives), "2 1 0 -");
     }
 }

@@ -165,17 +165,8 @@ struct RankStep {
 
 #[derive(Debug, Clone, PartialEq)]
 enum RankStepKind {
-    Exchange {
-        sends: Vec<(u32, u64)>,
-        receives: Vec<u32>,
-        order: ExchangeOrder,
-    },
-    Collective {
-        collective: Collective,
-        root: u32,
-        bytes: u64,
-        size: u32,
-    },
+    Exchange { sends: Vec<(u32, u64)>, receives: Vec<u32>, order: ExchangeOrder },
+    Collective { collective: Collective, root: u32, bytes: u64, size: u32 },
 }
 
 impl RankStep {
@@ -204,20 +195,11 @@ fn rank_steps(rank: &RecordedRank) -> Vec<RankStep> {
             CallKind::Send { .. } | CallKind::Receive { .. } => {
                 let step = open.get_or_insert_with(RankStep::exchange);
                 let empty = step.is_empty();
-                let time = if empty {
-                    &mut step.before_ns
-                } else {
-                    &mut step.inside_ns
-                };
+                let time = if empty { &mut step.before_ns } else { &mut step.inside_ns };
                 *time += std::mem::take(&mut carried) + call.before_ns;
                 step.add(&call.kind);
             }
-            CallKind::Collective {
-                collective,
-                root,
-                bytes,
-                size,
-            } => {
+            CallKind::Collective { collective, root, bytes, size } => {
                 // Messages that no rank waits for before it.
                 steps.extend(open.take());
                 steps.push(RankStep {
@@ -255,18 +237,15 @@ impl RankStep {
 
     fn is_empty(&self) -> bool {
         match &self.kind {
-            RankStepKind::Exchange {
-                sends, receives, ..
-            } => sends.is_empty() && receives.is_empty(),
+            RankStepKind::Exchange { sends, receives, .. } => {
+                sends.is_empty() && receives.is_empty()
+            }
             RankStepKind::Collective { .. } => false,
         }
     }
 
     fn add(&mut self, call: &CallKind) {
-        if let RankStepKind::Exchange {
-            sends, receives, ..
-        } = &mut self.kind
-        {
+        if let RankStepKind::Exchange { sends, receives, .. } = &mut self.kind {
             match call {
                 CallKind::Send { to, bytes, .. } => sends.push((*to, *bytes)),
                 CallKind::Receive { from, .. } => receives.push(*from),
@@ -280,17 +259,10 @@ impl RankStep {
 fn merge_exchanges(steps: Vec<RankStep>) -> Vec<RankStep> {
     let mut merged: Vec<RankStep> = Vec::new();
     for step in steps {
-        if let (
-            Some(last),
-            RankStepKind::Exchange {
-                sends, receives, ..
-            },
-        ) = (merged.last_mut(), &step.kind)
-            && let RankStepKind::Exchange {
-                sends: known,
-                receives: awaited,
-                order,
-            } = &mut last.kind
+        if let (Some(last), RankStepKind::Exchange { sends, receives, .. }) =
+            (merged.last_mut(), &step.kind)
+            && let RankStepKind::Exchange { sends: known, receives: awaited, order } =
+                &mut last.kind
             && !sends.iter().any(|send| known.iter().any(|k| k.0 == send.0))
             && !receives.iter().any(|from| awaited.contains(from))
         {
@@ -398,10 +370,7 @@ fn candidates(ranks: u32) -> Vec<Grid> {
                 // In a ring of two both neighbours are the same rank.
                 let is_plain = |(size, ring): (&u32, &bool)| !ring || *size > 2;
                 if sizes.iter().zip(&periodic).all(is_plain) {
-                    grids.push(Grid {
-                        dimensions: sizes.clone(),
-                        periodic,
-                    });
+                    grids.push(Grid { dimensions: sizes.clone(), periodic });
                 }
             }
         }
@@ -429,12 +398,8 @@ fn directions_used(
 fn is_complete(grid: &Grid, used: &BTreeSet<Direction>, pairs: &BTreeSet<(u32, u32)>) -> bool {
     let ranks = 0..grid.ranks() as u32;
     ranks.into_iter().all(|rank| {
-        let neighbours = used
-            .iter()
-            .filter_map(|direction| grid.neighbour(rank, direction));
-        neighbours
-            .into_iter()
-            .all(|peer| pairs.contains(&(rank, peer)))
+        let neighbours = used.iter().filter_map(|direction| grid.neighbour(rank, direction));
+        neighbours.into_iter().all(|peer| pairs.contains(&(rank, peer)))
     })
 }
 
@@ -442,9 +407,7 @@ fn is_complete(grid: &Grid, used: &BTreeSet<Direction>, pairs: &BTreeSet<(u32, u
 fn joined(steps: &[Vec<RankStep>], at: usize, grid: &Grid) -> PatternStep {
     let own: Vec<&RankStep> = steps.iter().map(|steps| &steps[at]).collect();
     let kind = match &own[0].kind {
-        RankStepKind::Collective {
-            collective, root, ..
-        } => {
+        RankStepKind::Collective { collective, root, .. } => {
             // Blocks of a v-form differ: their mean.
             let bytes = own.iter().map(|step| match step.kind {
                 RankStepKind::Collective { bytes, .. } => bytes,
@@ -471,10 +434,7 @@ fn exchange(own: &[&RankStep], grid: &Grid) -> StepKind {
     let mut sums: BTreeMap<Direction, Vec<(u64, u64)>> = BTreeMap::new();
     let mut order = ExchangeOrder::Together;
     for (rank, step) in own.iter().enumerate() {
-        let RankStepKind::Exchange {
-            sends, order: o, ..
-        } = &step.kind
-        else {
+        let RankStepKind::Exchange { sends, order: o, .. } = &step.kind else {
             continue;
         };
         if *o == ExchangeOrder::OneByOne {
@@ -500,8 +460,5 @@ fn exchange(own: &[&RankStep], grid: &Grid) -> StepKind {
         direction,
         bytes: sums.into_iter().map(|(sum, n)| sum / n.max(1)).collect(),
     });
-    StepKind::Exchange {
-        messages: messages.collect(),
-        order,
-    }
+    StepKind::Exchange { messages: messages.collect(), order }
 }

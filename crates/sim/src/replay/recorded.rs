@@ -170,9 +170,7 @@ fn check(profile: &Profile) -> Result<(), RecordedError> {
         return Err(RecordedError::Empty);
     }
     match intervals.iter().find(|interval| interval.thread > 0) {
-        Some(interval) => Err(RecordedError::Threads {
-            rank: interval.rank,
-        }),
+        Some(interval) => Err(RecordedError::Threads { rank: interval.rank }),
         None => Ok(()),
     }
 }
@@ -182,19 +180,13 @@ type Sizes<'a> = BTreeMap<(u32, &'a str, u32), u32>;
 
 fn communicator_sizes(profile: &Profile) -> Sizes<'_> {
     let calls = profile.calls.iter();
-    calls
-        .map(|call| ((call.rank, call.call.as_str(), call.site), call.comm_size))
-        .collect()
+    calls.map(|call| ((call.rank, call.call.as_str(), call.site), call.comm_size)).collect()
 }
 
 /// A call whose messages are not matched yet.
 enum Unresolved {
     Known(CallKind),
-    Send {
-        to: u32,
-        bytes: u64,
-        label: MessageLabel,
-    },
+    Send { to: u32, bytes: u64, label: MessageLabel },
     Receive(RecordedReceive),
 }
 
@@ -237,16 +229,8 @@ impl<'a> RankReader<'a> {
         }
         // The measured time is that between MPI_Init and MPI_Finalize.
         let is_init = name.starts_with("Init");
-        self.start.get_or_insert(if is_init {
-            interval.end_ns
-        } else {
-            interval.start_ns
-        });
-        self.clock = if name == "Finalize" {
-            interval.start_ns
-        } else {
-            interval.end_ns
-        };
+        self.start.get_or_insert(if is_init { interval.end_ns } else { interval.start_ns });
+        self.clock = if name == "Finalize" { interval.start_ns } else { interval.end_ns };
         self.last_was_test = is_test;
         for kind in self.kinds(name, interval)? {
             let before = std::mem::take(&mut self.carried_ns);
@@ -262,11 +246,7 @@ impl<'a> RankReader<'a> {
     ) -> Result<Vec<Unresolved>, RecordedError> {
         let known = Unresolved::Known;
         let label = MessageLabel::of(interval);
-        let send = interval.peer.map(|to| Unresolved::Send {
-            to,
-            bytes: interval.bytes,
-            label,
-        });
+        let send = interval.peer.map(|to| Unresolved::Send { to, bytes: interval.bytes, label });
         let receive = || {
             let from = interval.peer;
             Unresolved::Receive(RecordedReceive { from, label })
@@ -306,9 +286,7 @@ impl<'a> RankReader<'a> {
         let size = self.sizes.get(&key).copied().filter(|size| *size > 0);
         let size = size.unwrap_or(self.ranks);
         let own = u64::from(size.max(1));
-        let base = name
-            .strip_prefix('I')
-            .map_or_else(|| name.to_owned(), capitalized);
+        let base = name.strip_prefix('I').map_or_else(|| name.to_owned(), capitalized);
         let (collective, bytes) = match base.as_str() {
             "Barrier" => (Collective::Barrier, 0),
             "Bcast" => (Collective::Bcast, interval.bytes),
@@ -326,12 +304,7 @@ impl<'a> RankReader<'a> {
             "Scan" | "Exscan" => (Collective::Scan, interval.bytes),
             _ => return None,
         };
-        Some(CallKind::Collective {
-            collective,
-            root: interval.peer.unwrap_or(0),
-            bytes,
-            size,
-        })
+        Some(CallKind::Collective { collective, root: interval.peer.unwrap_or(0), bytes, size })
     }
 
     fn finish(self) -> UnresolvedRank {
@@ -348,9 +321,7 @@ impl<'a> RankReader<'a> {
 /// `barrier` (of `Ibarrier`) as `Barrier`.
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Calls that move no data of the program, and for whose messages the time of a run's start counts:
@@ -412,19 +383,13 @@ fn matched(ranks: Vec<UnresolvedRank>) -> Vec<RecordedRank> {
             if let Unresolved::Send { to, label, .. } = kind
                 && let Some(messages) = messages.get_mut(*to as usize)
             {
-                messages.push(SentMessage {
-                    from,
-                    label: *label,
-                    start_ns: *start_ns,
-                });
+                messages.push(SentMessage { from, label: *label, start_ns: *start_ns });
             }
         }
     }
     let mut streams = Streams::default();
     let ranks = ranks.into_iter().zip(&messages);
-    ranks
-        .map(|(rank, messages)| rank.matched(messages, &mut streams))
-        .collect()
+    ranks.map(|(rank, messages)| rank.matched(messages, &mut streams)).collect()
 }
 
 impl UnresolvedRank {
@@ -441,21 +406,17 @@ impl UnresolvedRank {
             carried += before_ns;
             let kind = match kind {
                 Unresolved::Known(kind) => Some(kind),
-                Unresolved::Send { to, bytes, label } => Some(CallKind::Send {
-                    to,
-                    bytes,
-                    stream: streams.of(label),
-                }),
+                Unresolved::Send { to, bytes, label } => {
+                    Some(CallKind::Send { to, bytes, stream: streams.of(label) })
+                }
                 Unresolved::Receive(receive) => {
                     let message = taken.next().flatten().map(|number| messages[number]);
                     let source = match message {
                         Some(message) => Some((message.from, message.label)),
                         None => receive.from.map(|from| (from, receive.label)),
                     };
-                    source.map(|(from, label)| CallKind::Receive {
-                        from,
-                        stream: streams.of(label),
-                    })
+                    source
+                        .map(|(from, label)| CallKind::Receive { from, stream: streams.of(label) })
                 }
             };
             if let Some(kind) = kind {

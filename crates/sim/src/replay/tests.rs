@@ -22,11 +22,7 @@ struct Line {
 
 impl Line {
     fn new(rank: u32) -> Line {
-        let mut line = Line {
-            rank,
-            clock: 0,
-            intervals: Vec::new(),
-        };
+        let mut line = Line { rank, clock: 0, intervals: Vec::new() };
         line.call("MPI_Comm_rank", None, 0);
         line
     }
@@ -50,11 +46,7 @@ impl Line {
     fn labelled(&mut self, name: &str, peer: Option<u32>, (comm, tag): (u32, i32)) {
         self.call(name, peer, 8);
         let last = self.intervals.last_mut().expect("just put there");
-        last.envelope = Some(MessageEnvelope {
-            comm,
-            tag,
-            receive_tag: None,
-        });
+        last.envelope = Some(MessageEnvelope { comm, tag, receive_tag: None });
     }
 
     fn compute(&mut self) {
@@ -143,27 +135,14 @@ fn sends(workload: &dyn Workload, rank: u32) -> Vec<(u32, u64)> {
 
 #[test]
 fn finds_the_grid_of_a_halo_exchange() {
-    for dimensions in [
-        vec![2, 2],
-        vec![4, 2],
-        vec![3, 3],
-        vec![2, 2, 2],
-        vec![4],
-        vec![3, 4, 2],
-    ] {
+    for dimensions in [vec![2, 2], vec![4, 2], vec![3, 3], vec![2, 2, 2], vec![4], vec![3, 4, 2]] {
         let grid = Grid::open(&dimensions);
         let pattern = found(&halo(&grid, 3));
         assert_eq!(pattern.grid, grid);
         assert_eq!(pattern.steps.len(), 4);
-        assert_eq!(
-            pattern.steps[0].before_ns,
-            vec![WORK as f64; grid.ranks() as usize]
-        );
+        assert_eq!(pattern.steps[0].before_ns, vec![WORK as f64; grid.ranks() as usize]);
     }
-    let rings = Grid {
-        dimensions: vec![4, 3],
-        periodic: vec![true, true],
-    };
+    let rings = Grid { dimensions: vec![4, 3], periodic: vec![true, true] };
     assert_eq!(found(&halo(&rings, 1)).grid, rings);
 }
 
@@ -174,9 +153,8 @@ fn a_larger_grid_has_the_right_neighbours_at_borders_and_inside() {
     let large = Extrapolated::new(&pattern, grid.clone(), Scaling::Weak).unwrap();
     for rank in 0..20 {
         let neighbours = faces(&grid, rank).into_iter();
-        let mut expected: Vec<(u32, u64)> = neighbours
-            .filter_map(|(peer, bytes)| Some((peer?, bytes)))
-            .collect();
+        let mut expected: Vec<(u32, u64)> =
+            neighbours.filter_map(|(peer, bytes)| Some((peer?, bytes))).collect();
         expected.sort_unstable();
         assert_eq!(sends(&large, rank), expected, "{rank}");
     }
@@ -184,8 +162,7 @@ fn a_larger_grid_has_the_right_neighbours_at_borders_and_inside() {
     let same = Extrapolated::new(&recorded, grid, Scaling::Weak).unwrap();
     for (rank, step) in (0..20).flat_map(|rank| (0..4).map(move |step| (rank, step))) {
         let mut both = [&large, &same].map(|w| operations(w, rank, step));
-        both.iter_mut()
-            .for_each(|o| o.sort_by_key(|o| format!("{o:?}")));
+        both.iter_mut().for_each(|o| o.sort_by_key(|o| format!("{o:?}")));
         assert_eq!(both[0], both[1]);
     }
 }
@@ -218,10 +195,7 @@ fn exchanges_with_one_neighbour_after_the_other_are_one_step() {
         line
     });
     let pattern = found(&profile(lines.collect()));
-    assert_eq!(
-        (pattern.grid.dimensions.as_slice(), pattern.steps.len()),
-        (&[5][..], 3)
-    );
+    assert_eq!((pattern.grid.dimensions.as_slice(), pattern.steps.len()), (&[5][..], 3));
     let StepKind::Exchange { messages, order } = &pattern.steps[1].kind else {
         panic!("an exchange");
     };
@@ -296,13 +270,8 @@ fn replays_a_run_as_it_was_recorded() {
     free.combine_byte_ns = 0.0;
     let prediction = replay(&AsRecorded(&recorded), &free, &mut |_| {}).unwrap();
     assert_eq!(prediction.time.ns(), 3.0 * WORK as f64);
-    let slow = ReplayCluster {
-        network: Parameters {
-            latency: 1000.0,
-            ..Parameters::default()
-        },
-        ..free
-    };
+    let slow =
+        ReplayCluster { network: Parameters { latency: 1000.0, ..Parameters::default() }, ..free };
     let prediction = replay(&AsRecorded(&recorded), &slow, &mut |_| {}).unwrap();
     assert_eq!(prediction.time.ns(), 3.0 * WORK as f64 + 4000.0);
 }
@@ -324,17 +293,11 @@ fn receives_of_any_source_take_what_named_ones_leave() {
     };
     let profile = profile(vec![master, worker(1, 1), worker(2, 2)]);
     let recorded = Recorded::of(&profile).unwrap();
-    let prediction = replay(
-        &AsRecorded(&recorded),
-        &ReplayCluster::of(Parameters::default()),
-        &mut |_| {},
-    );
+    let prediction =
+        replay(&AsRecorded(&recorded), &ReplayCluster::of(Parameters::default()), &mut |_| {});
     assert_eq!(prediction.unwrap().messages, 3);
     let error = pattern(&recorded, None).unwrap_err();
-    assert!(matches!(
-        error,
-        PatternError::NotAlike { .. } | PatternError::NoGrid { .. }
-    ));
+    assert!(matches!(error, PatternError::NotAlike { .. } | PatternError::NoGrid { .. }));
 }
 
 #[test]
@@ -345,11 +308,9 @@ fn receives_take_messages_of_their_communicator_and_tag() {
     one.labelled("MPI_Send", Some(1), (other, 1));
     one.labelled("MPI_Send", Some(1), (world, 2));
     let mut two = Line::new(1);
-    for (peer, label) in [
-        (Some(0), (world, 2)),
-        (Some(0), (other, MessageEnvelope::ANY_TAG)),
-        (None, (world, 1)),
-    ] {
+    for (peer, label) in
+        [(Some(0), (world, 2)), (Some(0), (other, MessageEnvelope::ANY_TAG)), (None, (world, 1))]
+    {
         two.labelled("MPI_Irecv", peer, label);
     }
     two.call("MPI_Waitall", None, 0);
@@ -410,32 +371,20 @@ fn says_what_cannot_be_replayed() {
     };
     let cut = refuse(&|p| {
         p.timeline.dropped = 7;
-        p.calls = vec![CallRecord {
-            count: 40,
-            ..CallRecord::default()
-        }];
+        p.calls = vec![CallRecord { count: 40, ..CallRecord::default() }];
     });
     assert!(cut.contains("MICA_PROFILE_SPANS=40"), "{cut}");
     for (error, words) in [
         (refuse(&|p| p.timeline.intervals.clear()), "no time line"),
-        (
-            refuse(&|p| p.job.missing_ranks = vec![2]),
-            "rank 2 left no record",
-        ),
-        (
-            refuse(&|p| p.timeline.intervals[2].thread = 1),
-            "several threads",
-        ),
+        (refuse(&|p| p.job.missing_ranks = vec![2]), "rank 2 left no record"),
+        (refuse(&|p| p.timeline.intervals[2].thread = 1), "several threads"),
         (refuse(&|p| call(p, "MPI_Put")), "calls MPI_Put"),
     ] {
         assert!(error.contains(words) && !error.contains('\n'), "{error}");
     }
     let odd = found(&halo(&Grid::open(&[2]), 1));
     let wide = Extrapolated::new(&odd, Grid::open(&[2, 2]), Scaling::Weak).unwrap_err();
-    assert_eq!(
-        wide.to_string(),
-        "the recorded grid has 1 dimensions and the new one 2"
-    );
+    assert_eq!(wide.to_string(), "the recorded grid has 1 dimensions and the new one 2");
     let recorded = Recorded::of(&halo(&Grid::open(&[2, 1]), 1)).unwrap();
     let flat = pattern(&recorded, Some(&Grid::open(&[2, 1]))).unwrap();
     let unknown = Extrapolated::new(&flat, Grid::open(&[2, 2]), Scaling::Weak).unwrap_err();
@@ -453,10 +402,7 @@ fn ranks_that_differ_have_no_pattern() {
     lines[2].call("MPI_Bcast", Some(0), 8);
     let recorded = Recorded::of(&profile(lines)).unwrap();
     let error = pattern(&recorded, None).unwrap_err().to_string();
-    assert!(
-        error.contains("rank 2 has 2 steps, rank 0 has 1 steps"),
-        "{error}"
-    );
+    assert!(error.contains("rank 2 has 2 steps, rank 0 has 1 steps"), "{error}");
     // Each rank to the one opposite: no grid of 5 ranks has that.
     let lines = (0..5u32).map(|rank| {
         let mut line = Line::new(rank);

@@ -68,10 +68,7 @@ impl MigratedBuffers {
             if self.taken_back.len() >= REMEMBERED {
                 self.taken_back.remove(0);
             }
-            self.taken_back.push(Advised {
-                pages: pages.clone(),
-                refusals: REFUSALS,
-            });
+            self.taken_back.push(Advised { pages: pages.clone(), refusals: REFUSALS });
             self.have_lost(pages);
         }
         Ok(met.into_iter().map(|(area, _)| area.addresses).collect())
@@ -103,10 +100,7 @@ impl MigratedBuffers {
                 let file = place.file();
                 let both = advice.file.start.max(file.start)..advice.file.end.min(file.end);
                 if !both.is_empty() {
-                    self.in_child.push(ForkAdvice {
-                        file: both,
-                        kind: advice.kind,
-                    });
+                    self.in_child.push(ForkAdvice { file: both, kind: advice.kind });
                 }
             }
         }

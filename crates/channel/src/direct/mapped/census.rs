@@ -210,11 +210,7 @@ mod tests {
         }
         let spec = JobSpec::on_one_node(&[topology::CorePlace::UNKNOWN], 2, &[]);
         let segment = Arc::new(JobSegment::create(&spec).expect("segment"));
-        let options = DirectOptions {
-            mapped: true,
-            mapped_max: 1 << 30,
-            ..DirectOptions::CMA
-        };
+        let options = DirectOptions { mapped: true, mapped_max: 1 << 30, ..DirectOptions::CMA };
         Some(MigratedBuffers::new(&segment, 0, &options).expect("available"))
     }
 
@@ -282,11 +278,7 @@ mod tests {
         let again = map(&owner, 65);
         for page in 0..65 {
             // The page before the part that moved.
-            let expected = if (1..33).contains(&page) {
-                page as u8
-            } else {
-                0
-            };
+            let expected = if (1..33).contains(&page) { page as u8 } else { 0 };
             assert_eq!(*byte(again + page * PAGE), expected, "page {page}");
         }
     }

@@ -144,14 +144,8 @@ impl ProcessStatus {
 pub(super) fn allocator_is_known() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
-        const OTHERS: [&CStr; 6] = [
-            c"mallctl",
-            c"je_mallctl",
-            c"_rjem_mallctl",
-            c"mi_malloc",
-            c"tc_malloc",
-            c"rpmalloc",
-        ];
+        const OTHERS: [&CStr; 6] =
+            [c"mallctl", c"je_mallctl", c"_rjem_mallctl", c"mi_malloc", c"tc_malloc", c"rpmalloc"];
         let huge_heaps = std::env::var("GLIBC_TUNABLES").is_ok_and(|t| t.contains("hugetlb"));
         let symbol = |name: &CStr| {
             // SAFETY: the name is NUL-terminated; looking it up has no side effect on what is
@@ -192,12 +186,8 @@ pub(super) fn holds_own_memory(pages: &Range<usize>) -> bool {
     let local = 0u8;
     let frames = (&raw const local).addr();
     // SAFETY: no obligations.
-    let (control, errno) = unsafe {
-        (
-            libc::pthread_self() as usize,
-            libc::__errno_location().addr(),
-        )
-    };
+    let (control, errno) =
+        unsafe { (libc::pthread_self() as usize, libc::__errno_location().addr()) };
     let meets = |low: usize, high: usize| pages.start < high && low < pages.end;
     meets(frames.saturating_sub(256 << 10), frames + (16 << 10))
         || meets(control.saturating_sub(4 << 10), control + (8 << 10))
@@ -216,11 +206,7 @@ pub(super) fn check_area(area: &MappedArea, name: &[u8], page: usize) -> Result<
     let plain = name.first().is_none_or(|&c| c == 0)
         || name.starts_with(b"[heap]")
         || name.starts_with(b"[anon");
-    if area.is_private_data() && plain {
-        Ok(())
-    } else {
-        Err(SkipReason::Kind)
-    }
+    if area.is_private_data() && plain { Ok(()) } else { Err(SkipReason::Kind) }
 }
 
 /// What the mapped files reveal about the process, by device and inode.
@@ -324,10 +310,8 @@ fn advice_of(address: usize) -> Option<Vec<i32>> {
         let line = line.ok()?;
         let first = line.split_whitespace().next()?;
         if let Some((start, end)) = first.split_once('-')
-            && let (Ok(start), Ok(end)) = (
-                usize::from_str_radix(start, 16),
-                usize::from_str_radix(end, 16),
-            )
+            && let (Ok(start), Ok(end)) =
+                (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
         {
             is_here = (start..end).contains(&address);
         } else if is_here && first == "VmFlags:" {
@@ -422,10 +406,7 @@ fn nodes_of(pages: &Range<usize>, page: usize) -> Result<BTreeSet<u32>, SkipReas
         return Err(SkipReason::Kernel);
     }
     // Negative: not touched yet.
-    Ok(status
-        .iter()
-        .filter_map(|&s| u32::try_from(s).ok())
-        .collect())
+    Ok(status.iter().filter_map(|&s| u32::try_from(s).ok()).collect())
 }
 
 #[cfg(test)]
@@ -492,20 +473,16 @@ mod tests {
             check_advice(&maps, &area, PAGE)
         };
         assert_eq!(check(4), Ok(()));
-        for (advice, count) in [
-            (libc::MADV_WIPEONFORK, 5),
-            (libc::MADV_DONTFORK, 2),
-            (libc::MADV_DONTDUMP, 1),
-        ] {
+        for (advice, count) in
+            [(libc::MADV_WIPEONFORK, 5), (libc::MADV_DONTFORK, 2), (libc::MADV_DONTDUMP, 1)]
+        {
             advise(4, count, advice);
             for _ in 0..2 {
                 assert_eq!(check(4), Err(SkipReason::Advised), "{count} pages");
                 let area = maps.at(at + 4 * PAGE).unwrap().unwrap();
                 assert_eq!(area.addresses.len(), count * PAGE, "as before");
             }
-            CLEARED
-                .into_iter()
-                .for_each(|advice| advise(4, count, advice));
+            CLEARED.into_iter().for_each(|advice| advise(4, count, advice));
             assert_eq!(check(4), Ok(()));
         }
     }

@@ -61,11 +61,7 @@ extern "C" fn prepare() {
     // SAFETY: writes two descriptors to `ends`.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } == 0 {
         owners.forking.pipe = Some(ends);
-        owners.forking.advised = owners
-            .list
-            .iter()
-            .flat_map(MigratedBuffers::for_child)
-            .collect();
+        owners.forking.advised = owners.list.iter().flat_map(MigratedBuffers::for_child).collect();
         advise(&owners.list, libc::MADV_DOFORK);
     }
     // Without a pipe, the child does not get the migrated memory.
@@ -144,9 +140,7 @@ fn make_own(owners: &[MigratedBuffers]) {
             for owner in owners {
                 // SAFETY: 1. a child of fork has one thread; 2. the kernel has just reported the
                 // area.
-                owner.each_area(&maps, |area| unsafe {
-                    super::migration::make_private(area)
-                });
+                owner.each_area(&maps, |area| unsafe { super::migration::make_private(area) });
             }
         }
         // Go by the parent's hints: at worst, another thread has moved something since.

@@ -206,13 +206,7 @@ extern "C" fn process_madvise(
     advice: c_int,
     flags: u32,
 ) -> isize {
-    let arguments = [
-        process as usize,
-        pieces,
-        count,
-        advice as usize,
-        flags as usize,
-    ];
+    let arguments = [process as usize, pieces, count, advice as usize, flags as usize];
     answer(on_process_madvise(arguments))
 }
 
@@ -280,19 +274,13 @@ fn on_madvise(address: usize, len: usize, advice: i32) -> Result<usize, i32> {
         let mut rest = vec![pages.clone()];
         for owner in &mut owners.list {
             let met = owner.advised(&pages, wish)?;
-            rest = rest
-                .iter()
-                .flat_map(|part| super::extents::without(part, &met))
-                .collect();
+            rest = rest.iter().flat_map(|part| super::extents::without(part, &met)).collect();
         }
         if wish == AdviceKind::Fresh {
             return plain();
         }
         for part in rest {
-            kernel(
-                libc::SYS_madvise,
-                [part.start, part.len(), advice as usize, 0, 0],
-            )?;
+            kernel(libc::SYS_madvise, [part.start, part.len(), advice as usize, 0, 0])?;
         }
         Ok(0)
     })

@@ -49,10 +49,8 @@ struct LoaderSnapshot {
     functions: Vec<Resolved>,
 }
 
-static KNOWN: Mutex<LoaderSnapshot> = Mutex::new(LoaderSnapshot {
-    objects: None,
-    functions: Vec::new(),
-});
+static KNOWN: Mutex<LoaderSnapshot> =
+    Mutex::new(LoaderSnapshot { objects: None, functions: Vec::new() });
 
 /// Returns what is loaded, and hooks the calls of `functions` in all loaded objects (without
 /// functions: only returns it). Fast if nothing has changed since the last call.
@@ -157,11 +155,7 @@ extern "C" fn find_libc(info: *mut libc::dl_phdr_info, _: usize, survey: *mut c_
     // the description of an object, which is loaded as long as the loader's lock is held.
     let (survey, object) =
         unsafe { (&mut *survey.cast::<ObjectWalk>(), LoadedObject::new(&*info)) };
-    if survey
-        .functions
-        .first()
-        .is_some_and(|f| object.contains(f.address))
-    {
+    if survey.functions.first().is_some_and(|f| object.contains(f.address)) {
         survey.libc = object.segments.into_iter().map(|(part, _)| part).collect();
         return 1;
     }
@@ -175,10 +169,7 @@ extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, survey: *mut c_void
     // SAFETY: as above.
     let object = unsafe { LoadedObject::new(info) };
     let data = object.segments.iter().filter(|(_, writable)| *writable);
-    survey
-        .objects
-        .data
-        .extend(data.map(|(part, _)| part.clone()));
+    survey.objects.data.extend(data.map(|(part, _)| part.clone()));
     // SAFETY: as above.
     let result = unsafe { object.watch(survey) };
     survey.result = survey.result.and(result);
@@ -280,11 +271,7 @@ impl LoadedObject {
         // SAFETY: the obligation.
         while let Some(&Dynamic { tag, value }) = unsafe { entry.as_ref() } {
             // The loader has added the base, except in sections that it cannot write to.
-            let at = if value < self.base {
-                value + self.base
-            } else {
-                value
-            };
+            let at = if value < self.base { value + self.base } else { value };
             let count = value / size_of::<Rela>();
             match tag {
                 0 => break,

@@ -84,13 +84,7 @@ pub(super) unsafe fn move_pages(
                 end = page.start;
             }
         }
-        let piece = MigrationPiece {
-            at,
-            len: end - at,
-            backing,
-            node,
-            is_apart,
-        };
+        let piece = MigrationPiece { at, len: end - at, backing, node, is_apart };
         // SAFETY: the obligations for all pages hold for a part of them; `raw::move_to` is
         // `mremap`.
         unsafe { move_piece(&piece, raw::move_to)? };
@@ -428,13 +422,7 @@ mod tests {
     }
 
     fn piece(at: usize, backing: Backing) -> MigrationPiece {
-        MigrationPiece {
-            at,
-            len: LEN,
-            backing,
-            node: None,
-            is_apart: false,
-        }
+        MigrationPiece { at, len: LEN, backing, node: None, is_apart: false }
     }
 
     #[test]
@@ -476,20 +464,14 @@ mod tests {
     fn a_page_apart_keeps_mremap_from_resizing() {
         let fd = file();
         let at = memory();
-        let backing = Backing::File {
-            fd,
-            anchor: (64u64 << 20).wrapping_sub(at as u64),
-        };
+        let backing = Backing::File { fd, anchor: (64u64 << 20).wrapping_sub(at as u64) };
         let apart = std::slice::from_ref(&(at..at + PAGE)).to_vec();
         // SAFETY: the test's own memory, in one thread.
         unsafe { move_pages(at..at + LEN, backing, None, &apart) }.expect("moved");
         check(at);
         // SAFETY: the test's own memory.
         let result = unsafe {
-            raw::call(
-                libc::SYS_mremap,
-                [at, LEN, 2 * LEN, libc::MREMAP_MAYMOVE as usize, 0, 0],
-            )
+            raw::call(libc::SYS_mremap, [at, LEN, 2 * LEN, libc::MREMAP_MAYMOVE as usize, 0, 0])
         };
         assert_eq!(raw::check(result), Err(libc::EFAULT));
         check(at);

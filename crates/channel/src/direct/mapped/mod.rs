@@ -61,9 +61,7 @@ impl Registry {
         fork::watch().map_err(|errno| Unavailable::NoForkHandler { errno })?;
         let mut owners = OWNERS.lock();
         owners.list.push(owner);
-        Ok(Registry {
-            index: owners.list.len() - 1,
-        })
+        Ok(Registry { index: owners.list.len() - 1 })
     }
 
     /// Exposes a buffer for loads and stores if it is migrated, otherwise for CMA.

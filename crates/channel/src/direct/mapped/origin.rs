@@ -97,9 +97,8 @@ impl MallocBlocks {
         let first = pages.start & !(PAGE - 1);
         let low = start_of_run(maps, first, is_data);
         let mut fits = |block: &Range<usize>| holds(block) && is_whole(maps, block, is_data);
-        let found = self
-            .walk_back(first, low, &mut fits)
-            .or_else(|| self.walk_on(low, first, &mut fits));
+        let found =
+            self.walk_back(first, low, &mut fits).or_else(|| self.walk_on(low, first, &mut fits));
         let remember = |list: usize| list < REMEMBERED;
         match &found {
             Some(block) => {
@@ -173,9 +172,7 @@ impl MallocBlocks {
     /// Whether a header still says that a block's mapping is this one.
     fn is_headed(&mut self, block: &Range<usize>) -> bool {
         let plain = self.peek(&[block.start], block.start);
-        plain
-            .first()
-            .is_some_and(|words| mapping_of(block.start, words)[1].as_ref() == Some(block))
+        plain.first().is_some_and(|words| mapping_of(block.start, words)[1].as_ref() == Some(block))
     }
 
     /// The two words before each boundary (zeros where that is below `low`) and the two words

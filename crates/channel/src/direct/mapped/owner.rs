@@ -134,24 +134,17 @@ impl MigratedBuffers {
         let pin = Arc::new(());
         if self.lent.len() >= self.lent_limit {
             // SYNC pin: as in `FileSlot::is_idle`.
-            self.lent
-                .retain_mut(|lent| Arc::get_mut(&mut lent.pin).is_none());
+            self.lent.retain_mut(|lent| Arc::get_mut(&mut lent.pin).is_none());
             self.lent_limit = (2 * self.lent.len()).max(64);
         }
-        self.lent.push(Lent {
-            pages: self.enclosing(address, len),
-            pin: Arc::clone(&pin),
-        });
+        self.lent.push(Lent { pages: self.enclosing(address, len), pin: Arc::clone(&pin) });
         pin
     }
 
     /// Exposes a buffer that lies in a slot; otherwise it is due if it is expected to be used for
     /// long, or has been used often enough.
     pub fn expose(&mut self, address: usize, len: usize, expected: ExpectedUse) -> Answer {
-        let Some(whole) = self
-            .pages_of(address, len, expected)
-            .filter(|_| !self.is_off)
-        else {
+        let Some(whole) = self.pages_of(address, len, expected).filter(|_| !self.is_off) else {
             return Answer::Plain;
         };
         if self.is_hinted(whole.start) {
@@ -219,18 +212,13 @@ impl MigratedBuffers {
         let exposure = recalled.exposure;
         Some(Exposed {
             exposure,
-            _pins: [
-                Some(Arc::clone(&self.slots[exposure.slot as usize].pin)),
-                None,
-            ],
+            _pins: [Some(Arc::clone(&self.slots[exposure.slot as usize].pin)), None],
         })
     }
 
     /// Whether a buffer that was recalled still lies where it was.
     pub fn confirm(&mut self, address: usize, len: usize, exposure: &Exposure) -> bool {
-        let found = self
-            .whole(address, len)
-            .and_then(|whole| self.reach(address, len, &whole));
+        let found = self.whole(address, len).and_then(|whole| self.reach(address, len, &whole));
         let is_right = found.is_some_and(|found| found.exposure == *exposure);
         if !is_right {
             self.recalled[recalled_index(address, len)] = None;
@@ -260,10 +248,7 @@ impl MigratedBuffers {
     /// The pages that the buffer touches.
     pub fn enclosing(&self, address: usize, len: usize) -> Range<usize> {
         let last = address.saturating_add(len);
-        address & !(self.page - 1)
-            ..last
-                .checked_next_multiple_of(self.page)
-                .unwrap_or(usize::MAX)
+        address & !(self.page - 1)..last.checked_next_multiple_of(self.page).unwrap_or(usize::MAX)
     }
 
     fn is_hinted(&self, address: usize) -> bool {
@@ -302,11 +287,7 @@ impl MigratedBuffers {
             place: (start as u64).wrapping_add(place.anchor()) - slot,
         };
         if is_whole {
-            self.recalled[recalled_index(address, len)] = Some(Recalled {
-                address,
-                len,
-                exposure,
-            });
+            self.recalled[recalled_index(address, len)] = Some(Recalled { address, len, exposure });
         }
         Some(Exposed {
             exposure,
@@ -346,11 +327,7 @@ impl MigratedBuffers {
         let limit = self.options.mapped_after;
         let count = self.count(whole);
         if count.pages != *whole {
-            *count = Count {
-                pages: whole.clone(),
-                uses: 0,
-                limit,
-            };
+            *count = Count { pages: whole.clone(), uses: 0, limit };
         }
         count.uses = count.uses.saturating_add(1);
         count.uses > count.limit
@@ -386,10 +363,7 @@ impl MigratedBuffers {
     fn put(&mut self, plan: &MigrationPlan) -> Result<(), SkipReason> {
         let MigrationPlan { target, moving, .. } = plan;
         let fd = self.segment.as_fd().as_raw_fd();
-        let backing = Backing::File {
-            fd,
-            anchor: target.anchor,
-        };
+        let backing = Backing::File { fd, anchor: target.anchor };
         let page = self.page;
         let apart: Vec<Range<usize>> = self.heads.iter().map(|&at| at..at + page).collect();
         let blocked = plan.is_single.then(SignalsBlocked::new);

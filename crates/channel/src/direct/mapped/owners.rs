@@ -16,10 +16,7 @@ pub(super) struct Forking {
 }
 
 impl Forking {
-    pub const NONE: Forking = Forking {
-        pipe: None,
-        advised: Vec::new(),
-    };
+    pub const NONE: Forking = Forking { pipe: None, advised: Vec::new() };
 }
 
 /// All owners of this process (one, except in tests), and the state of the fork handlers.
@@ -29,7 +26,5 @@ pub(super) struct Owners {
     pub forking: Forking,
 }
 
-pub(super) static OWNERS: ForkLock<Owners> = ForkLock::new(Owners {
-    list: Vec::new(),
-    forking: Forking::NONE,
-});
+pub(super) static OWNERS: ForkLock<Owners> =
+    ForkLock::new(Owners { list: Vec::new(), forking: Forking::NONE });

@@ -86,10 +86,7 @@ impl PeerSlots {
             offsets.start = offsets.start.min(known.offsets.start);
             offsets.end = offsets.end.max(known.offsets.end);
         }
-        let part = MappedSlotPart {
-            mapping: map(segment, slot, &offsets, &wanted)?,
-            offsets,
-        };
+        let part = MappedSlotPart { mapping: map(segment, slot, &offsets, &wanted)?, offsets };
         if self.parts.len() >= KEPT {
             self.parts.clear();
         }
@@ -123,9 +120,7 @@ fn map(
     }
     let start = base.expose_provenance();
     let addresses = start..start + len;
-    let unmap = Unmap {
-        addresses: addresses.clone(),
-    };
+    let unmap = Unmap { addresses: addresses.clone() };
     // The owner has allocated these pages: the call only enters them in this process's page tables,
     // and fails where a limit is in force. To be read: the kernel enters 16 pages a fault then, and
     // lets stores through to shared memory all the same.

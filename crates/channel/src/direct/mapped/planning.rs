@@ -87,12 +87,7 @@ impl MigratedBuffers {
             return Err(SkipReason::TooMuch);
         }
         let node = eligibility::common_node(&pages, self.page)?;
-        Ok(MigrationPlan {
-            target,
-            moving,
-            node,
-            is_single: process.is_single,
-        })
+        Ok(MigrationPlan { target, moving, node, is_single: process.is_single })
     }
 
     /// The target of the pages, and which of them must be moved to it. `pages` grows by the areas
@@ -107,25 +102,19 @@ impl MigratedBuffers {
         let foreign = self.survey(pages, data)?;
         let met = |pages: &Range<usize>| {
             let pages = pages.clone();
-            census
-                .iter()
-                .filter(move |place| meet(&place.addresses, &pages))
+            census.iter().filter(move |place| meet(&place.addresses, &pages))
         };
         // The slot with the largest part keeps it; the other parts are moved to it.
         let target = met(pages)
             .filter(|place| self.can_hold(place.slot, place.anchor(), pages, census))
             .max_by_key(|place| place.addresses.len())
-            .map(|place| MigrationTarget {
-                slot: place.slot,
-                anchor: place.anchor(),
-            });
+            .map(|place| MigrationTarget { slot: place.slot, anchor: place.anchor() });
         let target = match target {
             Some(target) => target,
             None => self.fresh(pages.start)?,
         };
-        let donors: Vec<&MigratedRange> = met(pages)
-            .filter(|place| place.anchor() != target.anchor)
-            .collect();
+        let donors: Vec<&MigratedRange> =
+            met(pages).filter(|place| place.anchor() != target.anchor).collect();
         let is_alone = writers == PageWriters::ThisThread;
         // If there are other threads, a block's first page stays where it is: the bytes before the
         // buffer may be in use by another thread.
@@ -262,9 +251,6 @@ impl MigratedBuffers {
         };
         let base = self.segment.slot_offset(self.me, slot);
         let offset = base + SLOT_SPAN / 2 + (start & (HUGE - 1)) as u64;
-        Ok(MigrationTarget {
-            slot,
-            anchor: offset.wrapping_sub(start as u64),
-        })
+        Ok(MigrationTarget { slot, anchor: offset.wrapping_sub(start as u64) })
     }
 }

@@ -56,10 +56,7 @@ pub(super) fn shares_huge_pages_on_advice() -> bool {
 
 /// Whether the process may not write files of any length (RLIMIT_FSIZE).
 pub(super) fn limits_files() -> bool {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes to `limit`.
     let result = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
     result != 0 || limit.rlim_cur != libc::RLIM_INFINITY
@@ -100,11 +97,7 @@ pub(super) unsafe fn renew(at: usize, len: usize, protection: i32) -> Result<(),
 
 /// Splits a result into value and error number.
 pub(super) fn check(result: isize) -> Result<usize, i32> {
-    if (-4095..0).contains(&result) {
-        Err(-result as i32)
-    } else {
-        Ok(result as usize)
-    }
+    if (-4095..0).contains(&result) { Err(-result as i32) } else { Ok(result as usize) }
 }
 
 /// The protection of an area, as `mmap` takes it.

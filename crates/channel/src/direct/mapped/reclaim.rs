@@ -110,11 +110,7 @@ fn reclaim_until_alone() {
             continue;
         }
         let most = if now.bytes > BOUND { SHORT } else { LONG };
-        pause = if known == Some(now) {
-            (pause * 2).min(most)
-        } else {
-            SHORT
-        };
+        pause = if known == Some(now) { (pause * 2).min(most) } else { SHORT };
         known = Some(now);
         futex::wait(&NUDGES, nudges, FutexScope::Process, Some(pause));
     }

@@ -38,13 +38,11 @@ impl Unavailable {
     pub(in crate::direct) fn limit(&self) -> Limit {
         match *self {
             Unavailable::NoSlots => Limit::NoSlots,
-            Unavailable::NoQuery { errno } => Limit::NoQuery {
-                errno: errno.unsigned_abs(),
-            },
+            Unavailable::NoQuery { errno } => Limit::NoQuery { errno: errno.unsigned_abs() },
             Unavailable::Allocator => Limit::Allocator,
-            Unavailable::NoForkHandler { errno } => Limit::NoForkHandler {
-                errno: errno.unsigned_abs(),
-            },
+            Unavailable::NoForkHandler { errno } => {
+                Limit::NoForkHandler { errno: errno.unsigned_abs() }
+            }
         }
     }
 }

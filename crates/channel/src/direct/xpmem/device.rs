@@ -107,10 +107,7 @@ impl Module {
     /// # Errors
     /// When the device does not exist, or this user may not open it.
     pub fn open() -> io::Result<Module> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/xpmem")?;
+        let file = OpenOptions::new().read(true).write(true).open("/dev/xpmem")?;
         Ok(Module { file })
     }
 
@@ -118,11 +115,7 @@ impl Module {
         // SAFETY: each command reads and writes the structure that it is given here, which is
         // exclusive.
         let result = unsafe {
-            libc::ioctl(
-                self.file.as_raw_fd(),
-                command as _,
-                std::ptr::from_mut(argument),
-            )
+            libc::ioctl(self.file.as_raw_fd(), command as _, std::ptr::from_mut(argument))
         };
         if result < 0 {
             return Err(io::Error::last_os_error());

@@ -79,12 +79,7 @@ pub(super) struct Xpmem {
 impl Xpmem {
     pub fn new(device: Arc<dyn Device>) -> std::io::Result<Xpmem> {
         let segment = device.make()?;
-        Ok(Xpmem {
-            device,
-            segment,
-            peers: HashMap::new(),
-            attached: 0,
-        })
+        Ok(Xpmem { device, segment, peers: HashMap::new(), attached: 0 })
     }
 
     /// Number of this process's segment, for peers.
@@ -111,20 +106,15 @@ impl Xpmem {
             .or_insert_with(|| {
                 let number = device.get(segment?).ok()?;
                 Some(XpmemPeer {
-                    permit: Arc::new(Permit {
-                        device: Arc::clone(device),
-                        number,
-                    }),
+                    permit: Arc::new(Permit { device: Arc::clone(device), number }),
                     attachments: Vec::new(),
                 })
             })
             .as_mut()?;
         let first = usize::try_from(exposure.place).ok()?;
         let last = first.checked_add(len)?;
-        let known = peer
-            .attachments
-            .iter()
-            .find(|a| a.remote.start <= first && last <= a.remote.end);
+        let known =
+            peer.attachments.iter().find(|a| a.remote.start <= first && last <= a.remote.end);
         let attachment = match known {
             Some(known) => known.clone(),
             None => {
@@ -145,23 +135,14 @@ impl XpmemPeer {
         let start = wanted.start / GRAIN * GRAIN;
         let end = wanted.end.checked_next_multiple_of(GRAIN)?;
         let device = Arc::clone(&self.permit.device);
-        let base = device
-            .attach(self.permit.number, start as u64, end - start)
-            .ok()?;
-        let detach = Detach {
-            permit: Arc::clone(&self.permit),
-            base,
-        };
+        let base = device.attach(self.permit.number, start as u64, end - start).ok()?;
+        let detach = Detach { permit: Arc::clone(&self.permit), base };
         // SAFETY: 1. the device's promise; 2. what a window reaches of it is a buffer that the peer
         // has exposed: the window's contract.
         let mapping = unsafe { Block::mapped(base..base + (end - start), detach) };
-        let attachment = Attachment {
-            remote: start..end,
-            mapping,
-        };
+        let attachment = Attachment { remote: start..end, mapping };
         // Attachments that are part of the new one are no longer needed.
-        self.attachments
-            .retain(|a| !(start <= a.remote.start && a.remote.end <= end));
+        self.attachments.retain(|a| !(start <= a.remote.start && a.remote.end <= end));
         if self.attachments.len() >= KEPT {
             self.attachments.remove(0);
         }

@@ -59,14 +59,7 @@ pub(in super::super) unsafe fn elements<D: CopyDirection>(
         if position == 0 && n as u64 == node.size * count as u64 {
             repeat::<D>(node, count as u64, layout.extent(), memory, packed);
         } else {
-            repeat_range::<D>(
-                node,
-                layout.extent(),
-                memory,
-                position as u64,
-                packed,
-                n as u64,
-            );
+            repeat_range::<D>(node, layout.extent(), memory, position as u64, packed, n as u64);
         }
     }
 }
@@ -110,11 +103,9 @@ unsafe fn full<D: CopyDirection>(node: &LayoutNode, memory: *mut u8, packed: *mu
     unsafe {
         match &node.kind {
             LayoutNodeKind::Block => block::<D>(memory, packed, node.size as usize),
-            LayoutNodeKind::Loop {
-                count,
-                stride,
-                body,
-            } => repeat::<D>(body, *count, *stride, memory, packed),
+            LayoutNodeKind::Loop { count, stride, body } => {
+                repeat::<D>(body, *count, *stride, memory, packed)
+            }
             LayoutNodeKind::Scatter { len, offsets } => {
                 scatter::<D>(*len as usize, offsets, memory, packed)
             }
@@ -154,11 +145,9 @@ unsafe fn repeat<D: CopyDirection>(
     unsafe {
         match &node.kind {
             LayoutNodeKind::Block => nest::<D>((1, 0), (count, stride), node.size, memory, packed),
-            LayoutNodeKind::Loop {
-                count: inner,
-                stride: step,
-                body,
-            } if matches!(body.kind, LayoutNodeKind::Block) => {
+            LayoutNodeKind::Loop { count: inner, stride: step, body }
+                if matches!(body.kind, LayoutNodeKind::Block) =>
+            {
                 nest::<D>((count, stride), (*inner, *step), body.size, memory, packed);
             }
             _ => {
@@ -285,11 +274,7 @@ unsafe fn range<D: CopyDirection>(
                 let mut packed = packed;
                 let mut index = (start / len) as usize;
                 if head > 0 {
-                    block::<D>(
-                        at(index).wrapping_add(first as usize),
-                        packed,
-                        head as usize,
-                    );
+                    block::<D>(at(index).wrapping_add(first as usize), packed, head as usize);
                     packed = packed.add(head as usize);
                     index += 1;
                 }
@@ -308,13 +293,7 @@ unsafe fn range<D: CopyDirection>(
             LayoutNodeKind::Sequence { starts, parts } => {
                 parts_range(starts, start, n, |index, within, done, len| {
                     let memory = memory.wrapping_offset(parts[index].offset as isize);
-                    range::<D>(
-                        &parts[index].node,
-                        memory,
-                        within,
-                        packed.add(done as usize),
-                        len,
-                    );
+                    range::<D>(&parts[index].node, memory, within, packed.add(done as usize), len);
                 });
             }
         }

@@ -65,13 +65,7 @@ impl TypeLayout {
 
     /// A layout without bytes.
     pub fn empty() -> TypeLayout {
-        TypeLayout {
-            root: PlacedNode::empty(),
-            lb: 0,
-            ub: 0,
-            marked: false,
-            align: 1,
-        }
+        TypeLayout { root: PlacedNode::empty(), lb: 0, ub: 0, marked: false, align: 1 }
     }
 
     /// `count` elements, one extent apart (`MPI_Type_contiguous`).
@@ -121,11 +115,8 @@ impl TypeLayout {
             last = Some((length, layout, block));
             align = align.max(layout.align);
             let (lb, ub) = span(layout.lb, layout.ub, length, layout.extent())?;
-            let moved = |bound: i64| {
-                bound
-                    .checked_add(at)
-                    .ok_or(TypeLayoutError::overflow("extent"))
-            };
+            let moved =
+                |bound: i64| bound.checked_add(at).ok_or(TypeLayoutError::overflow("extent"));
             bounds.cover(layout, (moved(lb)?, moved(ub)?));
         }
         TypeLayout::bounded(sequence.finish()?, bounds, align)
@@ -133,15 +124,8 @@ impl TypeLayout {
 
     /// The same bytes with these bounds (`MPI_Type_create_resized`).
     pub fn resized(&self, lb: i64, extent: i64) -> Result<TypeLayout> {
-        let ub = lb
-            .checked_add(extent)
-            .ok_or(TypeLayoutError::overflow("upper bound"))?;
-        Ok(TypeLayout {
-            lb,
-            ub,
-            marked: true,
-            ..self.clone()
-        })
+        let ub = lb.checked_add(extent).ok_or(TypeLayoutError::overflow("upper bound"))?;
+        Ok(TypeLayout { lb, ub, marked: true, ..self.clone() })
     }
 
     /// A layout with the explicit bounds of its parts. If no part has any, from the first byte to
@@ -158,22 +142,14 @@ impl TypeLayout {
             Some(bounds) => bounds,
             None => {
                 let low = root.low();
-                let high = bounds
-                    .computed
-                    .map_or(root.high(), |(_, ub)| ub.max(root.high()));
+                let high = bounds.computed.map_or(root.high(), |(_, ub)| ub.max(root.high()));
                 let extent = high.checked_sub(low).ok_or(ERROR)? as u64;
                 let extent = i64::try_from(extent.next_multiple_of(align)).map_err(|_| ERROR)?;
                 (low, low.checked_add(extent).ok_or(ERROR)?)
             }
         };
         ub.checked_sub(lb).ok_or(ERROR)?;
-        Ok(TypeLayout {
-            root,
-            lb,
-            ub,
-            marked: bounds.given.is_some(),
-            align,
-        })
+        Ok(TypeLayout { root, lb, ub, marked: bounds.given.is_some(), align })
     }
 
     /// Whether the layout has neither bytes nor explicit bounds: such parts are ignored.
@@ -278,12 +254,7 @@ mod tests {
         let int = basic(4);
         assert_eq!(int.contiguous(10).unwrap().dense_at(7), Some(0));
         assert_eq!(int.hvector(5, 3, 12).unwrap().dense_at(2), Some(0));
-        assert_eq!(
-            int.hindexed([(1, 4), (2, 8), (0, 100), (1, 16)])
-                .unwrap()
-                .dense_at(1),
-            Some(4)
-        );
+        assert_eq!(int.hindexed([(1, 4), (2, 8), (0, 100), (1, 16)]).unwrap().dense_at(1), Some(4));
         assert_eq!(int.hindexed([(1, 8), (1, 4)]).unwrap().dense_at(1), None);
         assert_eq!(int.hvector(5, 3, 16).unwrap().dense_at(1), None);
     }
@@ -310,10 +281,7 @@ mod tests {
         let pair = TypeLayout::structure([(1, 0, &double), (1, 8, &int)]).unwrap();
         assert_eq!((pair.size(), pair.extent(), pair.true_ub()), (12, 16, 12));
         let wide = int.resized(-4, 16).unwrap();
-        assert_eq!(
-            (wide.lb(), wide.ub(), wide.true_lb(), wide.true_ub()),
-            (-4, 12, 0, 4)
-        );
+        assert_eq!((wide.lb(), wide.ub(), wide.true_lb(), wide.true_ub()), (-4, 12, 0, 4));
         // A resized part's bounds are sticky: the other parts are ignored.
         let sticky = TypeLayout::structure([(1, 0, &wide), (1, 20, &int)]).unwrap();
         assert_eq!((sticky.lb(), sticky.ub()), (-4, 12));

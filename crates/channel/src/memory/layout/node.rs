@@ -29,24 +29,14 @@ pub(super) enum LayoutNodeKind {
     /// `size` bytes at 0.
     Block,
     /// `count` bodies, `stride` apart; at least two, and never equal to one block.
-    Loop {
-        count: u64,
-        stride: i64,
-        body: Arc<LayoutNode>,
-    },
+    Loop { count: u64, stride: i64, body: Arc<LayoutNode> },
     /// Blocks of one length.
     Scatter { len: u64, offsets: Box<[i64]> },
     /// Blocks of different lengths; `starts` are their packed positions, followed by the total
     /// length.
-    Blocks {
-        starts: Box<[u64]>,
-        offsets: Box<[i64]>,
-    },
+    Blocks { starts: Box<[u64]>, offsets: Box<[i64]> },
     /// Parts of different kinds; `starts` as for `Blocks`.
-    Sequence {
-        starts: Box<[u64]>,
-        parts: Box<[PlacedNode]>,
-    },
+    Sequence { starts: Box<[u64]>, parts: Box<[PlacedNode]> },
 }
 
 /// A node at a displacement.
@@ -66,10 +56,7 @@ impl PlacedNode {
             blocks: 1,
             kind: LayoutNodeKind::Block,
         };
-        PlacedNode {
-            offset,
-            node: Arc::new(node),
-        }
+        PlacedNode { offset, node: Arc::new(node) }
     }
 
     pub fn empty() -> PlacedNode {
@@ -98,10 +85,7 @@ impl PlacedNode {
     pub fn moved(self, by: i64) -> Result<PlacedNode> {
         let bound = |bound: i64| bound.checked_add(by).ok_or(DISPLACEMENT);
         let (_, _, offset) = (bound(self.low())?, bound(self.high())?, bound(self.offset)?);
-        Ok(PlacedNode {
-            offset,
-            node: self.node,
-        })
+        Ok(PlacedNode { offset, node: self.node })
     }
 
     /// `count` copies of this node, `stride` apart.
@@ -113,25 +97,17 @@ impl PlacedNode {
         if count == 1 {
             return Ok(self.clone());
         }
-        let size = node
-            .size
-            .checked_mul(count)
-            .filter(|&size| size <= i64::MAX as u64)
-            .ok_or(SIZE)?;
+        let size =
+            node.size.checked_mul(count).filter(|&size| size <= i64::MAX as u64).ok_or(SIZE)?;
         span(self.low(), self.high(), count, stride)?;
         let (low, high) = span(node.low, node.high, count, stride)?;
         let (count, body) = match &node.kind {
             LayoutNodeKind::Block if stride == node.size as i64 => {
                 return Ok(PlacedNode::block(self.offset, size));
             }
-            LayoutNodeKind::Loop {
-                count: inner,
-                stride: step,
-                body,
-            } if i64::try_from(*inner)
-                .ok()
-                .and_then(|n| n.checked_mul(*step))
-                == Some(stride) =>
+            LayoutNodeKind::Loop { count: inner, stride: step, body }
+                if i64::try_from(*inner).ok().and_then(|n| n.checked_mul(*step))
+                    == Some(stride) =>
             {
                 (count.checked_mul(*inner).ok_or(SIZE)?, (*step, body))
             }
@@ -139,20 +115,10 @@ impl PlacedNode {
         };
         let (stride, body) = (body.0, Arc::clone(body.1));
         let blocks = body.blocks.saturating_mul(count);
-        let kind = LayoutNodeKind::Loop {
-            count,
-            stride,
-            body,
-        };
+        let kind = LayoutNodeKind::Loop { count, stride, body };
         Ok(PlacedNode {
             offset: self.offset,
-            node: Arc::new(LayoutNode {
-                size,
-                low,
-                high,
-                blocks,
-                kind,
-            }),
+            node: Arc::new(LayoutNode { size, low, high, blocks, kind }),
         })
     }
 }
@@ -215,10 +181,7 @@ impl Sequence {
             }
             LayoutNodeKind::Blocks { starts, offsets } if offsets.len() <= SPLICE => {
                 let lengths = starts.windows(2).map(|pair| pair[1] - pair[0]);
-                offsets
-                    .iter()
-                    .zip(lengths)
-                    .for_each(|(at, len)| self.block(base + at, len));
+                offsets.iter().zip(lengths).for_each(|(at, len)| self.block(base + at, len));
             }
             LayoutNodeKind::Sequence { parts, .. } if parts.len() <= SPLICE => {
                 for inner in parts {
@@ -239,10 +202,9 @@ impl Sequence {
 
     fn block(&mut self, offset: i64, len: u64) {
         match self.pieces.last_mut() {
-            Some(LayoutPiece::Block {
-                offset: last,
-                len: so_far,
-            }) if *last + *so_far as i64 == offset => {
+            Some(LayoutPiece::Block { offset: last, len: so_far })
+                if *last + *so_far as i64 == offset =>
+            {
                 *so_far += len;
             }
             _ => self.pieces.push(LayoutPiece::Block { offset, len }),
@@ -253,9 +215,7 @@ impl Sequence {
     pub fn finish(self) -> Result<PlacedNode> {
         let mut pieces = self.pieces;
         if pieces.len() <= 1 {
-            return Ok(pieces
-                .pop()
-                .map_or_else(PlacedNode::empty, LayoutPiece::into_placed));
+            return Ok(pieces.pop().map_or_else(PlacedNode::empty, LayoutPiece::into_placed));
         }
         if let Some(stride) = even_stride(&pieces) {
             let count = pieces.len() as u64;
@@ -280,37 +240,18 @@ impl Sequence {
             };
             (low, high, blocks) = (low.min(from), high.max(to), blocks.saturating_add(n));
         }
-        high.checked_sub(low)
-            .ok_or(TypeLayoutError::overflow("true extent"))?;
+        high.checked_sub(low).ok_or(TypeLayoutError::overflow("true extent"))?;
         starts.push(size);
         let offsets = || pieces.iter().map(LayoutPiece::offset).collect();
         let kind = if all_blocks && one_length {
-            LayoutNodeKind::Scatter {
-                len: pieces[0].size(),
-                offsets: offsets(),
-            }
+            LayoutNodeKind::Scatter { len: pieces[0].size(), offsets: offsets() }
         } else if all_blocks {
-            LayoutNodeKind::Blocks {
-                starts: starts.into(),
-                offsets: offsets(),
-            }
+            LayoutNodeKind::Blocks { starts: starts.into(), offsets: offsets() }
         } else {
             let parts = pieces.into_iter().map(LayoutPiece::into_placed).collect();
-            LayoutNodeKind::Sequence {
-                starts: starts.into(),
-                parts,
-            }
+            LayoutNodeKind::Sequence { starts: starts.into(), parts }
         };
-        Ok(PlacedNode {
-            offset: 0,
-            node: Arc::new(LayoutNode {
-                size,
-                low,
-                high,
-                blocks,
-                kind,
-            }),
-        })
+        Ok(PlacedNode { offset: 0, node: Arc::new(LayoutNode { size, low, high, blocks, kind }) })
     }
 }
 
@@ -338,20 +279,13 @@ impl LayoutNode {
     pub fn seek(&self, position: u64) -> (i64, u64) {
         match &self.kind {
             LayoutNodeKind::Block => (position as i64, self.size - position),
-            LayoutNodeKind::Loop {
-                count: _,
-                stride,
-                body,
-            } => {
+            LayoutNodeKind::Loop { count: _, stride, body } => {
                 let (at, len) = body.seek(position % body.size);
                 ((position / body.size) as i64 * stride + at, len)
             }
             LayoutNodeKind::Scatter { len, offsets } => {
                 let within = position % len;
-                (
-                    offsets[(position / len) as usize] + within as i64,
-                    len - within,
-                )
+                (offsets[(position / len) as usize] + within as i64, len - within)
             }
             LayoutNodeKind::Blocks { starts, offsets } => {
                 let (index, within) = part_at(starts, position);

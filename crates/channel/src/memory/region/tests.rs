@@ -95,10 +95,7 @@ fn user_memory_is_never_left() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri ends where an allocation fails")]
 fn too_much_memory_is_an_error() {
-    assert_eq!(
-        Block::allocate(usize::MAX).unwrap_err(),
-        OutOfMemory { bytes: usize::MAX }
-    );
+    assert_eq!(Block::allocate(usize::MAX).unwrap_err(), OutOfMemory { bytes: usize::MAX });
     assert!(Block::allocate(isize::MAX as usize / 2).is_err());
 }
 
@@ -119,11 +116,7 @@ fn long_copies_move_all_bytes_wherever_they_lie_in_their_pages() {
     let block = Block::allocate(3 * 32768).unwrap();
     let first = block.offset((block.address().next_multiple_of(4096) - block.address()) as isize);
     let data: Vec<u8> = (0..20_000u32).map(|i| (i % 251) as u8).collect();
-    let shifts = if cfg!(miri) {
-        &[1, 4095][..]
-    } else {
-        &[0, 1, 16, 63, 64, 4095]
-    };
+    let shifts = if cfg!(miri) { &[1, 4095][..] } else { &[0, 1, 16, 63, 64, 4095] };
     for &shift in shifts {
         let to = first.offset(32768 + shift);
         first.write_bytes(&data);
@@ -148,13 +141,9 @@ fn long_copies_move_all_bytes_wherever_they_lie_in_their_pages() {
 fn combine_handles_overlap() {
     let region = Block::allocate(8).unwrap();
     region.write_bytes(&[1, 2, 3, 4, 5, 6, 7, 8]);
-    combine(&region, &region.offset(1), 4, |a, b| {
-        b.iter_mut().zip(a).for_each(|(b, a)| *b += a)
-    });
+    combine(&region, &region.offset(1), 4, |a, b| b.iter_mut().zip(a).for_each(|(b, a)| *b += a));
     let mut out = [0; 8];
     region.read_bytes(&mut out);
     assert_eq!(out, [1, 3, 5, 7, 9, 6, 7, 8]);
-    combine(&Region::null(), &region, 0, |a, b| {
-        assert!(a.is_empty() && b.is_empty())
-    });
+    combine(&Region::null(), &region, 0, |a, b| assert!(a.is_empty() && b.is_empty()));
 }

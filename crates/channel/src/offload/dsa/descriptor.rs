@@ -147,20 +147,11 @@ mod tests {
         record.write(SUCCESS, 0, 0, 0);
         assert_eq!(record.completion(100), Some(DsaCompletion::Done));
         record.write(PAGE_FAULT | 0x80, 0, 64, 0x1000);
-        assert_eq!(
-            record.completion(100),
-            Some(DsaCompletion::Fault { bytes: 64 })
-        );
+        assert_eq!(record.completion(100), Some(DsaCompletion::Fault { bytes: 64 }));
         record.write(PAGE_FAULT, 1, 64, 0x1000);
-        assert_eq!(
-            record.completion(100),
-            Some(DsaCompletion::Fault { bytes: 0 })
-        );
+        assert_eq!(record.completion(100), Some(DsaCompletion::Fault { bytes: 0 }));
         record.write(0x13, 0, 0, 0);
-        assert_eq!(
-            record.completion(100),
-            Some(DsaCompletion::Error { status: 0x13 })
-        );
+        assert_eq!(record.completion(100), Some(DsaCompletion::Error { status: 0x13 }));
         record.clear();
         assert_eq!(record.completion(100), None);
     }

@@ -124,9 +124,7 @@ impl Feeder {
 
     /// True if no chunk is in progress.
     pub(super) fn is_idle(&self) -> bool {
-        self.slots
-            .iter()
-            .all(|slot| matches!(slot, FeederSlot::Free))
+        self.slots.iter().all(|slot| matches!(slot, FeederSlot::Free))
     }
 
     /// Handles what the device has completed, and submits what the queue has room for: first chunks
@@ -164,12 +162,7 @@ impl Feeder {
                 break;
             }
             let Some(rest) = job.claim() else { break };
-            let flight = Flight {
-                job: Arc::clone(job),
-                rest,
-                faults: 0,
-                refusals: 0,
-            };
+            let flight = Flight { job: Arc::clone(job), rest, faults: 0, refusals: 0 };
             self.slots[at] = self.step(at, flight);
             moved = true;
             if matches!(self.slots[at], FeederSlot::Waiting(_)) {

@@ -57,11 +57,7 @@ impl Hardware {
     /// If this process may not use it, another process has it (dedicated), or the processor lacks
     /// the instruction.
     pub(super) fn open(queue: &QueueInfo) -> Result<Hardware, NoDevice> {
-        let cannot = |call, source| NoDevice::Refused {
-            queue: queue.device.clone(),
-            call,
-            source,
-        };
+        let cannot = |call, source| NoDevice::Refused { queue: queue.device.clone(), call, source };
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -92,15 +88,10 @@ impl Hardware {
             }
             None
         } else {
-            Some(PortalMapping(
-                NonNull::new(address.cast()).expect("mmap does not return null"),
-            ))
+            Some(PortalMapping(NonNull::new(address.cast()).expect("mmap does not return null")))
         };
         if portal.is_some() && !instruction::is_available(queue.mode) {
-            return Err(NoDevice::NoInstruction {
-                queue: queue.device.clone(),
-                mode: queue.mode,
-            });
+            return Err(NoDevice::NoInstruction { queue: queue.device.clone(), mode: queue.mode });
         }
         Ok(Hardware {
             file,
@@ -147,11 +138,7 @@ impl Portal for Hardware {
                 }
             }
         };
-        if accepted {
-            Submission::Accepted
-        } else {
-            Submission::Full
-        }
+        if accepted { Submission::Accepted } else { Submission::Full }
     }
 
     fn entries(&self) -> usize {
@@ -261,9 +248,7 @@ mod tests {
             size: 8,
             max_transfer: 1 << 20,
         };
-        let error = Hardware::open(&queue)
-            .expect_err("no such file")
-            .to_string();
+        let error = Hardware::open(&queue).expect_err("no such file").to_string();
         assert!(error.contains("/nonexistent/wq9.9"), "{error}");
     }
 

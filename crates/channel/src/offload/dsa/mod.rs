@@ -63,9 +63,7 @@ impl Device {
 /// # Errors
 /// Why the last one could not be opened, or that there is none.
 pub(super) fn open_device() -> Result<Device, NoDevice> {
-    let mut why = NoDevice::NoQueue {
-        directory: queues::SYSFS,
-    };
+    let mut why = NoDevice::NoQueue { directory: queues::SYSFS };
     for queue in find_queues() {
         match hardware::Hardware::open(&queue) {
             Ok(hardware) => return Ok(Device::new(Box::new(hardware))),
@@ -84,10 +82,7 @@ struct DeviceHolder {
 
 impl DeviceHolder {
     fn new(device: Device) -> DeviceHolder {
-        DeviceHolder {
-            device: Some(Arc::new(device)),
-            generation: fork::generation(),
-        }
+        DeviceHolder { device: Some(Arc::new(device)), generation: fork::generation() }
     }
 
     /// The device. A forked child cannot use its parent's device: the portal is not mapped there,
@@ -135,10 +130,7 @@ impl DsaEngine {
     }
 
     pub(super) fn with_device(device: Device) -> DsaEngine {
-        DsaEngine {
-            holder: DeviceHolder::new(device),
-            break_even: None,
-        }
+        DsaEngine { holder: DeviceHolder::new(device), break_even: None }
     }
 
     /// What the device has done so far.
@@ -164,11 +156,9 @@ impl DsaEngine {
     fn break_even_now(&mut self) -> usize {
         const LONGEST: usize = 4 << 20;
         const ROUNDS: usize = 9;
-        let (Some(device), Ok(from), Ok(to)) = (
-            self.holder.device().cloned(),
-            Block::allocate(LONGEST),
-            Block::allocate(LONGEST),
-        ) else {
+        let (Some(device), Ok(from), Ok(to)) =
+            (self.holder.device().cloned(), Block::allocate(LONGEST), Block::allocate(LONGEST))
+        else {
             return usize::MAX;
         };
         let best = |engine: &mut dyn CopyEngine, bytes: usize| {
@@ -180,19 +170,14 @@ impl DsaEngine {
                 engine.run(job).expect("own memory does not fail");
                 start.elapsed()
             };
-            (0..ROUNDS)
-                .map(|_| round(&mut *engine))
-                .min()
-                .unwrap_or(Duration::MAX)
+            (0..ROUNDS).map(|_| round(&mut *engine)).min().unwrap_or(Duration::MAX)
         };
         device.set_shortest(0);
         let mut found = usize::MAX;
         let mut bytes = LONGEST;
         while bytes >= 1024 {
-            let (by_device, by_cpu) = (
-                best(self, bytes),
-                best(&mut super::InlineEngine::new(), bytes),
-            );
+            let (by_device, by_cpu) =
+                (best(self, bytes), best(&mut super::InlineEngine::new(), bytes));
             if by_device > by_cpu {
                 break;
             }

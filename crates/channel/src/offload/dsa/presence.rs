@@ -72,8 +72,7 @@ impl Presence {
 
     /// Removes the ranges that overlap the `len` bytes at `address`.
     pub(super) fn forget(&mut self, address: usize, len: usize) {
-        self.ranges
-            .retain(|(known, _)| known.end <= address || address + len <= known.start);
+        self.ranges.retain(|(known, _)| known.end <= address || address + len <= known.start);
     }
 }
 
@@ -86,13 +85,7 @@ fn populate(pages: &Range<usize>, access: PageAccess) {
     };
     // SAFETY: populating changes no byte: it faults in pages as a read or a write would. The range
     // is that of a job's view, rounded to pages.
-    unsafe {
-        libc::madvise(
-            std::ptr::without_provenance_mut(pages.start),
-            pages.len(),
-            advice,
-        )
-    };
+    unsafe { libc::madvise(std::ptr::without_provenance_mut(pages.start), pages.len(), advice) };
 }
 
 #[cfg(test)]
@@ -110,20 +103,11 @@ mod tests {
     fn a_known_range_is_not_populated_again() {
         let mut presence = Presence::default();
         assert!(is_new(&mut presence, 0x10_0010, 100, PageAccess::Read));
-        assert!(
-            !is_new(&mut presence, 0x10_0f00, 50, PageAccess::Read),
-            "same page"
-        );
-        assert!(
-            is_new(&mut presence, 0x10_0f00, 50, PageAccess::Write),
-            "only read so far"
-        );
+        assert!(!is_new(&mut presence, 0x10_0f00, 50, PageAccess::Read), "same page");
+        assert!(is_new(&mut presence, 0x10_0f00, 50, PageAccess::Write), "only read so far");
         assert!(!is_new(&mut presence, 0x10_0f00, 50, PageAccess::Read));
         assert!(is_new(&mut presence, 0x10_1000, 4096, PageAccess::Write));
-        assert!(
-            !is_new(&mut presence, 0x10_0800, 4096, PageAccess::Write),
-            "neighbours are one"
-        );
+        assert!(!is_new(&mut presence, 0x10_0800, 4096, PageAccess::Write), "neighbours are one");
         presence.forget(0x10_1001, 1);
         assert!(is_new(&mut presence, 0x10_1000, 1, PageAccess::Write));
     }

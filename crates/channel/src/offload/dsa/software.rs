@@ -93,12 +93,7 @@ impl Software {
         let shared = Arc::new(SoftwareQueue::default());
         let device = Arc::clone(&shared);
         let thread = std::thread::spawn(move || serve(&device, &behaviour));
-        Software {
-            shared,
-            behaviour,
-            submissions: 0,
-            thread: Some(thread),
-        }
+        Software { shared, behaviour, submissions: 0, thread: Some(thread) }
     }
 
     pub(in crate::offload) fn remote(&self) -> Remote {
@@ -122,10 +117,8 @@ impl Portal for Software {
             return Submission::Refused;
         }
         let mut queue = self.shared.queue.lock().unwrap();
-        let reports_full = self
-            .behaviour
-            .full_every
-            .is_some_and(|n| self.submissions.is_multiple_of(n));
+        let reports_full =
+            self.behaviour.full_every.is_some_and(|n| self.submissions.is_multiple_of(n));
         if reports_full || queue.len() >= self.behaviour.entries {
             return Submission::Full;
         }
@@ -169,11 +162,8 @@ fn serve(shared: &SoftwareQueue, behaviour: &Behaviour) {
             }
             return;
         }
-        let descriptor = if behaviour.newest_first {
-            queue.pop().unwrap()
-        } else {
-            queue.remove(0)
-        };
+        let descriptor =
+            if behaviour.newest_first { queue.pop().unwrap() } else { queue.remove(0) };
         drop(queue);
         count += 1;
         execute(&descriptor, behaviour, count);
@@ -211,11 +201,7 @@ fn execute(descriptor: &Descriptor, behaviour: &Behaviour, count: usize) {
         // The first page boundary of the destination at or after the middle; it may be beyond the
         // end.
         let boundary = (target + size / 2).next_multiple_of(4096) - target;
-        let bytes = if behaviour.fault_at_start {
-            0
-        } else {
-            boundary.min(size)
-        };
+        let bytes = if behaviour.fault_at_start { 0 } else { boundary.min(size) };
         copy(bytes);
         record.write(PAGE_FAULT | 0x80, 0, bytes as u32, (target + bytes) as u64);
     } else {

@@ -56,10 +56,7 @@ fn dropping_waits_for_the_device() {
     let (device_b, remote_b) = device(fine());
     let engines: [(Box<dyn CopyEngine>, Remote); 2] = [
         (Box::new(DsaEngine::with_device(device_a)), remote_a),
-        (
-            Box::new(DsaThreadEngine::with_device(device_b, setup(1))),
-            remote_b,
-        ),
+        (Box::new(DsaThreadEngine::with_device(device_b, setup(1))), remote_b),
     ];
     for (mut engine, remote) in engines {
         remote.hold(true);
@@ -96,11 +93,7 @@ fn no_device_loses_or_garbles_a_byte() {
                 let jobs: Vec<_> = (0..3)
                     .map(|i| {
                         let ((from, data), to) = (source(bytes, i), Guarded::new(bytes));
-                        (
-                            engine.start(CopyJob::copy(from, to.view(), bytes)),
-                            data,
-                            to,
-                        )
+                        (engine.start(CopyJob::copy(from, to.view(), bytes)), data, to)
                     })
                     .collect();
                 for (cookie, data, to) in jobs {
@@ -127,11 +120,7 @@ fn report(change: fn(&mut Behaviour)) -> DsaReport {
     assert_eq!(cookie.check(), JobProgress::Done);
     assert!(to.content() == data);
     let report = engine.report();
-    assert_eq!(
-        report.device_bytes + report.cpu_bytes,
-        bytes as u64,
-        "{report:?}"
-    );
+    assert_eq!(report.device_bytes + report.cpu_bytes, bytes as u64, "{report:?}");
     report
 }
 
@@ -160,10 +149,7 @@ fn the_device_does_what_it_can() {
     assert_eq!((never.descriptors, never.given_up), (0, false));
 
     let dead = report(|b| b.dies_after = Some(3));
-    assert!(
-        dead.given_up && dead.device_bytes == 3 * CHUNK as u64,
-        "{dead:?}"
-    );
+    assert!(dead.given_up && dead.device_bytes == 3 * CHUNK as u64, "{dead:?}");
 
     let short = report(|b| b.max_transfer = CHUNK / 4);
     assert_eq!((short.cpu_bytes, short.descriptors), (0, 64));
@@ -183,9 +169,7 @@ fn the_break_even_length_is_measured_once() {
     // From now on, the CPU copies shorter stretches.
     let bytes = first.map_or(4 << 20, |bytes| bytes - 1);
     let ((from, data), to) = (source(bytes, 0), Guarded::new(bytes));
-    engine
-        .run(CopyJob::copy(from, to.view(), bytes))
-        .expect("own memory");
+    engine.run(CopyJob::copy(from, to.view(), bytes)).expect("own memory");
     assert!(to.content() == data);
     assert_eq!(engine.report().descriptors, descriptors);
 

@@ -18,11 +18,7 @@ fn segment() -> Arc<JobSegment> {
 }
 
 fn setup(helpers: u32) -> OffloadSetup {
-    OffloadSetup {
-        segment: segment(),
-        helpers,
-        notify: None,
-    }
+    OffloadSetup { segment: segment(), helpers, notify: None }
 }
 
 /// A software device that gets even short stretches.
@@ -60,9 +56,7 @@ fn engines() -> Vec<Box<dyn CopyEngine>> {
 
 /// Bytes that identify their position: no two chunks are equal.
 fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
-    (0..bytes)
-        .map(|i| ((i + seed).wrapping_mul(0x9e37_79b9) >> 13) as u8)
-        .collect()
+    (0..bytes).map(|i| ((i + seed).wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
 }
 
 fn contiguous(region: &Region, bytes: usize) -> View {
@@ -143,9 +137,7 @@ fn a_job_may_be_shorter_than_its_sides() {
     for mut engine in engines() {
         let (from, data) = source(CHUNK + 100, 1);
         let to = Guarded::new(CHUNK + 200);
-        engine
-            .run(CopyJob::copy(from, to.view(), CHUNK + 50))
-            .expect("own memory");
+        engine.run(CopyJob::copy(from, to.view(), CHUNK + 50)).expect("own memory");
         assert!(to.content()[..CHUNK + 50] == data[..CHUNK + 50]);
         assert!(to.content()[CHUNK + 50..].iter().all(|&b| b == 0xa5));
     }
@@ -163,14 +155,10 @@ fn a_peer_is_read_and_written() {
     for mut engine in engines() {
         for bytes in LENGTHS {
             let ((from, data), to) = (source(bytes, 5), Guarded::new(bytes));
-            engine
-                .run(CopyJob::read(as_peer(&from), to.view(), bytes))
-                .expect("readable");
+            engine.run(CopyJob::read(as_peer(&from), to.view(), bytes)).expect("readable");
             assert!(to.content() == data, "read: {} {bytes}", engine.name());
             let to = Guarded::new(bytes);
-            engine
-                .run(CopyJob::write(from, as_peer(&to.view()), bytes))
-                .expect("writable");
+            engine.run(CopyJob::write(from, as_peer(&to.view()), bytes)).expect("writable");
             assert!(to.content() == data, "write: {} {bytes}", engine.name());
         }
     }
@@ -229,17 +217,11 @@ fn a_list_of_pieces_is_read_from_the_peer() {
     let peer = PeerMemory::listed(me, address, 3).expect("readable");
     assert_eq!((peer.len(), peer.pid()), (700, me));
     let to = Guarded::new(700);
-    InlineEngine::new()
-        .run(CopyJob::read(peer, to.view(), 700))
-        .expect("readable");
+    InlineEngine::new().run(CopyJob::read(peer, to.view(), 700)).expect("readable");
     assert_eq!(to.content(), [&data[500..800], &data[7..407]].concat());
     assert_eq!(PeerMemory::listed(me, 64, 3), Err(libc::EFAULT));
     assert!(PeerMemory::listed(me, address, u64::MAX / 2).is_err());
-    assert!(
-        PeerMemory::listed(me, address, 0)
-            .expect("empty")
-            .is_empty()
-    );
+    assert!(PeerMemory::listed(me, address, 0).expect("empty").is_empty());
 }
 
 #[test]
@@ -248,10 +230,7 @@ fn more_pieces_than_one_call_takes_are_copied_to_the_last_byte() {
         let data = pattern(2 * count, count);
         let base = data.as_ptr().expose_provenance();
         // Every second byte, backwards.
-        let runs = (0..count).rev().map(|i| ByteRun {
-            address: base + 2 * i,
-            len: 1,
-        });
+        let runs = (0..count).rev().map(|i| ByteRun { address: base + 2 * i, len: 1 });
         let peer = PeerMemory::scattered(std::process::id(), runs.collect());
         let to = Guarded::new(count);
         let job = CopyJob::read(peer, to.view(), count);
@@ -298,11 +277,7 @@ fn several_threads_wait_for_their_jobs() {
         let jobs: Vec<_> = (0..4)
             .map(|i| {
                 let ((from, data), to) = (source(bytes, i), Guarded::new(bytes));
-                (
-                    engine.start(CopyJob::copy(from, to.view(), bytes)),
-                    data,
-                    to,
-                )
+                (engine.start(CopyJob::copy(from, to.view(), bytes)), data, to)
             })
             .collect();
         std::thread::scope(|scope| {
@@ -353,10 +328,7 @@ impl Hole {
                 0,
             );
             assert_ne!(base, libc::MAP_FAILED);
-            assert_eq!(
-                libc::mprotect(base.byte_add(bytes), bytes, libc::PROT_NONE),
-                0
-            );
+            assert_eq!(libc::mprotect(base.byte_add(bytes), bytes, libc::PROT_NONE), 0);
             base.expose_provenance()
         };
         Hole { base, bytes }
@@ -366,12 +338,7 @@ impl Hole {
 impl Drop for Hole {
     fn drop(&mut self) {
         // SAFETY: mapped in `new` with this length.
-        unsafe {
-            libc::munmap(
-                std::ptr::with_exposed_provenance_mut(self.base),
-                2 * self.bytes,
-            )
-        };
+        unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(self.base), 2 * self.bytes) };
     }
 }
 
@@ -385,17 +352,12 @@ fn what_the_kernel_refuses_fails_and_touches_nothing_later() {
         let peer = || PeerMemory::contiguous(me, hole.base as u64, bytes);
         let (from, _) = source(bytes, 0);
         let to = Guarded::new(bytes);
-        for job in [
-            CopyJob::read(peer(), to.view(), bytes),
-            CopyJob::write(from.clone(), peer(), bytes),
-        ] {
+        for job in
+            [CopyJob::read(peer(), to.view(), bytes), CopyJob::write(from.clone(), peer(), bytes)]
+        {
             // Once by waiting, and once by polling only.
             let error = engine.run(job.clone()).expect_err("a hole");
-            let expected = CopyError::Kernel {
-                errno: libc::EFAULT,
-                bytes,
-                pid: Some(me),
-            };
+            let expected = CopyError::Kernel { errno: libc::EFAULT, bytes, pid: Some(me) };
             assert_eq!(error, expected, "{}", engine.name());
             let cookie = engine.start(job);
             let failed = loop {
@@ -412,15 +374,10 @@ fn what_the_kernel_refuses_fails_and_touches_nothing_later() {
         let unmapped = PeerMemory::contiguous(0x7fff_fff0, 4096, bytes);
         let error = engine.run(CopyJob::read(unmapped, to.view(), bytes));
         let text = error.expect_err("no such process").to_string();
-        assert!(
-            text.contains("process 2147483632") && text.contains(&bytes.to_string()),
-            "{text}"
-        );
+        assert!(text.contains("process 2147483632") && text.contains(&bytes.to_string()), "{text}");
         // The engine still works.
         let (from, data) = source(bytes, 3);
-        engine
-            .run(CopyJob::copy(from, to.view(), bytes))
-            .expect("own memory");
+        engine.run(CopyJob::copy(from, to.view(), bytes)).expect("own memory");
         assert!(to.content() == data);
     }
 }
@@ -433,13 +390,7 @@ fn a_peer_that_lists_too_little_is_an_error() {
         for peer in [as_peer(&from), PeerMemory::scattered(1, Vec::new())] {
             let short = engine.run(CopyJob::read(peer, to.view(), bytes));
             assert!(
-                matches!(
-                    short,
-                    Err(CopyError::Kernel {
-                        errno: libc::EINVAL,
-                        ..
-                    })
-                ),
+                matches!(short, Err(CopyError::Kernel { errno: libc::EINVAL, .. })),
                 "{short:?}"
             );
         }
@@ -447,24 +398,12 @@ fn a_peer_that_lists_too_little_is_an_error() {
     }
     let (from, _) = source(100, 0);
     let mut runs = from.iovecs(0, 1);
-    runs.push(ByteRun {
-        address: 1,
-        len: usize::MAX,
-    });
+    runs.push(ByteRun { address: 1, len: usize::MAX });
     let peer = PeerMemory::scattered(std::process::id(), runs);
     assert_eq!(peer.len(), usize::MAX, "no overflow");
     let to = Guarded::new(200);
     let error = InlineEngine::new().run(CopyJob::read(peer, to.view(), 200));
-    assert!(
-        matches!(
-            error,
-            Err(CopyError::Kernel {
-                errno: libc::EFAULT,
-                ..
-            })
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, Err(CopyError::Kernel { errno: libc::EFAULT, .. })), "{error:?}");
 }
 
 #[test]
@@ -483,9 +422,7 @@ fn a_dropped_job_leaves_its_memory_alone() {
             // A copy that is still under way would be done before a later job.
             let (other, data) = source(bytes, 5);
             let later = Guarded::new(bytes);
-            engine
-                .run(CopyJob::copy(other, later.view(), bytes))
-                .expect("own memory");
+            engine.run(CopyJob::copy(other, later.view(), bytes)).expect("own memory");
             assert!(later.content() == data);
             assert!(to.content() == mine, "{}", engine.name());
         }

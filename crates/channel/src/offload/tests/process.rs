@@ -25,20 +25,13 @@ fn helper_finishes_alone_and_notifies() {
     for with_device in [false, true] {
         let jobs = Arc::new(JobCounter::default());
         let theirs = Arc::clone(&jobs);
-        let setup = OffloadSetup {
-            notify: Some(Arc::new(move || theirs.ring())),
-            ..setup(1)
-        };
+        let setup = OffloadSetup { notify: Some(Arc::new(move || theirs.ring())), ..setup(1) };
         let mut engine: Box<dyn CopyEngine> = if with_device {
             Box::new(DsaThreadEngine::with_device(device(fine()).0, setup))
         } else {
             Box::new(ThreadEngine::new(setup))
         };
-        assert!(
-            engine
-                .capabilities()
-                .contains(EngineCapabilities::SELF_DRIVEN)
-        );
+        assert!(engine.capabilities().contains(EngineCapabilities::SELF_DRIVEN));
         let bytes = 3 << 20;
         for round in 1..=20 {
             let ((from, data), to) = (source(bytes, round), Guarded::new(bytes));
@@ -55,11 +48,7 @@ fn helper_finishes_alone_and_notifies() {
 
 #[test]
 fn helpers_of_a_node_share_its_tokens() {
-    let shared = OffloadSetup {
-        segment: segment(),
-        helpers: 1,
-        notify: None,
-    };
+    let shared = OffloadSetup { segment: segment(), helpers: 1, notify: None };
     let (held, remote) = device(fine());
     let mut first = DsaThreadEngine::with_device(held, shared.clone());
     let mut second = ThreadEngine::new(shared.clone());
@@ -108,10 +97,7 @@ fn the_helper_has_a_name_and_takes_no_signals() {
     }
     let mut seen = 0;
     // Helpers of concurrent tests may come and go: an unreadable file belongs to one of them.
-    for task in std::fs::read_dir("/proc/self/task")
-        .expect("tasks")
-        .flatten()
-    {
+    for task in std::fs::read_dir("/proc/self/task").expect("tasks").flatten() {
         let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
         if read("comm").trim() != "mica-copy" {
             continue;
@@ -121,17 +107,8 @@ fn the_helper_has_a_name_and_takes_no_signals() {
             continue;
         };
         let mask = u64::from_str_radix(mask.trim(), 16).expect("a mask");
-        for signal in [
-            libc::SIGINT,
-            libc::SIGTERM,
-            libc::SIGUSR1,
-            libc::SIGALRM,
-            libc::SIGCHLD,
-        ] {
-            assert!(
-                mask & (1 << (signal - 1)) != 0,
-                "signal {signal} in {mask:#x}"
-            );
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGALRM, libc::SIGCHLD] {
+            assert!(mask & (1 << (signal - 1)) != 0, "signal {signal} in {mask:#x}");
         }
         seen += 1;
     }
@@ -188,18 +165,13 @@ fn a_child_leaves_the_parents_jobs_alone_and_has_engines_of_its_own() {
 fn engines_are_opened_by_name() {
     let segment = segment();
     for (request, name) in [("inline", "inline"), ("thread", "thread")] {
-        assert_eq!(
-            open(request, &segment, None).expect("always there").name(),
-            name
-        );
+        assert_eq!(open(request, &segment, None).expect("always there").name(), name);
     }
     let found = !find_queues().is_empty();
     let auto = open("auto", &segment, None).expect("auto never fails");
     assert!(auto.name() == "thread" || found, "one rank, two cores");
     if !found {
-        let error = open("dsa", &segment, None)
-            .expect_err("no device")
-            .to_string();
+        let error = open("dsa", &segment, None).expect_err("no device").to_string();
         assert!(error.contains("/sys/bus/dsa/devices"), "{error}");
         assert!(open("dsa+thread", &segment, None).is_err());
     }
@@ -230,9 +202,7 @@ fn notifying_may_wake_a_parked_rank() {
         while cookie.check() == JobProgress::Pending {
             // There is no time limit, so a lost wake-up would hang here.
             let spot = &segment.block(0).parking.0;
-            spot.park(segment.fencing(), None, || {
-                cookie.check() != JobProgress::Pending
-            });
+            spot.park(segment.fencing(), None, || cookie.check() != JobProgress::Pending);
         }
         assert!(to.content() == data);
     }
@@ -269,13 +239,9 @@ fn another_process_is_read_and_written() {
         let view = theirs.view();
         let (address, _) = view.as_contiguous().expect("contiguous");
         let child = || PeerMemory::contiguous(pid as u32, address as u64, bytes);
-        engine
-            .run(CopyJob::write(from, child(), bytes))
-            .expect("our child");
+        engine.run(CopyJob::write(from, child(), bytes)).expect("our child");
         assert!(theirs.content().iter().all(|&b| b == 0xa5), "not ours");
-        engine
-            .run(CopyJob::read(child(), mine.view(), bytes))
-            .expect("our child");
+        engine.run(CopyJob::read(child(), mine.view(), bytes)).expect("our child");
         assert!(mine.content() == data, "{}", engine.name());
         let mut status = 0;
         // SAFETY: closes our descriptors and waits for our child; `status` is writable.
@@ -287,11 +253,7 @@ fn another_process_is_read_and_written() {
         assert_eq!(status, 0, "{}", engine.name());
         // A process that no longer exists causes an error, not a hang.
         let gone = engine.run(CopyJob::read(child(), mine.view(), bytes));
-        let expected = CopyError::Kernel {
-            errno: libc::ESRCH,
-            bytes,
-            pid: Some(pid as u32),
-        };
+        let expected = CopyError::Kernel { errno: libc::ESRCH, bytes, pid: Some(pid as u32) };
         assert_eq!(gone, Err(expected));
     }
 }

@@ -108,11 +108,9 @@ impl AdvancedShm {
     ) -> Option<bool> {
         let fencing = self.fencing;
         let outlet = self.outlets.get_mut(peer as usize)?.as_deref_mut()?;
-        let sent = outlet
-            .ring
-            .push_inline(kind, 0, context, tag, view.len(), |inline| {
-                view.pack(0, inline);
-            });
+        let sent = outlet.ring.push_inline(kind, 0, context, tag, view.len(), |inline| {
+            view.pack(0, inline);
+        });
         if sent {
             outlet.ring_doorbell(fencing);
         } else if outlet.ring.wants_memory() {
@@ -206,9 +204,7 @@ impl AdvancedShm {
 
     /// Holds back the messages of `source`, or releases them. False when `source` has no inlet.
     pub fn hold(&self, source: u32, change: HoldChange) -> bool {
-        self.inlet(source)
-            .map(|inlet| inlet.ring.hold(change == HoldChange::Hold))
-            .is_some()
+        self.inlet(source).map(|inlet| inlet.ring.hold(change == HoldChange::Hold)).is_some()
     }
 
     /// True when [`AdvancedShm::load_cell`] would find a cell for `receiver`.
@@ -267,8 +263,7 @@ impl AdvancedShm {
     /// Opens the inlet from `source`, which has knocked.
     #[cold]
     pub fn open_inlet(&mut self, source: u32) {
-        self.inlets
-            .push(Inlet::open(&self.segment, source, self.me));
+        self.inlets.push(Inlet::open(&self.segment, source, self.me));
         *entry(&mut self.inlet_of, source) = self.inlets.len() as u32;
     }
 

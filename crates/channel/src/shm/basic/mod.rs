@@ -180,9 +180,7 @@ impl BasicShm {
 
     /// Holds back the messages of `source`, or releases them. False when `source` has no inlet.
     pub fn hold(&self, source: u32, change: HoldChange) -> bool {
-        self.inlet(source)
-            .map(|inlet| inlet.fifo.hold(change == HoldChange::Hold))
-            .is_some()
+        self.inlet(source).map(|inlet| inlet.fifo.hold(change == HoldChange::Hold)).is_some()
     }
 
     /// The next packet from `source`. Polls no other peer.

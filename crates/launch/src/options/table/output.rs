@@ -67,9 +67,8 @@ pub(super) const OUTPUT: &[Spec] = &[
         help: "Write what ranks print also to DIR/1/rank.N/stdout and stderr; with nocopy only \
             there, with nojobid without the 1.",
         apply: |parser, option, values| {
-            let read = values[0]
-                .to_str()
-                .and_then(|text| parser.options.output.read_directory(text));
+            let read =
+                values[0].to_str().and_then(|text| parser.options.output.read_directory(text));
             read.ok_or_else(|| wrong(option, &values[0], "DIR, DIR:nocopy or DIR:nojobid"))
         },
     },
@@ -81,9 +80,7 @@ pub(super) const OUTPUT: &[Spec] = &[
             --merge-stderr-to-stdout, dir=DIR --output-filename DIR:nocopy, file=NAME writes to \
             NAME.N.out and NAME.N.err.",
         apply: |parser, option, values| {
-            let read = values[0]
-                .to_str()
-                .and_then(|text| parser.options.output.read_words(text));
+            let read = values[0].to_str().and_then(|text| parser.options.output.read_words(text));
             read.ok_or_else(|| {
                 wrong(
                     option,

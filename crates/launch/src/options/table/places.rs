@@ -14,9 +14,7 @@ pub(super) const PLACES: &[Spec] = &[
             0-3, and so on, then from the first again). By default ranks are bound to cores as \
             long as there are enough that no other job has.",
         apply: |parser, option, values| {
-            let read = values[0]
-                .to_str()
-                .and_then(|text| parser.options.binding.read_bind(text));
+            let read = values[0].to_str().and_then(|text| parser.options.binding.read_bind(text));
             read.ok_or_else(|| wrong(option, &values[0], Binding::BIND_WANTED))
         },
     },
@@ -37,9 +35,7 @@ pub(super) const PLACES: &[Spec] = &[
                 parser.options.profile = Some(OsStr::from_bytes(file).into());
                 return Ok(());
             }
-            let read = values[0]
-                .to_str()
-                .and_then(|text| parser.options.binding.read_map(text));
+            let read = values[0].to_str().and_then(|text| parser.options.binding.read_map(text));
             let per_host = read.ok_or_else(|| wrong(option, &values[0], Binding::MAP_WANTED))?;
             parser.options.hosts.per_host = per_host.or(parser.options.hosts.per_host);
             Ok(())

@@ -47,10 +47,7 @@ pub(super) const PROGRAM: &[Spec] = &[
             let text = values[0].to_string_lossy();
             let tools = Tool::parse(&text);
             let wanted = "COMMAND:RANKS, where RANKS is all or as in 0,2-5";
-            parser
-                .options
-                .tools
-                .extend(tools.ok_or_else(|| wrong(option, &values[0], wanted))?);
+            parser.options.tools.extend(tools.ok_or_else(|| wrong(option, &values[0], wanted))?);
             Ok(())
         },
     },
@@ -62,10 +59,7 @@ pub(super) const PROGRAM: &[Spec] = &[
             MICA_DEBUGGER): one rank takes the terminal; several get a window each (xterm, or \
             MICA_TERMINAL).",
         apply: |parser, option, values| {
-            parser
-                .options
-                .tools
-                .push(Tool::debugger(rank_set(option, &values[0])?));
+            parser.options.tools.push(Tool::debugger(rank_set(option, &values[0])?));
             Ok(())
         },
     },

@@ -62,10 +62,7 @@ fn sets_and_programs_are_selected_once_in_order() {
     assert_eq!(names(&["bars"]).unwrap(), ["a"]);
     assert_eq!(names(&["all"]).unwrap(), ["a", "b"]);
     let error = names(&["two"]).unwrap_err();
-    assert!(
-        error.contains("'two'") && error.contains("one, bars, all"),
-        "{error}"
-    );
+    assert!(error.contains("'two'") && error.contains("one, bars, all"), "{error}");
     let b = suite.program("b").unwrap();
     assert_eq!((b.arguments(false).len(), b.arguments(true).len()), (2, 1));
     assert_eq!(b.source(), "a.c");
@@ -74,19 +71,10 @@ fn sets_and_programs_are_selected_once_in_order() {
 #[test]
 fn names_what_is_wrong() {
     let cases = [
-        (
-            "[[set]]\nname = \"a\"\ntitle = \"A\"\nprograms = []",
-            "called 'a'",
-        ),
-        (
-            "[[set]]\nname = \"x\"\ntitle = \"X\"\nprograms = [\"none\"]",
-            "program 'none'",
-        ),
+        ("[[set]]\nname = \"a\"\ntitle = \"A\"\nprograms = []", "called 'a'"),
+        ("[[set]]\nname = \"x\"\ntitle = \"X\"\nprograms = [\"none\"]", "program 'none'"),
         ("[[program]]\nname = \"c\"", "program 'c' needs 'ranks'"),
-        (
-            "[[program]]\nname = \"c\"\nranks = [2]\ncpus = \"x\"",
-            "cpus 'x'",
-        ),
+        ("[[program]]\nname = \"c\"\nranks = [2]\ncpus = \"x\"", "cpus 'x'"),
         (
             "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"luck\"\nat_most \
             = 1.0",
@@ -107,14 +95,8 @@ fn names_what_is_wrong() {
             "needs 'than'",
         ),
         ("[[program]]\nname = \"c\"\nranks = [2]\nrangs = 2", "rangs"),
-        (
-            "[guidelines]\ntolerance = 0.1\nsets = [\"none\"]",
-            "set 'none'",
-        ),
-        (
-            "[[guideline]]\ntext = \"g\"\nmeasure = \"m\"\nthan = []",
-            "'g' needs 'than'",
-        ),
+        ("[guidelines]\ntolerance = 0.1\nsets = [\"none\"]", "set 'none'"),
+        ("[[guideline]]\ntext = \"g\"\nmeasure = \"m\"\nthan = []", "'g' needs 'than'"),
         (
             "[[guideline]]\ntext = \"g\"\nmeasure = \"m\"\nthan = [{ measure = \"n\", bytes = \
             \"half\" }]",
@@ -185,27 +167,12 @@ fn a_program_on_hosts_is_checked() {
     for (from, to, word) in [
         ("[2, 1]", "[2, 1, 1]", "3 'nodes'"),
         ("[2, 1]", "[2, 0]", "at least 1"),
-        (
-            "nodes = [2, 1]",
-            "nodes = [2, 1]\nranks = [3]",
-            "beside 'nodes'",
-        ),
-        (
-            "nodes = [2, 1]",
-            "nodes = [2, 1]\ncpus = \"0\"",
-            "no 'cpus'",
-        ),
-        (
-            "only = [\"mica\"]",
-            "only = [\"mica\", \"impi\"]",
-            "a 'sweep'",
-        ),
+        ("nodes = [2, 1]", "nodes = [2, 1]\nranks = [3]", "beside 'nodes'"),
+        ("nodes = [2, 1]", "nodes = [2, 1]\ncpus = \"0\"", "no 'cpus'"),
+        ("only = [\"mica\"]", "only = [\"mica\", \"impi\"]", "a 'sweep'"),
     ] {
         let text = [SMALL, &ON_HOSTS.replace(from, to)].concat();
         let error = parse(&text).unwrap_err();
-        assert!(
-            error.contains("'far'") && error.contains(word),
-            "{to}: {error}"
-        );
+        assert!(error.contains("'far'") && error.contains(word), "{to}: {error}");
     }
 }

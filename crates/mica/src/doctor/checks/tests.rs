@@ -25,10 +25,7 @@ fn worst(facts: &DoctorFacts, check: &str) -> CheckFinding {
         Weight::Note => 1,
         Weight::Hinders => 2,
     };
-    findings
-        .into_iter()
-        .max_by_key(order)
-        .expect("a check of this name")
+    findings.into_iter().max_by_key(order).expect("a check of this name")
 }
 
 #[test]
@@ -44,12 +41,7 @@ fn each_trouble_is_found_with_a_remedy() {
     let text = |text: &str| Some(text.to_owned());
     type Row<'a> = (&'a dyn Fn(&mut DoctorFacts), &'a str, Weight, &'a str);
     let rows: &[Row<'_>] = &[
-        (
-            &|f| f.library = None,
-            "installation",
-            Weight::Hinders,
-            "libmpi_abi",
-        ),
+        (&|f| f.library = None, "installation", Weight::Hinders, "libmpi_abi"),
         (
             &|f| f.in_library_path = Some("/x/libmpi_abi.so.1".into()),
             "libraries",
@@ -62,12 +54,7 @@ fn each_trouble_is_found_with_a_remedy() {
             Weight::Note,
             "libmpi.so.12",
         ),
-        (
-            &|f| f.complaints = vec!["MICA_X: no".to_owned()],
-            "variables",
-            Weight::Hinders,
-            "MICA_X",
-        ),
+        (&|f| f.complaints = vec!["MICA_X: no".to_owned()], "variables", Weight::Hinders, "MICA_X"),
         (
             &|f| f.rank_variables = vec!["PMI_RANK".to_owned()],
             "variables",
@@ -75,156 +62,46 @@ fn each_trouble_is_found_with_a_remedy() {
             "PMI_RANK",
         ),
         (&|f| f.proc_is_own = false, "proc", Weight::Hinders, "/proc"),
-        (
-            &|f| f.memfd = text("EPERM"),
-            "shared memory",
-            Weight::Hinders,
-            "memfd_create: EPERM",
-        ),
-        (
-            &|f| f.pidfd = text("ENOSYS"),
-            "processes",
-            Weight::Hinders,
-            "pidfd_open: ENOSYS",
-        ),
+        (&|f| f.memfd = text("EPERM"), "shared memory", Weight::Hinders, "memfd_create: EPERM"),
+        (&|f| f.pidfd = text("ENOSYS"), "processes", Weight::Hinders, "pidfd_open: ENOSYS"),
         (
             &|f| f.cma = Some(("refused".to_owned(), "allow".to_owned())),
             "single copy",
             Weight::Hinders,
             "refused",
         ),
-        (
-            &|f| f.procmap_query = text("ENOTTY"),
-            "mapped",
-            Weight::Note,
-            "PROCMAP_QUERY: ENOTTY",
-        ),
-        (
-            &|f| f.membarrier = false,
-            "membarrier",
-            Weight::Hinders,
-            "membarrier",
-        ),
-        (
-            &|f| f.file_size = (Some(0), None),
-            "file size",
-            Weight::Hinders,
-            "0 B",
-        ),
-        (
-            &|f| f.address_space = (Some(GIB), None),
-            "address space",
-            Weight::Hinders,
-            "1 GiB",
-        ),
-        (
-            &|f| f.address_space = (Some(32 * GIB), None),
-            "address space",
-            Weight::Note,
-            "32 GiB",
-        ),
+        (&|f| f.procmap_query = text("ENOTTY"), "mapped", Weight::Note, "PROCMAP_QUERY: ENOTTY"),
+        (&|f| f.membarrier = false, "membarrier", Weight::Hinders, "membarrier"),
+        (&|f| f.file_size = (Some(0), None), "file size", Weight::Hinders, "0 B"),
+        (&|f| f.address_space = (Some(GIB), None), "address space", Weight::Hinders, "1 GiB"),
+        (&|f| f.address_space = (Some(32 * GIB), None), "address space", Weight::Note, "32 GiB"),
         (
             &|f| f.descriptors = (Some(64), Some(64)),
             "descriptors",
             Weight::Hinders,
             "64 descriptors",
         ),
-        (
-            &|f| f.descriptors = (Some(1024), Some(1024)),
-            "descriptors",
-            Weight::Note,
-            "1024",
-        ),
-        (
-            &|f| f.processes = (Some(100), None),
-            "user processes",
-            Weight::Note,
-            "100 processes",
-        ),
-        (
-            &|f| f.cpu_quota = Some(1.5),
-            "cores",
-            Weight::Note,
-            "1.5 processors",
-        ),
-        (
-            &|f| f.all_cores = 8,
-            "cores",
-            Weight::Note,
-            "4 of the machine's 8",
-        ),
-        (
-            &|f| f.units = 8,
-            "cores",
-            Weight::Note,
-            "2 hardware threads",
-        ),
-        (
-            &|f| f.memory_limit = Some(64 * MIB),
-            "memory",
-            Weight::Hinders,
-            "64 MiB",
-        ),
-        (
-            &|f| f.memory_limit = Some(4 * GIB),
-            "memory",
-            Weight::Note,
-            "4 GiB",
-        ),
-        (
-            &|f| f.swap_used = Some(GIB),
-            "memory",
-            Weight::Note,
-            "swapped out",
-        ),
-        (
-            &|f| f.huge_pages = text("never"),
-            "huge pages",
-            Weight::Note,
-            "huge pages are off",
-        ),
-        (
-            &|f| f.unresolved = text("no"),
-            "host name",
-            Weight::Note,
-            "no address",
-        ),
-        (
-            &|f| f.in_path.clear(),
-            "several hosts",
-            Weight::Note,
-            "no ssh",
-        ),
-        (
-            &|f| f.fabric = None,
-            "several hosts",
-            Weight::Note,
-            "no libfabric",
-        ),
-        (
-            &|f| f.fabric = text("1.11"),
-            "several hosts",
-            Weight::Note,
-            "1.11 is old",
-        ),
+        (&|f| f.descriptors = (Some(1024), Some(1024)), "descriptors", Weight::Note, "1024"),
+        (&|f| f.processes = (Some(100), None), "user processes", Weight::Note, "100 processes"),
+        (&|f| f.cpu_quota = Some(1.5), "cores", Weight::Note, "1.5 processors"),
+        (&|f| f.all_cores = 8, "cores", Weight::Note, "4 of the machine's 8"),
+        (&|f| f.units = 8, "cores", Weight::Note, "2 hardware threads"),
+        (&|f| f.memory_limit = Some(64 * MIB), "memory", Weight::Hinders, "64 MiB"),
+        (&|f| f.memory_limit = Some(4 * GIB), "memory", Weight::Note, "4 GiB"),
+        (&|f| f.swap_used = Some(GIB), "memory", Weight::Note, "swapped out"),
+        (&|f| f.huge_pages = text("never"), "huge pages", Weight::Note, "huge pages are off"),
+        (&|f| f.unresolved = text("no"), "host name", Weight::Note, "no address"),
+        (&|f| f.in_path.clear(), "several hosts", Weight::Note, "no ssh"),
+        (&|f| f.fabric = None, "several hosts", Weight::Note, "no libfabric"),
+        (&|f| f.fabric = text("1.11"), "several hosts", Weight::Note, "1.11 is old"),
         (
             &|f| f.network_error = text("nothing fits"),
             "several hosts",
             Weight::Note,
             "nothing fits",
         ),
-        (
-            &|f| f.tuning_error = text("another machine's"),
-            "tuning",
-            Weight::Hinders,
-            "another",
-        ),
-        (
-            &|f| f.foreign_tuning = vec!["/t/x.toml".into()],
-            "tuning",
-            Weight::Note,
-            "/t/x.toml",
-        ),
+        (&|f| f.tuning_error = text("another machine's"), "tuning", Weight::Hinders, "another"),
+        (&|f| f.foreign_tuning = vec!["/t/x.toml".into()], "tuning", Weight::Note, "/t/x.toml"),
     ];
     for (change, check, weight, word) in rows {
         let mut facts = healthy();
@@ -232,10 +109,7 @@ fn each_trouble_is_found_with_a_remedy() {
         let finding = worst(&facts, check);
         assert_eq!(finding.weight, *weight, "{finding:?}");
         assert!(finding.found.contains(word), "{word}: {finding:?}");
-        assert!(
-            finding.remedy.is_some() || *weight == Weight::Note,
-            "{finding:?}"
-        );
+        assert!(finding.remedy.is_some() || *weight == Weight::Note, "{finding:?}");
     }
 }
 

@@ -35,19 +35,13 @@ pub fn parse_settings(text: &str) -> Result<SettingsArgument, String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(format!("'{word}' is not NAME=VALUE")),
     };
-    text.split(',')
-        .map(pair)
-        .collect::<Result<_, _>>()
-        .map(SettingsArgument)
+    text.split(',').map(pair).collect::<Result<_, _>>().map(SettingsArgument)
 }
 
 impl SettingsArgument {
     fn name(&self) -> String {
-        let words: Vec<String> = self
-            .0
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let words: Vec<String> =
+            self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
         match words.is_empty() {
             true => "as it is".to_owned(),
             false => words.join(" "),
@@ -151,11 +145,7 @@ fn run(
     folder: &Path,
 ) -> Result<Profile, Box<dyn Error>> {
     let mut profiler = Command::new(std::env::current_exe()?);
-    profiler
-        .args(["profile", "--no-timeline", "-o"])
-        .arg(folder)
-        .arg("--")
-        .args(command);
+    profiler.args(["profile", "--no-timeline", "-o"]).arg(folder).arg("--").args(command);
     profiler.envs(settings.0.iter().cloned());
     profiler.stdout(Stdio::null()).stderr(Stdio::inherit());
     let status = profiler.status()?;
@@ -222,11 +212,7 @@ pub fn spread(mut values: Vec<f64>) -> Spread {
         1 => values[middle],
         _ => (values[middle - 1] + values[middle]) / 2.0,
     };
-    Spread {
-        median,
-        min: values[0],
-        max: values[values.len() - 1],
-    }
+    Spread { median, min: values[0], max: values[values.len() - 1] }
 }
 
 fn percent(part: f64, whole: f64) -> f64 {
@@ -269,22 +255,11 @@ mod tests {
             profile
         };
         let side = summarize("a".into(), &[slower(1), slower(9), slower(2)]);
-        assert_eq!(
-            side.app_s,
-            Spread {
-                median: 2.4,
-                min: 1.2,
-                max: 10.8
-            }
-        );
+        assert_eq!(side.app_s, Spread { median: 2.4, min: 1.2, max: 10.8 });
         assert!((side.mpi_s.median - 0.213).abs() < 1e-9);
         assert_eq!(side.calls[0].call, "MPI_Allreduce");
         assert_eq!((side.calls[0].time_ms, side.calls[0].count), (1600.0, 80));
-        let send = side
-            .calls
-            .iter()
-            .find(|row| row.call == "MPI_Send")
-            .unwrap();
+        let send = side.calls.iter().find(|row| row.call == "MPI_Send").unwrap();
         assert_eq!((send.sends, send.bytes), (400, 400 * 24_576));
         assert!(send.site.ends_with("ring.c:21"));
     }
@@ -294,11 +269,7 @@ mod tests {
         let mut without = Profile::example();
         without.calls.retain(|call| call.call != "MPI_Barrier");
         let side = summarize("a".into(), &[Profile::example(), without.clone(), without]);
-        let barrier = side
-            .calls
-            .iter()
-            .find(|row| row.call == "MPI_Barrier")
-            .unwrap();
+        let barrier = side.calls.iter().find(|row| row.call == "MPI_Barrier").unwrap();
         assert_eq!((barrier.time_ms, barrier.count), (0.0, 0));
     }
 }

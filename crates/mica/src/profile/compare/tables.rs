@@ -40,30 +40,16 @@ impl Comparison {
                 let _ = writeln!(text, "{}", line.trim_end());
             }
         };
-        part(
-            "Application time and MPI time (seconds, mean of the ranks)",
-            &self.times(format),
-        );
-        part(
-            "Most used calls (milliseconds of all ranks)",
-            &self.most_used(format),
-        );
+        part("Application time and MPI time (seconds, mean of the ranks)", &self.times(format));
+        part("Most used calls (milliseconds of all ranks)", &self.most_used(format));
         let sent: Vec<Table> = self.sides.iter().map(|side| sent(side, format)).collect();
-        let all_alike = sent
-            .iter()
-            .all(|table| table.to_string() == sent[0].to_string());
+        let all_alike = sent.iter().all(|table| table.to_string() == sent[0].to_string());
         for (side, table) in
-            self.sides
-                .iter()
-                .zip(&sent)
-                .take(if all_alike { 1 } else { sent.len() })
+            self.sides.iter().zip(&sent).take(if all_alike { 1 } else { sent.len() })
         {
             match all_alike {
                 true => part("Aggregate sent message size, the same on all sides", table),
-                false => part(
-                    &format!("Aggregate sent message size, {}", side.name),
-                    table,
-                ),
+                false => part(&format!("Aggregate sent message size, {}", side.name), table),
             }
         }
         text
@@ -72,15 +58,7 @@ impl Comparison {
     fn times(&self, format: Format) -> Table {
         let mut table = table(
             format,
-            &[
-                "",
-                "App time",
-                "min - max",
-                "MPI time",
-                "min - max",
-                "MPI %",
-                "App / first",
-            ],
+            &["", "App time", "min - max", "MPI time", "min - max", "MPI %", "App / first"],
         );
         let first = self.sides[0].app_s.median;
         for side in &self.sides {
@@ -103,14 +81,7 @@ impl Comparison {
         let header: Vec<String> = self
             .sides
             .iter()
-            .flat_map(|side| {
-                [
-                    side.name.clone(),
-                    "Time".into(),
-                    "MPI %".into(),
-                    "Site".into(),
-                ]
-            })
+            .flat_map(|side| [side.name.clone(), "Time".into(), "MPI %".into(), "Site".into()])
             .collect();
         let header: Vec<&str> = header.iter().map(String::as_str).collect();
         let mut table = table(format, &header);
@@ -119,12 +90,7 @@ impl Comparison {
                 column.set_cell_alignment(CellAlignment::Left);
             }
         }
-        let rows = self
-            .sides
-            .iter()
-            .map(|side| side.calls.len())
-            .max()
-            .unwrap_or(0);
+        let rows = self.sides.iter().map(|side| side.calls.len()).max().unwrap_or(0);
         for at in 0..rows.min(MOST_USED) {
             let cells = self.sides.iter().flat_map(|side| match side.calls.get(at) {
                 Some(row) => used_cells(row, side, self.ranks),
@@ -147,10 +113,7 @@ fn used_cells(row: &CallRow, side: &Side, ranks: usize) -> [String; 4] {
 }
 
 fn sent(side: &Side, format: Format) -> Table {
-    let mut table = table(
-        format,
-        &["Call", "Count", "Total (bytes)", "Avrg (bytes)", "Sent %"],
-    );
+    let mut table = table(format, &["Call", "Count", "Total (bytes)", "Avrg (bytes)", "Sent %"]);
     let total: u64 = side.calls.iter().map(|row| row.bytes).sum();
     let mut senders: Vec<&CallRow> = side.calls.iter().filter(|row| row.sends > 0).collect();
     senders.sort_by(|a, b| (b.bytes, &a.call, &a.site).cmp(&(a.bytes, &b.call, &b.site)));
@@ -202,8 +165,7 @@ mod tests {
     }
 
     fn has(text: &str, words: &[&str]) -> bool {
-        text.lines()
-            .any(|line| words.iter().all(|word| line.contains(word)))
+        text.lines().any(|line| words.iter().all(|word| line.contains(word)))
     }
 
     #[test]
@@ -223,10 +185,7 @@ mod tests {
         }
         assert_eq!(text.matches("Aggregate sent message size").count(), 1);
         let markdown = comparison.render(Format::Markdown);
-        assert!(
-            has(&markdown, &["| as it is", " Time |", "| MICA_DIRECT=off"]),
-            "{markdown}"
-        );
+        assert!(has(&markdown, &["| as it is", " Time |", "| MICA_DIRECT=off"]), "{markdown}");
         assert!(has(&markdown, &["|--"]), "{markdown}");
     }
 

@@ -63,17 +63,12 @@ pub fn by_size(view: &ProfileView) -> Section {
         amount.bytes += size.bytes;
     }
     fill(&mut classes);
-    let series = [("messages", 0), ("collective calls", 1)].map(|(name, hue)| Series {
-        name: name.into(),
-        colour: colour::hue(hue),
-    });
+    let series = [("messages", 0), ("collective calls", 1)]
+        .map(|(name, hue)| Series { name: name.into(), colour: colour::hue(hue) });
     let chart = |quantity: Quantity| {
         let bar = |(class, amounts): (&u8, &[Amount; 2])| ChartBar {
             label: class_label(*class),
-            values: amounts
-                .iter()
-                .map(|amount| quantity.of(amount) as f64)
-                .collect(),
+            values: amounts.iter().map(|amount| quantity.of(amount) as f64).collect(),
             tip: format!(
                 "{}\nmessages: {}\ncollective calls: {}",
                 class_range(*class),
@@ -130,10 +125,7 @@ fn size_chart(quantity: Quantity, series: &[Series], bars: &[ChartBar]) -> Strin
 
 /// Adds the classes between those that occur, so that the axis has no gaps.
 fn fill<T: Default>(classes: &mut BTreeMap<u8, T>) {
-    let ends = (
-        classes.keys().next().copied(),
-        classes.keys().last().copied(),
-    );
+    let ends = (classes.keys().next().copied(), classes.keys().last().copied());
     if let (Some(first), Some(last)) = ends {
         for class in first..=last {
             classes.entry(class).or_default();
@@ -158,13 +150,7 @@ fn size_table(classes: &BTreeMap<u8, [Amount; 2]>) -> String {
     };
     DataTable {
         caption: "Messages by size",
-        header: &[
-            "size",
-            "messages",
-            "their bytes",
-            "collective calls",
-            "their bytes",
-        ],
+        header: &["size", "messages", "their bytes", "collective calls", "their bytes"],
         rows: classes.iter().map(row).collect(),
     }
     .html()
@@ -183,11 +169,7 @@ pub fn two_dimensional(view: &ProfileView) -> Section {
         let of = |level: &PairLevel| amounts.get(&(*class, *level)).copied().unwrap_or_default();
         classes.insert(*class, levels.iter().map(of).collect());
     }
-    let table = RankDistribution {
-        levels,
-        classes,
-        even,
-    };
+    let table = RankDistribution { levels, classes, even };
     Section {
         id: "distribution",
         title: "Message distribution",
@@ -211,10 +193,10 @@ impl RankDistribution {
         if self.classes.is_empty() {
             return "<p class=\"none\">No rank sent a message to another.</p>".into();
         }
-        let series = self.levels.iter().map(|level| Series {
-            name: level.name().into(),
-            colour: level_colour(*level),
-        });
+        let series = self
+            .levels
+            .iter()
+            .map(|level| Series { name: level.name().into(), colour: level_colour(*level) });
         let series: Vec<Series> = series.collect();
         let charts = [Quantity::Messages, Quantity::Bytes].map(|q| self.chart(q, &series));
         let messages = (Quantity::Messages.title(), charts[0].as_str());
@@ -224,10 +206,7 @@ impl RankDistribution {
             false => pair(messages, bytes),
         };
         let mut names = legend(&series);
-        names = names.replace(
-            "</ul>",
-            "<li><i class=\"diamond\"></i>class in all</li></ul>",
-        );
+        names = names.replace("</ul>", "<li><i class=\"diamond\"></i>class in all</li></ul>");
         figure(&(names + &charts), None, &self.table())
     }
 
@@ -240,20 +219,14 @@ impl RankDistribution {
     fn chart(&self, quantity: Quantity, series: &[Series]) -> String {
         let group = |label: String, title: &str, amounts: &[Amount]| {
             let (values, sum) = self.values(amounts, quantity);
-            let shares: Vec<f64> = values
-                .iter()
-                .map(|value| super::facts::share(*value, sum))
-                .collect();
+            let shares: Vec<f64> =
+                values.iter().map(|value| super::facts::share(*value, sum)).collect();
             let mut tip = title.to_owned();
             for ((level, value), share) in self.levels.iter().zip(&values).zip(&shares) {
                 let (value, share) = (quantity.text(*value), percent(*share));
                 tip += &format!("\n{}: {share} ({value})", level.name());
             }
-            ChartBar {
-                label,
-                values: shares,
-                tip,
-            }
+            ChartBar { label, values: shares, tip }
         };
         let total = self.total();
         let all = self.values(&total, quantity).1;
@@ -266,22 +239,14 @@ impl RankDistribution {
             groups.push(bar);
             points.push(point);
         }
-        let even: Vec<f64> = self
-            .levels
-            .iter()
-            .map(|level| self.even_share(*level))
-            .collect();
+        let even: Vec<f64> = self.levels.iter().map(|level| self.even_share(*level)).collect();
         let mut tip = "Even distribution".to_owned();
         for (level, share) in self.levels.iter().zip(&even) {
             tip += &format!("\n{}: {}", level.name(), percent(*share));
         }
         let aside = [
             group("all".into(), "All sizes", &total),
-            ChartBar {
-                label: "even".into(),
-                values: even,
-                tip,
-            },
+            ChartBar { label: "even".into(), values: even, tip },
         ];
         let chart = GroupedBars {
             name: quantity.title(),
@@ -328,12 +293,7 @@ impl RankDistribution {
         }
         rows.push(even);
         let header: Vec<&str> = header.iter().map(String::as_str).collect();
-        DataTable {
-            caption: "Message distribution",
-            header: &header,
-            rows,
-        }
-        .html()
+        DataTable { caption: "Message distribution", header: &header, rows }.html()
     }
 }
 

@@ -34,9 +34,7 @@ fn origin(view: &ProfileView) -> String {
 
 /// The command with the programs' names instead of their whole paths.
 fn short_command(command: &[String]) -> String {
-    let word = |word: &String| match word
-        .strip_prefix('/')
-        .and_then(|path| path.rsplit('/').next())
+    let word = |word: &String| match word.strip_prefix('/').and_then(|path| path.rsplit('/').next())
     {
         Some(name) if !name.is_empty() => name.to_owned(),
         _ => word.clone(),
@@ -55,11 +53,7 @@ fn date(seconds: u64) -> String {
     let month = if month < 10 { month + 3 } else { month - 9 };
     let year = year + era * 400 + i64::from(month <= 2);
     let minutes = seconds % 86_400 / 60;
-    format!(
-        "{year}-{month:02}-{day:02} {:02}:{:02} UTC",
-        minutes / 60,
-        minutes % 60
-    )
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
 }
 
 /// Name, value, and what belongs to it.
@@ -93,11 +87,7 @@ fn figures(view: &ProfileView) -> Vec<(&'static str, String, String)> {
                 time(view.app_ns as f64 * NS)
             ),
         ),
-        (
-            "MPI calls",
-            count(calls),
-            format!("{} functions", view.calls.len()),
-        ),
+        ("MPI calls", count(calls), format!("{} functions", view.calls.len())),
         (
             "Messages",
             count(sum(|pair| pair.messages)),
@@ -116,12 +106,7 @@ pub fn share(part: u64, whole: u64) -> f64 {
 
 /// Sentences on what is large.
 fn findings(view: &ProfileView) -> Vec<String> {
-    let all = [
-        balance(view),
-        largest_call(view),
-        blame(view),
-        nearness(view),
-    ];
+    let all = [balance(view), largest_call(view), blame(view), nearness(view)];
     all.into_iter().flatten().collect()
 }
 
@@ -130,16 +115,12 @@ fn balance(view: &ProfileView) -> Option<String> {
         return None;
     }
     let shares = view.profile.ranks.iter().filter(|rank| rank.app_ns > 0);
-    let mut shares: Vec<(f64, u32)> = shares
-        .map(|rank| (share(rank.mpi_ns, rank.app_ns), rank.rank))
-        .collect();
+    let mut shares: Vec<(f64, u32)> =
+        shares.map(|rank| (share(rank.mpi_ns, rank.app_ns), rank.rank)).collect();
     shares.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ((least, first), (most, last)) = (shares.first()?, shares.last()?);
     Some(match most - least < 0.005 {
-        true => format!(
-            "Every rank spends about {} of its time in MPI.",
-            percent(*most)
-        ),
+        true => format!("Every rank spends about {} of its time in MPI.", percent(*most)),
         false => format!(
             "Rank {first} spends least of its time in MPI ({}), rank {last} most ({}).",
             percent(*least),
@@ -183,18 +164,11 @@ fn blame(view: &ProfileView) -> Option<String> {
 
 fn nearness(view: &ProfileView) -> Option<String> {
     let even = even_distribution(&view.profile.ranks);
-    let even = even
-        .get(&PairLevel::Network)
-        .copied()
-        .filter(|share| *share > 0.0)?;
+    let even = even.get(&PairLevel::Network).copied().filter(|share| *share > 0.0)?;
     let (mut near, mut all) = (0, 0);
     for ((_, level), amount) in distribution(view.profile) {
         all += amount.bytes;
-        near += if level == PairLevel::Network {
-            0
-        } else {
-            amount.bytes
-        };
+        near += if level == PairLevel::Network { 0 } else { amount.bytes };
     }
     (all > 0).then(|| {
         format!(
@@ -213,12 +187,7 @@ fn notes(view: &ProfileView) -> Vec<String> {
     if full != short_command(&job.command) {
         notes.push(format!("The whole command: {full}"));
     }
-    if view
-        .profile
-        .ranks
-        .iter()
-        .any(|rank| rank.mpi_ns > rank.app_ns)
-    {
+    if view.profile.ranks.iter().any(|rank| rank.mpi_ns > rank.app_ns) {
         notes.push(
             "Several threads of a rank were in MPI at once: its MPI time is their sum, and may be \
              more than the rank's time."
@@ -226,26 +195,16 @@ fn notes(view: &ProfileView) -> Vec<String> {
         );
     }
     if job.exit_code != 0 {
-        notes.push(format!(
-            "The command ended with exit code {}.",
-            job.exit_code
-        ));
+        notes.push(format!("The command ended with exit code {}.", job.exit_code));
     }
     if !job.missing_ranks.is_empty() {
-        let ranks: Vec<String> = job
-            .missing_ranks
-            .iter()
-            .take(20)
-            .map(u32::to_string)
-            .collect();
+        let ranks: Vec<String> = job.missing_ranks.iter().take(20).map(u32::to_string).collect();
         let more = match job.missing_ranks.len() - ranks.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
         let ranks = ranks.join(", ");
-        notes.push(format!(
-            "Ranks without a record: {ranks}{more}. No figure includes them."
-        ));
+        notes.push(format!("Ranks without a record: {ranks}{more}. No figure includes them."));
     }
     notes.extend(job.notes.iter().cloned());
     notes
@@ -265,14 +224,7 @@ mod tests {
 
     #[test]
     fn heading_has_names_without_paths() {
-        let command = [
-            "/opt/mica/bin/mpiexec",
-            "-n",
-            "4",
-            "./ring",
-            "/",
-            "--in=/tmp/x",
-        ];
+        let command = ["/opt/mica/bin/mpiexec", "-n", "4", "./ring", "/", "--in=/tmp/x"];
         let command = command.map(str::to_owned);
         assert_eq!(short_command(&command), "mpiexec -n 4 ./ring / --in=/tmp/x");
     }

@@ -66,9 +66,6 @@ mod tests {
             assert_eq!(members, ranks);
         }
         let groups = Groups::new(129, 128);
-        assert_eq!(
-            (groups.label(0).as_str(), groups.label(64).as_str()),
-            ("0\u{2013}1", "128")
-        );
+        assert_eq!((groups.label(0).as_str(), groups.label(64).as_str()), ("0\u{2013}1", "128"));
     }
 }

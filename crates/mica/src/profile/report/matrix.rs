@@ -20,10 +20,8 @@ const PAIRS: usize = 100;
 /// The sums of one kind of traffic, by column and row: messages and bytes.
 type Cells = BTreeMap<(usize, usize), (u64, u64)>;
 
-const KINDS: [(&str, &str); 2] = [
-    ("messages", "Messages and one-sided operations"),
-    ("collectives", "Data of collectives"),
-];
+const KINDS: [(&str, &str); 2] =
+    [("messages", "Messages and one-sided operations"), ("collectives", "Data of collectives")];
 
 fn amount(pair: &RankPair, kind: usize) -> (u64, u64) {
     match kind {
@@ -42,9 +40,7 @@ fn cells(view: &ProfileView, kind: usize) -> Cells {
     for pair in &view.profile.matrix {
         let (messages, bytes) = amount(pair, kind);
         if messages > 0 {
-            let cell = cells
-                .entry((groups.of(pair.to), groups.of(pair.from)))
-                .or_default();
+            let cell = cells.entry((groups.of(pair.to), groups.of(pair.from))).or_default();
             *cell = (cell.0 + messages, cell.1 + bytes);
         }
     }
@@ -66,11 +62,7 @@ pub fn section(view: &ProfileView) -> Section {
             let one = format!("<div class=\"one\"><h3>{title}</h3>{map}</div>");
             figure(&one, note.as_deref(), &table(view))
         }
-        [a, b, ..] => figure(
-            &pair((a.0, &a.1), (b.0, &b.1)),
-            note.as_deref(),
-            &table(view),
-        ),
+        [a, b, ..] => figure(&pair((a.0, &a.1), (b.0, &b.1)), note.as_deref(), &table(view)),
     };
     Section {
         id: "matrix",
@@ -88,9 +80,7 @@ fn map(view: &ProfileView, kind: usize, cells: &Cells) -> String {
         // A message without data is still one: it is a cell of the lightest step.
         .map(|((column, row), (_, bytes))| (*column, *row, (*bytes).max(1) as f64))
         .collect();
-    let labels: Vec<String> = (0..groups.count())
-        .map(|group| groups.short_label(group))
-        .collect();
+    let labels: Vec<String> = (0..groups.count()).map(|group| groups.short_label(group)).collect();
     let map = HeatMap {
         name: KINDS[kind].1,
         key: KINDS[kind].0,
@@ -137,14 +127,7 @@ fn table(view: &ProfileView) -> String {
     };
     DataTable {
         caption: &caption,
-        header: &[
-            "from",
-            "to",
-            "messages",
-            "their bytes",
-            "collective blocks",
-            "their bytes",
-        ],
+        header: &["from", "to", "messages", "their bytes", "collective blocks", "their bytes"],
         rows: pairs.iter().take(PAIRS).map(row).collect(),
     }
     .html()
@@ -153,9 +136,7 @@ fn table(view: &ProfileView) -> String {
 /// What the page's script shows of a cell: labels, and column, row, messages, bytes of each cell.
 pub fn data(view: &ProfileView) -> Value {
     let groups = groups(view);
-    let labels: Vec<String> = (0..groups.count())
-        .map(|group| groups.label(group))
-        .collect();
+    let labels: Vec<String> = (0..groups.count()).map(|group| groups.label(group)).collect();
     let flat = |kind: usize| -> Vec<u64> {
         let cells = cells(view, kind).into_iter();
         let cells = cells

@@ -34,11 +34,7 @@ pub fn page(profile: &Profile) -> String {
     html += &facts::html(&view);
     html += "<nav aria-label=\"Sections\"><ul>";
     for section in &sections {
-        let _ = write!(
-            html,
-            "<li><a href=\"#{}\">{}</a></li>",
-            section.id, section.title
-        );
+        let _ = write!(html, "<li><a href=\"#{}\">{}</a></li>", section.id, section.title);
     }
     html += "</ul></nav>\n<main>\n";
     for section in &sections {

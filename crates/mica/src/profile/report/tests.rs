@@ -52,16 +52,9 @@ fn generated(ranks: u32, steps: u32) -> Profile {
     let mut numbers = Numbers(u64::from(ranks));
     let template = profile.ranks[0].clone();
     let site = profile.sites[0].clone();
-    profile.job.command = [
-        "mpiexec",
-        "-n",
-        &ranks.to_string(),
-        "./heat",
-        "--grid",
-        "4096x4096",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    profile.job.command = ["mpiexec", "-n", &ranks.to_string(), "./heat", "--grid", "4096x4096"]
+        .map(str::to_owned)
+        .to_vec();
     profile.job.notes.clear();
     profile.sites = SITES
         .iter()
@@ -73,17 +66,10 @@ fn generated(ranks: u32, steps: u32) -> Profile {
         })
         .collect();
     profile.timeline = Timeline::default();
-    profile.timeline.intervals = (0..ranks)
-        .flat_map(|rank| intervals(rank, ranks, steps, &mut numbers))
-        .collect();
+    profile.timeline.intervals =
+        (0..ranks).flat_map(|rank| intervals(rank, ranks, steps, &mut numbers)).collect();
     profile.calls = records(&profile.timeline.intervals);
-    let end = profile
-        .timeline
-        .intervals
-        .iter()
-        .map(|i| i.end_ns)
-        .max()
-        .unwrap_or(0);
+    let end = profile.timeline.intervals.iter().map(|i| i.end_ns).max().unwrap_or(0);
     profile.job.wall_ns = end + end / 20;
     let per_node = ranks.div_ceil(if ranks > 64 { 8 } else { 2 }).max(1);
     let rank = |rank: u32| {
@@ -165,12 +151,7 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Numbers) -> Vec<Ti
         for distance in [1, 4] {
             let peer = (rank + distance) % ranks;
             put(1, 3 * US + numbers.below(2 * US), 0, Some(peer));
-            put(
-                0,
-                8 * US + numbers.below(9 * US),
-                8192 << (distance / 2),
-                Some(peer),
-            );
+            put(0, 8 * US + numbers.below(9 * US), 8192 << (distance / 2), Some(peer));
         }
         put(2, 150 * US + numbers.below(300 * US), 0, None);
         if step % 4 == 3 {
@@ -225,12 +206,7 @@ fn traffic(profile: &mut Profile, numbers: &mut Numbers) {
     let mut sizes: BTreeMap<_, SizeCount> = BTreeMap::new();
     let mut pairs: BTreeMap<(u32, u32), RankPair> = BTreeMap::new();
     let mut sent = Vec::new();
-    for interval in profile
-        .timeline
-        .intervals
-        .iter()
-        .filter(|interval| interval.bytes > 0)
-    {
+    for interval in profile.timeline.intervals.iter().filter(|interval| interval.bytes > 0) {
         let to = interval.peer.filter(|_| interval.call == "MPI_Isend");
         sent.push((interval.rank, interval.call.clone(), to, interval.bytes));
     }
@@ -243,16 +219,14 @@ fn traffic(profile: &mut Profile, numbers: &mut Numbers) {
     for (from, call, to, bytes) in sent {
         let level = to.map(|to| level(&profile.ranks[from as usize], &profile.ranks[to as usize]));
         let class = size_class(bytes);
-        let size = sizes
-            .entry((from, call.clone(), level, class))
-            .or_insert(SizeCount {
-                rank: from,
-                call: call.clone(),
-                level,
-                class,
-                messages: 0,
-                bytes: 0,
-            });
+        let size = sizes.entry((from, call.clone(), level, class)).or_insert(SizeCount {
+            rank: from,
+            call: call.clone(),
+            level,
+            class,
+            messages: 0,
+            bytes: 0,
+        });
         size.messages += 1;
         size.bytes += bytes;
         let empty = |to| RankPair {
@@ -377,10 +351,7 @@ fn trace_follows_the_event_format() {
         let mut calls = 0;
         for event in trace["traceEvents"].as_array().unwrap() {
             assert!(event["pid"].is_u64() && event["tid"].is_u64(), "{event}");
-            assert!(
-                event["name"].is_string() && event["args"].is_object(),
-                "{event}"
-            );
+            assert!(event["name"].is_string() && event["args"].is_object(), "{event}");
             match event["ph"].as_str().unwrap() {
                 "M" => match event["name"].as_str().unwrap() {
                     "process_name" => {
@@ -426,10 +397,7 @@ fn a_browser_shows_the_page_from_the_file_alone() {
         let html = document.split_once('>').unwrap().1;
         let html = html.split_once('>').map_or(html, |(root, _)| root);
         let timeline = if name == "empty" { "none" } else { "drawn" };
-        for attribute in [
-            "data-errors=\"0\"".to_owned(),
-            format!("data-timeline=\"{timeline}\""),
-        ] {
+        for attribute in ["data-errors=\"0\"".to_owned(), format!("data-timeline=\"{timeline}\"")] {
             assert!(html.contains(&attribute), "{name}, {attribute}: {html}");
         }
         let charts = if name == "empty" { 1 } else { 6 };
@@ -498,29 +466,18 @@ fn tables_sort_and_the_time_line_zooms() {
     fs::write(&path, page.replace("</body>", &format!("{READER}</body>"))).unwrap();
     let (document, console) = open(browser, &directory.0.join(PAGE));
     assert_eq!(console, "");
-    let (_, seen) = document
-        .split_once("data-seen=\"")
-        .expect("the reader's attribute");
+    let (_, seen) = document.split_once("data-seen=\"").expect("the reader's attribute");
     let (seen, _) = seen.split_once('"').unwrap();
     let seen: Value = serde_json::from_str(&decoded(seen)).unwrap();
     let of = |name: &str| seen[name].as_str().unwrap();
     assert_eq!((of("most"), of("sorted")), ("MPI_Isend", "ascending"));
-    assert!(
-        ["MPI_Waitall", "MPI_Irecv"].contains(&of("least")),
-        "{seen}"
-    );
+    assert!(["MPI_Waitall", "MPI_Irecv"].contains(&of("least")), "{seen}");
     assert_eq!(of("filtered"), "3 of 6");
     assert!(of("tip").starts_with("Rank 0\napplication: "), "{seen}");
     assert!(of("cell").starts_with("0 \u{2192} 1\n") && of("cell").contains(" messages, "));
     assert!(of("call").starts_with("rank 0"), "{seen}");
-    assert!(
-        of("whole").starts_with("0 to ") && of("home") == of("whole"),
-        "{seen}"
-    );
-    assert!(
-        of("zoomed") != of("whole") && of("wheel") != of("zoomed"),
-        "{seen}"
-    );
+    assert!(of("whole").starts_with("0 to ") && of("home") == of("whole"), "{seen}");
+    assert!(of("zoomed") != of("whole") && of("wheel") != of("zoomed"), "{seen}");
 }
 
 /// Undoes `encodeURIComponent`.

@@ -28,19 +28,14 @@ impl ByRank<'_> {
     /// The chart with its legend, its note and its table.
     pub fn html(&self) -> String {
         let groups = Groups::new(self.values.len(), COLUMNS);
-        let bars: Vec<ChartBar> = (0..groups.count())
-            .map(|group| self.bar(groups, group))
-            .collect();
+        let bars: Vec<ChartBar> =
+            (0..groups.count()).map(|group| self.bar(groups, group)).collect();
         let chart = StackedBars {
             name: self.name,
             series: self.series,
             bars: &bars,
             value_label: &|seconds| {
-                if seconds == 0.0 {
-                    "0".into()
-                } else {
-                    time(seconds)
-                }
+                if seconds == 0.0 { "0".into() } else { time(seconds) }
             },
             axis: "rank",
             width: 1000.0,
@@ -49,14 +44,8 @@ impl ByRank<'_> {
             true => chart.rows(),
             false => chart.columns(),
         };
-        let note = groups
-            .note("a bar")
-            .map(|note| note + " It shows their mean.");
-        figure(
-            &(legend(self.series) + &svg),
-            note.as_deref(),
-            &self.table(groups),
-        )
+        let note = groups.note("a bar").map(|note| note + " It shows their mean.");
+        figure(&(legend(self.series) + &svg), note.as_deref(), &self.table(groups))
     }
 
     fn mean(&self, groups: Groups, group: usize) -> Vec<f64> {
@@ -72,17 +61,9 @@ impl ByRank<'_> {
     fn bar(&self, groups: Groups, group: usize) -> ChartBar {
         let values = self.mean(groups, group);
         let sum: f64 = values.iter().sum();
-        let word = if groups.members(group) > 1 {
-            "Ranks"
-        } else {
-            "Rank"
-        };
+        let word = if groups.members(group) > 1 { "Ranks" } else { "Rank" };
         let mut tip = format!("{word} {}", groups.label(group));
-        let parts = self
-            .series
-            .iter()
-            .zip(&values)
-            .filter(|(_, value)| **value > 0.0);
+        let parts = self.series.iter().zip(&values).filter(|(_, value)| **value > 0.0);
         for (series, value) in parts {
             let part = percent(value / sum);
             tip += &format!("\n{}: {} ({part})", series.name, time(*value));
@@ -100,11 +81,7 @@ impl ByRank<'_> {
         let row = |group: usize| {
             let mut cells = vec![Cell::number(group as f64, groups.label(group))];
             let values = self.mean(groups, group);
-            cells.extend(
-                values
-                    .iter()
-                    .map(|value| Cell::number(*value, time(*value))),
-            );
+            cells.extend(values.iter().map(|value| Cell::number(*value, time(*value))));
             cells
         };
         DataTable {
@@ -118,10 +95,7 @@ impl ByRank<'_> {
 
 /// Application and the largest calls, for each rank.
 pub fn by_rank(view: &ProfileView) -> Section {
-    let mut series = vec![Series {
-        name: "application".into(),
-        colour: "var(--work)".into(),
-    }];
+    let mut series = vec![Series { name: "application".into(), colour: "var(--work)".into() }];
     series.extend(view.series());
     let ranks = view.profile.ranks.iter();
     let mut values: Vec<Vec<f64>> = ranks
@@ -134,11 +108,7 @@ pub fn by_rank(view: &ProfileView) -> Section {
     for record in &view.profile.calls {
         values[record.rank as usize][1 + view.hue(&record.call)] += record.time_ns as f64 * NS;
     }
-    let chart = ByRank {
-        name: "Time by rank",
-        series: &series,
-        values: &values,
-    };
+    let chart = ByRank { name: "Time by rank", series: &series, values: &values };
     Section {
         id: "ranks",
         title: "Time by rank",

@@ -85,30 +85,19 @@ impl<'a> Drawn<'a> {
             lanes.insert((rank.rank, 0), Vec::new());
         }
         for interval in intervals {
-            lanes
-                .entry((interval.rank, interval.thread))
-                .or_default()
-                .push(interval);
+            lanes.entry((interval.rank, interval.thread)).or_default().push(interval);
         }
         for lane in lanes.values_mut() {
             lane.sort_by_key(|interval| interval.start_ns);
         }
-        let span = intervals
-            .iter()
-            .map(|interval| interval.end_ns)
-            .max()
-            .unwrap_or(0);
+        let span = intervals.iter().map(|interval| interval.end_ns).max().unwrap_or(0);
         let mut limit = 0;
         let mut drawn = merged(&lanes, limit);
         while bars(&drawn) > budget.max(lanes.len()) && limit < span * 8 {
             limit = (limit * 2).max(span / 65_536).max(1);
             drawn = merged(&lanes, limit);
         }
-        Drawn {
-            lanes: drawn,
-            span,
-            limit,
-        }
+        Drawn { lanes: drawn, span, limit }
     }
 
     fn data(&self, view: &ProfileView) -> Value {
@@ -130,31 +119,18 @@ impl<'a> Drawn<'a> {
                     let [start, length] = [bar.start - before, bar.end - bar.start];
                     before = bar.start;
                     let site = u64::from(bar.longest.site);
-                    let numbers = [
-                        start,
-                        length,
-                        call as u64,
-                        site,
-                        bar.bytes,
-                        bar.calls,
-                        bar.busy,
-                    ];
+                    let numbers =
+                        [start, length, call as u64, site, bar.bytes, bar.calls, bar.busy];
                     flat.extend(numbers.map(|number| number as i64));
                     flat.push(peer);
                 }
                 json!({ "rank": rank, "thread": thread, "bars": flat })
             })
             .collect();
-        let used: BTreeSet<u32> = self
-            .lanes
-            .values()
-            .flatten()
-            .map(|bar| bar.longest.site)
-            .collect();
-        let sites: BTreeMap<u32, String> = used
-            .into_iter()
-            .map(|site| (site, view.site(site).both()))
-            .collect();
+        let used: BTreeSet<u32> =
+            self.lanes.values().flatten().map(|bar| bar.longest.site).collect();
+        let sites: BTreeMap<u32, String> =
+            used.into_iter().map(|site| (site, view.site(site).both())).collect();
         // The colour's number is its variable's: `--c3`.
         let hue = |call: &&str| match view.call_colour(call) {
             colour if colour.len() > 7 => colour[7..8].parse::<u8>().unwrap_or(7),
@@ -215,10 +191,7 @@ fn merged<'a>(lanes: &Lanes<'a>, limit: u64) -> BTreeMap<(u32, u32), Vec<Timelin
         }
         bars
     };
-    lanes
-        .iter()
-        .map(|(key, lane)| (*key, merge(lane)))
-        .collect()
+    lanes.iter().map(|(key, lane)| (*key, merge(lane))).collect()
 }
 
 /// The section, and the data for the script.
@@ -280,11 +253,7 @@ fn longest(view: &ProfileView) -> String {
             duration(interval.start_ns),
             duration(length(interval)),
             Cell::number(interval.bytes as f64, volume(interval.bytes as f64)),
-            Cell::text(
-                interval
-                    .peer
-                    .map_or("\u{2013}".into(), |peer| peer.to_string()),
-            ),
+            Cell::text(interval.peer.map_or("\u{2013}".into(), |peer| peer.to_string())),
         ]
     };
     DataTable {
@@ -324,11 +293,6 @@ mod tests {
         assert_eq!(all().map(|bar| bar.busy).sum::<u64>(), time);
         let long = all().filter(|bar| bar.calls == 1 && bar.longest.call == "MPI_Allreduce");
         assert_eq!(long.count(), 20);
-        assert!(
-            drawn
-                .notes(&view)
-                .unwrap()
-                .contains("60 calls are drawn as")
-        );
+        assert!(drawn.notes(&view).unwrap().contains("60 calls are drawn as"));
     }
 }

@@ -24,10 +24,7 @@ pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         "library": profile.job.library,
         "dropped calls": profile.timeline.dropped.to_string(),
     });
-    write!(
-        out,
-        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":["
-    )?;
+    write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[")?;
     let mut separator = "\n";
     let mut put = |event: Value| -> io::Result<()> {
         write!(out, "{separator}{event}")?;
@@ -37,9 +34,8 @@ pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     for event in names(&view) {
         put(event)?;
     }
-    let sites: Vec<String> = (0..profile.sites.len())
-        .map(|site| view.site(site as u32).both())
-        .collect();
+    let sites: Vec<String> =
+        (0..profile.sites.len()).map(|site| view.site(site as u32).both()).collect();
     for interval in &profile.timeline.intervals {
         put(call(interval, &sites))?;
     }
@@ -47,18 +43,10 @@ pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn names(view: &ProfileView) -> Vec<Value> {
-    let mut threads: BTreeSet<(u32, u32)> = view
-        .profile
-        .ranks
-        .iter()
-        .map(|rank| (rank.rank, 0))
-        .collect();
+    let mut threads: BTreeSet<(u32, u32)> =
+        view.profile.ranks.iter().map(|rank| (rank.rank, 0)).collect();
     let intervals = &view.profile.timeline.intervals;
-    threads.extend(
-        intervals
-            .iter()
-            .map(|interval| (interval.rank, interval.thread)),
-    );
+    threads.extend(intervals.iter().map(|interval| (interval.rank, interval.thread)));
     let event = |name: &str, pid: u32, tid: u32, args: Value| {
         let of = json!({ "ph": "M", "name": name, "pid": pid, "tid": tid });
         with_args(of, args)

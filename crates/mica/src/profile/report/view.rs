@@ -38,26 +38,18 @@ impl<'a> ProfileView<'a> {
     /// [`ProfileView::series`].
     pub fn hue(&self, call: &str) -> usize {
         let coloured = &self.calls[..self.calls.len().min(COLOURED)];
-        coloured
-            .iter()
-            .position(|sum| sum.call == call)
-            .unwrap_or(coloured.len())
+        coloured.iter().position(|sum| sum.call == call).unwrap_or(coloured.len())
     }
 
     /// The colours of calls: the largest ones, then the others where there are any.
     pub fn series(&self) -> Vec<Series> {
         let coloured = self.calls.iter().take(COLOURED).enumerate();
         let mut series: Vec<Series> = coloured
-            .map(|(place, sum)| Series {
-                name: sum.call.clone(),
-                colour: colour::hue(place),
-            })
+            .map(|(place, sum)| Series { name: sum.call.clone(), colour: colour::hue(place) })
             .collect();
         if self.calls.len() > COLOURED {
-            series.push(Series {
-                name: "other MPI calls".into(),
-                colour: colour::hue(colour::HUES),
-            });
+            series
+                .push(Series { name: "other MPI calls".into(), colour: colour::hue(colour::HUES) });
         }
         series
     }
@@ -78,11 +70,7 @@ impl<'a> ProfileView<'a> {
 
     pub fn site(&self, site: u32) -> SiteName {
         self.profile.sites.get(site as usize).map_or_else(
-            || SiteName {
-                function: "unknown".into(),
-                place: String::new(),
-                full: String::new(),
-            },
+            || SiteName { function: "unknown".into(), place: String::new(), full: String::new() },
             SiteName::of,
         )
     }
@@ -106,10 +94,7 @@ impl SiteName {
     fn of(site: &ProgramSite) -> SiteName {
         let base = |path: &str| {
             let name = Path::new(path).file_name();
-            name.map_or_else(
-                || path.to_owned(),
-                |name| name.to_string_lossy().into_owned(),
-            )
+            name.map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
         };
         let (path, at) = match (&site.file, site.line) {
             (Some(file), Some(line)) => (file, format!(":{line}")),

@@ -101,15 +101,9 @@ fn by_reason(view: &ProfileView, waits: &[Wait]) -> String {
         .collect();
     let mut values = vec![vec![0.0; series.len()]; view.profile.ranks.len()];
     for wait in waits {
-        let place = reasons
-            .iter()
-            .position(|(reason, _)| *reason == wait.reason);
+        let place = reasons.iter().position(|(reason, _)| *reason == wait.reason);
         values[wait.rank as usize][place.unwrap_or(0)] += wait.ns as f64 * NS;
     }
-    let chart = ByRank {
-        name: "Waiting by rank and reason",
-        series: &series,
-        values: &values,
-    };
+    let chart = ByRank { name: "Waiting by rank and reason", series: &series, values: &values };
     figure(&chart.html(), None, "")
 }

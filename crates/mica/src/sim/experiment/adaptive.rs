@@ -80,10 +80,7 @@ fn policies() -> impl Iterator<Item = &'static str> {
 
 fn runs(extent: Extent) -> Vec<SimulationRun> {
     let of_workload = |workload: PolicyWorkload| policies().map(move |policy| workload.run(policy));
-    workloads(extent)
-        .into_iter()
-        .flat_map(of_workload)
-        .collect()
+    workloads(extent).into_iter().flat_map(of_workload).collect()
 }
 
 /// Percents of time less than base's.
@@ -115,9 +112,7 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
             )
         };
     let texts: Vec<String> = all.iter().map(text).collect();
-    let is_close = all
-        .iter()
-        .all(|(_, adaptive, best, _)| best.0 - adaptive < 2.0);
+    let is_close = all.iter().all(|(_, adaptive, best, _)| best.0 - adaptive < 2.0);
     ExperimentReport {
         findings: vec![ThesisFinding::shape(
             &thesis::ADAPTIVE,
@@ -125,10 +120,7 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
             texts.join("; "),
         )],
         notes: vec!["Close is less than two points from the best fixed policy.".into()],
-        charts: workloads(extent)
-            .into_iter()
-            .map(|workload| chart(results, workload))
-            .collect(),
+        charts: workloads(extent).into_iter().map(|workload| chart(results, workload)).collect(),
     }
 }
 

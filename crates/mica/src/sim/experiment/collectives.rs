@@ -41,11 +41,7 @@ struct CollectivePanel {
 }
 
 const fn panel(nodes: u32, result: ResultUse, prefetcher: PrefetcherSetting) -> CollectivePanel {
-    CollectivePanel {
-        nodes,
-        result,
-        prefetcher,
-    }
+    CollectivePanel { nodes, result, prefetcher }
 }
 
 /// As the thesis has it, on 4 and on 8 nodes.
@@ -58,10 +54,7 @@ const READ_WITHOUT_PREFETCHER: CollectivePanel = panel(4, ResultUse::Read, Prefe
 const PANELS: [CollectivePanel; 4] = [AS_THERE[0], AS_THERE[1], READ, READ_WITHOUT_PREFETCHER];
 
 fn sizes(extent: Extent) -> Vec<u64> {
-    let mut sizes = extent.choose(
-        &[8 << 10, 64 << 10, 512 << 10],
-        &[1 << 10, 4 << 10, 2 << 20],
-    );
+    let mut sizes = extent.choose(&[8 << 10, 64 << 10, 512 << 10], &[1 << 10, 4 << 10, 2 << 20]);
     sizes.sort_unstable();
     sizes
 }
@@ -94,9 +87,7 @@ fn runs(extent: Extent) -> Vec<SimulationRun> {
 fn gains(extent: Extent, results: &Results, panel: CollectivePanel, operation: &str) -> Vec<f64> {
     let time = |bytes, policy| results.of(&run(panel, operation, bytes, policy)).region_ns;
     let sizes = sizes(extent).into_iter();
-    sizes
-        .map(|bytes| gain(time(bytes, "base"), time(bytes, "payload")))
-        .collect()
+    sizes.map(|bytes| gain(time(bytes, "base"), time(bytes, "payload"))).collect()
 }
 
 fn greatest(values: &[f64]) -> f64 {
@@ -118,9 +109,7 @@ fn findings(
         let panels = panels.iter();
         panels.flat_map(|panel| gains(*panel, operation)).collect()
     };
-    let best = OPERATIONS[..3]
-        .iter()
-        .map(|operation| greatest(&of(operation)));
+    let best = OPERATIONS[..3].iter().map(|operation| greatest(&of(operation)));
     let grows = panels.iter().all(|panel| {
         OPERATIONS[..3].iter().all(|operation| {
             let gains = gains(*panel, operation);
@@ -132,10 +121,7 @@ fn findings(
         .map(|operation| format!("{operation} {}", percents(&gains(panels[0], operation))));
     let figures: Vec<String> = figures.collect();
     vec![
-        ThesisFinding::number(
-            &thesis::COLLECTIVES_GAIN,
-            greatest(&best.collect::<Vec<_>>()),
-        ),
+        ThesisFinding::number(&thesis::COLLECTIVES_GAIN, greatest(&best.collect::<Vec<_>>())),
         ThesisFinding::shape(
             &thesis::COLLECTIVES_GROW,
             ShapeVerdict::of(grows),
@@ -153,10 +139,7 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
         finding.under("if every rank reads its result and the processor does not prefetch")
     });
     ExperimentReport {
-        findings: findings(&AS_THERE, &gains)
-            .into_iter()
-            .chain(without)
-            .collect(),
+        findings: findings(&AS_THERE, &gains).into_iter().chain(without).collect(),
         notes: vec![format!(
             "The benchmark never looks at what a bcast, scatter or allgather brings, and Mica \
              receives into and sends from the program's buffers, so no processor reads it: there \

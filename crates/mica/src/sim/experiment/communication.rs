@@ -35,9 +35,7 @@ const CALLS: [&str; 9] = [
 
 fn amg_runs(extent: Extent) -> Vec<SimulationRun> {
     let clusters = extent.choose(&[8], &[16, 64]).into_iter();
-    clusters
-        .map(|nodes| solver::run(nodes, 2100, 1.0, "base"))
-        .collect()
+    clusters.map(|nodes| solver::run(nodes, 2100, 1.0, "base")).collect()
 }
 
 fn fft_runs(extent: Extent) -> Vec<SimulationRun> {
@@ -122,10 +120,8 @@ fn ratio_chart(results: &Results, runs: &[SimulationRun]) -> Chart {
 }
 
 fn chart(results: &Results, runs: &[SimulationRun], title: &str, of: usize) -> Chart {
-    let all: Vec<_> = runs
-        .iter()
-        .map(|run| (label(run), shares(&parts(results.of(run), of))))
-        .collect();
+    let all: Vec<_> =
+        runs.iter().map(|run| (label(run), shares(&parts(results.of(run), of)))).collect();
     // Calls that no run makes would only fill the legend.
     let is_used = |&place: &usize| all.iter().any(|(_, shares)| shares[place] > 0.0);
     let used: Vec<usize> = (0..CALLS.len()).filter(is_used).collect();

@@ -26,10 +26,8 @@ const PROGRAMS: [&str; 2] = ["integer_sort", "collectives"];
 
 /// Nanoseconds; the default is the network's shortest latency, 1.2 us with this machine.
 fn quanta(extent: Extent) -> Vec<u32> {
-    let mut quanta = extent.choose(
-        &[600, 1200, 2400, 4800, 9600, 19_200, 76_800],
-        &[300, 38_400, 153_600],
-    );
+    let mut quanta =
+        extent.choose(&[600, 1200, 2400, 4800, 9600, 19_200, 76_800], &[300, 38_400, 153_600]);
     quanta.sort_unstable();
     quanta
 }
@@ -39,17 +37,13 @@ fn run(program: &str, quantum: u32) -> SimulationRun {
         "integer_sort" => "S --iterations 2",
         _ => "allreduce 1024 --calls 20",
     };
-    SimulationRun::of(program, 4)
-        .arguments(arguments)
-        .quantum(f64::from(quantum))
+    SimulationRun::of(program, 4).arguments(arguments).quantum(f64::from(quantum))
 }
 
 fn runs(extent: Extent) -> Vec<SimulationRun> {
     let of_program = |program: &&str| {
         let quanta = quanta(extent).into_iter();
-        quanta
-            .map(|quantum| run(program, quantum))
-            .collect::<Vec<_>>()
+        quanta.map(|quantum| run(program, quantum)).collect::<Vec<_>>()
     };
     PROGRAMS.iter().flat_map(of_program).collect()
 }
@@ -66,10 +60,7 @@ fn differences(extent: Extent, results: &Results, program: &str) -> Vec<f64> {
 fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let all = PROGRAMS.map(|program| differences(extent, results, program));
     let quanta = quanta(extent);
-    let safe = quanta
-        .iter()
-        .take_while(|quantum| **quantum <= 1200)
-        .count();
+    let safe = quanta.iter().take_while(|quantum| **quantum <= 1200).count();
     let within = |d: &Vec<f64>| d[..safe].iter().map(|d| d.abs()).fold(0.0, f64::max);
     let beyond = |d: &Vec<f64>| d.last().is_some_and(|d| d.abs() > 1.0);
     let verdict = all.iter().all(|d| within(d) < 1.0 && beyond(d));
@@ -78,10 +69,7 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
         .zip(&all)
         .map(|(program, differences)| format!("{program} differs by {}", percents(differences)));
     let figures = figures.collect::<Vec<_>>().join("; ");
-    let texts: Vec<String> = quanta
-        .iter()
-        .map(|q| format!("{} us", f64::from(*q) / 1e3))
-        .collect();
+    let texts: Vec<String> = quanta.iter().map(|q| format!("{} us", f64::from(*q) / 1e3)).collect();
     let worst = all.iter().map(within).fold(0.0, f64::max);
     ExperimentReport {
         findings: vec![ThesisFinding::shape(

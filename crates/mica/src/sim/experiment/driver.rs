@@ -61,9 +61,7 @@ pub fn complete(
     for index in missing {
         let run = &runs[index];
         progress.begin(run);
-        let outcome = runner
-            .run(run)
-            .map_err(|error| format!("{}: {error}", run.name()))?;
+        let outcome = runner.run(run).map_err(|error| format!("{}: {error}", run.name()))?;
         progress.end(run, &outcome);
         if runner.is_first() {
             store.save(&StoredRun {
@@ -103,10 +101,7 @@ impl ExperimentProgress {
             "{bar:30} {pos}/{len}  {elapsed} gone, {eta} to go  {wide_msg}",
         );
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        ExperimentProgress {
-            bar,
-            has_lines: is_shown && !is_terminal,
-        }
+        ExperimentProgress { bar, has_lines: is_shown && !is_terminal }
     }
 
     fn begin(&self, run: &SimulationRun) {

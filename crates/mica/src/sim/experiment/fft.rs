@@ -64,9 +64,7 @@ impl ExtentView<'_> {
     fn gains(self, policy: &str, of: fn(&SimulationOutcome) -> f64) -> Vec<f64> {
         let value = |nodes, policy| of(self.results.of(&run_with(self.prefetcher, nodes, policy)));
         let clusters = clusters(self.extent, self.prefetcher).into_iter();
-        clusters
-            .map(|nodes| gain(value(nodes, "base"), value(nodes, policy)))
-            .collect()
+        clusters.map(|nodes| gain(value(nodes, "base"), value(nodes, policy))).collect()
     }
 
     /// Percents of Gflop/s more, which is what the thesis has: time is what Gflop/s divide by.
@@ -91,18 +89,13 @@ impl ExtentView<'_> {
             ThesisFinding::shape(&thesis::FFT_READS, ShapeVerdict::of(fewer), figures),
         ];
         let findings = findings.into_iter();
-        findings
-            .map(|finding| finding.under(self.prefetcher.name()))
-            .collect()
+        findings.map(|finding| finding.under(self.prefetcher.name())).collect()
     }
 }
 
 fn report(extent: Extent, results: &Results) -> ExperimentReport {
-    let views = PrefetcherSetting::BOTH.map(|prefetcher| ExtentView {
-        extent,
-        results,
-        prefetcher,
-    });
+    let views =
+        PrefetcherSetting::BOTH.map(|prefetcher| ExtentView { extent, results, prefetcher });
     let note = |view: &ExtentView| {
         let nodes = clusters(extent, view.prefetcher);
         let nodes: Vec<String> = nodes.iter().map(u32::to_string).collect();

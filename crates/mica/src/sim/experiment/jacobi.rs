@@ -28,15 +28,8 @@ const ITERATIONS: u32 = 2;
 /// Blind injection: into the L2 of the core that runs the program, as soon as a message comes.
 const BLIND: &str = "processor-direction";
 /// Base, blind injection (2.4.2) and the policies of 2.5 that decide by when and how much.
-const POLICIES: [&str; 7] = [
-    "base",
-    BLIND,
-    "payload",
-    "on-wait",
-    "in-cache",
-    "size-dependent",
-    "adaptive",
-];
+const POLICIES: [&str; 7] =
+    ["base", BLIND, "payload", "on-wait", "in-cache", "size-dependent", "adaptive"];
 
 /// Points of a row. The sweep needs three rows of the old grid and one of the new one in the L2
 /// (1.9 MB): with 32 Ki points they are half of it, with 48 Ki four fifths, with 64 Ki they do not
@@ -49,9 +42,7 @@ fn widths(extent: Extent) -> Vec<u32> {
 
 pub fn run(policy: &str, width: u32) -> SimulationRun {
     let arguments = format!("{width}K --rows {ROWS} --iterations {ITERATIONS}");
-    SimulationRun::of("jacobi", NODES)
-        .arguments(&arguments)
-        .policy(policy)
+    SimulationRun::of("jacobi", NODES).arguments(&arguments).policy(policy)
 }
 
 fn runs(extent: Extent) -> Vec<SimulationRun> {
@@ -63,36 +54,21 @@ fn runs(extent: Extent) -> Vec<SimulationRun> {
 fn gains(extent: Extent, results: &Results, policy: &str) -> Vec<f64> {
     let time = |policy, width| results.of(&run(policy, width)).region_ns;
     let widths = widths(extent).into_iter();
-    widths
-        .map(|width| gain(time("base", width), time(policy, width)))
-        .collect()
+    widths.map(|width| gain(time("base", width), time(policy, width))).collect()
 }
 
 fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let gains = |policy| gains(extent, results, policy);
     let blind = gains(BLIND);
     let rows: Vec<String> = widths(extent).iter().map(|w| format!("{w} Ki")).collect();
-    let said = |values: &[f64]| {
-        format!(
-            "{} of time less, rows of {}",
-            percents(values),
-            rows.join(", ")
-        )
-    };
+    let said =
+        |values: &[f64]| format!("{} of time less, rows of {}", percents(values), rows.join(", "));
     let is_slower = blind.iter().any(|gain| *gain < 0.0);
     let no_worse = |values: &[f64]| ShapeVerdict::of(values.iter().all(|gain| *gain > -0.1));
     let (on_wait, sized) = (gains("on-wait"), gains("size-dependent"));
     let findings = vec![
-        ThesisFinding::shape(
-            &thesis::BLIND_POLLUTES,
-            ShapeVerdict::of(is_slower),
-            said(&blind),
-        ),
-        ThesisFinding::shape(
-            &thesis::WAIT_POLICY_HELPS,
-            no_worse(&on_wait),
-            said(&on_wait),
-        ),
+        ThesisFinding::shape(&thesis::BLIND_POLLUTES, ShapeVerdict::of(is_slower), said(&blind)),
+        ThesisFinding::shape(&thesis::WAIT_POLICY_HELPS, no_worse(&on_wait), said(&on_wait)),
         ThesisFinding::shape(&thesis::L3_HELPS, no_worse(&sized), said(&sized)),
     ];
     let evicted = |width: &u32| {
@@ -115,10 +91,7 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
              third of memory's time. So there is more to gain than to lose here."
                 .into(),
         ],
-        charts: widths(extent)
-            .into_iter()
-            .map(|width| chart(results, width))
-            .collect(),
+        charts: widths(extent).into_iter().map(|width| chart(results, width)).collect(),
     }
 }
 

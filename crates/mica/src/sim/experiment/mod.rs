@@ -114,9 +114,7 @@ fn named(name: &str) -> Result<Vec<&'static Experiment>, String> {
     let is_meant = |experiment: &&Experiment| name == "all" || experiment.heading.name == name;
     let meant: Vec<_> = EXPERIMENTS.into_iter().filter(is_meant).collect();
     match meant.is_empty() {
-        true => Err(format!(
-            "no experiment {name}; `mica sim experiment list` has their names"
-        )),
+        true => Err(format!("no experiment {name}; `mica sim experiment list` has their names")),
         false => Ok(meant),
     }
 }

@@ -29,11 +29,8 @@ enum Configuration {
     Injection,
 }
 
-const CONFIGURATIONS: [Configuration; 3] = [
-    Configuration::Base,
-    Configuration::Prefetch,
-    Configuration::Injection,
-];
+const CONFIGURATIONS: [Configuration; 3] =
+    [Configuration::Base, Configuration::Prefetch, Configuration::Injection];
 
 /// Dependent operations on a word. The plain loop, which the findings are about, takes some 225
 /// cycles for a line beside its latency; the thesis's times imply about 270, since (270 + 80) /
@@ -99,33 +96,15 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let greatest = |configuration, of| greatest(extent, results, configuration, of);
     let reads: fn(&SimulationOutcome) -> f64 = SimulationOutcome::memory_reads;
     let findings = vec![
-        ThesisFinding::number(
-            &thesis::INJECTION_READS,
-            greatest(Configuration::Injection, reads),
-        ),
-        ThesisFinding::number(
-            &thesis::PREFETCH_READS,
-            greatest(Configuration::Prefetch, reads),
-        ),
-        ThesisFinding::number(
-            &thesis::INJECTION_TIME,
-            greatest(Configuration::Injection, time),
-        ),
-        ThesisFinding::number(
-            &thesis::PREFETCH_TIME,
-            greatest(Configuration::Prefetch, time),
-        ),
+        ThesisFinding::number(&thesis::INJECTION_READS, greatest(Configuration::Injection, reads)),
+        ThesisFinding::number(&thesis::PREFETCH_READS, greatest(Configuration::Prefetch, reads)),
+        ThesisFinding::number(&thesis::INJECTION_TIME, greatest(Configuration::Injection, time)),
+        ThesisFinding::number(&thesis::PREFETCH_TIME, greatest(Configuration::Prefetch, time)),
     ];
     let charts = WORK.iter().flat_map(|&work| {
         let of_work = |value: fn(&SimulationOutcome) -> f64| curves(extent, results, work, value);
         [
-            chart(
-                "Memory reads",
-                "Figure 2.4",
-                YAxis::Count,
-                work,
-                of_work(reads),
-            ),
+            chart("Memory reads", "Figure 2.4", YAxis::Count, work, of_work(reads)),
             chart(
                 "Time of the traversal",
                 "Figure 2.5",
@@ -135,11 +114,7 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
             ),
         ]
     });
-    ExperimentReport {
-        findings,
-        notes: vec![more_work(extent, results)],
-        charts: charts.collect(),
-    }
+    ExperimentReport { findings, notes: vec![more_work(extent, results)], charts: charts.collect() }
 }
 
 /// What becomes of the gains with more work on a word.
@@ -182,10 +157,6 @@ fn chart(what: &str, figure: &str, y: YAxis, work: u32, curves: Vec<Curve>) -> C
             YAxis::Count => "lines read from memory",
             _ => "time",
         },
-        plot: ReportPlot::Curves {
-            x: XAxis::Bytes,
-            y,
-            curves,
-        },
+        plot: ReportPlot::Curves { x: XAxis::Bytes, y, curves },
     }
 }

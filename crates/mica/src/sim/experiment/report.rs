@@ -61,11 +61,7 @@ impl ShapeVerdict {
 impl ThesisFinding {
     /// A number beside the thesis's.
     pub fn number(fact: &'static Fact, ours: f64) -> ThesisFinding {
-        ThesisFinding {
-            fact,
-            ours: Ours::Number(ours),
-            condition: "",
-        }
+        ThesisFinding { fact, ours: Ours::Number(ours), condition: "" }
     }
 
     /// The same, under a condition that the sentence names.
@@ -75,11 +71,7 @@ impl ThesisFinding {
 
     /// Whether a shape is there, with the figures that say so.
     pub fn shape(fact: &'static Fact, verdict: ShapeVerdict, figures: String) -> ThesisFinding {
-        ThesisFinding {
-            fact,
-            ours: Ours::Shape(verdict, figures),
-            condition: "",
-        }
+        ThesisFinding { fact, ours: Ours::Shape(verdict, figures), condition: "" }
     }
 
     /// The sentences.
@@ -103,11 +95,7 @@ impl ThesisFinding {
         let ours = match &self.ours {
             Ours::Number(ours) => {
                 let unit = said.unit();
-                format!(
-                    "H{here}: {} {unit}, {}.",
-                    round(*ours),
-                    said.difference(*ours)
-                )
+                format!("H{here}: {} {unit}, {}.", round(*ours), said.difference(*ours))
             }
             Ours::Shape(ShapeVerdict::Holds, figures) => format!("H{here}, too: {figures}."),
             Ours::Shape(ShapeVerdict::Differs, figures) => format!("Not so h{here}: {figures}."),
@@ -212,17 +200,9 @@ pub struct Chart {
 #[derive(Debug)]
 pub enum ReportPlot {
     /// A curve a name.
-    Curves {
-        x: XAxis,
-        y: YAxis,
-        curves: Vec<(String, Vec<(f64, f64)>)>,
-    },
+    Curves { x: XAxis, y: YAxis, curves: Vec<(String, Vec<(f64, f64)>)> },
     /// A bar a name, of parts that have names.
-    Bars {
-        parts: Vec<String>,
-        bars: Vec<(String, Vec<f64>)>,
-        y: YAxis,
-    },
+    Bars { parts: Vec<String>, bars: Vec<(String, Vec<f64>)>, y: YAxis },
 }
 
 fn x_label(x: XAxis, value: f64) -> String {
@@ -242,10 +222,8 @@ fn y_label(y: YAxis, value: f64) -> String {
 }
 
 fn series<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Series> {
-    let series = names.enumerate().map(|(place, name)| Series {
-        name: name.clone(),
-        colour: hue(place),
-    });
+    let series =
+        names.enumerate().map(|(place, name)| Series { name: name.clone(), colour: hue(place) });
     series.collect()
 }
 
@@ -324,10 +302,7 @@ fn tip(name: &str, parts: &[String], values: &[f64], y: YAxis) -> String {
 impl ExperimentReport {
     /// For people, as text.
     pub fn text(&self, heading: &Heading, results: &Results) -> String {
-        let mut text = format!(
-            "{}\n{}\n{}\n\n",
-            heading.title, heading.question, heading.source
-        );
+        let mut text = format!("{}\n{}\n{}\n\n", heading.title, heading.question, heading.source);
         for finding in &self.findings {
             let _ = writeln!(text, "- {}", finding.text());
         }
@@ -338,12 +313,8 @@ impl ExperimentReport {
             let _ = write!(text, "\n{}", chart.text());
         }
         let (simulated, _) = results.seconds();
-        let _ = writeln!(
-            text,
-            "\n{} runs, {} simulated in all",
-            results.all().len(),
-            time(simulated)
-        );
+        let _ =
+            writeln!(text, "\n{} runs, {} simulated in all", results.all().len(), time(simulated));
         text
     }
 

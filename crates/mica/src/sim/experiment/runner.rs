@@ -119,10 +119,7 @@ impl Runner for Simulator<'_> {
         let encode = || serde_json::to_vec(&missing).map_err(|error| error.to_string());
         let messages = (0..self.hosts.size()).map(|_| encode());
         let messages = messages.collect::<Result<Vec<_>, String>>()?;
-        let all = self
-            .hosts
-            .exchange(messages)
-            .map_err(|error| error.to_string())?;
+        let all = self.hosts.exchange(messages).map_err(|error| error.to_string())?;
         serde_json::from_slice(&all[0]).map_err(|error| error.to_string())
     }
 }
@@ -136,9 +133,7 @@ fn hash_of_file(file: &Path) -> Result<u64, String> {
 
 /// The lines that are JSON objects; programs may print others.
 fn json_lines(text: &str) -> Vec<Value> {
-    let parsed = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
+    let parsed = text.lines().filter_map(|line| serde_json::from_str(line).ok());
     parsed.filter(Value::is_object).collect()
 }
 

@@ -82,9 +82,7 @@ fn gains(
     of: fn(&SimulationOutcome) -> f64,
 ) -> Vec<f64> {
     let value = |slow_down, policy| of(results.of(&run(panel.nodes, panel.mhz, slow_down, policy)));
-    SLOW_DOWNS
-        .map(|slow_down| gain(value(slow_down, "base"), value(slow_down, policy)))
-        .into()
+    SLOW_DOWNS.map(|slow_down| gain(value(slow_down, "base"), value(slow_down, policy))).into()
 }
 
 fn time(outcome: &SimulationOutcome) -> f64 {
@@ -118,25 +116,16 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
 fn findings(results: &Results, panels: &[SolverPanel]) -> Vec<ThesisFinding> {
     let all = |policy, of: fn(&SimulationOutcome) -> f64| -> Vec<Vec<f64>> {
         let panels = panels.iter();
-        panels
-            .map(|&panel| gains(results, panel, policy, of))
-            .collect()
+        panels.map(|&panel| gains(results, panel, policy, of)).collect()
     };
     let messages = all("message", time);
     let grows = |gains: &Vec<f64>| gains.windows(2).all(|two| two[1] > two[0]);
     let (headers, payloads) = (all("header", time), all("payload", time));
     let (slow, fast) = (panels[0], panels[1]);
     let at = |panel| gains(results, panel, "message", time);
-    let unlike = at(slow)
-        .into_iter()
-        .zip(at(fast))
-        .map(|(a, b)| (a - b).abs());
+    let unlike = at(slow).into_iter().zip(at(fast)).map(|(a, b)| (a - b).abs());
     let unlike = unlike.fold(0.0, f64::max);
-    let beats = headers
-        .concat()
-        .iter()
-        .zip(payloads.concat())
-        .all(|(h, p)| *h > p);
+    let beats = headers.concat().iter().zip(payloads.concat()).all(|(h, p)| *h > p);
     let reads = all("payload", SimulationOutcome::memory_reads).concat();
     let last = |gains: &[Vec<f64>]| -> Vec<f64> { gains.iter().map(|g| g[3]).collect() };
     vec![
@@ -193,11 +182,7 @@ fn curves(
         };
         (policy.to_owned(), SLOW_DOWNS.map(point).into())
     };
-    ReportPlot::Curves {
-        x: XAxis::Plain,
-        y: YAxis::Percent,
-        curves: POLICIES.map(curve).into(),
-    }
+    ReportPlot::Curves { x: XAxis::Plain, y: YAxis::Percent, curves: POLICIES.map(curve).into() }
 }
 
 fn time_chart(results: &Results, panel: SolverPanel) -> Chart {
@@ -206,9 +191,7 @@ fn time_chart(results: &Results, panel: SolverPanel) -> Chart {
         caption: "Time less than base's (Figure 5.1)".into(),
         x_name: "slow-down of the memory",
         y_name: "time less",
-        plot: curves(results, panel, |base, other| {
-            gain(base.region_ns, other.region_ns)
-        }),
+        plot: curves(results, panel, |base, other| gain(base.region_ns, other.region_ns)),
     }
 }
 
@@ -218,8 +201,6 @@ fn reads_chart(results: &Results, panel: SolverPanel) -> Chart {
         caption: "Memory reads fewer than base's (Figure 5.2)".into(),
         x_name: "slow-down of the memory",
         y_name: "reads fewer",
-        plot: curves(results, panel, |base, other| {
-            gain(base.memory_reads(), other.memory_reads())
-        }),
+        plot: curves(results, panel, |base, other| gain(base.memory_reads(), other.memory_reads())),
     }
 }

@@ -178,16 +178,9 @@ mod tests {
         let store = Store::open(&output).expect("a folder");
         let run = SimulationRun::of("fft", 4);
         assert_eq!(store.load(&run, "a"), None);
-        let mut outcome = SimulationOutcome {
-            region_ns: 0.1,
-            ..SimulationOutcome::default()
-        };
+        let mut outcome = SimulationOutcome { region_ns: 0.1, ..SimulationOutcome::default() };
         outcome.counts.insert("memory_reads_demand".into(), 7);
-        let record = StoredRun {
-            run: run.clone(),
-            fingerprint: "a".into(),
-            outcome,
-        };
+        let record = StoredRun { run: run.clone(), fingerprint: "a".into(), outcome };
         store.save(&record).expect("a file");
         assert_eq!(store.load(&run, "a"), Some(record.outcome.clone()));
         assert_eq!(store.load(&run, "b"), None);

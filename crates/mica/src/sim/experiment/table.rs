@@ -179,17 +179,8 @@ mod tests {
             .set("memory.slow_down", 2.5)
             .policy("payload")
             .quantum(500.0);
-        assert_eq!(
-            run.name(),
-            "fft 4n 1024 payload memory.slow_down=2.5 quantum 500 ns"
-        );
-        assert_eq!(
-            run.file_name(),
-            "fft_4n_1024_payload_memory.slow_down-2.5_quantum_500_ns.json"
-        );
-        assert_ne!(
-            run.file_name(),
-            run.clone().mode(SimulationMode::Loose).file_name()
-        );
+        assert_eq!(run.name(), "fft 4n 1024 payload memory.slow_down=2.5 quantum 500 ns");
+        assert_eq!(run.file_name(), "fft_4n_1024_payload_memory.slow_down-2.5_quantum_500_ns.json");
+        assert_ne!(run.file_name(), run.clone().mode(SimulationMode::Loose).file_name());
     }
 }

@@ -79,12 +79,7 @@ fn tables_name_machines_and_policies_that_exist() {
             let mut names: Vec<String> = runs.iter().map(SimulationRun::file_name).collect();
             names.sort();
             names.dedup();
-            assert_eq!(
-                names.len(),
-                runs.len(),
-                "{} has a run twice",
-                experiment.heading.name
-            );
+            assert_eq!(names.len(), runs.len(), "{} has a run twice", experiment.heading.name);
         }
     }
 }
@@ -113,9 +108,7 @@ fn writes_data_text_and_a_page_that_needs_nothing_else() {
             assert!(text.contains(&format!("{count} runs")), "{text}");
             assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
             let read = |extension: &str| {
-                let file = folder
-                    .0
-                    .join(format!("{}.{extension}", experiment.heading.name));
+                let file = folder.0.join(format!("{}.{extension}", experiment.heading.name));
                 fs::read_to_string(file).expect("a file")
             };
             assert_eq!(read("csv").lines().count(), count + 1);
@@ -127,9 +120,7 @@ fn writes_data_text_and_a_page_that_needs_nothing_else() {
 /// One document, whose elements are closed, without anything from elsewhere.
 fn check_page(page: &str, runs: usize) {
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
-    for element in [
-        "section", "svg", "table", "tr", "td", "ul", "li", "main", "body",
-    ] {
+    for element in ["section", "svg", "table", "tr", "td", "ul", "li", "main", "body"] {
         let opened = page.matches(&format!("<{element}>")).count()
             + page.matches(&format!("<{element} ")).count();
         let closed = page.matches(&format!("</{element}>")).count();
@@ -147,10 +138,7 @@ fn what_is_there_is_not_simulated_again() {
     let folder = Folder::new("again");
     let store = Store::open(&folder.0).expect("a folder");
     let runs = (fft::EXPERIMENT.runs)(Extent::Quick);
-    let mut simulator = FakeSimulator {
-        failing: Some(5),
-        ..FakeSimulator::default()
-    };
+    let mut simulator = FakeSimulator { failing: Some(5), ..FakeSimulator::default() };
     let error = complete(runs.clone(), &mut simulator, &store).expect_err("the sixth fails");
     assert_eq!(error, format!("{}: no simulator", runs[5].name()));
     simulator = FakeSimulator::default();
@@ -168,9 +156,5 @@ fn unknown_names_are_refused_and_all_means_all() {
     assert_eq!(named("all").expect("all").len(), EXPERIMENTS.len());
     assert_eq!(named("fft").expect("one")[0].heading.name, "fft");
     assert!(named("ftt").expect_err("no such").contains("ftt"));
-    assert!(
-        EXPERIMENTS
-            .iter()
-            .all(|experiment| list().contains(experiment.heading.name))
-    );
+    assert!(EXPERIMENTS.iter().all(|experiment| list().contains(experiment.heading.name)));
 }

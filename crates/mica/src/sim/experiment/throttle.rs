@@ -32,10 +32,7 @@ fn bandwidths(extent: Extent) -> Vec<u32> {
 fn run(nodes: u32, mode: SimulationMode, percent: u32) -> SimulationRun {
     SimulationRun::of("integer_sort", nodes)
         .arguments("M --iterations 1")
-        .set(
-            "network.bandwidth_factor",
-            format!("{:.2}", f64::from(percent) / 100.0),
-        )
+        .set("network.bandwidth_factor", format!("{:.2}", f64::from(percent) / 100.0))
         .mode(mode)
 }
 
@@ -55,25 +52,16 @@ fn times(extent: Extent, results: &Results, nodes: u32, mode: SimulationMode) ->
     let time = |percent| results.of(&run(nodes, mode, percent)).region_ns;
     let whole = time(100);
     let bandwidths = bandwidths(extent).into_iter();
-    bandwidths
-        .map(|percent| time(percent) / whole * 100.0)
-        .collect()
+    bandwidths.map(|percent| time(percent) / whole * 100.0).collect()
 }
 
 fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let times = |nodes, mode| times(extent, results, nodes, mode);
     let rises = |times: Vec<f64>| times.windows(2).all(|two| two[1] >= two[0]);
-    let all = || {
-        CLUSTERS
-            .iter()
-            .flat_map(|&nodes| MODES.map(|mode| (nodes, mode)))
-    };
+    let all = || CLUSTERS.iter().flat_map(|&nodes| MODES.map(|mode| (nodes, mode)));
     let accurate = times(4, SimulationMode::Accurate);
     let loose = times(4, SimulationMode::Loose);
-    let bandwidths: Vec<String> = bandwidths(extent)
-        .iter()
-        .map(|b| format!("{b} %"))
-        .collect();
+    let bandwidths: Vec<String> = bandwidths(extent).iter().map(|b| format!("{b} %")).collect();
     let bandwidths = bandwidths.join(", ");
     let both = format!(
         "of the time with the whole bandwidth, accurate {}, loose {}, at {bandwidths} of it on 4 \

@@ -41,10 +41,7 @@ pub fn check(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
     let folder = Folder(folder);
     let mut runs = Vec::new();
     for &ranks in &options.check {
-        runs.push(record(
-            &with_ranks(&options.command, ranks as usize)?,
-            &folder.0,
-        )?);
+        runs.push(record(&with_ranks(&options.command, ranks as usize)?, &folder.0)?);
     }
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let sharing = |ranks: u32| f64::from(ranks.div_ceil(cores));

@@ -137,10 +137,8 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
     let mut counts = options.ranks.clone();
     counts.insert(0, ranks);
     counts.dedup();
-    let predictions: Result<Vec<Predicted>, _> = counts
-        .iter()
-        .map(|count| predictor.predict(*count, &cluster))
-        .collect();
+    let predictions: Result<Vec<Predicted>, _> =
+        counts.iter().map(|count| predictor.predict(*count, &cluster)).collect();
     let outcome = ReplayFindings {
         recorded_ranks: ranks,
         recorded_grid: predictor.grid(),
@@ -239,11 +237,7 @@ impl<'a> Predictor<'a> {
                 let grid = larger(&pattern.grid, ranks, self.periodic);
                 let sizes = grid.dimensions.clone();
                 let run = Extrapolated::new(pattern, grid, self.scaling)?;
-                timed(
-                    &run.with_compute_factor(self.compute_factor),
-                    &sizes,
-                    cluster,
-                )
+                timed(&run.with_compute_factor(self.compute_factor), &sizes, cluster)
             }
         }
     }
@@ -263,11 +257,7 @@ fn larger(recorded: &Grid, ranks: u32, periodic: bool) -> Grid {
     });
     Grid {
         dimensions: sizes.collect(),
-        periodic: recorded
-            .periodic
-            .iter()
-            .map(|ring| *ring || periodic)
-            .collect(),
+        periodic: recorded.periodic.iter().map(|ring| *ring || periodic).collect(),
     }
 }
 

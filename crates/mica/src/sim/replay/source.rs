@@ -54,11 +54,9 @@ impl ClusterOptions {
             }
             (None, Some(parameters)) => ReplayCluster::of(parameters),
             (None, None) => {
-                return Err(
-                    "which network? --loggp FILE (written by mica loggp) or --machine \
+                return Err("which network? --loggp FILE (written by mica loggp) or --machine \
                             MACHINE"
-                        .into(),
-                );
+                    .into());
             }
         };
         cluster.ranks_per_node = self.ranks_per_node;

@@ -5,10 +5,7 @@ fn grids_are_numbers_with_x_between() {
     assert_eq!(parse_grid("4x2"), Ok(Dimensions(vec![4, 2])));
     assert_eq!(parse_grid("7"), Ok(Dimensions(vec![7])));
     for bad in ["", "4x", "0x2", "axb", "2x2x2x2", "-1"] {
-        assert!(
-            parse_grid(bad).unwrap_err().contains("such as 4x2"),
-            "{bad}"
-        );
+        assert!(parse_grid(bad).unwrap_err().contains("such as 4x2"), "{bad}");
     }
 }
 
@@ -20,12 +17,7 @@ fn larger_grids_are_even_and_keep_flat_dimensions() {
     assert_eq!(sizes(&[4, 2], 8), [4, 2]);
     assert_eq!(sizes(&[2, 4], 8), [2, 4], "as recorded");
     assert_eq!(sizes(&[2, 2, 2], 1000), [10, 10, 10]);
-    assert!(
-        larger(&Grid::open(&[2, 2]), 6, true)
-            .periodic
-            .iter()
-            .all(|ring| *ring)
-    );
+    assert!(larger(&Grid::open(&[2, 2]), 6, true).periodic.iter().all(|ring| *ring));
 }
 
 #[test]
@@ -56,19 +48,9 @@ fn prints_predictions_and_sensitivity() {
             }],
         }),
     };
-    let text = text::render(
-        &outcome,
-        &ReplayCluster::of(mica_sim::loggp::Parameters::default()),
-    );
-    for words in [
-        "4 ranks, 1.5 s, grid 2x2",
-        "500x2",
-        "75.0 %",
-        "50.0 %",
-        "A note.",
-        "x 2",
-        "0.5",
-    ] {
+    let text = text::render(&outcome, &ReplayCluster::of(mica_sim::loggp::Parameters::default()));
+    for words in ["4 ranks, 1.5 s, grid 2x2", "500x2", "75.0 %", "50.0 %", "A note.", "x 2", "0.5"]
+    {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(text.contains("one time for all"), "{text}");
@@ -84,8 +66,5 @@ fn prints_predicted_beside_measured() {
         computing_predicted: 0.5,
     }];
     let text = text::compared(&rows, &[], 2);
-    assert!(
-        text.contains("+10.0 %") && text.contains("from the run of 2 ranks"),
-        "{text}"
-    );
+    assert!(text.contains("+10.0 %") && text.contains("from the run of 2 ranks"), "{text}");
 }

@@ -18,11 +18,8 @@ pub fn grid(dimensions: &[u32]) -> String {
 
 /// The predictions.
 pub fn render(outcome: &ReplayFindings, cluster: &ReplayCluster) -> String {
-    let mut text = format!(
-        "Recorded: {} ranks, {}",
-        outcome.recorded_ranks,
-        time(outcome.measured_seconds)
-    );
+    let mut text =
+        format!("Recorded: {} ranks, {}", outcome.recorded_ranks, time(outcome.measured_seconds));
     if !outcome.recorded_grid.is_empty() {
         let _ = write!(text, ", grid {}", grid(&outcome.recorded_grid));
     }
@@ -102,14 +99,8 @@ pub fn sensitive(sensitivity: &Sensitivity) -> String {
 
 /// Predicted and measured.
 pub fn compared(rows: &[Compared], notes: &[String], cores: u32) -> String {
-    let mut table = table(&[
-        "ranks",
-        "measured",
-        "predicted",
-        "difference",
-        "computing measured",
-        "predicted",
-    ]);
+    let mut table =
+        table(&["ranks", "measured", "predicted", "difference", "computing measured", "predicted"]);
     for row in rows {
         table.add_row([
             row.ranks.to_string(),

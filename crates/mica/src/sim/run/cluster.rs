@@ -133,19 +133,10 @@ impl HostCluster {
     ) -> Result<HostCluster, ClusterError> {
         let mut local = Vec::new();
         for node in (0..setup.size).filter(|&node| hosts.host_of(node) == hosts.rank()) {
-            let setup = NodeSetup {
-                rank: node,
-                ..setup.clone()
-            };
-            let process = command
-                .start(&setup)
-                .map_err(|error| ClusterError::Start { node, error })?;
-            local.push(LocalNode {
-                node,
-                process,
-                arrivals: BinaryHeap::new(),
-                summary: None,
-            });
+            let setup = NodeSetup { rank: node, ..setup.clone() };
+            let process =
+                command.start(&setup).map_err(|error| ClusterError::Start { node, error })?;
+            local.push(LocalNode { node, process, arrivals: BinaryHeap::new(), summary: None });
         }
         Ok(HostCluster {
             local,
@@ -205,10 +196,7 @@ impl HostCluster {
         });
         let next = own.fold(arrival, SimTime::min);
         if next == SimTime::NEVER {
-            return Err(ClusterError::Deadlock {
-                at: self.until,
-                nodes: self.waiting(),
-            });
+            return Err(ClusterError::Deadlock { at: self.until, nodes: self.waiting() });
         }
         // The quantum of the grid that holds `next`, and not the last one again.
         let end = SimTime(next.0 / quantum.0 * quantum.0 + quantum.0);
@@ -266,10 +254,7 @@ impl HostCluster {
         hosts: &HostRanks,
     ) -> Result<(), Box<dyn Error>> {
         let news = self.news(departures, hosts);
-        let messages = news
-            .iter()
-            .map(postcard::to_stdvec)
-            .collect::<Result<Vec<_>, _>>()?;
+        let messages = news.iter().map(postcard::to_stdvec).collect::<Result<Vec<_>, _>>()?;
         let mut heads = Vec::new();
         let mut packets = Vec::new();
         for message in hosts.exchange(messages)? {
@@ -298,11 +283,8 @@ impl HostCluster {
             arrivals.insert((head.from, head.number), at);
         }
         for ((from, number), departure) in packets {
-            let arrival = PacketArrival {
-                at: arrivals[&(from, number)],
-                from,
-                packet: departure.packet,
-            };
+            let arrival =
+                PacketArrival { at: arrivals[&(from, number)], from, packet: departure.packet };
             let index = self.local.iter().position(|l| l.node == departure.to);
             let local = &mut self.local[index.expect("a node of this host rank")];
             local.arrivals.push(Reverse(Queued { number, arrival }));
@@ -388,11 +370,7 @@ impl LocalNode {
             Ok(status) => status.to_string(),
             Err(_) => error.to_string(),
         };
-        ClusterError::Lost {
-            node: self.node,
-            at,
-            how,
-        }
+        ClusterError::Lost { node: self.node, at, how }
     }
 }
 

@@ -43,19 +43,11 @@ impl HostRanks {
 
     fn join() -> Result<HostRanks, Box<dyn Error>> {
         if mica_bootstrap::announced().size == Some(1) {
-            return Ok(HostRanks {
-                world: None,
-                rank: 0,
-                size: 1,
-            });
+            return Ok(HostRanks { world: None, rank: 0, size: 1 });
         }
         init::init(THREAD_MULTIPLE, None).map_err(text)?;
         let world = world::world().map_err(text)?;
-        Ok(HostRanks {
-            rank: world.rank() as u32,
-            size: world.size() as u32,
-            world: Some(world),
-        })
+        Ok(HostRanks { rank: world.rank() as u32, size: world.size() as u32, world: Some(world) })
     }
 
     /// This process's rank among the host ranks.

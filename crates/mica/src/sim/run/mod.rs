@@ -69,9 +69,8 @@ pub fn simulate(
     let machine = SimulatedMachine::with(&options.machine, &options.set)?;
     let mut command = NodeCommand::new(&options.program)?;
     if let Some(file) = &options.stdout {
-        command = command
-            .with_output(file)
-            .map_err(|error| format!("{}: {error}", file.display()))?;
+        command =
+            command.with_output(file).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     let network = Network::new(&machine.network, options.n)?;
     let quantum = match options.quantum {
@@ -93,10 +92,7 @@ pub fn simulate(
     let started = std::time::Instant::now();
     let mut cluster = HostCluster::start(&command, &setup, hosts)?;
     let progress = RunProgress::new(!options.quiet && hosts.rank() == 0);
-    let quanta = Quanta {
-        least: quantum,
-        most: SimTime(quantum.0.saturating_mul(options.growth)),
-    };
+    let quanta = Quanta { least: quantum, most: SimTime(quantum.0.saturating_mul(options.growth)) };
     cluster.run(network, quanta, hosts, &progress)?;
     progress.finish();
     let ends = cluster.ends(hosts)?;

@@ -65,10 +65,7 @@ impl NodeCommand {
         // Nodes write at the file's end, wherever others have written.
         File::create(file)?;
         let output = File::options().append(true).open(file)?;
-        Ok(NodeCommand {
-            output: Some(output),
-            ..self
-        })
+        Ok(NodeCommand { output: Some(output), ..self })
     }
 
     /// Starts the process of the node with this setup.
@@ -84,10 +81,7 @@ impl NodeCommand {
         let mut command = Command::new(&self.emulator);
         command
             .args(["-cpu", "max", "-seed", &setup.seed.to_string(), "-plugin"])
-            .arg(format!(
-                "{},port={port_fd},adapter={adapter_fd}",
-                self.plugin.display()
-            ))
+            .arg(format!("{},port={port_fd},adapter={adapter_fd}", self.plugin.display()))
             .arg(&self.program)
             .args(&self.arguments);
         for (name, _) in std::env::vars_os() {
@@ -123,16 +117,8 @@ fn inherited(descriptor: impl AsFd, least: i32) -> io::Result<OwnedFd> {
 /// belong to another job, and their environment, whose length moves their stacks, is the same
 /// however they are started.
 fn is_of_a_job(name: &str) -> bool {
-    let of_launchers = [
-        "PMI_",
-        "PMIX_",
-        "OMPI_",
-        "PRTE_",
-        "HYDI_",
-        "HYDRA_",
-        "SLURM_",
-        "MPI_LOCAL",
-    ];
+    let of_launchers =
+        ["PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDI_", "HYDRA_", "SLURM_", "MPI_LOCAL"];
     let is_tunable = || tunables::all().iter().any(|tunable| tunable.name == name);
     name == "_"
         || name.starts_with("MICA_") && !is_tunable()

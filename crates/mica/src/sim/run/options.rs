@@ -68,14 +68,7 @@ fn region(text: &str) -> Result<DetailedRegion, String> {
         .split_once('-')
         .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
     Ok(match calls {
-        Some((first, last)) => DetailedRegion::Calls {
-            function: left.to_owned(),
-            first,
-            last,
-        },
-        None => DetailedRegion::Functions {
-            begin: left.to_owned(),
-            end: right.to_owned(),
-        },
+        Some((first, last)) => DetailedRegion::Calls { function: left.to_owned(), first, last },
+        None => DetailedRegion::Functions { begin: left.to_owned(), end: right.to_owned() },
     })
 }

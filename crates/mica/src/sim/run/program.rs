@@ -44,10 +44,8 @@ pub enum ProgramError {
 /// The program's file, checked.
 pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
     let path = in_path(name).ok_or_else(|| ProgramError::NotFound(name.to_owned()))?;
-    let data = fs::read(&path).map_err(|error| ProgramError::Unreadable {
-        path: path.clone(),
-        error,
-    })?;
+    let data =
+        fs::read(&path).map_err(|error| ProgramError::Unreadable { path: path.clone(), error })?;
     check(&path, &data)?;
     Ok(path)
 }
@@ -59,9 +57,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
         return path.is_file().then_some(path);
     }
     let path = env::var_os("PATH")?;
-    env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 fn check(path: &Path, data: &[u8]) -> Result<(), ProgramError> {
@@ -71,18 +67,15 @@ fn check(path: &Path, data: &[u8]) -> Result<(), ProgramError> {
     if header.e_machine(endian) != EM_X86_64 {
         return Err(foreign());
     }
-    let segments = header
-        .program_headers(endian, data)
-        .map_err(|_| foreign())?;
+    let segments = header.program_headers(endian, data).map_err(|_| foreign())?;
     if !segments.iter().any(|s| s.p_type(endian) == elf::PT_INTERP) {
         return Err(ProgramError::Static(path.to_owned()));
     }
     // Python and the like load the library later, so that none need be named here.
     match needed(header, endian, data).into_iter().find(|l| is_mpi(l)) {
-        Some(library) if !library.starts_with("libmpi_abi.so") => Err(ProgramError::OtherAbi {
-            path: path.to_owned(),
-            library,
-        }),
+        Some(library) if !library.starts_with("libmpi_abi.so") => {
+            Err(ProgramError::OtherAbi { path: path.to_owned(), library })
+        }
         _ => Ok(()),
     }
 }
@@ -102,14 +95,10 @@ fn needed(header: &FileHeader64<Endianness>, endian: Endianness, data: &[u8]) ->
         .iter()
         .filter(|entry| entry.tag32(endian) == Some(elf::DT_NEEDED))
         .filter_map(|entry| entry.string(endian, strings).ok());
-    names
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        .collect()
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
 /// Whether the library is an MPI.
 fn is_mpi(library: &str) -> bool {
-    ["libmpi.so", "libmpich.so", "libmpi_abi.so"]
-        .iter()
-        .any(|name| library.starts_with(name))
+    ["libmpi.so", "libmpich.so", "libmpi_abi.so"].iter().any(|name| library.starts_with(name))
 }

@@ -31,9 +31,7 @@ impl RunProgress {
         }
         let slow_down = self.bar.elapsed().as_secs_f64() / now.seconds();
         let simulated = now.ns() / 1e6;
-        self.bar.set_message(format!(
-            "{simulated:.3} ms simulated, slow-down {slow_down:.0}"
-        ));
+        self.bar.set_message(format!("{simulated:.3} ms simulated, slow-down {slow_down:.0}"));
     }
 
     /// Removes the line.

@@ -5,17 +5,10 @@ use mica_policy::collective::formulas::load;
 
 use super::*;
 
-const PAIR: CorePair = CorePair {
-    level: Level::SharedCache,
-    map_by: "core",
-};
+const PAIR: CorePair = CorePair { level: Level::SharedCache, map_by: "core" };
 
-const EFFORT: MeasuringEffort = MeasuringEffort {
-    seconds: 0.0,
-    rounds: 5,
-    time_limit: Duration::from_secs(600),
-    cores: 2,
-};
+const EFFORT: MeasuringEffort =
+    MeasuringEffort { seconds: 0.0, rounds: 5, time_limit: Duration::from_secs(600), cores: 2 };
 
 /// A machine on which messages and calls take the times of `truth`, whatever the figures by which
 /// they are chosen.
@@ -28,11 +21,7 @@ struct Machine {
 
 impl Machine {
     fn new(truth: CollectiveCosts) -> Machine {
-        Machine {
-            truth,
-            noise: 0.0,
-            runs: Cell::new(0),
-        }
+        Machine { truth, noise: 0.0, runs: Cell::new(0) }
     }
 
     fn noisy(&self, ns: f64) -> f64 {
@@ -102,10 +91,8 @@ fn shipped(path: MessagePath) -> PathCost {
 
 /// The cost multiplied by `factor`.
 fn times(cost: PathCost, factor: f64) -> PathCost {
-    let prices: Vec<(u64, f64)> = cost
-        .used_spans()
-        .map(|span| (span.from, factor * span.byte_ns))
-        .collect();
+    let prices: Vec<(u64, f64)> =
+        cost.used_spans().map(|span| (span.from, factor * span.byte_ns)).collect();
     PathCost::new(factor * cost.start_ns, &prices)
         .pieces(cost.piece_ns)
         .shares(cost.sender, cost.receiver)
@@ -113,10 +100,7 @@ fn times(cost: PathCost, factor: f64) -> PathCost {
 
 fn tuning(costs: &[(MessagePath, PathCost)]) -> Tuning {
     Tuning {
-        costs: costs
-            .iter()
-            .map(|&(path, cost)| (PAIR.level, path, cost))
-            .collect(),
+        costs: costs.iter().map(|&(path, cost)| (PAIR.level, path, cost)).collect(),
         ..Tuning::default()
     }
 }
@@ -181,10 +165,7 @@ fn noise_writes_nothing() {
     let mapped = shipped(MessagePath::Mapped);
     truth.messages.set(PAIR.level, MessagePath::Pull, mapped);
     let candidate = all_but(&[(MessagePath::Pull, times(mapped, 0.98))]);
-    let machine = Machine {
-        noise: 0.15,
-        ..Machine::new(truth)
-    };
+    let machine = Machine { noise: 0.15, ..Machine::new(truth) };
     let (found, rows) = accepted(&machine, &candidate);
     assert_eq!(found, Tuning::default(), "{}", table(&rows));
 }
@@ -193,20 +174,14 @@ fn noise_writes_nothing() {
 fn steps_of_collectives_are_held_to_the_same() {
     // By the fit, exposing a buffer is almost free, but in truth it is not: direct copies would be
     // chosen everywhere.
-    let wrong = LevelTuning {
-        expose_ns: Some(1.0),
-        ..LevelTuning::default()
-    };
+    let wrong = LevelTuning { expose_ns: Some(1.0), ..LevelTuning::default() };
     let mut candidate = Tuning::default();
     candidate.collective.levels = vec![(PAIR.level, wrong)];
     let (found, _) = accepted(&Machine::new(CollectiveCosts::default()), &candidate);
     assert_eq!(found, Tuning::default());
     // Where the fit is right it is accepted.
     let mut truth = CollectiveCosts::default();
-    let level = LevelCosts {
-        expose_ns: 1.0,
-        ..*truth.of(PAIR.level)
-    };
+    let level = LevelCosts { expose_ns: 1.0, ..*truth.of(PAIR.level) };
     truth.set(PAIR.level, level);
     let (found, rows) = accepted(&Machine::new(truth), &candidate);
     assert_eq!(found.collective, candidate.collective, "{}", table(&rows));
@@ -250,10 +225,8 @@ fn figures_are_taken_apart_and_put_together_again() {
 
 #[test]
 fn runs_of_neighbours_are_thinned() {
-    let differing: Vec<(usize, usize, u8)> = (3..13)
-        .map(|n| (n, n, 0))
-        .chain([(13, 13, 1), (20, 20, 1)])
-        .collect();
+    let differing: Vec<(usize, usize, u8)> =
+        (3..13).map(|n| (n, n, 0)).chain([(13, 13, 1), (20, 20, 1)]).collect();
     assert_eq!(thinned(&differing), [3, 7, 11, 12, 13, 20]);
     let lengths: Vec<u64> = lengths(400).collect();
     assert_eq!(lengths, [64, 96, 128, 192, 256, 384]);

@@ -14,10 +14,7 @@ use crate::op::Op;
 
 /// This rank's place in an intracommunicator. (Calls on an intercommunicator branch off earlier.)
 pub fn place(comm: &Comm) -> RankPlace {
-    RankPlace {
-        rank: comm.rank(),
-        size: comm.size(),
-    }
+    RankPlace { rank: comm.rank(), size: comm.size() }
 }
 
 /// How an intracommunicator's ranks are spread over nodes, and when two levels pay; `None` if it is
@@ -51,26 +48,19 @@ pub fn needed_for<T>(root: Root, buffer: Option<T>) -> Result<Option<T>> {
 }
 
 pub fn rooted(me: RankPlace, root: i32) -> Result<usize> {
-    usize::try_from(root)
-        .ok()
-        .filter(|&r| r < me.size)
-        .ok_or_else(|| {
-            Error::argument(
-                c::ERR_ROOT,
-                "root",
-                root,
-                format!("the communicator has {} ranks", me.size),
-            )
-        })
+    usize::try_from(root).ok().filter(|&r| r < me.size).ok_or_else(|| {
+        Error::argument(
+            c::ERR_ROOT,
+            "root",
+            root,
+            format!("the communicator has {} ranks", me.size),
+        )
+    })
 }
 
 /// Only the root may leave out its own buffer.
 pub fn root_only<T>(me: RankPlace, root: usize, own: &Option<T>) -> Result<()> {
-    if own.is_some() || me.rank == root {
-        Ok(())
-    } else {
-        Err(in_place_away_from_root())
-    }
+    if own.is_some() || me.rank == root { Ok(()) } else { Err(in_place_away_from_root()) }
 }
 
 pub fn reduction(
@@ -82,9 +72,5 @@ pub fn reduction(
     let elements = checked_count(argument, count)?;
     op.check(datatype)?;
     datatype.shape(count)?;
-    Ok(Reduction {
-        op: op.clone(),
-        datatype: datatype.clone(),
-        count: elements,
-    })
+    Ok(Reduction { op: op.clone(), datatype: datatype.clone(), count: elements })
 }

@@ -67,9 +67,7 @@ pub fn gather(
 ) -> Result<CollectivePlan> {
     if let Some(sides) = InterSides::of(comm) {
         let root = sides.root(root)?;
-        let send = needed_for(root, send)?
-            .map(BufferArgument::view)
-            .transpose()?;
+        let send = needed_for(root, send)?.map(BufferArgument::view).transpose()?;
         let blocks = receive.map(|b| b.blocks(sides.remote)?.each(sides.remote));
         return Ok(inter::gather(sides, send, blocks.transpose()?, root).into());
     }
@@ -93,15 +91,7 @@ pub fn gather(
         (send, None) => send.as_ref().map(View::len),
     };
     let parts = blocks.map(|blocks| Parts::Even(blocks, me.size));
-    plan(
-        comm,
-        CollectiveOperation::Gather {
-            send,
-            parts,
-            root,
-            bytes,
-        },
-    )
+    plan(comm, CollectiveOperation::Gather { send, parts, root, bytes })
 }
 
 /// `MPI_Gatherv`, `MPI_Igatherv`, `MPI_Gatherv_init`.
@@ -113,9 +103,7 @@ pub fn gatherv(
 ) -> Result<CollectivePlan> {
     if let Some(sides) = InterSides::of(comm) {
         let root = sides.root(root)?;
-        let send = needed_for(root, send)?
-            .map(BufferArgument::view)
-            .transpose()?;
+        let send = needed_for(root, send)?.map(BufferArgument::view).transpose()?;
         return Ok(inter::gather(sides, send, receive.map(|r| r.views), root).into());
     }
     let me = place(comm);
@@ -129,15 +117,7 @@ pub fn gatherv(
     }
     let send = send.map(BufferArgument::view).transpose()?;
     let parts = receive.map(|r| Parts::Each(r.views));
-    plan(
-        comm,
-        CollectiveOperation::Gather {
-            send,
-            parts,
-            root,
-            bytes: None,
-        },
-    )
+    plan(comm, CollectiveOperation::Gather { send, parts, root, bytes: None })
 }
 
 /// `MPI_Scatter`, `MPI_Iscatter`, `MPI_Scatter_init`.
@@ -150,9 +130,7 @@ pub fn scatter(
     if let Some(sides) = InterSides::of(comm) {
         let root = sides.root(root)?;
         let blocks = send.map(|b| b.blocks(sides.remote)?.each(sides.remote));
-        let receive = needed_for(root, receive)?
-            .map(BufferArgument::view)
-            .transpose()?;
+        let receive = needed_for(root, receive)?.map(BufferArgument::view).transpose()?;
         return Ok(inter::scatter(sides, blocks.transpose()?, receive, root).into());
     }
     let me = place(comm);
@@ -175,15 +153,7 @@ pub fn scatter(
         (receive, None) => receive.as_ref().map(View::len),
     };
     let parts = blocks.map(|blocks| Parts::Even(blocks, me.size));
-    plan(
-        comm,
-        CollectiveOperation::Scatter {
-            parts,
-            receive,
-            root,
-            bytes,
-        },
-    )
+    plan(comm, CollectiveOperation::Scatter { parts, receive, root, bytes })
 }
 
 /// `MPI_Scatterv`, `MPI_Iscatterv`, `MPI_Scatterv_init`.
@@ -195,9 +165,7 @@ pub fn scatterv(
 ) -> Result<CollectivePlan> {
     if let Some(sides) = InterSides::of(comm) {
         let root = sides.root(root)?;
-        let receive = needed_for(root, receive)?
-            .map(BufferArgument::view)
-            .transpose()?;
+        let receive = needed_for(root, receive)?.map(BufferArgument::view).transpose()?;
         return Ok(inter::scatter(sides, send.map(|s| s.views), receive, root).into());
     }
     let me = place(comm);
@@ -211,15 +179,7 @@ pub fn scatterv(
     }
     let receive = receive.map(BufferArgument::view).transpose()?;
     let parts = send.map(|s| Parts::Each(s.views));
-    plan(
-        comm,
-        CollectiveOperation::Scatter {
-            parts,
-            receive,
-            root,
-            bytes: None,
-        },
-    )
+    plan(comm, CollectiveOperation::Scatter { parts, receive, root, bytes: None })
 }
 
 /// `MPI_Allgather`, `MPI_Iallgather`, `MPI_Allgather_init`.
@@ -298,10 +258,8 @@ pub fn alltoall(
         return two_level::alltoall(layout, limits, send.as_ref(), &blocks)
             .map(CollectivePlan::Rounds);
     }
-    let (send, receive) = (
-        send.map(|send| Parts::Even(send, me.size)),
-        Parts::Even(blocks, me.size),
-    );
+    let (send, receive) =
+        (send.map(|send| Parts::Even(send, me.size)), Parts::Even(blocks, me.size));
     plan(comm, CollectiveOperation::Alltoall { send, receive })
 }
 

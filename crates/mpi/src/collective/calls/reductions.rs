@@ -104,15 +104,7 @@ pub fn allreduce(
         return two_level::allreduce(layout, limits, &reduction, send.as_ref(), &receive)
             .map(CollectivePlan::Rounds);
     }
-    plan(
-        comm,
-        CollectiveOperation::Reduce {
-            reduction,
-            send,
-            result: Some(receive),
-            root: None,
-        },
-    )
+    plan(comm, CollectiveOperation::Reduce { reduction, send, result: Some(receive), root: None })
 }
 
 /// `MPI_Reduce_scatter`, `MPI_Ireduce_scatter`, `MPI_Reduce_scatter_init`.
@@ -129,21 +121,10 @@ pub fn reduce_scatter(
     for &count in counts {
         blocks.push(checked_count("recvcounts", count)?);
         total = total.checked_add(count).ok_or_else(|| {
-            Error::argument(
-                c::ERR_COUNT,
-                "recvcounts",
-                count,
-                "the sum of the counts overflows",
-            )
+            Error::argument(c::ERR_COUNT, "recvcounts", count, "the sum of the counts overflows")
         })?;
     }
-    scatter_reduced(
-        comm,
-        send,
-        receive,
-        &blocks,
-        reduction("recvcounts", total, datatype, op)?,
-    )
+    scatter_reduced(comm, send, receive, &blocks, reduction("recvcounts", total, datatype, op)?)
 }
 
 /// `MPI_Reduce_scatter_block`, `MPI_Ireduce_scatter_block`, `MPI_Reduce_scatter_block_init`.
@@ -157,21 +138,10 @@ pub fn reduce_scatter_block(
 ) -> Result<CollectivePlan> {
     let block = checked_count("recvcount", count)?;
     let total = count.checked_mul(comm.size() as i64).ok_or_else(|| {
-        Error::argument(
-            c::ERR_COUNT,
-            "recvcount",
-            count,
-            "too large for the number of ranks",
-        )
+        Error::argument(c::ERR_COUNT, "recvcount", count, "too large for the number of ranks")
     })?;
     let blocks = vec![block; comm.size()];
-    scatter_reduced(
-        comm,
-        send,
-        receive,
-        &blocks,
-        reduction("recvcount", total, datatype, op)?,
-    )
+    scatter_reduced(comm, send, receive, &blocks, reduction("recvcount", total, datatype, op)?)
 }
 
 fn scatter_reduced(
@@ -220,15 +190,7 @@ pub fn scan(
     datatype: &Datatype,
     op: &Op,
 ) -> Result<CollectivePlan> {
-    prefix(
-        comm,
-        ScanKind::Inclusive,
-        send,
-        receive,
-        count,
-        datatype,
-        op,
-    )
+    prefix(comm, ScanKind::Inclusive, send, receive, count, datatype, op)
 }
 
 /// `MPI_Exscan`, `MPI_Iexscan`, `MPI_Exscan_init`.
@@ -240,15 +202,7 @@ pub fn exscan(
     datatype: &Datatype,
     op: &Op,
 ) -> Result<CollectivePlan> {
-    prefix(
-        comm,
-        ScanKind::Exclusive,
-        send,
-        receive,
-        count,
-        datatype,
-        op,
-    )
+    prefix(comm, ScanKind::Exclusive, send, receive, count, datatype, op)
 }
 
 // arguments: the list of MPI_Scan, and which of the two calls it is.

@@ -47,12 +47,8 @@ static PREFIX: OnceLock<Option<&'static str>> = OnceLock::new();
 /// what is not.
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
-static ACCOUNT: Mutex<AccountFile> = Mutex::new(AccountFile {
-    file: None,
-    buffer: Vec::new(),
-    records: 0,
-    last: None,
-});
+static ACCOUNT: Mutex<AccountFile> =
+    Mutex::new(AccountFile { file: None, buffer: Vec::new(), records: 0, last: None });
 
 /// This rank's file, which is created with the first write, and what is not yet in it.
 struct AccountFile {
@@ -183,11 +179,7 @@ mod copy {
     /// Member, access as a number, bytes.
     pub fn from_word(word: u64) -> (usize, usize, u64) {
         let access = word >> ACCESS & 1;
-        (
-            (word >> MEMBER) as usize,
-            access as usize,
-            word & !(u64::MAX << ACCESS),
-        )
+        ((word >> MEMBER) as usize, access as usize, word & !(u64::MAX << ACCESS))
     }
 }
 
@@ -220,12 +212,7 @@ impl Sums<'_> {
     /// The number of the record that has the last operation of this slot, if this one has moved
     /// the same.
     fn record_of_last(&self) -> Option<u64> {
-        let SlotSums {
-            copies,
-            last_copies,
-            differs,
-            record,
-        } = self.slot;
+        let SlotSums { copies, last_copies, differs, record } = self.slot;
         let is_same = copies.load(Ordering::Relaxed) == last_copies.load(Ordering::Relaxed)
             && !differs.load(Ordering::Relaxed);
         is_same.then(|| record.load(Ordering::Relaxed))
@@ -245,12 +232,7 @@ impl Sums<'_> {
 
     /// The operation has ended and is in this record.
     fn end(&self, record: u64) {
-        let SlotSums {
-            copies,
-            last_copies,
-            differs,
-            record: last_record,
-        } = self.slot;
+        let SlotSums { copies, last_copies, differs, record: last_record } = self.slot;
         let ended = copies.swap(0, Ordering::Relaxed);
         last_copies.store(ended, Ordering::Relaxed);
         differs.store(false, Ordering::Relaxed);
@@ -351,12 +333,7 @@ impl AccountFile {
             _ => {
                 self.take_last();
                 self.records += 1;
-                self.last = Some(MovedRecord {
-                    number: self.records,
-                    head,
-                    repeats: 1,
-                    moved,
-                });
+                self.last = Some(MovedRecord { number: self.records, head, repeats: 1, moved });
             }
         }
         self.records
@@ -406,12 +383,7 @@ mod tests {
     }
 
     fn empty() -> AccountFile {
-        AccountFile {
-            file: None,
-            buffer: Vec::new(),
-            records: 0,
-            last: None,
-        }
+        AccountFile { file: None, buffer: Vec::new(), records: 0, last: None }
     }
 
     #[test]
@@ -448,18 +420,11 @@ mod tests {
             for at in 1..=copies {
                 sums.add(1, Access::Load, if at == copies { last } else { 8 });
             }
-            assert_eq!(
-                sums.record_of_last(),
-                same,
-                "{copies} copies, the last of {last}"
-            );
+            assert_eq!(sums.record_of_last(), same, "{copies} copies, the last of {last}");
             let bytes = (8 * copies + last).saturating_sub(8) as u64;
             assert_eq!(append(&mut account, sums), [[0, 0], [bytes, 0]]);
         }
-        assert_eq!(
-            account.records, 7,
-            "two operations repeat one, and the second of `many`"
-        );
+        assert_eq!(account.records, 7, "two operations repeat one, and the second of `many`");
     }
 
     #[test]
@@ -469,14 +434,10 @@ mod tests {
             account.append_record([4, 7, 0, 0], vec![(0, [0, 0]), (1, [loaded, 0])]);
         }
         account.take_last();
-        let words: Vec<u64> = (account.buffer.as_chunks().0.iter())
-            .map(|&word| u64::from_le_bytes(word))
-            .collect();
-        let expected: [&[u64]; 3] = [
-            &[4, 7, 0, 0, 3, 1, 1, 64, 0],
-            &[4, 7, 0, 0, 1, 0],
-            &[4, 7, 0, 0, 1, 1, 1, 64, 0],
-        ];
+        let words: Vec<u64> =
+            (account.buffer.as_chunks().0.iter()).map(|&word| u64::from_le_bytes(word)).collect();
+        let expected: [&[u64]; 3] =
+            [&[4, 7, 0, 0, 3, 1, 1, 64, 0], &[4, 7, 0, 0, 1, 0], &[4, 7, 0, 0, 1, 1, 1, 64, 0]];
         assert_eq!(words, expected.concat());
     }
 

@@ -36,18 +36,15 @@ impl CollectiveOperation {
             CollectiveOperation::Bcast { view, root } => {
                 bcast::build(me, limits, view.clone(), *root)
             }
-            CollectiveOperation::Gather {
-                send, parts, root, ..
-            } => match self.parts_at_root(parts.as_ref()) {
+            CollectiveOperation::Gather { send, parts, root, .. } => match self
+                .parts_at_root(parts.as_ref())
+            {
                 AtRoot::Each(views) => Ok(gather::gather_linear(me, send.clone(), views, *root)),
                 AtRoot::Even(blocks) => gather::gather(me, limits, send.clone(), blocks, *root),
             },
-            CollectiveOperation::Scatter {
-                parts,
-                receive,
-                root,
-                ..
-            } => match self.parts_at_root(parts.as_ref()) {
+            CollectiveOperation::Scatter { parts, receive, root, .. } => match self
+                .parts_at_root(parts.as_ref())
+            {
                 AtRoot::Each(views) => {
                     Ok(gather::scatter_linear(me, views, receive.clone(), *root))
                 }
@@ -68,35 +65,19 @@ impl CollectiveOperation {
                 }
                 (None, Parts::Each(receive)) => alltoall::swap(me, receive),
             },
-            CollectiveOperation::Reduce {
-                reduction,
-                send,
-                result,
-                root: None,
-            } => {
-                let result = result
-                    .as_ref()
-                    .expect("an allreduce has a receive buffer everywhere");
+            CollectiveOperation::Reduce { reduction, send, result, root: None } => {
+                let result = result.as_ref().expect("an allreduce has a receive buffer everywhere");
                 allreduce::build(me, limits, reduction, send.as_ref(), result)
             }
-            CollectiveOperation::Reduce {
-                reduction,
-                send,
-                result,
-                root: Some(root),
-            } => reduce::build(me, limits, reduction, send.as_ref(), result.as_ref(), *root),
-            CollectiveOperation::ReduceScatter {
-                reduction,
-                send,
-                counts,
-                result,
-            } => reduce_scatter::build(me, limits, reduction, counts, send.as_ref(), result),
-            CollectiveOperation::Scan {
-                reduction,
-                send,
-                result,
-                kind,
-            } => scan::build(me, *kind, reduction, send.as_ref(), result),
+            CollectiveOperation::Reduce { reduction, send, result, root: Some(root) } => {
+                reduce::build(me, limits, reduction, send.as_ref(), result.as_ref(), *root)
+            }
+            CollectiveOperation::ReduceScatter { reduction, send, counts, result } => {
+                reduce_scatter::build(me, limits, reduction, counts, send.as_ref(), result)
+            }
+            CollectiveOperation::Scan { reduction, send, result, kind } => {
+                scan::build(me, *kind, reduction, send.as_ref(), result)
+            }
         }
     }
 }
@@ -104,10 +85,7 @@ impl CollectiveOperation {
 impl NodeCall {
     /// The same collective as a schedule of messages.
     pub(crate) fn by_messages(&self, comm: &Comm) -> Result<Schedule> {
-        let me = RankPlace {
-            rank: self.group().me(),
-            size: self.group().size(),
-        };
+        let me = RankPlace { rank: self.group().me(), size: self.group().size() };
         let part = self.operation.messages(me, &MessageThresholds::DEFAULT)?;
         let Some(ranks) = &self.ranks else {
             return Ok(part);

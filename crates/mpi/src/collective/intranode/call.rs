@@ -54,7 +54,6 @@ impl NodeCall {
             true => AddressUse::Allowed,
             false => AddressUse::Never,
         };
-        self.group()
-            .reserve(operation.kind(self.directly), by_address)
+        self.group().reserve(operation.kind(self.directly), by_address)
     }
 }

@@ -293,9 +293,7 @@ pub async fn allgather(
     if own.len() != mine.len() {
         return Err(unlike(own.len(), mine.len()));
     }
-    let most = (0..slot.size())
-        .map(|member| pieces(parts.len(member), piece))
-        .max();
+    let most = (0..slot.size()).map(|member| pieces(parts.len(member), piece)).max();
     for k in 0..most.unwrap_or(0) {
         if k >= 2 {
             // A member that has published piece k - 1 has read all of round k - 2.
@@ -351,9 +349,8 @@ pub async fn alltoall(
         None => slot.half(member, k),
     };
     let others = || after(slot);
-    let rounds = others()
-        .map(|member| pieces(out.len(member).max(receive.len(member)), piece))
-        .max();
+    let rounds =
+        others().map(|member| pieces(out.len(member).max(receive.len(member)), piece)).max();
     for k in 0..rounds.unwrap_or(0) {
         let at = k * piece;
         let half = room(me, k);

@@ -63,11 +63,7 @@ pub async fn perform(
     how: PathChoice,
 ) -> Result<PathTaken> {
     let cells = match how {
-        PathChoice::Cells { base } => CellFallback {
-            base,
-            among: None,
-            operand: None,
-        },
+        PathChoice::Cells { base } => CellFallback { base, among: None, operand: None },
         PathChoice::Direct { direction, offers } => {
             let (agreed, base) = match slot.may_go_by_address() {
                 true => slot.agree_on_cma(0).await?,
@@ -102,9 +98,7 @@ pub async fn perform(
             }
         }
     };
-    in_cells(slot, operation, &cells)
-        .await
-        .map(|()| PathTaken::Cells)
+    in_cells(slot, operation, &cells).await.map(|()| PathTaken::Cells)
 }
 
 /// By direct copy, if all buffers can be accessed.
@@ -141,12 +135,7 @@ async fn copy_directly(
                 false => rooted.at_other(slot, view).await,
             }
         }
-        CollectiveOperation::Gather {
-            send,
-            parts,
-            root,
-            bytes,
-        } => {
+        CollectiveOperation::Gather { send, parts, root, bytes } => {
             let rooted = rooted(*root, true, false, *bytes);
             match (parts, send) {
                 (Some(parts), send) if me == *root => {
@@ -154,20 +143,13 @@ async fn copy_directly(
                         Some(send) => parts.view(me).map(|own| _ = own.copy_from(send)),
                         None => Ok(()),
                     };
-                    rooted
-                        .at_root(slot, offers, RootBuffer::Parts(parts), own)
-                        .await
+                    rooted.at_root(slot, offers, RootBuffer::Parts(parts), own).await
                 }
                 (_, Some(send)) => rooted.at_other(slot, send).await,
                 (_, None) => Ok(DirectOutcome::Directly),
             }
         }
-        CollectiveOperation::Scatter {
-            parts,
-            receive,
-            root,
-            bytes,
-        } => {
+        CollectiveOperation::Scatter { parts, receive, root, bytes } => {
             let rooted = rooted(*root, false, false, *bytes);
             match (parts, receive) {
                 (Some(parts), receive) if me == *root => {
@@ -175,9 +157,7 @@ async fn copy_directly(
                         Some(receive) => parts.view(me).map(|own| _ = receive.copy_from(&own)),
                         None => Ok(()),
                     };
-                    rooted
-                        .at_root(slot, offers, RootBuffer::Parts(parts), own)
-                        .await
+                    rooted.at_root(slot, offers, RootBuffer::Parts(parts), own).await
                 }
                 (_, Some(receive)) => rooted.at_other(slot, receive).await,
                 (_, None) => Ok(DirectOutcome::Directly),
@@ -189,34 +169,19 @@ async fn copy_directly(
         CollectiveOperation::Alltoall { send, receive } => {
             direct::alltoall(slot, send.as_ref(), receive, offers, terms).await
         }
-        CollectiveOperation::Reduce {
-            reduction,
-            send,
-            result,
-            root,
-        } => {
+        CollectiveOperation::Reduce { reduction, send, result, root } => {
             let Some(operands) = Operands::dense(reduction, own(send, result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
             reduce_direct::reduce(slot, operands, result.as_ref(), *root, terms).await
         }
-        CollectiveOperation::ReduceScatter {
-            reduction,
-            send,
-            counts,
-            result,
-        } => {
+        CollectiveOperation::ReduceScatter { reduction, send, counts, result } => {
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
             reduce_direct::reduce_scatter(slot, operands, counts, result, terms).await
         }
-        CollectiveOperation::Scan {
-            reduction,
-            send,
-            result,
-            kind,
-        } => {
+        CollectiveOperation::Scan { reduction, send, result, kind } => {
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
@@ -240,15 +205,10 @@ async fn in_cells(
         CollectiveOperation::Bcast { view, root } => {
             cells::bcast(slot, view, *root, among, base).await
         }
-        CollectiveOperation::Gather {
-            send, parts, root, ..
-        } => cells::gather(slot, send.as_ref(), parts.as_ref(), *root, among, base).await,
-        CollectiveOperation::Scatter {
-            parts,
-            receive,
-            root,
-            bytes,
-        } => {
+        CollectiveOperation::Gather { send, parts, root, .. } => {
+            cells::gather(slot, send.as_ref(), parts.as_ref(), *root, among, base).await
+        }
+        CollectiveOperation::Scatter { parts, receive, root, bytes } => {
             let known = (among, bytes.is_some());
             cells::scatter(slot, parts.as_ref(), receive.as_ref(), *root, known, base).await
         }
@@ -258,31 +218,16 @@ async fn in_cells(
         CollectiveOperation::Alltoall { send, receive } => {
             cells::alltoall(slot, send.as_ref(), receive, operation.bytes(), base).await
         }
-        CollectiveOperation::Reduce {
-            reduction,
-            send,
-            result,
-            root,
-        } => {
+        CollectiveOperation::Reduce { reduction, send, result, root } => {
             let operands = Operands::spaced(reduction, kept.unwrap_or_else(|| own(send, result)))?;
             reduce_cells::reduce(slot, operands, result.as_ref(), *root, base).await
         }
-        CollectiveOperation::ReduceScatter {
-            reduction,
-            send,
-            counts,
-            result,
-        } => {
+        CollectiveOperation::ReduceScatter { reduction, send, counts, result } => {
             let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
             let operands = Operands::spaced(reduction, own)?;
             reduce_cells::reduce_scatter(slot, operands, counts, result, base).await
         }
-        CollectiveOperation::Scan {
-            reduction,
-            send,
-            result,
-            kind,
-        } => {
+        CollectiveOperation::Scan { reduction, send, result, kind } => {
             let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
             let operands = Operands::spaced(reduction, own)?;
             reduce_cells::scan(slot, operands, result, *kind, base).await

@@ -40,10 +40,7 @@ fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'
     if !takes(&local.fast_path) || late::is_on() {
         return None;
     }
-    Some(FastCall {
-        group: local.group.as_ref()?,
-        counters: &local.counters,
-    })
+    Some(FastCall { group: local.group.as_ref()?, counters: &local.counters })
 }
 
 /// A communicator's node group and counters, for an operation on the fast path.
@@ -104,10 +101,7 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
         }
         // A message of another length takes the general algorithm.
         let view = dense(region, bytes);
-        block_on(
-            comm.context(),
-            cells::bcast(slot, &view, root, RootMembers::ALL, 0),
-        )
+        block_on(comm.context(), cells::bcast(slot, &view, root, RootMembers::ALL, 0))
     }))
 }
 
@@ -123,11 +117,7 @@ pub fn gather(
 ) -> Option<Result<()>> {
     let opened = open(comm, |limits| takes(bytes, limits.gather))?;
     opened.brought_by(root, bytes)?;
-    let counted = (
-        OperationKind::from(Collective::Gather).rooted(root),
-        bytes,
-        bytes,
-    );
+    let counted = (OperationKind::from(Collective::Gather).rooted(root), bytes, bytes);
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         let Some(result) = result else {
@@ -164,11 +154,7 @@ pub fn scatter(
     let opened = open(comm, |limits| takes(bytes, limits.scatter))?;
     let size = opened.group.size();
     let brought = opened.brought_by(root, bytes * size)?;
-    let counted = (
-        OperationKind::from(Collective::Scatter).rooted(root),
-        bytes,
-        brought,
-    );
+    let counted = (OperationKind::from(Collective::Scatter).rooted(root), bytes, brought);
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         let place = |member: usize| match cells::fits_in_line(bytes, size) {
@@ -239,8 +225,7 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
         };
         let mine = block(me);
         for member in cells::after(slot) {
-            send.at(member * bytes)
-                .copy_to(mine.at(place(me, member)), bytes);
+            send.at(member * bytes).copy_to(mine.at(place(me, member)), bytes);
         }
         slot.publish(1);
         send.at(me * bytes).copy_to(result.at(me * bytes), bytes);
@@ -248,9 +233,7 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
             wait_for(comm, slot, member)?;
             slot.accept_header(member)?;
             slot.expect_bytes(member, bytes)?;
-            block(member)
-                .at(place(member, me))
-                .copy_to(result.at(member * bytes), bytes);
+            block(member).at(place(member, me)).copy_to(result.at(member * bytes), bytes);
         }
         slot.accept_headers()
     }))
@@ -288,11 +271,7 @@ pub fn reduce(
 ) -> Option<Result<()>> {
     let opened = open(comm, |limits| takes(bytes, limits.reduce))?;
     opened.brought_by(root, bytes)?;
-    let counted = (
-        OperationKind::from(Collective::Reduce).rooted(root),
-        bytes,
-        bytes,
-    );
+    let counted = (OperationKind::from(Collective::Reduce).rooted(root), bytes, bytes);
     Some(run(&opened, comm, counted, |slot| {
         let Some(result) = result else {
             send.at(0).copy_to(payload(slot, slot.me(), bytes), bytes);
@@ -330,9 +309,7 @@ pub fn reduce_scatter(
             let bytes = bytes_of(member);
             match member == me {
                 true => mine = from,
-                false => send
-                    .at(from)
-                    .copy_to(slot.cell(me).at(member * room), bytes),
+                false => send.at(from).copy_to(slot.cell(me).at(member * room), bytes),
             }
             from += bytes;
         }
@@ -459,11 +436,8 @@ fn run(
     let FastCall { group, counters } = *opened;
     counters.count_collective(TrafficClass::Area, brought);
     counters.count_algorithm(Algorithm::Shared as usize);
-    let slot = OperationSlot::new(
-        group,
-        group.reserve(kind.into(), AddressUse::Never),
-        RunMode::Blocking,
-    );
+    let slot =
+        OperationSlot::new(group, group.reserve(kind.into(), AddressUse::Never), RunMode::Blocking);
     wait(comm, || slot.is_free(), || Ok(()))?;
     slot.open(bytes);
     let result = work(&slot);
@@ -477,21 +451,13 @@ fn run(
 /// Waits until `member` has published.
 #[inline(always)]
 fn wait_for(comm: &Comm, slot: &OperationSlot<'_>, member: usize) -> Result<()> {
-    wait(
-        comm,
-        || slot.has_reached(member, 1),
-        || slot.check_reachable(member, 1),
-    )
+    wait(comm, || slot.has_reached(member, 1), || slot.check_reachable(member, 1))
 }
 
 /// Waits until all others have published.
 #[inline(always)]
 fn wait_for_all(comm: &Comm, slot: &OperationSlot<'_>) -> Result<()> {
-    wait(
-        comm,
-        || slot.have_all_reached(1),
-        || slot.check_all_reachable(1),
-    )
+    wait(comm, || slot.have_all_reached(1), || slot.check_all_reachable(1))
 }
 
 /// Polls until `is_there`; after each failed poll, `may` checks that it can still happen.

@@ -215,8 +215,7 @@ impl NodeGroup {
     #[inline]
     pub(super) fn wake_others(&self) {
         let me = self.me();
-        self.area
-            .wake_all((0..self.size()).filter(|&member| member != me));
+        self.area.wake_all((0..self.size()).filter(|&member| member != me));
     }
 
     /// The number up to which this rank has completed all operations.

@@ -42,11 +42,7 @@ pub struct CellFallback {
 impl DirectOutcome {
     /// All ranks go on through cells after phase `base`.
     pub fn not(base: u32) -> DirectOutcome {
-        DirectOutcome::Not(CellFallback {
-            base,
-            among: None,
-            operand: None,
-        })
+        DirectOutcome::Not(CellFallback { base, among: None, operand: None })
     }
 }
 
@@ -108,17 +104,12 @@ pub struct OfferedBuffer {
 
 impl OfferedBuffer {
     /// A buffer that cannot be accessed.
-    pub const NONE: OfferedBuffer = OfferedBuffer {
-        published: None,
-        access: BufferAccess::None,
-        _staged: None,
-    };
+    pub const NONE: OfferedBuffer =
+        OfferedBuffer { published: None, access: BufferAccess::None, _staged: None };
 
     /// No bytes: no rank reads or writes them.
-    pub const EMPTY: OfferedBuffer = OfferedBuffer {
-        access: BufferAccess::Window,
-        ..OfferedBuffer::NONE
-    };
+    pub const EMPTY: OfferedBuffer =
+        OfferedBuffer { access: BufferAccess::Window, ..OfferedBuffer::NONE };
 
     /// `bytes` bytes at `address`.
     pub fn of(
@@ -155,11 +146,7 @@ impl OfferedBuffer {
             (false, AddressAccess::Agreed) => BufferAccess::ByAddress,
             (false, AddressAccess::Refused) => BufferAccess::None,
         };
-        OfferedBuffer {
-            published: Some(published),
-            access,
-            _staged: None,
-        }
+        OfferedBuffer { published: Some(published), access, _staged: None }
     }
 
     /// A message to be read: in place, or packed if it is not contiguous and `choice` says so.
@@ -181,17 +168,12 @@ impl OfferedBuffer {
         let staged = Block::allocate(view.len())?;
         view.pack_to(0, &staged, view.len());
         let offer = OfferedBuffer::of_staged(slot, (staged.address(), view.len()), by_address);
-        Ok(OfferedBuffer {
-            _staged: Some(staged),
-            ..offer
-        })
+        Ok(OfferedBuffer { _staged: Some(staged), ..offer })
     }
 
     /// The words by which others open it.
     pub fn words(&self) -> [u64; 2] {
-        self.published
-            .as_ref()
-            .map_or([0, 0], PublishedBuffer::words)
+        self.published.as_ref().map_or([0, 0], PublishedBuffer::words)
     }
 
     /// How others access it.
@@ -262,10 +244,7 @@ const IN_PLACE: u64 = 1 << 7;
 
 /// The flags that describe the rank itself, not its buffers.
 fn own_flags(slot: &OperationSlot<'_>) -> u64 {
-    let has_kernel = slot
-        .group()
-        .reach()
-        .is_some_and(|reach| !reach.cma_was_refused());
+    let has_kernel = slot.group().reach().is_some_and(|reach| !reach.cma_was_refused());
     if has_kernel { 0 } else { NO_KERNEL }
 }
 
@@ -389,10 +368,7 @@ pub fn open_by(
     bytes: usize,
 ) -> Result<PeerBuffer> {
     let peer = slot.rank(member);
-    let reached = slot
-        .group()
-        .reach()
-        .and_then(|reach| reach.open(peer, words, bytes));
+    let reached = slot.group().reach().and_then(|reach| reach.open(peer, words, bytes));
     reached.ok_or_else(|| {
         let detail = format!(
             "rank {peer} of the job has offered {bytes} bytes of its memory, which cannot be \

@@ -43,8 +43,7 @@ impl Reduction {
         }
         for member in (0..members - 1).rev() {
             let operand = operand(member)?;
-            self.op
-                .apply(operand.borrow(), result, count, &self.datatype)?;
+            self.op.apply(operand.borrow(), result, count, &self.datatype)?;
         }
         Ok(())
     }

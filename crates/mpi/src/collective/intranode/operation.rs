@@ -123,10 +123,7 @@ impl CollectiveOperation {
     /// What its members must call alike. `directly`: it copies directly where possible.
     pub fn kind(&self, directly: bool) -> OperationKind {
         let kind = match self {
-            CollectiveOperation::Scan {
-                kind: ScanKind::Exclusive,
-                ..
-            } => OperationKind::EXSCAN,
+            CollectiveOperation::Scan { kind: ScanKind::Exclusive, .. } => OperationKind::EXSCAN,
             CollectiveOperation::Finalize => OperationKind::FINALIZE,
             _ => OperationKind::from(self.collective()),
         };
@@ -179,9 +176,7 @@ impl CollectiveOperation {
             },
             CollectiveOperation::Reduce { reduction, .. }
             | CollectiveOperation::Scan { reduction, .. } => Some(reduction.bytes()),
-            CollectiveOperation::ReduceScatter {
-                reduction, counts, ..
-            } => {
+            CollectiveOperation::ReduceScatter { reduction, counts, .. } => {
                 let longest = counts.iter().copied().max().unwrap_or(0);
                 Some(longest.saturating_mul(reduction.datatype.size() as usize))
             }
@@ -191,12 +186,8 @@ impl CollectiveOperation {
     /// Bytes of the longest of this rank's parts.
     pub fn longest(&self) -> usize {
         match self {
-            CollectiveOperation::Gather {
-                parts: Some(parts), ..
-            }
-            | CollectiveOperation::Scatter {
-                parts: Some(parts), ..
-            } => parts.longest(),
+            CollectiveOperation::Gather { parts: Some(parts), .. }
+            | CollectiveOperation::Scatter { parts: Some(parts), .. } => parts.longest(),
             CollectiveOperation::Alltoall { send, receive } => {
                 send.as_ref().unwrap_or(receive).longest()
             }
@@ -208,9 +199,7 @@ impl CollectiveOperation {
     #[inline]
     pub fn own_bytes(&self, me: usize) -> usize {
         match self {
-            CollectiveOperation::Gather {
-                send: Some(send), ..
-            } => send.len(),
+            CollectiveOperation::Gather { send: Some(send), .. } => send.len(),
             CollectiveOperation::Scatter { bytes, receive, .. } => match (bytes, receive) {
                 (Some(bytes), _) => *bytes,
                 (None, receive) => receive.as_ref().map_or(0, View::len),
@@ -254,10 +243,8 @@ impl CollectiveOperation {
     /// Whether all ranks know that there is nothing to do.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        !matches!(
-            self,
-            CollectiveOperation::Barrier | CollectiveOperation::Finalize
-        ) && self.bytes() == Some(0)
+        !matches!(self, CollectiveOperation::Barrier | CollectiveOperation::Finalize)
+            && self.bytes() == Some(0)
             && self.reduction().is_none_or(|r| r.count == 0)
     }
 

@@ -124,11 +124,7 @@ pub struct OwnPart {
 impl OwnPart {
     /// The part that goes `from` here `to` there.
     pub fn new(from: View, to: View) -> OwnPart {
-        OwnPart {
-            from,
-            to,
-            copied: 0,
-        }
+        OwnPart { from, to, copied: 0 }
     }
 
     /// Copies the first half, during the first wait.

@@ -91,17 +91,12 @@ pub(crate) fn node_step(
 
 /// The plan of a collective among ranks that are all on this node.
 pub(crate) fn plan(comm: &Comm, operation: CollectiveOperation) -> Result<CollectivePlan> {
-    let me = RankPlace {
-        rank: comm.rank(),
-        size: comm.size(),
-    };
+    let me = RankPlace { rank: comm.rank(), size: comm.size() };
     if me.size == 1 || operation.is_empty() || comm.layout().is_some() {
         if me.size > 1 && !operation.is_empty() {
             process::engine()?.live_counters().count_algorithm(BY_SIZE);
         }
-        return operation
-            .messages(me, &MessageThresholds::DEFAULT)
-            .map(CollectivePlan::Rounds);
+        return operation.messages(me, &MessageThresholds::DEFAULT).map(CollectivePlan::Rounds);
     }
     let local = comm.local()?;
     let algorithm = local.algorithm(&operation);
@@ -119,15 +114,11 @@ pub(crate) fn plan(comm: &Comm, operation: CollectiveOperation) -> Result<Collec
         }
         (AlgorithmFamily::Messages, _) => {
             local.counters.count_algorithm(algorithm as usize);
-            operation
-                .messages(me, &MessageThresholds::of(algorithm))
-                .map(CollectivePlan::Rounds)
+            operation.messages(me, &MessageThresholds::of(algorithm)).map(CollectivePlan::Rounds)
         }
         _ => {
             local.counters.count_algorithm(BY_SIZE);
-            operation
-                .messages(me, &MessageThresholds::DEFAULT)
-                .map(CollectivePlan::Rounds)
+            operation.messages(me, &MessageThresholds::DEFAULT).map(CollectivePlan::Rounds)
         }
     }
 }
@@ -146,13 +137,8 @@ pub(crate) fn plan_on_area(
     }
     let local = comm.local()?;
     let algorithm = local.algorithm(&operation);
-    let uses_area = matches!(
-        algorithm.family(),
-        AlgorithmFamily::Shared | AlgorithmFamily::Direct
-    ) && local
-        .group
-        .as_ref()
-        .is_some_and(|group| operation.fits(group));
+    let uses_area = matches!(algorithm.family(), AlgorithmFamily::Shared | AlgorithmFamily::Direct)
+        && local.group.as_ref().is_some_and(|group| operation.fits(group));
     Ok(uses_area.then(|| NodeCall {
         local: Arc::clone(local),
         directly: algorithm == Algorithm::Direct,
@@ -260,10 +246,7 @@ impl NodeCall {
             return Ok(None);
         };
         let local = Arc::new(NodeContext::of(comm, Some(context))?);
-        Ok(local.group.is_some().then(|| NodeCall {
-            local,
-            ..self.clone()
-        }))
+        Ok(local.group.is_some().then(|| NodeCall { local, ..self.clone() }))
     }
 }
 

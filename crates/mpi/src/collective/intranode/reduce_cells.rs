@@ -53,22 +53,14 @@ impl<'a> Operands<'a> {
             let detail = "elements that reach beyond their extent cannot lie in cells";
             Error::other(c::ERR_INTERN, detail)
         })?;
-        Ok(Operands {
-            reduction,
-            stride,
-            own,
-        })
+        Ok(Operands { reduction, stride, own })
     }
 
     /// Operands of a datatype without gaps; `None` for other datatypes.
     pub fn dense(reduction: &'a Reduction, own: &'a Elements) -> Option<Operands<'a>> {
         let stride = stride(reduction)?;
         let is_dense = reduction.datatype.size() as usize == stride;
-        is_dense.then_some(Operands {
-            reduction,
-            stride,
-            own,
-        })
+        is_dense.then_some(Operands { reduction, stride, own })
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -79,9 +71,7 @@ impl<'a> Operands<'a> {
     fn bring(&self, first: usize, count: usize, to: &Region) -> Result<()> {
         match count {
             0 => Ok(()),
-            _ => self
-                .reduction
-                .copy_elements(&self.own.region(first), to, count),
+            _ => self.reduction.copy_elements(&self.own.region(first), to, count),
         }
     }
 
@@ -203,9 +193,7 @@ pub async fn reduce(
                 slot.reached(member, reduced).await?;
                 if !theirs.is_empty() {
                     let from = reduction.elements(at(member, theirs.start), theirs.len())?;
-                    result
-                        .view(first + theirs.start, theirs.len())?
-                        .copy_from(&from);
+                    result.view(first + theirs.start, theirs.len())?.copy_from(&from);
                     slot.loaded(member, theirs.len() * operands.stride);
                 }
             }

@@ -67,12 +67,7 @@ impl Vectors {
             true => Some(Block::allocate(slot.size() * block)?),
             false => None,
         };
-        Ok(Vectors {
-            sources,
-            copies,
-            block,
-            own,
-        })
+        Ok(Vectors { sources, copies, block, own })
     }
 
     /// `bytes` bytes of a member's operand at `position`, for reading.
@@ -83,10 +78,7 @@ impl Vectors {
         if let Some(region) = source.region(position, bytes) {
             return Ok(region);
         }
-        let copies = self
-            .copies
-            .as_ref()
-            .expect("made where a source is no window");
+        let copies = self.copies.as_ref().expect("made where a source is no window");
         let copy = copies.offset((member * self.block) as isize);
         source.load(position, &plain(&copy, bytes), 0, bytes)?;
         Ok(copy)
@@ -100,9 +92,7 @@ fn plain(region: &Region, bytes: usize) -> View {
 /// The blocks, of at most `block` bytes, of a range of bytes: start and length.
 fn blocks(range: std::ops::Range<usize>, block: usize) -> impl Iterator<Item = (usize, usize)> {
     let end = range.end;
-    range
-        .step_by(block)
-        .map(move |at| (at, block.min(end - at)))
+    range.step_by(block).map(move |at| (at, block.min(end - at)))
 }
 
 /// What is known about an operation once all have described their vectors.
@@ -152,11 +142,7 @@ async fn meet(
         }
         false => None,
     };
-    Ok(Some(VectorAccess {
-        base,
-        in_place: any_in_place(slot),
-        kept,
-    }))
+    Ok(Some(VectorAccess { base, in_place: any_in_place(slot), kept }))
 }
 
 impl VectorAccess {
@@ -190,11 +176,7 @@ async fn part(
     outcome?;
     Ok(match slot.has_any_refused() {
         false => DirectOutcome::Directly,
-        true => DirectOutcome::Not(CellFallback {
-            base,
-            among: None,
-            operand: met.kept,
-        }),
+        true => DirectOutcome::Not(CellFallback { base, among: None, operand: met.kept }),
     })
 }
 
@@ -216,10 +198,7 @@ pub async fn reduce(
     let offers = match mine {
         Some(result) => {
             let target = result.region(0).address();
-            (
-                source,
-                OfferedBuffer::of(slot, target, bytes, terms.by_address),
-            )
+            (source, OfferedBuffer::of(slot, target, bytes, terms.by_address))
         }
         None => (source, OfferedBuffer::NONE),
     };
@@ -384,9 +363,7 @@ pub async fn scan(
                         store(member, at, &plain(&so_far, len))?;
                     }
                     let count = len / stride;
-                    reduction
-                        .op
-                        .apply(&so_far, &next, count, &reduction.datatype)?;
+                    reduction.op.apply(&so_far, &next, count, &reduction.datatype)?;
                 }
                 std::mem::swap(&mut so_far, &mut next);
                 if kind == ScanKind::Inclusive {

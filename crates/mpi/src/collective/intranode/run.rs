@@ -26,10 +26,7 @@ impl NodeCall {
         }
         let operation = &self.operation;
         // Where not all ranks know the amounts, a rank offers only parts that are long enough.
-        let is_worth = || {
-            self.local
-                .is_worth_offering(operation.collective(), operation.longest())
-        };
+        let is_worth = || self.local.is_worth_offering(operation.collective(), operation.longest());
         let packing_pays = || {
             let part = operation.bytes().unwrap_or(operation.longest());
             self.once_reachable(part, Reachability::Packed) == Algorithm::Direct
@@ -39,10 +36,7 @@ impl NodeCall {
             true if packing_pays() => OfferChoice::Packed,
             true => OfferChoice::InPlace,
         };
-        PathChoice::Direct {
-            direction: self.local.direction,
-            offers,
-        }
+        PathChoice::Direct { direction: self.local.direction, offers }
     }
 
     /// Runs it to its end. Blocks.
@@ -56,9 +50,8 @@ impl NodeCall {
             None => CallPart::Whole,
             Some(_) => CallPart::Step,
         };
-        let slot = OperationSlot::new(self.group(), operation, mode)
-            .labelled(self.label)
-            .recorded(part);
+        let slot =
+            OperationSlot::new(self.group(), operation, mode).labelled(self.label).recorded(part);
         let own_bytes = self.operation.own_bytes(slot.me());
         slot.begin(own_bytes).await;
         slot.record_begin(own_bytes);
@@ -85,30 +78,23 @@ impl NodeCall {
 pub(super) fn block_on(context: u64, algorithm: impl Future<Output = Result<()>>) -> Result<()> {
     let mut running = pin!(algorithm);
     let mut polling = Context::from_waker(Waker::noop());
-    process::engine()?.watch(waiting_in(context), || {
-        match running.as_mut().poll(&mut polling) {
-            Poll::Ready(result) => Some(result),
-            Poll::Pending => None,
-        }
+    process::engine()?.watch(waiting_in(context), || match running.as_mut().poll(&mut polling) {
+        Poll::Ready(result) => Some(result),
+        Poll::Pending => None,
     })?
 }
 
 /// What a hang report says about a rank that waits in a collective.
 pub(super) fn waiting_in(context: u64) -> impl Fn(&EngineState, &mut WaitList) {
     move |_, list| {
-        list.add(Pending {
-            context: Some(context),
-            ..Pending::of(WaitKind::Collective)
-        });
+        list.add(Pending { context: Some(context), ..Pending::of(WaitKind::Collective) });
     }
 }
 
 impl Prepare for NodeCall {
     fn prepare(&self) -> Box<dyn StageTask> {
         let (call, operation) = (self.clone(), self.reserve());
-        Box::new(RunningCall(Box::pin(async move {
-            call.run(operation, RunMode::Polled).await
-        })))
+        Box::new(RunningCall(Box::pin(async move { call.run(operation, RunMode::Polled).await })))
     }
 }
 
@@ -120,10 +106,9 @@ impl StageTask for RunningCall {
         let mut polling = Context::from_waker(Waker::noop());
         match self.0.as_mut().poll(&mut polling) {
             Poll::Pending => None,
-            Poll::Ready(result) => Some(result.map_err(|error| TaskError {
-                code: error.code(),
-                detail: error.to_string(),
-            })),
+            Poll::Ready(result) => Some(
+                result.map_err(|error| TaskError { code: error.code(), detail: error.to_string() }),
+            ),
         }
     }
 }

@@ -305,9 +305,7 @@ impl<'a> OperationSlot<'a> {
             return Ok(());
         }
         let late = |&member: &usize| member != self.me() && !self.has_reached(member, phase);
-        (0..self.size())
-            .filter(late)
-            .try_for_each(|member| self.check_reachable_now(member, phase))
+        (0..self.size()).filter(late).try_for_each(|member| self.check_reachable_now(member, phase))
     }
 
     /// Checks that `member` takes part in the same operation and has not left it, as far as it has
@@ -387,11 +385,7 @@ impl<'a> OperationSlot<'a> {
     #[inline]
     fn check(&self, member: usize, header: OperationHeader) -> Result<()> {
         let own = OperationHeader(self.own_header.load(Ordering::Relaxed));
-        if header.is_alike(own) {
-            Ok(())
-        } else {
-            self.compare(member, header)
-        }
+        if header.is_alike(own) { Ok(()) } else { self.compare(member, header) }
     }
 
     /// Bytes that `member` takes part with; valid after a phase that it has reached.
@@ -429,11 +423,7 @@ impl<'a> OperationSlot<'a> {
     /// Refuses a `member` that takes part with a number of bytes other than `bytes`.
     #[inline]
     pub fn expect_bytes(&self, member: usize, bytes: usize) -> Result<()> {
-        if self.bytes(member) == bytes {
-            Ok(())
-        } else {
-            Err(self.disagreement(member, bytes))
-        }
+        if self.bytes(member) == bytes { Ok(()) } else { Err(self.disagreement(member, bytes)) }
     }
 
     /// As [`expect_bytes`](Self::expect_bytes) for all others.

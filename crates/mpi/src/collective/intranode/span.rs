@@ -41,11 +41,9 @@ impl PartsSpan {
             RootBuffer::Parts(parts) => parts.stretch()?.map(|place| (place, parts.longest())),
         };
         match (whole, buffer) {
-            (Some((place, every)), _) => Ok(PartsSpan {
-                place: Some(place),
-                starts: PartStarts::Every(every),
-                staged: None,
-            }),
+            (Some((place, every)), _) => {
+                Ok(PartsSpan { place: Some(place), starts: PartStarts::Every(every), staged: None })
+            }
             (None, RootBuffer::Whole(view)) => PartsSpan::of(std::slice::from_ref(view), choice),
             (None, RootBuffer::Parts(parts)) => PartsSpan::of(&parts.views(ranks)?, choice),
         }
@@ -66,11 +64,7 @@ impl PartsSpan {
             return Ok(span);
         }
         if choice != OfferChoice::Packed {
-            return Ok(PartsSpan {
-                place: None,
-                starts: PartStarts::Every(0),
-                staged: None,
-            });
+            return Ok(PartsSpan { place: None, starts: PartStarts::Every(0), staged: None });
         }
         let staged = Block::allocate(total)?;
         let mut starts = Vec::with_capacity(parts.len());
@@ -96,11 +90,8 @@ impl PartsSpan {
             })
             .collect::<Option<_>>()?;
         let first = places.iter().map(|&(at, _)| at).min()?;
-        let last = places
-            .iter()
-            .filter(|&&(_, bytes)| bytes > 0)
-            .map(|&(at, bytes)| at + bytes)
-            .max();
+        let last =
+            places.iter().filter(|&&(_, bytes)| bytes > 0).map(|&(at, bytes)| at + bytes).max();
         let Some(last) = last else {
             return Some(PartsSpan {
                 place: Some((0, 0)),
@@ -234,16 +225,13 @@ impl OfferedParts {
         }
         let offer = |part: &View| match part.as_contiguous() {
             _ if part.is_empty() => Some((OfferedBuffer::EMPTY, 0)),
-            Some((address, bytes)) => Some((
-                OfferedBuffer::of(slot, address, bytes, AddressAccess::Refused),
-                bytes,
-            )),
+            Some((address, bytes)) => {
+                Some((OfferedBuffer::of(slot, address, bytes, AddressAccess::Refused), bytes))
+            }
             None => None,
         };
         let offers: Vec<_> = parts.iter().map(offer).collect::<Option<_>>()?;
-        let are_windows = offers
-            .iter()
-            .all(|(o, _)| o.access() == BufferAccess::Window);
+        let are_windows = offers.iter().all(|(o, _)| o.access() == BufferAccess::Window);
         are_windows.then_some(OfferedParts::Each(offers))
     }
 
@@ -307,11 +295,7 @@ impl OfferedPart {
         place(slot, member, slot.me(), ANNOUNCED_BYTES_EACH).read_bytes(&mut announced);
         let (words, _) = announced.as_chunks();
         let word = |i: usize| u64::from_ne_bytes(words[i]);
-        OfferedPart {
-            words: [word(0), word(1)],
-            at: 0,
-            bytes: word(2) as usize,
-        }
+        OfferedPart { words: [word(0), word(1)], at: 0, bytes: word(2) as usize }
     }
 }
 
@@ -355,10 +339,7 @@ mod tests {
         let region = Block::allocate(100).unwrap();
         region.write_bytes(&(0..100).collect::<Vec<u8>>());
         let gaps = parts(&region, &[(60, 2), (10, 3)]);
-        assert_eq!(
-            PartsSpan::of(&gaps, OfferChoice::InPlace).unwrap().place,
-            None
-        );
+        assert_eq!(PartsSpan::of(&gaps, OfferChoice::InPlace).unwrap().place, None);
         let span = PartsSpan::of(&gaps, OfferChoice::Packed).unwrap();
         assert_eq!(span.starts, PartStarts::Each(vec![0, 2]));
         let mut bytes = [0; 5];
@@ -369,17 +350,13 @@ mod tests {
     #[test]
     fn parts_that_overlap_cover_what_they_cover() {
         let region = Block::allocate(100).unwrap();
-        let span = PartsSpan::of(
-            &parts(&region, &[(0, 10), (5, 10), (5, 2)]),
-            OfferChoice::InPlace,
-        )
-        .unwrap();
+        let span =
+            PartsSpan::of(&parts(&region, &[(0, 10), (5, 10), (5, 2)]), OfferChoice::InPlace)
+                .unwrap();
         assert_eq!(span.bytes(), 15);
-        let span = PartsSpan::of(
-            &parts(&region, &[(0, 10), (5, 2), (11, 2)]),
-            OfferChoice::InPlace,
-        )
-        .unwrap();
+        let span =
+            PartsSpan::of(&parts(&region, &[(0, 10), (5, 2), (11, 2)]), OfferChoice::InPlace)
+                .unwrap();
         assert_eq!(span.place, None);
         assert_eq!(PartsSpan::of(&[], OfferChoice::InPlace).unwrap().bytes(), 0);
     }
@@ -391,9 +368,6 @@ mod tests {
         let (a, b) = (Block::allocate(8).unwrap(), Block::allocate(8).unwrap());
         span.announce(0, a.at(0));
         span.announce(1, b.at(0));
-        assert_eq!(
-            (PartsSpan::announced(a.at(0)), PartsSpan::announced(b.at(0))),
-            (8, 0)
-        );
+        assert_eq!((PartsSpan::announced(a.at(0)), PartsSpan::announced(b.at(0))), (8, 0));
     }
 }

@@ -31,10 +31,7 @@ impl MemberTree {
     /// If `me` is no member.
     pub fn new(me: usize, places: &[CorePlace], fan: usize) -> MemberTree {
         assert!(me < places.len(), "member {me} of {}", places.len());
-        let mut tree = MemberTree {
-            parent: None,
-            children: Vec::new(),
-        };
+        let mut tree = MemberTree { parent: None, children: Vec::new() };
         // Leaders of the groups so far, from the finest level up.
         let mut leaders: Vec<usize> = (0..places.len()).collect();
         for level in [Level::SharedCache, Level::Package, Level::Node] {
@@ -61,11 +58,7 @@ fn join(
     let mut next = Vec::new();
     let mut rest = leaders.as_slice();
     while let Some((&first, others)) = rest.split_first() {
-        let group = others
-            .iter()
-            .take(fan)
-            .take_while(|&&other| near(first, other))
-            .count();
+        let group = others.iter().take(fan).take_while(|&&other| near(first, other)).count();
         for &child in &others[..group] {
             if child == me {
                 tree.parent = Some(first);
@@ -85,26 +78,17 @@ mod tests {
     use super::*;
 
     fn place(package: u32, shared_cache: u32, core: u32) -> CorePlace {
-        CorePlace {
-            package,
-            shared_cache,
-            core,
-            ..CorePlace::UNKNOWN
-        }
+        CorePlace { package, shared_cache, core, ..CorePlace::UNKNOWN }
     }
 
     fn trees(places: &[CorePlace], fan: usize) -> Vec<MemberTree> {
-        (0..places.len())
-            .map(|me| MemberTree::new(me, places, fan))
-            .collect()
+        (0..places.len()).map(|me| MemberTree::new(me, places, fan)).collect()
     }
 
     /// Members that a member represents, in the order in which it would combine them.
     fn spoken_for(trees: &[MemberTree], member: usize) -> Vec<usize> {
         let below = trees[member].children.iter();
-        std::iter::once(member)
-            .chain(below.flat_map(|&child| spoken_for(trees, child)))
-            .collect()
+        std::iter::once(member).chain(below.flat_map(|&child| spoken_for(trees, child))).collect()
     }
 
     #[test]

@@ -54,9 +54,7 @@ fn ring(layout: &RanksByNode, send: Option<View>, blocks: &[View]) -> Schedule {
 /// All ranks, node by node from node `first` on.
 fn by_nodes(layout: &RanksByNode, first: usize) -> Vec<usize> {
     let nodes = (0..layout.nodes()).map(|n| (first + n) % layout.nodes());
-    nodes
-        .flat_map(|node| layout.members(node).iter().copied())
-        .collect()
+    nodes.flat_map(|node| layout.members(node).iter().copied()).collect()
 }
 
 fn leaders(
@@ -81,10 +79,7 @@ fn leaders(
         last.copy(piece(&of_node, range.clone()), piece(&all, range));
         bruck(layout, &group, &mut schedule, &starts, &all);
     }
-    let operation = CollectiveOperation::Bcast {
-        view: piece(&all, 0..bytes),
-        root: 0,
-    };
+    let operation = CollectiveOperation::Bcast { view: piece(&all, 0..bytes), root: 0 };
     node.perform(&mut schedule, layout, &limits.inside, operation)?;
     for (i, &rank) in order.iter().enumerate() {
         if !blocks[rank].is_empty() {

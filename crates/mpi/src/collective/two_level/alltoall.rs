@@ -93,10 +93,7 @@ fn leaders(
     // Where the ranks of each other node start among all others, and their number.
     let starts = offsets(others.iter().map(|&n| layout.members(n).len()));
     let spans: Vec<(usize, usize)> = starts.windows(2).map(|w| (w[0], w[1] - w[0])).collect();
-    let away: Vec<usize> = others
-        .iter()
-        .flat_map(|&n| layout.members(n).iter().copied())
-        .collect();
+    let away: Vec<usize> = others.iter().flat_map(|&n| layout.members(n).iter().copied()).collect();
     let (members, remote) = (node.me.size, away.len());
     let mut schedule = Schedule::new();
     let local = |round: &mut Round| -> Result<()> {
@@ -106,9 +103,7 @@ fn leaders(
         }
         Ok(())
     };
-    schedule
-        .round()
-        .copy(send.view(me, 1)?, receive.view(me, 1)?);
+    schedule.round().copy(send.view(me, 1)?, receive.view(me, 1)?);
     if node.me.rank > 0 {
         let row = Packed::allocate(remote, block)?;
         let column = Packed::allocate(remote, block)?;
@@ -134,9 +129,7 @@ fn leaders(
     for &(first, theirs) in &spans {
         for i in 0..members {
             let to = out.view(members * first + i * theirs, theirs);
-            schedule
-                .last()
-                .copy(rows.view(i * remote + first, theirs), to);
+            schedule.last().copy(rows.view(i * remote + first, theirs), to);
         }
     }
     let incoming = Packed::allocate(members * remote, block)?;

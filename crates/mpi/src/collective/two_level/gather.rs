@@ -52,9 +52,7 @@ impl FlatGroup {
             None => Ok(Some(staging)),
             Some(parent) => {
                 if all > 0 {
-                    schedule
-                        .round()
-                        .send(actual(parent), piece(&staging, 0..all));
+                    schedule.round().send(actual(parent), piece(&staging, 0..all));
                 }
                 Ok(None)
             }
@@ -80,9 +78,7 @@ impl FlatGroup {
         if let Some(parent) = tree.parent
             && starts[tree.span] > 0
         {
-            schedule
-                .round()
-                .receive(actual(parent), piece(&data, 0..starts[tree.span]));
+            schedule.round().receive(actual(parent), piece(&data, 0..starts[tree.span]));
         }
         let round = schedule.round();
         for (child, span) in tree.children {
@@ -110,15 +106,11 @@ fn travel_order(layout: &RanksByNode, root: usize) -> Vec<usize> {
 
 /// Runs of consecutive ranks in `order`: the first rank, and how many.
 fn runs(order: &[usize]) -> impl Iterator<Item = (usize, usize)> {
-    order
-        .chunk_by(|a, b| a + 1 == *b)
-        .map(|run| (run[0], run.len()))
+    order.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run.len()))
 }
 
 fn bytes_of_nodes(layout: &RanksByNode, block: usize) -> Vec<usize> {
-    (0..layout.nodes())
-        .map(|node| layout.members(node).len() * block)
-        .collect()
+    (0..layout.nodes()).map(|node| layout.members(node).len() * block).collect()
 }
 
 /// Gather to `root`; arguments are those of the flat algorithm.
@@ -139,9 +131,7 @@ pub fn gather(
     }
     let own = match (&send, receive) {
         (Some(own), _) => own.clone(),
-        (None, receive) => receive
-            .expect("in place, the root receives")
-            .view(root, 1)?,
+        (None, receive) => receive.expect("in place, the root receives").view(root, 1)?,
     };
     let node = FlatGroup::node(layout);
     let top = layout.index_of(leader(layout, Some(root), layout.here()));

@@ -36,10 +36,7 @@ struct FlatGroup {
 
 impl FlatGroup {
     fn new(ranks: Vec<usize>, rank: usize) -> Option<FlatGroup> {
-        let me = RankPlace {
-            rank: ranks.iter().position(|&r| r == rank)?,
-            size: ranks.len(),
-        };
+        let me = RankPlace { rank: ranks.iter().position(|&r| r == rank)?, size: ranks.len() };
         Some(FlatGroup { ranks, me })
     }
 
@@ -47,10 +44,7 @@ impl FlatGroup {
     fn node(layout: &RanksByNode) -> FlatGroup {
         FlatGroup {
             ranks: layout.neighbours().to_vec(),
-            me: RankPlace {
-                rank: layout.index_of(layout.rank()),
-                size: layout.neighbours().len(),
-            },
+            me: RankPlace { rank: layout.index_of(layout.rank()), size: layout.neighbours().len() },
         }
     }
 
@@ -67,10 +61,7 @@ impl FlatGroup {
         let ranks = (0..layout.nodes()).map(|node| layout.members(node)[index]);
         FlatGroup {
             ranks: ranks.collect(),
-            me: RankPlace {
-                rank: layout.here(),
-                size: layout.nodes(),
-            },
+            me: RankPlace { rank: layout.here(), size: layout.nodes() },
         }
     }
 
@@ -87,10 +78,7 @@ impl FlatGroup {
         limits: &MessageThresholds,
         operation: CollectiveOperation,
     ) -> Result<()> {
-        match layout
-            .local()
-            .and_then(|local| node_step(local, &operation, &self.ranks))
-        {
+        match layout.local().and_then(|local| node_step(local, &operation, &self.ranks)) {
             Some(call) => schedule.call(call),
             None => self.join(schedule, operation.messages(self.me, limits)?),
         }
@@ -113,10 +101,7 @@ fn leader(layout: &RanksByNode, root: Option<usize>, node: usize) -> usize {
 
 /// All ranks, for the flat algorithms.
 fn place(layout: &RanksByNode) -> RankPlace {
-    RankPlace {
-        rank: layout.rank(),
-        size: layout.size(),
-    }
+    RankPlace { rank: layout.rank(), size: layout.size() }
 }
 
 /// Offsets of consecutive pieces of `sizes` bytes: the start of each, and the end.
@@ -195,10 +180,7 @@ pub fn bcast(
     }
     let node = FlatGroup::node(layout);
     let top = layout.index_of(leader(layout, Some(root), layout.here()));
-    let operation = CollectiveOperation::Bcast {
-        view: message,
-        root: top,
-    };
+    let operation = CollectiveOperation::Bcast { view: message, root: top };
     node.perform(&mut schedule, layout, &limits.inside, operation)?;
     Ok(schedule)
 }

@@ -137,10 +137,7 @@ fn allreduce_columns(
         Some(_) if !starts_from_right(column.me) => target.clone(),
         _ => reduction.temporary(own)?,
     };
-    let pairwise = MessageThresholds {
-        reduce_scatter_pairwise: 0,
-        ..limits.inside
-    };
+    let pairwise = MessageThresholds { reduce_scatter_pairwise: 0, ..limits.inside };
     let operation = CollectiveOperation::ReduceScatter {
         reduction: reduction.clone(),
         send: Some(send.unwrap_or(receive).clone()),
@@ -149,21 +146,13 @@ fn allreduce_columns(
     };
     node.perform(&mut schedule, layout, &pairwise, operation)?;
 
-    let mine = Reduction {
-        count: own,
-        ..reduction.clone()
-    };
+    let mine = Reduction { count: own, ..reduction.clone() };
     let operand = Some(&block).filter(|block| !block.same_place(&target));
     let part = ar::build(column.me, &limits.across, &mine, operand, &target)?;
     column.join(&mut schedule, part);
 
-    let parts: Result<Vec<_>> = (0..ranks)
-        .map(|i| receive.view(first[i], counts[i]))
-        .collect();
-    let operation = CollectiveOperation::Allgather {
-        send: None,
-        parts: Parts::Each(parts?),
-    };
+    let parts: Result<Vec<_>> = (0..ranks).map(|i| receive.view(first[i], counts[i])).collect();
+    let operation = CollectiveOperation::Allgather { send: None, parts: Parts::Each(parts?) };
     node.perform(&mut schedule, layout, &limits.inside, operation)?;
     Ok(schedule)
 }
@@ -252,10 +241,7 @@ pub fn reduce_scatter(
     leaders.join(&mut schedule, part);
 
     let starts = offsets(node.ranks.iter().map(|&r| counts[r]));
-    let blocks: Result<Vec<_>> = starts
-        .windows(2)
-        .map(|w| dealt.view(w[0], w[1] - w[0]))
-        .collect();
+    let blocks: Result<Vec<_>> = starts.windows(2).map(|w| dealt.view(w[0], w[1] - w[0])).collect();
     node.perform(&mut schedule, layout, inside, deal(Some(blocks?), own))?;
     Ok(schedule)
 }

@@ -53,10 +53,7 @@ impl TargetKey {
 impl OwnRegistrations {
     /// The registration of the window's memory, if it has one.
     pub fn of_window(window: Option<RemoteRegion>) -> OwnRegistrations {
-        OwnRegistrations {
-            window,
-            attached: Vec::new(),
-        }
+        OwnRegistrations { window, attached: Vec::new() }
     }
 
     /// How peers name `address`, of attached memory that holds the `bytes` bytes that begin `low`
@@ -77,11 +74,7 @@ impl OwnRegistrations {
 
     /// Adds memory that was attached.
     pub fn add(&mut self, address: usize, bytes: usize, region: RemoteRegion) {
-        self.attached.push(AttachedRegistration {
-            address,
-            bytes,
-            region,
-        });
+        self.attached.push(AttachedRegistration { address, bytes, region });
     }
 
     /// Removes the memory that was attached at `address`.
@@ -104,10 +97,7 @@ mod tests {
     #[test]
     fn attached_memory_is_named_if_it_holds_all_bytes() {
         let mut own = OwnRegistrations::of_window(None);
-        let region = RemoteRegion {
-            key: 7,
-            address: 100,
-        };
+        let region = RemoteRegion { key: 7, address: 100 };
         own.add(0x5000, 64, region);
         let named = |own: &OwnRegistrations, address, low, bytes| {
             own.name(address, low, bytes).map(|region| region.address)

@@ -122,10 +122,7 @@ impl RemoteLocks {
     pub fn poll_if_awaited(&mut self, state: &mut EngineState) {
         let is_awaited = !self.shared.waiting.is_empty()
             || self.exclusive.holder.is_none() && !self.exclusive.waiting.is_empty();
-        match (
-            std::mem::replace(&mut self.is_polled, is_awaited),
-            is_awaited,
-        ) {
+        match (std::mem::replace(&mut self.is_polled, is_awaited), is_awaited) {
             (false, true) => state.begin_polling(),
             (true, false) => state.end_polling(),
             _ => {}
@@ -148,11 +145,7 @@ mod tests {
     const PROXIES: [u32; 2] = [1, 2];
 
     fn request(origin: usize, mode: LockMode) -> LockRequest {
-        LockRequest {
-            origin,
-            mode,
-            answer: 1,
-        }
+        LockRequest { origin, mode, answer: 1 }
     }
 
     #[test]
@@ -184,11 +177,7 @@ mod tests {
         locks.ask(request(9, Shared));
         assert!(origins_of(&mut locks).is_empty());
         locks.unlock((lock, PROXIES), 6, |_| ());
-        assert_eq!(
-            origins_of(&mut locks),
-            [9],
-            "the shared one before the next exclusive one"
-        );
+        assert_eq!(origins_of(&mut locks), [9], "the shared one before the next exclusive one");
         locks.unlock((lock, PROXIES), 9, |_| ());
         assert_eq!(origins_of(&mut locks), [7]);
         locks.unlock((lock, PROXIES), 7, |_| ());

@@ -135,15 +135,11 @@ impl RemoteRequest {
         if bytes < HEAD {
             return None;
         }
-        let runs = usize::try_from(word(5))
-            .ok()
-            .filter(|&runs| runs <= RUNS_MAX)?;
+        let runs = usize::try_from(word(5)).ok().filter(|&runs| runs <= RUNS_MAX)?;
         if bytes < HEAD + runs * RUN {
             return None;
         }
-        let kind = RequestKind::ALL
-            .into_iter()
-            .find(|&kind| kind as u64 == word(0))?;
+        let kind = RequestKind::ALL.into_iter().find(|&kind| kind as u64 == word(0))?;
         Some(RemoteRequest {
             kind,
             op: word(1) as u32,
@@ -153,9 +149,7 @@ impl RemoteRequest {
                 tag => Some(tag),
             },
             address: word(4),
-            runs: (0..runs)
-                .map(|run| (word(6 + 2 * run) as i64, word(7 + 2 * run)))
-                .collect(),
+            runs: (0..runs).map(|run| (word(6 + 2 * run) as i64, word(7 + 2 * run))).collect(),
         })
     }
 }
@@ -206,10 +200,7 @@ mod tests {
         let (message, bytes) = request.message(16).expect("memory");
         assert_eq!(bytes, request.head_bytes() + 16);
         assert_eq!(RemoteRequest::read(&message, bytes), Some(request.clone()));
-        assert_eq!(
-            RemoteRequest::read(&message, request.head_bytes() - 1),
-            None
-        );
+        assert_eq!(RemoteRequest::read(&message, request.head_bytes() - 1), None);
         assert_eq!(RemoteRequest::read(&message, 0), None);
         let plain = RemoteRequest::plain(RequestKind::Flush, None);
         let (message, bytes) = plain.message(0).expect("memory");

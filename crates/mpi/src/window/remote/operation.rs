@@ -91,10 +91,7 @@ impl RemoteOperation {
         RemoteOperation {
             target,
             what,
-            answers: Mutex::new(Answers {
-                expected,
-                ..Answers::default()
-            }),
+            answers: Mutex::new(Answers { expected, ..Answers::default() }),
         }
     }
 
@@ -190,11 +187,7 @@ impl ExpectedAnswer {
         match std::mem::replace(&mut self.data, AnswerData::Nothing) {
             AnswerData::Nothing => {}
             AnswerData::Registration(transfer) => return Some((transfer, data)),
-            AnswerData::View {
-                view,
-                position,
-                bytes,
-            } => {
+            AnswerData::View { view, position, bytes } => {
                 view.unpack_at(position, &data, bytes);
             }
             AnswerData::Elements { region, pieces } => {

@@ -85,14 +85,10 @@ impl RemoteSide {
         view: &View,
         mut tell: impl FnMut(Region, usize) -> Result<()>,
     ) -> Result<()> {
-        self.counters
-            .count_operation(AccessClass::Requests, shape.len());
+        self.counters.count_operation(AccessClass::Requests, shape.len());
         for_each_chunk(shape, |position, runs, bytes| {
-            let request = RemoteRequest {
-                address,
-                runs,
-                ..RemoteRequest::plain(RequestKind::Put, None)
-            };
+            let request =
+                RemoteRequest { address, runs, ..RemoteRequest::plain(RequestKind::Put, None) };
             let (message, length) = request.message(bytes)?;
             let data = message.offset(request.head_bytes() as isize);
             view.pack_to(position, &data, bytes);
@@ -108,20 +104,12 @@ impl RemoteSide {
         view: &View,
         mut ask: impl FnMut(RemoteRequest, usize, AnswerData) -> Result<ExpectedAnswer>,
     ) -> Result<Vec<ExpectedAnswer>> {
-        self.counters
-            .count_operation(AccessClass::Requests, shape.len());
+        self.counters.count_operation(AccessClass::Requests, shape.len());
         let mut expected = Vec::new();
         for_each_chunk(shape, |position, runs, bytes| {
-            let request = RemoteRequest {
-                address,
-                runs,
-                ..RemoteRequest::plain(RequestKind::Get, None)
-            };
-            let data = AnswerData::View {
-                view: view.clone(),
-                position,
-                bytes,
-            };
+            let request =
+                RemoteRequest { address, runs, ..RemoteRequest::plain(RequestKind::Get, None) };
+            let data = AnswerData::View { view: view.clone(), position, bytes };
             expected.push(ask(request, bytes, data)?);
             Ok(())
         })?;
@@ -160,9 +148,7 @@ impl RemoteSide {
         if !chunk.runs.is_empty() {
             expected.extend(self.send_elements(target, address, call, &mut chunk)?);
         }
-        Ok(call
-            .result
-            .map(|_| self.begin(target, "an accumulate", expected)))
+        Ok(call.result.map(|_| self.begin(target, "an accumulate", expected)))
     }
 
     fn send_elements(
@@ -194,13 +180,9 @@ impl RemoteSide {
             let (message, length) = with_data(&request, data)?;
             return self.tell(target, message, length).map(|()| None);
         };
-        let elements = AnswerData::Elements {
-            region: result.clone(),
-            pieces: chunk.results,
-        };
+        let elements = AnswerData::Elements { region: result.clone(), pieces: chunk.results };
         request.answer = None;
-        self.ask_for(target, request, Some(data), chunk.bytes, elements)
-            .map(Some)
+        self.ask_for(target, request, Some(data), chunk.bytes, elements).map(Some)
     }
 
     /// Compares and swaps one element at `address` of `target`; the two values are in `values`, the
@@ -225,10 +207,7 @@ impl RemoteSide {
             runs: vec![(0, 1)],
             ..RemoteRequest::plain(RequestKind::CompareAndSwap, None)
         };
-        let data = AnswerData::Elements {
-            region: result.clone(),
-            pieces: vec![(0, bytes)],
-        };
+        let data = AnswerData::Elements { region: result.clone(), pieces: vec![(0, bytes)] };
         let values = Some((values, 2 * bytes));
         let expected = self.ask_for(target, request, values, bytes, data)?;
         Ok(self.begin(target, "a compare_and_swap", vec![expected]))
@@ -406,9 +385,7 @@ impl RemoteSide {
         let (message, length) = with_data(&request, data.unwrap_or((&Region::null(), 0)))?;
         let length_of_answer = ANSWER_HEAD + bytes;
         let answer = Block::allocate(length_of_answer)?;
-        let view = answer.clone().view(Shape::Contiguous {
-            bytes: length_of_answer,
-        });
+        let view = answer.clone().view(Shape::Contiguous { bytes: length_of_answer });
         let pattern = MatchPattern {
             context: self.comm.context(),
             source: Some(self.comm.peer(target)),
@@ -416,11 +393,7 @@ impl RemoteSide {
         };
         let receive = state.receive(pattern, &view)?;
         self.send(state, target, REQUEST_TAG, message, length)?;
-        Ok(ExpectedAnswer {
-            receive,
-            message: answer,
-            data: what_for,
-        })
+        Ok(ExpectedAnswer { receive, message: answer, data: what_for })
     }
 
     /// Sends a request without an answer.
@@ -511,18 +484,12 @@ fn wait_until_done(
     let mut left = operations;
     process::engine()?.drive(waiting, |state| {
         // In turn, so that each is polled once when they complete in the order of their calls.
-        while left
-            .first()
-            .is_some_and(|operation| operation.advance(state))
-        {
+        while left.first().is_some_and(|operation| operation.advance(state)) {
             left = &left[1..];
         }
         left.is_empty().then_some(())
     })?;
-    operations
-        .iter()
-        .find_map(|operation| operation.error())
-        .map_or(Ok(()), Err)
+    operations.iter().find_map(|operation| operation.error()).map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
@@ -531,9 +498,7 @@ mod tests {
 
     #[test]
     fn chunks_cover_a_shape_in_order() {
-        let shape = Shape::Contiguous {
-            bytes: 3 * DATA_MAX + 5,
-        };
+        let shape = Shape::Contiguous { bytes: 3 * DATA_MAX + 5 };
         let mut chunks = Vec::new();
         for_each_chunk(&shape, |position, runs, bytes| {
             chunks.push((position, runs, bytes));

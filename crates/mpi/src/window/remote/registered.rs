@@ -80,10 +80,7 @@ impl RemoteSide {
             let transfer = RmaTransfer {
                 direction,
                 peer: self.comm.peer(target),
-                remote: RemoteRegion {
-                    address: memory.address.wrapping_add(address),
-                    ..memory
-                },
+                remote: RemoteRegion { address: memory.address.wrapping_add(address), ..memory },
                 shape: shape.clone(),
                 view: view.clone(),
             };
@@ -116,23 +113,13 @@ impl DeferredTransfer for KeyedTransfer {
         let mut words = [[0; 8]; NAME_WORDS];
         name.read_bytes(words.as_flattened_mut());
         let [is_registered, key, named] = words.map(u64::from_ne_bytes);
-        let KeyedTransfer {
-            side,
-            direction,
-            target,
-            address,
-            shape,
-            view,
-        } = *self;
+        let KeyedTransfer { side, direction, target, address, shape, view } = *self;
         if is_registered != 0 {
             side.counters.count_operation(AccessClass::Rma, shape.len());
             let transfer = RmaTransfer {
                 direction,
                 peer: side.comm.peer(target),
-                remote: RemoteRegion {
-                    key,
-                    address: named,
-                },
+                remote: RemoteRegion { key, address: named },
                 shape,
                 view,
             };

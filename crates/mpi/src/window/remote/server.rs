@@ -34,14 +34,9 @@ impl RemoteSide {
     /// Posts the receive of the next request.
     fn await_request(&self, state: &mut EngineState, server: &mut ServerState) -> Result<()> {
         let message = Block::allocate(REQUEST_MAX)?;
-        let view = message
-            .clone()
-            .view(Shape::Contiguous { bytes: REQUEST_MAX });
-        let pattern = MatchPattern {
-            context: self.comm.context(),
-            source: None,
-            tag: Some(REQUEST_TAG),
-        };
+        let view = message.clone().view(Shape::Contiguous { bytes: REQUEST_MAX });
+        let pattern =
+            MatchPattern { context: self.comm.context(), source: None, tag: Some(REQUEST_TAG) };
         server.receive = Some((state.receive(pattern, &view)?, message));
         Ok(())
     }
@@ -280,11 +275,7 @@ impl RemoteSide {
         mode: LockMode,
     ) -> Result<()> {
         if let Some(answer) = request.answer {
-            lock(&self.server).locks.ask(LockRequest {
-                origin,
-                mode,
-                answer,
-            });
+            lock(&self.server).locks.ask(LockRequest { origin, mode, answer });
         }
         self.advance_locks(state)
     }

@@ -93,14 +93,7 @@ impl RemoteSide {
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
     pub fn open(comm: &Comm, parts: RemoteParts) -> Result<Arc<RemoteSide>> {
-        let RemoteParts {
-            counters,
-            own,
-            locks,
-            neighbours,
-            design,
-            registered,
-        } = parts;
+        let RemoteParts { counters, own, locks, neighbours, design, registered } = parts;
         let ranks = comm.size();
         let side = Arc::new(RemoteSide {
             comm: comm.clone(),

@@ -12,11 +12,7 @@ pub struct Load {
 }
 
 impl Load {
-    pub(super) const NOTHING: Load = Load {
-        passes: 0,
-        chain_ns: 0.0,
-        work_ns: 0.0,
-    };
+    pub(super) const NOTHING: Load = Load { passes: 0, chain_ns: 0.0, work_ns: 0.0 };
 
     /// Nanoseconds that `ranks` need on `cores`.
     pub fn ns(&self, ranks: usize, cores: usize, switch_ns: f64) -> f64 {

@@ -26,14 +26,13 @@ pub(super) struct MessageFormulas<'a> {
 
 impl<'a> MessageFormulas<'a> {
     pub fn new(costs: &'a CollectiveCosts, question: &CollectiveCall) -> MessageFormulas<'a> {
-        let kernel = MessagePaths::SHARED_MEMORY
-            .with(MessagePath::Pull)
-            .with(MessagePath::Cooperate);
+        let kernel =
+            MessagePaths::SHARED_MEMORY.with(MessagePath::Pull).with(MessagePath::Cooperate);
         let paths = match question.reach {
             Reachability::None => MessagePaths::SHARED_MEMORY,
-            Reachability::Windows => kernel
-                .with(MessagePath::Mapped)
-                .with(MessagePath::MappedCooperate),
+            Reachability::Windows => {
+                kernel.with(MessagePath::Mapped).with(MessagePath::MappedCooperate)
+            }
             Reachability::Unknown | Reachability::Cma | Reachability::Packed => kernel,
         };
         let setting = &question.setting;
@@ -54,11 +53,8 @@ impl<'a> MessageFormulas<'a> {
         len: usize,
         measure: impl Fn(MessagePath, f64, f64) -> f64,
     ) -> (MessagePath, f64) {
-        let decision = select(
-            &OutgoingMessage::contiguous(len),
-            &self.situation,
-            &self.costs.messages,
-        );
+        let decision =
+            select(&OutgoingMessage::contiguous(len), &self.situation, &self.costs.messages);
         let mut least = (MessagePath::Streamed, f64::INFINITY);
         for (path, verdict) in decision.considered() {
             if let PathVerdict::Possible(estimate) = verdict {
@@ -122,11 +118,7 @@ impl<'a> MessageFormulas<'a> {
 
     /// Every rank is busy for `ns`.
     fn alone(&self, ns: f64) -> Load {
-        Load {
-            passes: 0,
-            chain_ns: ns,
-            work_ns: ns * self.ranks as f64,
-        }
+        Load { passes: 0, chain_ns: ns, work_ns: ns * self.ranks as f64 }
     }
 
     /// The sum of the loads.
@@ -182,10 +174,7 @@ impl<'a> MessageFormulas<'a> {
                     }
                     _ => elapsed - self.start_ns(path) / 2.0,
                 });
-                Load {
-                    chain_ns: first.chain_ns + each * (ranks - 2) as f64,
-                    ..first
-                }
+                Load { chain_ns: first.chain_ns + each * (ranks - 2) as f64, ..first }
             }
             (Collective::Allgather, Algorithm::Bruck) => {
                 let steps = (0..rounds).map(|k| {
@@ -216,9 +205,7 @@ impl<'a> MessageFormulas<'a> {
                     Collective::Scan => 2,
                     _ => 1,
                 };
-                let step = self
-                    .exchange(bytes)
-                    .then(self.combine(bytes.saturating_mul(folds)));
+                let step = self.exchange(bytes).then(self.combine(bytes.saturating_mul(folds)));
                 let steps = match question.collective {
                     Collective::Scan => rounds,
                     _ => log2(power_below(ranks)),
@@ -237,11 +224,7 @@ impl<'a> MessageFormulas<'a> {
                     Collective::Allreduce => self.exchange(part(k)),
                     _ => Load::NOTHING,
                 });
-                let returned = if collective == Collective::Allreduce {
-                    all
-                } else {
-                    bytes
-                };
+                let returned = if collective == Collective::Allreduce { all } else { bytes };
                 self.pack(all)
                     .then(Self::sum(down))
                     .then(Self::sum(back))
@@ -265,11 +248,7 @@ impl<'a> MessageFormulas<'a> {
     /// `busy` ranks combine `bytes` each.
     fn combine_by(&self, bytes: usize, busy: usize) -> Load {
         let ns = self.costs.reduce_byte_ns * bytes as f64;
-        Load {
-            passes: 0,
-            chain_ns: ns,
-            work_ns: ns * busy as f64,
-        }
+        Load { passes: 0, chain_ns: ns, work_ns: ns * busy as f64 }
     }
 
     /// Ranks beyond a power of two first send `given` bytes to a neighbour, and receive `returned`

@@ -139,18 +139,12 @@ struct Epoch {
 impl Epoch {
     /// The first of a policy.
     fn first(counts: InjectionCounts) -> Epoch {
-        Epoch {
-            at_change: counts,
-            ..Epoch::default()
-        }
+        Epoch { at_change: counts, ..Epoch::default() }
     }
 
     /// Another of the same policy.
     fn next(counts: InjectionCounts) -> Epoch {
-        Epoch {
-            since: Some(counts),
-            ..Epoch::default()
-        }
+        Epoch { since: Some(counts), ..Epoch::default() }
     }
 
     fn lines(&self) -> u64 {
@@ -256,10 +250,7 @@ impl Adaptive {
         let worth = self.epoch.worth(&self.saved);
         let before = self.tried[self.in_force].map(|trial| trial.worth);
         self.epochs += 1;
-        self.tried[self.in_force] = Some(PolicyTrial {
-            worth,
-            epoch: self.epochs,
-        });
+        self.tried[self.in_force] = Some(PolicyTrial { worth, epoch: self.epochs });
         match self.phase {
             Phase::Trial => self.try_next(),
             Phase::Use { .. } if before.is_some_and(|before| worth < before - DROP) => {
@@ -289,9 +280,7 @@ impl Adaptive {
     /// Puts the next candidate without a trial in force, or the best if all have had one.
     fn try_next(&mut self) {
         let order = (0..CANDIDATES.len()).map(|step| (self.in_force + step) % CANDIDATES.len());
-        let untried = order
-            .clone()
-            .find(|candidate| self.tried[*candidate].is_none());
+        let untried = order.clone().find(|candidate| self.tried[*candidate].is_none());
         if let Some(candidate) = untried {
             self.put_in_force(candidate);
             return;

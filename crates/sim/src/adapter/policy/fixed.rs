@@ -152,10 +152,8 @@ impl CacheSizes {
 
 impl FixedPolicy {
     /// Everything to memory.
-    pub const BASE: FixedPolicy = FixedPolicy {
-        header: HeaderRule::Memory,
-        payload: PayloadRule::Memory,
-    };
+    pub const BASE: FixedPolicy =
+        FixedPolicy { header: HeaderRule::Memory, payload: PayloadRule::Memory };
 
     /// Where an event goes.
     pub fn event(&self) -> InjectTarget {
@@ -208,10 +206,7 @@ fn first_part(incoming: &Incoming, caches: &CacheSizes) -> Vec<PlacedBytes> {
     // To the end of a line, so that the last is whole.
     let end = (incoming.address + part) / caches.line * caches.line;
     let first = (end - incoming.address).min(incoming.bytes);
-    let mut runs = vec![PlacedBytes {
-        bytes: first,
-        target: OWN_L2,
-    }];
+    let mut runs = vec![PlacedBytes { bytes: first, target: OWN_L2 }];
     append(&mut runs, incoming.bytes - first, InjectTarget::Memory);
     runs
 }

@@ -59,10 +59,7 @@ impl Policy {
 
     /// Names of all policies that are not joined from others.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        names::NAMES
-            .iter()
-            .map(|(name, _)| *name)
-            .chain(["adaptive"])
+        names::NAMES.iter().map(|(name, _)| *name).chain(["adaptive"])
     }
 
     /// The fixed policy that decides now.

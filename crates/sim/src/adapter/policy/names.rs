@@ -80,10 +80,9 @@ pub(super) fn parse(text: &str, cores: u32) -> Result<FixedPolicy, PolicyError> 
         }
     }
     match joined.payload {
-        PayloadRule::ToCore(core) if core >= cores => Err(PolicyError::NoSuchCore {
-            name: name(),
-            cores,
-        }),
+        PayloadRule::ToCore(core) if core >= cores => {
+            Err(PolicyError::NoSuchCore { name: name(), cores })
+        }
         _ => Ok(joined),
     }
 }
@@ -105,10 +104,7 @@ impl fmt::Display for FixedPolicy {
             return f.write_str(name);
         }
         if self.header == HeaderRule::L2 {
-            let rest = FixedPolicy {
-                header: HeaderRule::Memory,
-                ..*self
-            };
+            let rest = FixedPolicy { header: HeaderRule::Memory, ..*self };
             return write!(f, "header+{rest}");
         }
         match self.payload {
@@ -135,10 +131,7 @@ mod tests {
             assert_eq!(parse(&policy.to_string(), 2), Ok(policy), "{name}");
         }
         assert_eq!(parse("header+payload", 1), parse("hl2p", 1));
-        assert_eq!(
-            parse("hl2p", 1).map(|p| p.to_string()),
-            Ok("message".into())
-        );
+        assert_eq!(parse("hl2p", 1).map(|p| p.to_string()), Ok("message".into()));
     }
 
     #[test]
@@ -147,10 +140,7 @@ mod tests {
         let known = "base, header, hl2, preposted";
         for name in ["heder", "", "header+", "processor-direction:x"] {
             let line = refused(name);
-            assert!(
-                line.starts_with(&format!("no injection policy '{name}'")),
-                "{line}"
-            );
+            assert!(line.starts_with(&format!("no injection policy '{name}'")), "{line}");
             assert!(line.contains(known) && !line.contains('\n'), "{line}");
         }
         assert!(refused("payload+on-wait").ends_with("says twice where payload goes"));

@@ -31,17 +31,15 @@ fn plans(nodes: u32) -> impl Strategy<Value = Vec<Planned>> {
     let bytes = prop_oneof![Just(0_u64), 1_u64..64, 1000_u64..1050, 1025_u64..2000];
     let times = (0_u64..4_000_000, 0_u64..4_000_000);
     let plan = (ends, 0_u64..4, 0_i32..2, bytes, any::<bool>(), times);
-    let plan = plan.prop_map(
-        |(ends, context, tag, bytes, is_synchronous, times)| Planned {
-            ends,
-            context,
-            tag,
-            bytes,
-            is_synchronous,
-            sent: times.0,
-            posted: times.1,
-        },
-    );
+    let plan = plan.prop_map(|(ends, context, tag, bytes, is_synchronous, times)| Planned {
+        ends,
+        context,
+        tag,
+        bytes,
+        is_synchronous,
+        sent: times.0,
+        posted: times.1,
+    });
     prop::collection::vec(plan, 1..40)
 }
 
@@ -123,38 +121,23 @@ fn message_in(
     event: &RequestCompletion,
     plans: &[Planned],
 ) -> Option<u64> {
-    let buffer = cluster.nodes[node]
-        .host
-        .part(receive_buffer(event.token), SLOT as usize);
+    let buffer = cluster.nodes[node].host.part(receive_buffer(event.token), SLOT as usize);
     let (bytes, rest) = buffer.split_at(event.length as usize);
     assert!(rest.iter().all(|b| *b == 0), "nothing behind the message");
     let is_message = |(number, plan): &(usize, &Planned)| {
         (plan.ends, plan.tag, plan.bytes) == ((event.source, node as u32), event.tag, event.length)
-            && (0..)
-                .zip(bytes)
-                .all(|(at, b)| byte(*number as u64, at) == *b)
+            && (0..).zip(bytes).all(|(at, b)| byte(*number as u64, at) == *b)
     };
     let mut of_event = plans.iter().enumerate().filter(is_message);
     of_event.next().map(|(number, _)| number as u64)
 }
 
 fn networks() -> impl Strategy<Value = NetworkParameters> {
-    let torus = NetworkTopology::Torus {
-        dimensions: vec![3],
-        rings: vec![false],
-    };
-    let tree = NetworkTopology::FatTree {
-        arity: 2,
-        levels: 2,
-    };
+    let torus = NetworkTopology::Torus { dimensions: vec![3], rings: vec![false] };
+    let tree = NetworkTopology::FatTree { arity: 2, levels: 2 };
     let topology = prop_oneof![Just(NetworkTopology::Crossbar), Just(torus), Just(tree)];
     (topology, 1.0_f64..2000.0, 0.0_f64..4.0).prop_map(|(topology, latency_ns, gap_per_byte_ns)| {
-        NetworkParameters {
-            topology,
-            latency_ns,
-            gap_per_byte_ns,
-            ..machine().network
-        }
+        NetworkParameters { topology, latency_ns, gap_per_byte_ns, ..machine().network }
     })
 }
 

@@ -22,24 +22,14 @@ fn received(machine: &SimulatedMachine, count: u64, bytes: u64) -> Vec<f64> {
     let start = SimTime::from_ns(1e6);
     let sends = (0..count).map(|k| (start, 0, send(1, 7, span, k)));
     cluster.run(receives.chain(sends).collect());
-    let at = |k| {
-        cluster
-            .completion(1, k)
-            .expect("an event")
-            .0
-            .since(start)
-            .ns()
-    };
+    let at = |k| cluster.completion(1, k).expect("an event").0.since(start).ns();
     (0..count).map(at).collect()
 }
 
 /// Fails unless `measured` is `configured` within 2 %.
 fn check(machine: &str, parameter: &str, measured: f64, configured: f64) {
     let error = measured / configured - 1.0;
-    assert!(
-        error.abs() < 0.02,
-        "{machine}: {parameter} {measured}, not {configured}"
-    );
+    assert!(error.abs() < 0.02, "{machine}: {parameter} {measured}, not {configured}");
 }
 
 #[test]

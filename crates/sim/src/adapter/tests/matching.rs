@@ -61,8 +61,7 @@ impl Naive {
         match self.posted.iter().position(|(_, w)| matches(w, &message)) {
             Some(first) => {
                 let (token, _) = self.posted.remove(first);
-                self.done
-                    .insert(token, (OperationStatus::Done, Some(message)));
+                self.done.insert(token, (OperationStatus::Done, Some(message)));
             }
             None => self.unexpected.push(message),
         }
@@ -158,18 +157,9 @@ fn packet(step: &Step, number: u64) -> Option<(u32, AdapterPacket)> {
     };
     let length = number;
     let packet = match is_announced {
-        true => AdapterPacket::bare(PacketHeader::Announce {
-            context,
-            tag,
-            length,
-            send: number,
-        }),
+        true => AdapterPacket::bare(PacketHeader::Announce { context, tag, length, send: number }),
         false => AdapterPacket {
-            header: PacketHeader::Eager {
-                context,
-                tag,
-                acknowledge: None,
-            },
+            header: PacketHeader::Eager { context, tag, acknowledge: None },
             payload: vec![number as u8; length as usize],
         },
     };
@@ -179,12 +169,7 @@ fn packet(step: &Step, number: u64) -> Option<(u32, AdapterPacket)> {
 /// Answers the pulls of a node with the payload of the messages that they are for.
 fn answer_pulls(node: &mut Node, at: SimTime) {
     for departure in std::mem::take(&mut node.out) {
-        if let PacketHeader::Pull {
-            send,
-            length,
-            receive,
-        } = departure.packet.header
-        {
+        if let PacketHeader::Pull { send, length, receive } = departure.packet.header {
             let header = PacketHeader::Data { receive };
             let payload = vec![send as u8; length as usize];
             node.arrive(at, departure.to, AdapterPacket { header, payload });

@@ -128,12 +128,7 @@ impl Node {
     }
 
     fn on(machine: &SimulatedMachine, rank: u32, size: u32, policy: Policy) -> Node {
-        let setup = AdapterSetup {
-            rank,
-            size,
-            device: DEVICE,
-            policy,
-        };
+        let setup = AdapterSetup { rank, size, device: DEVICE, policy };
         Node {
             adapter: Adapter::new(machine, setup),
             host: TestHost::new(),
@@ -143,13 +138,11 @@ impl Node {
     }
 
     fn command(&mut self, now: SimTime, request: &AdapterRequest) {
-        self.adapter
-            .command(now, request, &mut self.host, &mut self.out);
+        self.adapter.command(now, request, &mut self.host, &mut self.out);
     }
 
     fn arrive(&mut self, at: SimTime, from: u32, packet: AdapterPacket) {
-        self.adapter
-            .arrive(at, from, packet, &mut self.host, &mut self.out);
+        self.adapter.arrive(at, from, packet, &mut self.host, &mut self.out);
     }
 
     fn advance(&mut self, now: SimTime) {
@@ -212,14 +205,7 @@ fn request(operation: CommandKind, token: u64) -> AdapterRequest {
 }
 
 fn send(to: u32, tag: i32, (address, length): (u64, u64), token: u64) -> AdapterRequest {
-    AdapterRequest {
-        peer: to,
-        tag,
-        flags: 0,
-        address,
-        length,
-        ..request(CommandKind::Send, token)
-    }
+    AdapterRequest { peer: to, tag, flags: 0, address, length, ..request(CommandKind::Send, token) }
 }
 
 fn receive(from: u32, tag: i32, (address, length): (u64, u64), token: u64) -> AdapterRequest {
@@ -250,9 +236,7 @@ struct Cluster {
 impl Cluster {
     fn new(machine: &SimulatedMachine, nodes: u32, policy: &Policy) -> Cluster {
         Cluster {
-            nodes: (0..nodes)
-                .map(|rank| Node::on(machine, rank, nodes, policy.clone()))
-                .collect(),
+            nodes: (0..nodes).map(|rank| Node::on(machine, rank, nodes, policy.clone())).collect(),
             network: Network::new(&machine.network, nodes).expect("a network"),
             arrivals: Vec::new(),
             sent: vec![0; nodes as usize],
@@ -279,10 +263,7 @@ impl Cluster {
     }
 
     fn is_busy(&self, script: &Script) -> bool {
-        let due = self
-            .nodes
-            .iter()
-            .any(|n| n.adapter.next_due() < SimTime::NEVER);
+        let due = self.nodes.iter().any(|n| n.adapter.next_due() < SimTime::NEVER);
         due || !script.is_empty() || !self.arrivals.is_empty()
     }
 
@@ -290,16 +271,10 @@ impl Cluster {
     fn run_node(&mut self, node: usize, until: SimTime, script: &Script) {
         let mine = |(_, _, _, to, _): &(SimTime, u32, u64, usize, AdapterPacket)| *to == node;
         let due = |at: &SimTime| *at < until;
-        let mut arrivals: Vec<_> = self
-            .arrivals
-            .extract_if(.., |a| mine(a) && due(&a.0))
-            .collect();
+        let mut arrivals: Vec<_> = self.arrivals.extract_if(.., |a| mine(a) && due(&a.0)).collect();
         arrivals.sort_by_key(|(at, from, number, ..)| (*at, *from, *number));
         let mut arrivals = arrivals.into_iter().peekable();
-        let commands = script
-            .iter()
-            .rev()
-            .filter(|(at, n, _)| *n == node && *at < until);
+        let commands = script.iter().rev().filter(|(at, n, _)| *n == node && *at < until);
         let mut commands = commands.peekable();
         let this = &mut self.nodes[node];
         loop {
@@ -342,13 +317,10 @@ impl Cluster {
         }
         let arrivals = self.network.carry(&mut heads);
         for (head, at) in heads.iter().zip(arrivals) {
-            let of_head = packets
-                .iter_mut()
-                .find(|p| (p.0, p.1) == (head.from, head.number));
+            let of_head = packets.iter_mut().find(|p| (p.0, p.1) == (head.from, head.number));
             let bare = AdapterPacket::bare(PacketHeader::Data { receive: 0 });
             let packet = std::mem::replace(&mut of_head.expect("its packet").2, bare);
-            self.arrivals
-                .push((at, head.from, head.number, head.to as usize, packet));
+            self.arrivals.push((at, head.from, head.number, head.to as usize, packet));
         }
     }
 

@@ -7,22 +7,13 @@ use super::*;
 /// A message of rank 1 with its payload.
 fn eager(tag: i32, payload: &[u8]) -> AdapterPacket {
     AdapterPacket {
-        header: PacketHeader::Eager {
-            context: 0,
-            tag,
-            acknowledge: None,
-        },
+        header: PacketHeader::Eager { context: 0, tag, acknowledge: None },
         payload: payload.to_vec(),
     }
 }
 
 fn announce(tag: i32, length: u64, send: u64) -> AdapterPacket {
-    AdapterPacket::bare(PacketHeader::Announce {
-        context: 0,
-        tag,
-        length,
-        send,
-    })
+    AdapterPacket::bare(PacketHeader::Announce { context: 0, tag, length, send })
 }
 
 fn node() -> Node {
@@ -46,8 +37,7 @@ fn command_is_read_from_the_ring() {
     command[48] = 77;
     let token_at = std::mem::offset_of!(Command, token);
     command[token_at..token_at + 8].copy_from_slice(&99_u64.to_le_bytes());
-    node.adapter
-        .doorbell(SimTime(0), 5 + 64, &mut node.host, &mut node.out);
+    node.adapter.doorbell(SimTime(0), 5 + 64, &mut node.host, &mut node.out);
     assert_eq!(status(&mut node), (99, OperationStatus::NotFound));
 }
 
@@ -57,29 +47,19 @@ fn longer_messages_are_truncated() {
     node.command(SimTime(0), &receive(1, 7, (BUFFERS, 3), 1));
     node.arrive(SimTime(1), 1, eager(7, b"abcdef"));
     let events = node.finish();
-    assert_eq!(
-        (events[0].status, events[0].length),
-        (OperationStatus::Truncated, 6)
-    );
+    assert_eq!((events[0].status, events[0].length), (OperationStatus::Truncated, 6));
     assert_eq!(node.host.part(BUFFERS, 6), b"abc\0\0\0");
 
     node.command(SimTime(2), &receive(1, 7, (BUFFERS, 3), 2));
     node.arrive(SimTime(3), 1, announce(7, 5000, 40));
     node.finish();
-    let pull = PacketHeader::Pull {
-        send: 40,
-        length: 3,
-        receive: 0,
-    };
+    let pull = PacketHeader::Pull { send: 40, length: 3, receive: 0 };
     assert_eq!(node.out.pop().map(|d| d.packet.header), Some(pull));
     let header = PacketHeader::Data { receive: 0 };
     let payload = b"xyz".to_vec();
     node.arrive(SimTime(4_000_000), 1, AdapterPacket { header, payload });
     let events = node.finish();
-    assert_eq!(
-        (events[0].status, events[0].length),
-        (OperationStatus::Truncated, 5000)
-    );
+    assert_eq!((events[0].status, events[0].length), (OperationStatus::Truncated, 5000));
     assert_eq!(node.host.part(BUFFERS, 6), b"xyz\0\0\0");
 }
 
@@ -106,10 +86,7 @@ fn empty_messages_have_source_and_tag() {
 #[test]
 fn cancelled_receives_match_nothing() {
     let mut node = node();
-    let cancel = |token, target| AdapterRequest {
-        target,
-        ..request(CommandKind::Cancel, token)
-    };
+    let cancel = |token, target| AdapterRequest { target, ..request(CommandKind::Cancel, token) };
     node.command(SimTime(0), &receive(1, 7, (BUFFERS, 3), 1));
     node.command(SimTime(1), &cancel(2, 1));
     node.command(SimTime(2), &cancel(3, 1));
@@ -178,11 +155,7 @@ fn wait_wakes_for_events_and_for_unexpected_messages() {
     assert!(!node.adapter.has_news(0), "it has ended one wait");
     node.arrive(SimTime(1 << 30), 1, eager(7, b"abc"));
     node.finish();
-    let other = AdapterRequest {
-        tag: 8,
-        flags: 0,
-        ..request(CommandKind::Probe, 1)
-    };
+    let other = AdapterRequest { tag: 8, flags: 0, ..request(CommandKind::Probe, 1) };
     node.command(SimTime(1 << 40), &other);
     assert!(!node.adapter.has_news(0), "it was probed since");
     assert_eq!(status(&mut node), (1, OperationStatus::NotFound));
@@ -208,44 +181,27 @@ fn probe_that_sees_a_message_leaves_no_news() {
 fn invalid_commands_complete_as_invalid() {
     let far = 1 << 47;
     let bad = [
-        AdapterRequest {
-            operation: None,
-            ..request(CommandKind::Probe, 1)
-        },
+        AdapterRequest { operation: None, ..request(CommandKind::Probe, 1) },
         send(2, 0, (BUFFERS, 1), 1),
         send(ANY_SOURCE, 0, (BUFFERS, 1), 1),
         send(1, 0, (u64::MAX, 2), 1),
         send(1, 0, (far - 1, 2), 1),
         receive(2, 0, (BUFFERS, 1), 1),
         receive(1, 0, (BUFFERS, u64::MAX), 1),
-        AdapterRequest {
-            flags: 6,
-            ..request(CommandKind::Probe, 1)
-        },
-        AdapterRequest {
-            peer: 17,
-            ..request(CommandKind::Extract, 1)
-        },
+        AdapterRequest { flags: 6, ..request(CommandKind::Probe, 1) },
+        AdapterRequest { peer: 17, ..request(CommandKind::Extract, 1) },
         request(CommandKind::ReceiveExtracted, 1),
     ];
     for request in bad {
         let mut node = node();
         node.command(SimTime(0), &request);
-        assert_eq!(
-            status(&mut node),
-            (1, OperationStatus::Invalid),
-            "{request:?}"
-        );
+        assert_eq!(status(&mut node), (1, OperationStatus::Invalid), "{request:?}");
         assert!(node.out.is_empty());
     }
     let mut node = node();
     node.command(SimTime(0), &receive(1, 7, (BUFFERS, 3), 1));
     node.command(SimTime(1), &receive(1, 8, (BUFFERS, 3), 1));
-    assert_eq!(
-        status(&mut node),
-        (1, OperationStatus::Invalid),
-        "the token is taken"
-    );
+    assert_eq!(status(&mut node), (1, OperationStatus::Invalid), "the token is taken");
     node.arrive(SimTime(1 << 40), 1, eager(7, b"abc"));
     assert_eq!(status(&mut node), (1, OperationStatus::Done));
 }
@@ -256,11 +212,7 @@ fn stray_packets_are_dropped_and_counted() {
     node.command(SimTime(0), &send(1, 7, (BUFFERS, 5000), 1));
     node.finish();
     let (send, receive, length) = (1, 0, 5000);
-    let pull = PacketHeader::Pull {
-        send,
-        length,
-        receive,
-    };
+    let pull = PacketHeader::Pull { send, length, receive };
     let strays = [
         (0, pull.clone()),
         (1, PacketHeader::Acknowledge { send }),

@@ -43,10 +43,7 @@ fn events_go_to_the_l2_by_header_and_message_alone() {
 #[test]
 fn payload_goes_where_the_thesis_has_it() {
     let preposted = incoming(4 * KIB);
-    let unexpected = Incoming {
-        kind: MatchKind::Unexpected,
-        ..preposted
-    };
+    let unexpected = Incoming { kind: MatchKind::Unexpected, ..preposted };
     let targets = |name| (target(name, preposted), target(name, unexpected));
     assert_eq!(targets("base"), (MEMORY, MEMORY));
     assert_eq!(targets("header"), (MEMORY, MEMORY));
@@ -61,14 +58,8 @@ fn payload_goes_where_the_thesis_has_it() {
 
 #[test]
 fn waits_and_hints_bring_payload_to_the_l2() {
-    let awaited = Incoming {
-        is_awaited: true,
-        ..incoming(4 * KIB)
-    };
-    let hinted = Incoming {
-        is_hinted: true,
-        ..incoming(4 * KIB)
-    };
+    let awaited = Incoming { is_awaited: true, ..incoming(4 * KIB) };
+    let hinted = Incoming { is_hinted: true, ..incoming(4 * KIB) };
     assert_eq!(target("on-wait", awaited), L2);
     assert_eq!(target("on-wait", hinted), MEMORY);
     assert_eq!(target("application-driven", hinted), L2);
@@ -105,10 +96,7 @@ fn without_an_l3_its_payload_goes_to_the_l2() {
 fn first_part_is_the_first_lines() {
     let caches = CacheSizes::of(&machine());
     let runs = |address, bytes| {
-        let message = Incoming {
-            address,
-            ..incoming(bytes)
-        };
+        let message = Incoming { address, ..incoming(bytes) };
         fixed("first-part").payload(&message, &caches, |_, _| false)
     };
     let run = |bytes, target| PlacedBytes { bytes, target };
@@ -130,44 +118,22 @@ fn lines_go_to_the_caches_that_have_them() {
             _ => in_l2,
         }
     };
-    let message = Incoming {
-        address: BUFFERS + 64,
-        ..incoming(600)
-    };
+    let message = Incoming { address: BUFFERS + 64, ..incoming(600) };
     let runs = fixed("in-cache").payload(&message, &caches, holds);
-    let wanted = [
-        (64, MEMORY),
-        (256, L2),
-        (128, MEMORY),
-        (128, L3),
-        (24, MEMORY),
-    ];
+    let wanted = [(64, MEMORY), (256, L2), (128, MEMORY), (128, L3), (24, MEMORY)];
     let runs: Vec<_> = runs.iter().map(|run| (run.bytes, run.target)).collect();
     assert_eq!(runs, wanted);
     // All lines are there, but half of the caches is the most.
-    let large = Incoming {
-        address: BUFFERS,
-        ..incoming(40_000 * KIB)
-    };
+    let large = Incoming { address: BUFFERS, ..incoming(40_000 * KIB) };
     let runs = fixed("in-cache").payload(&large, &caches, |_, _| true);
-    let runs: Vec<_> = runs
-        .iter()
-        .map(|run| (run.bytes / KIB, run.target))
-        .collect();
-    assert_eq!(
-        runs,
-        [(960, L2), (18432, L3), (40_000 - 960 - 18432, MEMORY)]
-    );
+    let runs: Vec<_> = runs.iter().map(|run| (run.bytes / KIB, run.target)).collect();
+    assert_eq!(runs, [(960, L2), (18432, L3), (40_000 - 960 - 18432, MEMORY)]);
 }
 
 #[test]
 fn adapter_asks_its_policy() {
     let payload = |acknowledge| AdapterPacket {
-        header: PacketHeader::Eager {
-            context: 0,
-            tag: 7,
-            acknowledge,
-        },
+        header: PacketHeader::Eager { context: 0, tag: 7, acknowledge },
         payload: vec![1; 512],
     };
     let written = |name: &str, prepare: fn(&mut Node)| {
@@ -196,12 +162,7 @@ fn adapter_asks_its_policy() {
 fn hint_reaches_a_message_that_is_being_pulled() {
     let mut node = Node::new(0, 2, policy("hint"));
     node.command(SimTime(0), &receive(1, 7, (BUFFERS, 5000), 1));
-    let header = PacketHeader::Announce {
-        context: 0,
-        tag: 7,
-        length: 5000,
-        send: 3,
-    };
+    let header = PacketHeader::Announce { context: 0, tag: 7, length: 5000, send: 3 };
     node.arrive(SimTime(1000), 1, AdapterPacket::bare(header));
     node.adapter.hint(1);
     node.adapter.hint(99);

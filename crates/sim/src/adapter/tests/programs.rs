@@ -49,11 +49,7 @@ fn stalls(program: Program, policy: Policy, messages: u64) -> u64 {
     for message in 0..messages {
         let buffer = BUFFERS + message % BUFFER_COUNT * MESSAGE;
         node.command(now, &receive(1, 7, (buffer, MESSAGE), 1));
-        let header = PacketHeader::Eager {
-            context: 0,
-            tag: 7,
-            acknowledge: None,
-        };
+        let header = PacketHeader::Eager { context: 0, tag: 7, acknowledge: None };
         let payload = vec![1; MESSAGE as usize];
         node.arrive(now, 1, AdapterPacket { header, payload });
         node.finish();
@@ -82,26 +78,17 @@ fn stalls_by_name(program: Program, name: &str) -> u64 {
 
 #[test]
 fn payload_helps_a_program_that_uses_its_messages_and_adaptive_finds_out() {
-    let program = Program {
-        uses_message: true,
-        own: 16 << 10,
-    };
+    let program = Program { uses_message: true, own: 16 << 10 };
     let of = |name| stalls_by_name(program, name);
     let (base, header, message) = (of("base"), of("header"), of("message"));
-    assert!(
-        header < base && message < base / 2,
-        "{base} {header} {message}"
-    );
+    assert!(header < base && message < base / 2, "{base} {header} {message}");
     let adaptive = of("adaptive");
     assert!(adaptive < message + (base - message) / 5, "{adaptive}");
 }
 
 #[test]
 fn payload_harms_a_program_that_needs_its_cache_and_adaptive_leaves_it() {
-    let program = Program {
-        uses_message: false,
-        own: 280 << 10,
-    };
+    let program = Program { uses_message: false, own: 280 << 10 };
     let of = |name| stalls_by_name(program, name);
     let (base, header, message) = (of("base"), of("header"), of("message"));
     assert!(header < base, "{base} {header}");

@@ -12,10 +12,7 @@ fn times(bytes: u64) -> (u64, u64) {
     let mut cluster = Cluster::new(&machine(), 2, &policy("base"));
     let sent = send(1, 7, (BUFFERS, bytes), 1);
     let received = receive(0, 7, (BUFFERS, bytes), 2);
-    cluster.run(vec![
-        (SimTime(0), 1, received),
-        (SimTime(1_000_000), 0, sent),
-    ]);
+    cluster.run(vec![(SimTime(0), 1, received), (SimTime(1_000_000), 0, sent)]);
     let at = |node, token| cluster.completion(node, token).expect("an event").0.0 - 1_000_000;
     (at(0, 1), at(1, 2))
 }
@@ -23,10 +20,7 @@ fn times(bytes: u64) -> (u64, u64) {
 #[test]
 fn eager_message_takes_its_stages_and_its_bytes_once() {
     for bytes in [0, 1] {
-        assert_eq!(
-            times(bytes),
-            (COMMAND + EVENT, COMMAND + LATENCY + ARRIVAL + EVENT)
-        );
+        assert_eq!(times(bytes), (COMMAND + EVENT, COMMAND + LATENCY + ARRIVAL + EVENT));
     }
     // 1001 bytes follow for 250 ns, longer than the match takes.
     let last = COMMAND + LATENCY + 1000 * 250;
@@ -109,11 +103,7 @@ fn packets_are_handed_over_when_they_leave() {
 #[test]
 fn commands_and_packets_are_processed_in_order() {
     let mut node = Node::new(0, 2, policy("base"));
-    let header = PacketHeader::Eager {
-        context: 0,
-        tag: 7,
-        acknowledge: None,
-    };
+    let header = PacketHeader::Eager { context: 0, tag: 7, acknowledge: None };
     let payload = vec![1; 1];
     node.arrive(SimTime(0), 1, AdapterPacket { header, payload });
     // It takes less time than the packet, but needs what that brings.

@@ -98,11 +98,7 @@ impl Replay {
         let first = address & !mask;
         let last = (address + u64::from(size) - 1) & !mask;
         let levels = &self.memory.levels;
-        let l1 = if kind == 'I' {
-            &levels.l1i
-        } else {
-            &levels.l1d
-        };
+        let l1 = if kind == 'I' { &levels.l1i } else { &levels.l1d };
         let held = [first, last].map(|line| l1.holds(line));
         let before = self.data_misses_of_ll();
         let mut missed = false;
@@ -151,12 +147,8 @@ fn program() -> Result<PathBuf, String> {
     // Static where that is possible, so that the trace is not mostly the dynamic linker's.
     let build = |options: &[&str]| {
         let mut cc = Command::new("cc");
-        cc.args(options)
-            .args(["-O1", "-o"])
-            .args([&program, &source]);
-        cc.stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+        cc.args(options).args(["-O1", "-o"]).args([&program, &source]);
+        cc.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     };
     assert!(build(&["-static"]) || build(&[]), "cc {}", source.display());
     Ok(program)
@@ -182,10 +174,7 @@ fn system_programs() -> Vec<Traced> {
     fs::write(&text, lines.collect::<String>()).expect("the directory is writable");
     let text = text.display().to_string();
     let all = [
-        (
-            "/usr/bin/sort",
-            vec!["--parallel=1".to_owned(), text.clone()],
-        ),
+        ("/usr/bin/sort", vec!["--parallel=1".to_owned(), text.clone()]),
         ("/usr/bin/gzip", vec!["-c".to_owned(), text]),
     ];
     let there = all.into_iter().filter(|(program, _)| {
@@ -195,23 +184,15 @@ fn system_programs() -> Vec<Traced> {
         }
         found
     });
-    let traced = there.map(|(program, arguments)| Traced {
-        program: program.into(),
-        arguments,
-    });
+    let traced = there.map(|(program, arguments)| Traced { program: program.into(), arguments });
     traced.collect()
 }
 
 /// Runs valgrind on the program. Both tools get the same environment, which is on the stack.
 fn valgrind(traced: &Traced, options: &[String]) -> Command {
     let mut command = Command::new("valgrind");
-    command
-        .env_clear()
-        .env("PATH", env::var_os("PATH").unwrap_or_default());
-    command
-        .args(options)
-        .arg(&traced.program)
-        .args(&traced.arguments);
+    command.env_clear().env("PATH", env::var_os("PATH").unwrap_or_default());
+    command.args(options).arg(&traced.program).args(&traced.arguments);
     command.stdout(Stdio::null());
     command
 }
@@ -239,11 +220,7 @@ fn count_by_cachegrind(traced: &Traced, geometry: Geometry) -> Misses {
     let [_, _, _, dr, d1mr, dlmr, dw, d1mw, dlmw] = counts[..] else {
         panic!("{text}");
     };
-    Misses {
-        references: dr + dw,
-        d1: d1mr + d1mw,
-        ll: dlmr + dlmw,
-    }
+    Misses { references: dr + dw, d1: d1mr + d1mw, ll: dlmr + dlmw }
 }
 
 fn count_by_model(traced: &Traced, geometry: Geometry) -> Misses {
@@ -252,10 +229,7 @@ fn count_by_model(traced: &Traced, geometry: Geometry) -> Misses {
         .stderr(Stdio::piped())
         .spawn()
         .expect("valgrind was started before");
-    let mut replay = Replay {
-        memory: NodeMemory::new(&geometry.machine()),
-        more_ll: 0,
-    };
+    let mut replay = Replay { memory: NodeMemory::new(&geometry.machine()), more_ll: 0 };
     let trace = BufReader::new(tool.stderr.take().expect("it is piped"));
     for line in trace.lines() {
         let line = line.expect("the trace is text");
@@ -275,17 +249,9 @@ fn count_by_model(traced: &Traced, geometry: Geometry) -> Misses {
 /// Kind (I, L, S, M), address and size of a line of lackey's.
 fn access(line: &str) -> Option<(char, u64, u32)> {
     let (kind, rest) = line.split_at_checked(3)?;
-    let kind = kind
-        .trim()
-        .chars()
-        .next()
-        .filter(|kind| "ILSM".contains(*kind))?;
+    let kind = kind.trim().chars().next().filter(|kind| "ILSM".contains(*kind))?;
     let (address, size) = rest.trim().split_once(',')?;
-    Some((
-        kind,
-        u64::from_str_radix(address, 16).ok()?,
-        size.parse().ok()?,
-    ))
+    Some((kind, u64::from_str_radix(address, 16).ok()?, size.parse().ok()?))
 }
 
 #[test]
@@ -297,18 +263,8 @@ fn data_misses_are_those_of_cachegrind() {
             return;
         }
     };
-    let small = Geometry {
-        i1: (8, 2),
-        d1: (8, 4),
-        ll: (64, 8),
-        line: 64,
-    };
-    let wide = Geometry {
-        i1: (32, 4),
-        d1: (32, 8),
-        ll: (256, 16),
-        line: 128,
-    };
+    let small = Geometry { i1: (8, 2), d1: (8, 4), ll: (64, 8), line: 64 };
+    let wide = Geometry { i1: (32, 4), d1: (32, 8), ll: (256, 16), line: 128 };
     let patterns = [
         ("sweep", small),
         ("transpose", small),

@@ -79,9 +79,7 @@ fn parts_of_lines_are_written_with_flush() {
     }
     // From the middle of the first line to the middle of the fourth.
     write(&mut memory, BUFFER + 32, 3 * LINE, L2);
-    let held: Vec<bool> = (0..4)
-        .map(|n| memory.holds(BUFFER + n * LINE, L2))
-        .collect();
+    let held: Vec<bool> = (0..4).map(|n| memory.holds(BUFFER + n * LINE, L2)).collect();
     assert_eq!(held, [false, true, true, false]);
     let counts = memory.counts();
     assert_eq!(counts.memory_writes.write_backs, 2);

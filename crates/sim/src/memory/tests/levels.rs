@@ -26,10 +26,7 @@ fn misses_come_from_memory_once_and_hit_after() {
     assert!(memory.load(200, 4100, 4).is_nothing());
     assert!(memory.load(200, 4096 + 56, 8).is_nothing());
     let loads = memory.counts().loads;
-    assert_eq!(
-        (loads.accesses, loads.from_memory, loads.l1_hits()),
-        (3, 1, 2)
-    );
+    assert_eq!((loads.accesses, loads.from_memory, loads.l1_hits()), (3, 1, 2));
 }
 
 #[test]
@@ -80,11 +77,7 @@ fn an_exclusive_l3_gives_the_line_away() {
 
 #[test]
 fn an_inclusive_l3_takes_its_victims_out_of_the_l2() {
-    let settings = [
-        "caches.l3.inclusion=inclusive",
-        "caches.l2.size_kib=12",
-        "caches.l2.ways=16",
-    ];
+    let settings = ["caches.l3.inclusion=inclusive", "caches.l2.size_kib=12", "caches.l2.ways=16"];
     let mut memory = memory(&settings);
     load_set(&mut memory, 24, 5);
     assert!(!memory.holds(line_of(0, 24), InjectTarget::L3));
@@ -136,11 +129,8 @@ fn an_l1_that_writes_through_keeps_no_dirty_line_and_does_not_allocate() {
 
 #[test]
 fn caches_that_write_through_pass_stores_on_at_once() {
-    let mut memory = memory(&[
-        "caches.l1d.write=through",
-        "caches.l2.write=through",
-        "caches.l3.write=through",
-    ]);
+    let mut memory =
+        memory(&["caches.l1d.write=through", "caches.l2.write=through", "caches.l3.write=through"]);
     memory.load(0, 4096, 8);
     memory.store(0, 4096, 8);
     assert_eq!(memory.counts().memory_writes.write_backs, 1);
@@ -194,10 +184,7 @@ fn outside_accurate_mode_the_l1s_are_empty_and_the_adapter_still_invalidates() {
         memory.store(0, 4096, 8);
         memory.load(0, 8192, 8);
         memory.set_mode(MemoryMode::FastForward);
-        assert!(
-            memory.holds(4096, L2) && memory.holds(8192, L2),
-            "{inclusion}"
-        );
+        assert!(memory.holds(4096, L2) && memory.holds(8192, L2), "{inclusion}");
         let target = InjectTarget::L3;
         memory.adapter_write(SimTime(0), 8192, LINE, target, WriteMode::Clean);
         memory.set_mode(MemoryMode::Accurate);

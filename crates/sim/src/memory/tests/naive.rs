@@ -88,10 +88,7 @@ impl NaiveCache {
         let (mut low, mut high) = (0, self.ways.next_power_of_two());
         while high - low > 1 {
             let middle = (low + high) / 2;
-            let upper = self
-                .upper
-                .get(&(set, low, high))
-                .is_some_and(|&upper| upper);
+            let upper = self.upper.get(&(set, low, high)).is_some_and(|&upper| upper);
             if upper && middle < self.ways {
                 low = middle;
             } else {
@@ -183,27 +180,15 @@ impl Naive {
             return self.store_through(line);
         }
         let fetches = kind == AccessKind::Fetch;
-        let l1 = if fetches {
-            &mut self.l1i
-        } else {
-            &mut self.l1d
-        };
+        let l1 = if fetches { &mut self.l1i } else { &mut self.l1d };
         let mut cycles = 0;
         if l1.holds(line) {
             l1.touch(line);
         } else {
             let (latency, dirty) = self.bring(line);
             cycles = latency;
-            let l1 = if fetches {
-                &mut self.l1i
-            } else {
-                &mut self.l1d
-            };
-            let evicted = l1.put(NaiveLine {
-                line,
-                dirty,
-                injected: false,
-            });
+            let l1 = if fetches { &mut self.l1i } else { &mut self.l1d };
+            let evicted = l1.put(NaiveLine { line, dirty, injected: false });
             self.out_of_l1(evicted);
         }
         if is_store {
@@ -266,10 +251,7 @@ impl Naive {
         if matches!(self.l3_inclusion(), Some(Inclusive | Alone)) {
             let l3 = self.l3.as_mut().unwrap();
             if !l3.holds(line) {
-                let clean = NaiveLine {
-                    line,
-                    ..NaiveLine::default()
-                };
+                let clean = NaiveLine { line, ..NaiveLine::default() };
                 let evicted = l3.put(clean);
                 self.out_of_l3(evicted);
             }
@@ -281,11 +263,7 @@ impl Naive {
         if !matches!(self.l2_inclusion(), Inclusive | Alone) {
             return dirty;
         }
-        self.put_l2(NaiveLine {
-            line,
-            dirty,
-            injected: false,
-        });
+        self.put_l2(NaiveLine { line, dirty, injected: false });
         false
     }
 
@@ -303,10 +281,7 @@ impl Naive {
         if self.l1_through() {
             line.dirty = false;
         }
-        if matches!(
-            self.l2_inclusion(),
-            Inclusion::Exclusive | Inclusion::Victim
-        ) {
+        if matches!(self.l2_inclusion(), Inclusion::Exclusive | Inclusion::Victim) {
             match self.l2.get(line.line) {
                 Some(below) => {
                     below.dirty |= line.dirty;
@@ -438,11 +413,7 @@ impl Naive {
     }
 
     fn write_line(&mut self, line: u64, target: InjectTarget, mode: WriteMode) {
-        let mut injected = NaiveLine {
-            line,
-            dirty: mode == WriteMode::Dirty,
-            injected: true,
-        };
+        let mut injected = NaiveLine { line, dirty: mode == WriteMode::Dirty, injected: true };
         let mut to_memory = mode == WriteMode::Clean;
         match target {
             InjectTarget::L2 { core: 0 } => {

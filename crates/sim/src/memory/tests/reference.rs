@@ -17,24 +17,10 @@ const LINES: u64 = 120;
 /// Something that happens to a memory.
 #[derive(Debug, Clone)]
 enum Step {
-    Load {
-        address: u64,
-        size: u32,
-    },
-    Store {
-        address: u64,
-        size: u32,
-    },
-    Fetch {
-        address: u64,
-        size: u32,
-    },
-    Write {
-        address: u64,
-        length: u64,
-        target: InjectTarget,
-        mode: WriteMode,
-    },
+    Load { address: u64, size: u32 },
+    Store { address: u64, size: u32 },
+    Fetch { address: u64, size: u32 },
+    Write { address: u64, length: u64, target: InjectTarget, mode: WriteMode },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -67,14 +53,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn settings() -> impl Strategy<Value = Vec<String>> {
     let replacement = || prop_oneof![Just("lru"), Just("plru")];
     let write = || prop_oneof![Just("back"), Just("through")];
-    let inclusion = || {
-        prop_oneof![
-            Just("inclusive"),
-            Just("exclusive"),
-            Just("victim"),
-            Just("none")
-        ]
-    };
+    let inclusion =
+        || prop_oneof![Just("inclusive"), Just("exclusive"), Just("victim"), Just("none")];
     let l1 = (replacement(), write(), prop_oneof![Just(4), Just(2)]);
     let level = || (replacement(), write(), inclusion(), 3_u32..7);
     (l1, level(), prop::option::of(level())).prop_map(|(l1, l2, l3)| {
@@ -134,12 +114,7 @@ fn take_step(memory: &mut NodeMemory, now: u64, step: &Step) -> u64 {
         Step::Load { address, size } => memory.load(now, address, size),
         Step::Store { address, size } => memory.store(now, address, size),
         Step::Fetch { address, size } => memory.fetch(now, address, size),
-        Step::Write {
-            address,
-            length,
-            target,
-            mode,
-        } => {
+        Step::Write { address, length, target, mode } => {
             memory.adapter_write(SimTime(0), address, length, target, mode);
             return 0;
         }
@@ -150,12 +125,7 @@ fn take_step(memory: &mut NodeMemory, now: u64, step: &Step) -> u64 {
 impl Naive {
     fn step(&mut self, step: &Step) -> u64 {
         let (kind, address, size) = match *step {
-            Step::Write {
-                address,
-                length,
-                target,
-                mode,
-            } => {
+            Step::Write { address, length, target, mode } => {
                 self.merging = None;
                 self.write(address, length, target, mode);
                 return 0;
@@ -171,10 +141,7 @@ impl Naive {
             return 0;
         }
         let mut cycles = 0;
-        for line in [first, last]
-            .into_iter()
-            .take(1 + usize::from(first != last))
-        {
+        for line in [first, last].into_iter().take(1 + usize::from(first != last)) {
             cycles += self.access(kind, line);
         }
         // Any access that is more than another use of the line that its set used last ends it; the
@@ -213,19 +180,9 @@ fn check_conservation(memory: &NodeMemory) -> Result<(), TestCaseError> {
     count(&levels.l2.cache);
     levels.l3.iter().for_each(|l3| count(&l3.cache));
     levels.others.iter().flatten().for_each(count);
-    let Injections {
-        l2,
-        other_core,
-        l3,
-        used,
-        evicted,
-        overwritten,
-        ..
-    } = memory.counts().injected;
-    prop_assert_eq!(
-        l2 + other_core + l3,
-        used + evicted + overwritten + there as u64
-    );
+    let Injections { l2, other_core, l3, used, evicted, overwritten, .. } =
+        memory.counts().injected;
+    prop_assert_eq!(l2 + other_core + l3, used + evicted + overwritten + there as u64);
     Ok(())
 }
 

@@ -71,12 +71,9 @@ fn memory_of_power5_is_230_cycles_away_and_slows_down_as_in_table_5_1() {
         assert!((faster.line_cycles - base.line_cycles).abs() < 1e-9);
     }
     // Controller 1/2, 1/5, 1/10, 1/15; DRAM 1/6, 1/15, 1/30, 1/50.
-    for (slow_down, controller, dram) in [
-        ("1", 2.0, 6.0),
-        ("2.5", 5.0, 15.0),
-        ("5", 10.0, 30.0),
-        ("7.5", 15.0, 50.0),
-    ] {
+    for (slow_down, controller, dram) in
+        [("1", 2.0, 6.0), ("2.5", 5.0, 15.0), ("5", 10.0, 30.0), ("7.5", 15.0, 50.0)]
+    {
         let slow = timing(&[&format!("memory.slow_down={slow_down}")]);
         let expected = 30.0 + 25.0 * controller + 25.0 * dram;
         assert!((slow.latency_cycles - expected).abs() < 1e-9, "{slow:?}");
@@ -116,37 +113,20 @@ fn the_adapter_takes_its_part_of_the_bandwidth_from_the_core() {
     let settings = ["processor.miss_overlap=1", "adapter.dma_gb_s=2"];
     let mut memory = memory(&settings);
     let bytes = 1 << 20;
-    memory.adapter_write(
-        SimTime(0),
-        1 << 30,
-        bytes,
-        InjectTarget::Memory,
-        WriteMode::Clean,
-    );
+    memory.adapter_write(SimTime(0), 1 << 30, bytes, InjectTarget::Memory, WriteMode::Clean);
     let cycles = stream(&mut memory, 3000, 1) as f64;
     assert!((cycles / 3000.0 - 8.0 / 0.75).abs() < 0.05, "{cycles}");
     // Dirty injection takes nothing but the write-backs when its 32 lines are evicted.
     let mut memory = super::memory(&settings);
-    memory.adapter_write(
-        SimTime(0),
-        1 << 30,
-        2048,
-        InjectTarget::L2 { core: 0 },
-        WriteMode::Dirty,
-    );
+    memory.adapter_write(SimTime(0), 1 << 30, 2048, InjectTarget::L2 { core: 0 }, WriteMode::Dirty);
     assert_eq!(stream(&mut memory, 1000, 1), (1000 + 32 - 4) * 8 + 1);
 }
 
 #[test]
 fn the_adapter_never_takes_more_than_two_fifths_of_the_memory() {
     let mut memory = memory(&["adapter.dma_gb_s=100"]);
-    let end = memory.adapter_write(
-        SimTime(0),
-        1 << 20,
-        32_000,
-        InjectTarget::Memory,
-        WriteMode::Clean,
-    );
+    let end =
+        memory.adapter_write(SimTime(0), 1 << 20, 32_000, InjectTarget::Memory, WriteMode::Clean);
     assert_eq!(end, SimTime::from_ns(32_000.0 / (8.0 * 0.4)));
 }
 

@@ -46,18 +46,11 @@ fn time_on(cluster: &ReplayCluster, script: Vec<Vec<ReplayOperation>>) -> u64 {
 }
 
 fn send(to: u32, bytes: u64) -> ReplayOperation {
-    ReplayOperation::Send {
-        to,
-        bytes,
-        stream: MessageStream(0),
-    }
+    ReplayOperation::Send { to, bytes, stream: MessageStream(0) }
 }
 
 fn post(from: u32) -> ReplayOperation {
-    ReplayOperation::Receive {
-        from,
-        stream: MessageStream(0),
-    }
+    ReplayOperation::Receive { from, stream: MessageStream(0) }
 }
 
 fn receive(from: u32) -> [ReplayOperation; 2] {
@@ -69,11 +62,7 @@ fn compute(ns: u64) -> ReplayOperation {
 }
 
 fn world(ranks: u32) -> RankGroup {
-    RankGroup::Strided {
-        first: 0,
-        stride: 1,
-        count: ranks,
-    }
+    RankGroup::Strided { first: 0, stride: 1, count: ranks }
 }
 
 fn all_call(ranks: u32, collective: Collective, bytes: u64) -> Vec<Vec<ReplayOperation>> {
@@ -148,11 +137,8 @@ fn a_ring_takes_its_closed_form() {
     let ranks = 7u32;
     let rounds = 20u64;
     let script = (0..ranks).map(|rank| {
-        let round = [
-            post((rank + ranks - 1) % ranks),
-            send((rank + 1) % ranks, 51),
-            ReplayOperation::Wait,
-        ];
+        let round =
+            [post((rank + ranks - 1) % ranks), send((rank + 1) % ranks, 51), ReplayOperation::Wait];
         round.repeat(rounds as usize)
     });
     assert_eq!(time_of(script.collect()), rounds * (O_S + L + 100 + O_R));
@@ -216,16 +202,10 @@ fn what_is_carried_out_as_a_whole_takes_as_long_as_its_messages() {
         let time = |ranks| time_of(all_call(ranks, collective, bytes)) as f64;
         let (below, above) = (time(EXPANDED_MAX), time(EXPANDED_MAX + 1));
         let round = (above - below) / below;
-        assert!(
-            (0.0..0.05).contains(&round),
-            "{collective:?}: {below} {above}"
-        );
+        assert!((0.0..0.05).contains(&round), "{collective:?}: {below} {above}");
     }
-    let prediction = replay(
-        &Script(all_call(65, Collective::Alltoall, 1000)),
-        &cluster(),
-        &mut |_| {},
-    );
+    let prediction =
+        replay(&Script(all_call(65, Collective::Alltoall, 1000)), &cluster(), &mut |_| {});
     assert_eq!(prediction.unwrap().whole_collectives, 1);
 }
 
@@ -237,10 +217,7 @@ fn a_late_rank_delays_all_and_links_add_their_time() {
     let mut far = cluster();
     far.hops = Some(super::super::HopLatency {
         link_ns: 50.0,
-        topology: crate::machine::NetworkTopology::Torus {
-            dimensions: vec![8],
-            rings: Vec::new(),
-        },
+        topology: crate::machine::NetworkTopology::Torus { dimensions: vec![8], rings: Vec::new() },
     });
     let ping = |to: u32| {
         let mut script = vec![Vec::new(); 8];
@@ -256,10 +233,7 @@ fn a_late_rank_delays_all_and_links_add_their_time() {
 fn ranks_of_one_node_have_parameters_of_their_own() {
     let mut two = cluster();
     two.ranks_per_node = 2;
-    two.node = Parameters {
-        latency: 10.0,
-        ..Parameters::default()
-    };
+    two.node = Parameters { latency: 10.0, ..Parameters::default() };
     let ping = |to: u32| {
         let mut script = vec![Vec::new(); 4];
         script[0].push(send(to, 1));
@@ -284,28 +258,17 @@ fn messages_of_a_pair_match_in_order_and_collectives_apart() {
 
 #[test]
 fn streams_of_a_pair_do_not_match_one_another() {
-    let on = |stream, bytes| ReplayOperation::Send {
-        to: 1,
-        bytes,
-        stream: MessageStream(stream),
-    };
+    let on = |stream, bytes| ReplayOperation::Send { to: 1, bytes, stream: MessageStream(stream) };
     let take = |stream| {
         let stream = MessageStream(stream);
-        [
-            ReplayOperation::Receive { from: 0, stream },
-            ReplayOperation::Wait,
-        ]
+        [ReplayOperation::Receive { from: 0, stream }, ReplayOperation::Wait]
     };
     // The first message waits for the receive of the second one, and then for the port.
     let sends = vec![on(7, 1), compute(10_000), on(9, 1)];
     let receives = [take(9), take(7)].concat();
     let late = O_S + 10_000 + O_S + GAP + L + O_R;
     assert_eq!(time_of(vec![sends.clone(), receives]), late);
-    let stuck = replay(
-        &Script(vec![sends, take(8).to_vec()]),
-        &cluster(),
-        &mut |_| {},
-    );
+    let stuck = replay(&Script(vec![sends, take(8).to_vec()]), &cluster(), &mut |_| {});
     assert!(matches!(stuck, Err(ReplayError::Stuck { rank: 1, .. })));
 }
 
@@ -313,17 +276,11 @@ fn streams_of_a_pair_do_not_match_one_another() {
 fn says_who_waits_for_ever() {
     let outcome = |script| replay(&Script(script), &cluster(), &mut |_| {}).unwrap_err();
     let stuck = outcome(vec![Vec::new(), receive(0).to_vec()]).to_string();
-    assert_eq!(
-        stuck,
-        "1 of 2 ranks wait for ever; rank 1 waits in step 0 for a message of rank 0"
-    );
+    assert_eq!(stuck, "1 of 2 ranks wait for ever; rank 1 waits in step 0 for a message of rank 0");
     let mut script = all_call(65, Collective::Alltoall, 1000);
     script[7].clear();
     let missing = outcome(script).to_string();
     assert!(missing.contains("not all of its ranks call"), "{missing}");
     let nobody = outcome(vec![vec![send(1, 1)]]).to_string();
-    assert!(
-        nobody.contains("names rank 1 in step 0, and there are 1 ranks"),
-        "{nobody}"
-    );
+    assert!(nobody.contains("names rank 1 in step 0, and there are 1 ranks"), "{nobody}");
 }

@@ -5,11 +5,7 @@ use crate::adapter::policy::fixed::{CacheSizes, Incoming, MatchKind, PlacedBytes
 use crate::memory::InjectTarget;
 
 const SAVED: SavedLatency = SavedLatency { l2: 0.95, l3: 0.65 };
-const CACHES: CacheSizes = CacheSizes {
-    line: 128,
-    l2: 1920 << 10,
-    l3: Some(36 << 20),
-};
+const CACHES: CacheSizes = CacheSizes { line: 128, l2: 1920 << 10, l3: Some(36 << 20) };
 
 /// What a program does with injected lines: the part of them that it uses, by where they are.
 #[derive(Debug, Clone, Copy)]
@@ -24,13 +20,8 @@ struct World {
 }
 
 /// Uses small messages at once.
-const LATENCY_BOUND: World = World {
-    events_in_l2: 0.98,
-    payload_in_l2: 0.05,
-    payload_in_l3: 0.1,
-    bytes: 512,
-    delay: 100,
-};
+const LATENCY_BOUND: World =
+    World { events_in_l2: 0.98, payload_in_l2: 0.05, payload_in_l3: 0.1, bytes: 512, delay: 100 };
 /// Uses large messages soon.
 const BANDWIDTH_BOUND: World = World {
     events_in_l2: 0.9,
@@ -40,21 +31,11 @@ const BANDWIDTH_BOUND: World = World {
     delay: 2000,
 };
 /// Its own data drives everything out of the L3.
-const L2_ALONE: World = World {
-    events_in_l2: 0.95,
-    payload_in_l2: 0.95,
-    payload_in_l3: 0.3,
-    bytes: 4096,
-    delay: 200,
-};
+const L2_ALONE: World =
+    World { events_in_l2: 0.95, payload_in_l2: 0.95, payload_in_l3: 0.3, bytes: 4096, delay: 200 };
 /// Uses nothing of what comes.
-const POLLUTED: World = World {
-    events_in_l2: 0.02,
-    payload_in_l2: 0.02,
-    payload_in_l3: 0.02,
-    bytes: 2048,
-    delay: 500,
-};
+const POLLUTED: World =
+    World { events_in_l2: 0.02, payload_in_l2: 0.02, payload_in_l3: 0.02, bytes: 2048, delay: 500 };
 
 /// A program on simulated caches.
 struct Program {
@@ -108,10 +89,7 @@ impl Program {
             is_hinted: false,
         };
         let runs = policy.payload(&incoming, &CACHES, |_, _| false);
-        let event = PlacedBytes {
-            bytes: 1,
-            target: policy.event(),
-        };
+        let event = PlacedBytes { bytes: 1, target: policy.event() };
         let mut written = WrittenLines::default();
         let payload = [world.payload_in_l2, world.payload_in_l3];
         let of_payload = runs.into_iter().map(|run| (run, payload));
@@ -184,10 +162,7 @@ fn comes_close_to_the_best_fixed_policy_from_every_start() {
         assert!(best > 0.1, "the world has a good policy: {best}");
         for (start, from) in CANDIDATES.iter().enumerate() {
             let (worth, _) = worth_of_adaptive(start, &[world], LONG);
-            assert!(
-                worth > 0.9 * best,
-                "{world:?}: from {from} {worth}, best {policy} {best}"
-            );
+            assert!(worth > 0.9 * best, "{world:?}: from {from} {worth}, best {policy} {best}");
         }
     }
 }
@@ -203,11 +178,7 @@ fn leaves_a_bad_policy_after_few_lines() {
     while adaptive.current() == CANDIDATES[bad] {
         let written = program.message(adaptive.current(), &world);
         adaptive.observe(written, program.counts);
-        assert!(
-            program.lines < 1000,
-            "still in force after {} lines",
-            program.lines
-        );
+        assert!(program.lines < 1000, "still in force after {} lines", program.lines);
     }
 }
 
