@@ -1,9 +1,10 @@
 """Calls that are a method of the library, and nothing else: their exports are written from this table.
 
-A line has the name of a call and a Rust expression of its parameters; the parameter before `=` is where the result goes.
+A line has the name of a call and a Rust expression of its parameters; the parameters before `=` are where the results go.
 An expression ends with `?` where it can fail. In it a handle stands for its object, a `const char *` for a string, an array
-for its elements; `.raw()` keeps a handle, and a `usize` or a pointer is passed as it is. What else it names is in
-`crates/abi/src/method.rs`, or in the shims of attributes and buffers.
+for its elements; `.raw()` keeps a handle, and a `usize` or a pointer is passed as it is. `handle -> function` frees the object
+of a handle, which becomes null. What else a line names is in `crates/abi/src/method.rs`, or in the shims of attributes,
+buffers and topologies.
 """
 
 from __future__ import annotations
@@ -35,8 +36,15 @@ Attr_put                    comm.set_attribute(keyval, attribute_val.expose_prov
 Attr_delete                 comm.delete_attribute(keyval)?
 Intercomm_create            newintercomm = local_comm.create_inter(local_leader, peer_comm.raw(), remote_leader, tag)?
 Intercomm_merge             newintracomm = intercomm.merge(high != 0)?
+Comm_idup                   newcomm, request = (comm.duplicate_at_once(None)?, Request::SENT)
+Comm_idup_with_info         newcomm, request = (comm.duplicate_at_once(Some(&info))?, Request::SENT)
+Comm_get_name               comm_name = name_of(comm.raw(), (c::COMM_NULL, "MPI_COMM_NULL"), || Ok(comm.name()))?
+Comm_call_errhandler        raise::call(ErrorTarget::Comm(comm.handle()), errorcode)?
+Comm_free                   comm -> Comm::free
+Comm_disconnect             comm -> Comm::free
 
 Group_size                  size = group.size()
+Group_rank                  rank = group.rank_of(process::engine()?.rank())
 Group_compare               result = group1.compare(&group2).constant()
 Group_union                 newgroup = group1.union(&group2)
 Group_intersection          newgroup = group1.intersection(&group2)
@@ -45,11 +53,14 @@ Group_incl                  newgroup = group.incl(ranks)?
 Group_excl                  newgroup = group.excl(ranks)?
 Group_range_incl            newgroup = group.range_incl(ranges)?
 Group_range_excl            newgroup = group.range_excl(ranges)?
+Group_translate_ranks       ranks2 = group1.translate_ranks(ranks1, &group2)?
+Group_free                  group -> Group::free
 
 Session_get_info            info_used = session.info()
 Session_get_pset_info       info = session.process_set_info(&pset_name)?
 Session_set_errhandler      session.set_errhandler(errhandler)?
 Session_get_errhandler      errhandler = session.errhandler()
+Session_call_errhandler     raise::call(ErrorTarget::Session(session.handle()), errorcode)?
 
 Win_get_group               group = win.group()
 Win_set_name                win.set_name(&win_name)
@@ -57,6 +68,9 @@ Win_set_info                win.set_info(&info)
 Win_get_info                info_used = win.info()
 Win_set_errhandler          win.set_errhandler(errhandler)?
 Win_get_errhandler          errhandler = win.errhandler()
+Win_call_errhandler         raise::call(ErrorTarget::Win(win.handle()), errorcode)?
+Win_get_name                win_name = name_of(win.raw(), (c::WIN_NULL, "MPI_WIN_NULL"), || Ok(win.name()))?
+Win_shared_query            size, disp_unit, address(baseptr) = win.shared_query(rank)?
 Win_set_attr                win.set_attribute(win_keyval, attribute_val.expose_provenance())?
 Win_delete_attr             win.delete_attribute(win_keyval)?
 Win_detach                  win.detach(base.addr())?
@@ -101,6 +115,20 @@ Type_dup                    newtype = Datatype::dup(&oldtype)?
 Type_create_f90_real        newtype = Datatype::f90_real(p, r)?
 Type_create_f90_complex     newtype = Datatype::f90_complex(p, r)?
 Type_create_f90_integer     newtype = Datatype::f90_integer(r)?
+Type_match_size             datatype = match_size(typeclass, size)?
+Type_get_value_index        pair_type = value_index(value_type.raw(), index_type.raw())?
+Type_size                   size = datatype.size()
+Type_size_x                 size = datatype.size()
+Type_get_extent             lb, extent = (datatype.lb(), datatype.extent())
+Type_get_extent_x           lb, extent = (datatype.lb(), datatype.extent())
+Type_get_true_extent        true_lb, true_extent = (datatype.true_lb(), datatype.true_extent())
+Type_get_true_extent_x      true_lb, true_extent = (datatype.true_lb(), datatype.true_extent())
+Type_set_name               datatype.set_name(&type_name)
+Type_get_name               type_name = name_of(datatype.raw(), (c::DATATYPE_NULL, "MPI_DATATYPE_NULL"), || Ok(datatype.name()))?
+Type_set_attr               datatype.attributes().set(AttributeOwner::Type, datatype.handle(), type_keyval, attribute_val.expose_provenance())?
+Type_delete_attr            datatype.attributes().delete(AttributeOwner::Type, datatype.handle(), type_keyval)?
+Type_free                   datatype -> Datatype::free
+Get_address                 address = location
 Op_commutative              commute = op.is_commutative()
 
 Comm_create_keyval          attribute::create(AttributeOwner::Comm, comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state)?
@@ -117,9 +145,12 @@ Info_dup                    newinfo = info.duplicate()
 Info_set                    Info::set(info.raw(), &key, &value)?
 Info_delete                 Info::delete(info.raw(), &key)?
 Info_get_nkeys              nkeys = info.len()
+Info_free                   info -> Info::free
 
 File_set_errhandler         set_file_errhandler(file.raw(), errhandler)?
 File_get_errhandler         errhandler = file_errhandler(file.raw())?
+Errhandler_free             errhandler -> Errhandler::free
+Error_string                string = raise::error_string(errorcode)?
 Error_class                 errorclass = error_codes::class_of(errorcode)?
 Add_error_class             errorclass = error_codes::add_class()
 Add_error_code              errorcode = error_codes::add_code(errorclass)?
@@ -133,7 +164,11 @@ Finalize                    init::finalize()?
 Query_thread                provided = init::thread_level()?
 Is_thread_main              flag = init::is_thread_main()?
 Get_hw_resource_info        hw_info = hardware_resources()?
+Get_version                 version, subversion = (c::VERSION, c::SUBVERSION)
+Get_library_version         version = library_version()
+Get_processor_name          name = node_name()
 Grequest_complete           complete_generalized(request.raw())?
+Request_free                request -> free_request
 
 Test_cancelled              flag = status::read(status)?.cancelled()
 Status_set_cancelled        status::write(status)?.set_cancelled(flag != 0)
@@ -143,7 +178,28 @@ Status_get_tag              tag = status::read(status)?.MPI_TAG
 Status_set_tag              status::write(status)?.MPI_TAG = tag
 Status_get_error            err = status::read(status)?.MPI_ERROR
 Status_set_error            status::write(status)?.MPI_ERROR = err
+Get_count                   count = datatype.count(status::read(status)?.bytes())
+Get_elements                count = datatype.elements(status::read(status)?.bytes())
+Get_elements_x              count = datatype.elements(status::read(status)?.bytes())
+Status_set_elements         status::write(status)?.set_bytes(datatype.bytes_of_elements(count)?)
+Status_set_elements_x       status::write(status)?.set_bytes(datatype.bytes_of_elements(count)?)
+
+Topo_test                   status = comm.topology().map_or(c::UNDEFINED, Topology::kind)
+Cart_create                 comm_cart = comm_old.create_cart(dims, &truths(periods), reordering(reorder))?
+Cart_map                    newrank = comm.cart_map(dims, &truths(periods))?
 Cartdim_get                 ndims = comm.cart()?.dims().len()
+Cart_get                    dims, periods, coords = comm.cart_at_this_rank()?
+Cart_coords                 coords = comm.cart()?.coords(comm.checked_rank(rank)?)
+Cart_rank                   rank = comm.cart()?.rank(slice(coords, comm.cart()?.dims().len() as c_int, "coords", "ndims")?)?
+Cart_sub                    newcomm = comm.cart_sub(&truths(slice(remain_dims, comm.cart()?.dims().len() as c_int, "remain_dims", "ndims")?))?
+Cart_shift                  rank_source, rank_dest = comm.cart()?.shift(comm.rank(), direction, disp)?
+Graph_create                comm_graph = comm_old.create_graph(index, topology::edges_of(index, edges)?, reordering(reorder))?
+Graph_map                   newrank = comm.graph_map(index, topology::edges_of(index, edges)?)?
+Graphdims_get               nnodes, nedges = (comm.graph()?.size(), comm.graph()?.edges().len())
+Graph_get                   index, edges = (comm.graph()?.index().to_vec(), comm.graph()?.edges().to_vec())
+Graph_neighbors_count       nneighbors = comm.graph()?.neighbors(comm.checked_rank(rank)?).len()
+Graph_neighbors             neighbors = comm.graph()?.neighbors(comm.checked_rank(rank)?).to_vec()
+Dist_graph_neighbors_count  indegree, outdegree, weighted = comm.dist_graph()?.counts()
 """
 
 OBJECTS = {
@@ -164,13 +220,16 @@ def table() -> dict[str, str]:
 
 def call(expression: str, function: Function, taken: list[Param], arguments: list[str]) -> str:
     """The call of a method: `taken` are the parameters, `arguments` what the export has for each of them."""
-    result, body = re.fullmatch(r"(?:(\w+) = )?(.*)", expression).groups()
     by_name = {param.name: (param, argument) for param, argument in zip(taken, arguments)}
-    if result and result not in by_name:
-        raise SystemExit(f"methods.py: {function.name}: it has no parameter {result}")
+    if freed := re.fullmatch(r"(\w+) -> (\S+)", expression):
+        return f'method::free({by_name[freed[1]][1]}, "{freed[1]}", {freed[2]})'
+    results, body = re.fullmatch(r"(?:([\w(), ]+) = )?(.*)", expression).groups()
+    names = re.findall(r"\w+(?!\()\b", results or "")
+    if missing := [name for name in names if name not in by_name]:
+        raise SystemExit(f"methods.py: {function.name}: it has no parameter {missing[0]}")
 
     def convert(name: re.Match[str]) -> str:
-        if name[0] not in by_name or name[0] == result:
+        if name[0] not in by_name or name[0] in names:
             return name[0]
         return _converted(*by_name[name[0]], by_name, function)
 
@@ -181,8 +240,26 @@ def call(expression: str, function: Function, taken: list[Param], arguments: lis
     elif body.endswith("?"):
         closure = f"|| {body.removesuffix('?')}"
     else:
-        closure = f"|| Ok({body})" if result else f"|| {{ {body}; Ok(()) }}"
-    return f'method::give({by_name[result][1]}, "{result}", {closure})' if result else f"method::perform({closure})"
+        closure = f"|| Ok({body})" if results else f"|| {{ {body}; Ok(()) }}"
+    if not results:
+        return f"method::perform({closure})"
+    places = [_place(result, by_name) for result in results.split(", ")]
+    quoted = [f'"{name}"' for name in names]
+    if len(places) == 1:
+        return f"method::give({places[0]}, {quoted[0]}, {closure})"
+    return f"method::give(({', '.join(places)}), ({', '.join(quoted)}), {closure})"
+
+
+def _place(result: str, by_name: dict[str, tuple[Param, str]]) -> str:
+    """Where a result goes; `result` is a parameter, or a function of one that makes the place of it."""
+    if result not in by_name:
+        return result
+    param, argument = by_name[result]
+    if param.base == "char":
+        return f"Text({argument}, c::{param.length.removeprefix('MPI_')}, {by_name['resultlen'][1]})"
+    if param.length:
+        return f'Array({argument}, {by_name[param.length][1]}, "{param.length}")'
+    return argument
 
 
 def _converted(param: Param, argument: str, by_name: dict[str, tuple[Param, str]], function: Function) -> str:

@@ -1,6 +1,6 @@
 //! C arguments that several families of shims share: places for results, strings, arrays.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 
 use mica_mpi::comm::Comm;
@@ -71,6 +71,17 @@ returned! {
     c_int => c_int: value -> value;
     bool => c_int: value -> flag(value);
     usize => c_int: number -> number as c_int;
+    Option<usize> => c_int: rank -> rank.map_or(c::UNDEFINED, |rank| rank as c_int);
+    i64 => MPI_Count: count -> count;
+    usize => MPI_Count: number -> number as MPI_Count;
+    // One that exceeds 63 bits is undefined, too.
+    Option<u64> => MPI_Count: count ->
+        count.and_then(|count| i64::try_from(count).ok()).unwrap_or(c::UNDEFINED.into());
+    // Exposed, because the caller will get at the memory through this number.
+    *const c_void => MPI_Aint: location -> location.expose_provenance() as MPI_Aint;
+    usize => MPI_Aint: number -> number as MPI_Aint;
+    usize => *mut c_void: address -> std::ptr::with_exposed_provenance_mut(address);
+    u32 => MPI_Datatype: handle -> MPI_Datatype::from_raw(handle);
     Comm => MPI_Comm: comm -> MPI_Comm::from_raw(comm.handle());
     // A rank that is not in the new communicator has none.
     Option<Comm> => MPI_Comm: comm ->
@@ -85,6 +96,11 @@ returned! {
 /// The C logical of a truth value.
 pub fn flag(value: bool) -> c_int {
     c_int::from(value)
+}
+
+/// A place for a result must not be null (`MPI_ERR_ARG`).
+pub fn check_place<T>(place: *const T, argument: &'static str) -> Result<()> {
+    if place.is_null() { Err(null(argument)) } else { Ok(()) }
 }
 
 #[cold]

@@ -187,17 +187,6 @@ pub unsafe fn mpi_attr_get(
     unsafe { mpi_comm_get_attr(comm, keyval, attribute_val, found) }
 }
 
-/// MPI_Type_set_attr.
-pub fn mpi_type_set_attr(
-    datatype: MPI_Datatype,
-    type_keyval: c_int,
-    attribute_val: *mut c_void,
-) -> Result<()> {
-    let value = attribute_val.expose_provenance();
-    let datatype = Datatype::resolve(datatype.raw())?;
-    datatype.attributes().set(AttributeOwner::Type, datatype.handle(), type_keyval, value)
-}
-
 /// MPI_Type_get_attr.
 ///
 /// # Safety
@@ -212,10 +201,4 @@ pub unsafe fn mpi_type_get_attr(
         || Datatype::resolve(datatype.raw())?.attributes().get(AttributeOwner::Type, type_keyval);
     // SAFETY: as the caller promises.
     unsafe { put(attribute_val, found, get) }
-}
-
-/// MPI_Type_delete_attr.
-pub fn mpi_type_delete_attr(datatype: MPI_Datatype, type_keyval: c_int) -> Result<()> {
-    let datatype = Datatype::resolve(datatype.raw())?;
-    datatype.attributes().delete(AttributeOwner::Type, datatype.handle(), type_keyval)
 }

@@ -4,12 +4,12 @@ use std::ffi::{c_char, c_int, c_void};
 
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
-use mica_mpi::info::{self, Info};
+use mica_mpi::info::Info;
 use mica_mpi::init::{self, OneThreadAtATime};
 use mica_mpi::process;
 use mica_mpi::{Error, Result};
 
-use crate::convert::{Out, put_text};
+use crate::convert::Out;
 use crate::late;
 use crate::types::*;
 
@@ -56,54 +56,6 @@ pub fn mpi_abort(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
     // A wrong communicator does not prevent the abort, and its error cannot be returned.
     let _ = Comm::resolve(comm.raw());
     process::abort(errorcode)
-}
-
-/// MPI_Get_version.
-///
-/// # Safety
-/// `version` and `subversion` are null or writable.
-pub unsafe fn mpi_get_version(version: *mut c_int, subversion: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let (version, subversion) =
-        unsafe { (Out::new(version, "version")?, Out::new(subversion, "subversion")?) };
-    version.set(c::VERSION);
-    subversion.set(c::SUBVERSION);
-    Ok(())
-}
-
-/// MPI_Get_library_version.
-///
-/// # Safety
-/// `version` is null or writable for `MPI_MAX_LIBRARY_VERSION_STRING` bytes, `resultlen` null or
-/// writable.
-pub unsafe fn mpi_get_library_version(version: *mut c_char, resultlen: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
-    let text = format!(
-        "Mica {} (MPI {}.{}, standard ABI {}.{})",
-        env!("CARGO_PKG_VERSION"),
-        c::VERSION,
-        c::SUBVERSION,
-        c::ABI_VERSION,
-        c::ABI_SUBVERSION
-    );
-    let room = c::MAX_LIBRARY_VERSION_STRING;
-    // SAFETY: as the caller promises.
-    resultlen.set(unsafe { put_text(version, room, &text, "version")? });
-    Ok(())
-}
-
-/// MPI_Get_processor_name.
-///
-/// # Safety
-/// `name` is null or writable for `MPI_MAX_PROCESSOR_NAME` bytes, `resultlen` null or writable.
-pub unsafe fn mpi_get_processor_name(name: *mut c_char, resultlen: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
-    let host = info::node_name();
-    // SAFETY: as the caller promises.
-    resultlen.set(unsafe { put_text(name, c::MAX_PROCESSOR_NAME, &host, "name")? });
-    Ok(())
 }
 
 /// A cache line, so that buffers do not share one by accident.

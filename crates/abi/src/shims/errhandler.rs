@@ -1,15 +1,14 @@
 //! Error handlers, codes and strings (MPI 5.0, 9.3 to 9.5).
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::sync::Arc;
 
-use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::errhandler::{self, Callback, Errhandler, HandlerFamily};
 use mica_mpi::raise::{self, ErrorTarget};
 use mica_mpi::{Error, Result};
 
-use crate::convert::{Out, put_text};
+use crate::convert::Out;
 use crate::types::*;
 
 /// The users' C functions. They are variadic; no further arguments are passed.
@@ -82,43 +81,8 @@ pub unsafe fn mpi_session_create_errhandler(
     create!(session_errhandler_fn, Session, MPI_Session, errhandler)
 }
 
-/// MPI_Errhandler_free.
-///
-/// # Safety
-/// `errhandler` is null or points to a handle that may be overwritten.
-pub unsafe fn mpi_errhandler_free(errhandler: *mut MPI_Errhandler) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
-    Errhandler::free(errhandler.get().raw())?;
-    errhandler.set(MPI_Errhandler::from_raw(c::ERRHANDLER_NULL));
-    Ok(())
-}
-
-/// MPI_Comm_call_errhandler.
-pub fn mpi_comm_call_errhandler(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
-    Comm::resolve(comm.raw())?;
-    raise::call(ErrorTarget::Comm(comm.raw()), errorcode)
-}
-
 /// MPI_File_call_errhandler.
 pub fn mpi_file_call_errhandler(fh: MPI_File, errorcode: c_int) -> Result<()> {
     errhandler::file_errhandler(fh.raw())?;
     raise::call(ErrorTarget::File(fh.raw()), errorcode)
-}
-
-/// MPI_Error_string.
-///
-/// # Safety
-/// `string` is null or writable for `MPI_MAX_ERROR_STRING` bytes, `resultlen` null or writable.
-pub unsafe fn mpi_error_string(
-    errorcode: c_int,
-    string: *mut c_char,
-    resultlen: *mut c_int,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
-    let text = raise::error_string(errorcode)?;
-    // SAFETY: as the caller promises.
-    resultlen.set(unsafe { put_text(string, c::MAX_ERROR_STRING, &text, "string")? });
-    Ok(())
 }

@@ -32,18 +32,6 @@ pub unsafe fn mpi_info_create_env(
     info.give(environment)
 }
 
-/// MPI_Info_free.
-///
-/// # Safety
-/// `info` is null or points to a handle that may be overwritten.
-pub unsafe fn mpi_info_free(info: *mut MPI_Info) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let info = unsafe { Out::new(info, "info")? };
-    Info::free(info.get().raw())?;
-    info.set(MPI_Info::from_raw(c::INFO_NULL));
-    Ok(())
-}
-
 /// MPI_Info_get: up to `valuelen` bytes of the value.
 ///
 /// # Safety

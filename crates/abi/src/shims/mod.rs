@@ -11,7 +11,6 @@ pub mod datatype;
 pub mod environment;
 pub mod errhandler;
 pub mod generalized;
-pub mod group;
 pub mod info;
 pub mod intercomm;
 pub mod op;

@@ -515,15 +515,3 @@ pub unsafe fn mpi_cancel(request: *mut MPI_Request) -> Result<()> {
     let request = unsafe { Out::new(request, "request")? };
     request::cancel(request.get().raw())
 }
-
-/// MPI_Request_free.
-///
-/// # Safety
-/// `request` is null or valid.
-pub unsafe fn mpi_request_free(request: *mut MPI_Request) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let request = unsafe { Out::new(request, "request")? };
-    request::free(request.get().raw())?;
-    request.set(NULL);
-    Ok(())
-}

@@ -131,9 +131,3 @@ pub unsafe fn mpi_comm_create_from_group(
     };
     create().map_err(|error| ErrorOn::for_handler(handler.clone(), ErrorTarget::Default, error))
 }
-
-/// MPI_Session_call_errhandler.
-pub fn mpi_session_call_errhandler(session: MPI_Session, errorcode: c_int) -> Result<()> {
-    Session::resolve(session.raw())?;
-    mica_mpi::raise::call(ErrorTarget::Session(session.raw()), errorcode)
-}

@@ -1,17 +1,15 @@
 //! Windows: making and freeing them, and what they carry (MPI 5.0, 12.2, 7.7.3, 7.8, 9.3.2).
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 use mica_channel::memory::Region;
 use mica_mpi::Result;
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::info::Info;
-use mica_mpi::raise;
 use mica_mpi::window::{Window, WindowSpec};
 
-use crate::convert::{Out, flag, put_text};
-use crate::poly::PolyOut;
+use crate::convert::{Out, flag};
 use crate::raise::{ErrorOn, ErrorTarget};
 use crate::types::*;
 
@@ -141,28 +139,6 @@ pub unsafe fn mpi_win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) ->
     Window::resolve(win.raw())?.attach(memory, size as i64)
 }
 
-/// MPI_Win_shared_query.
-///
-/// # Safety
-/// `size` and `disp_unit` are null or writable, `baseptr` null or writable for an address.
-pub unsafe fn mpi_win_shared_query(
-    win: MPI_Win,
-    rank: c_int,
-    size: *mut MPI_Aint,
-    disp_unit: PolyOut,
-    baseptr: *mut c_void,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let (size, baseptr) =
-        unsafe { (Out::new(size, "size")?, Out::new(baseptr.cast::<*mut c_void>(), "baseptr")?) };
-    let (bytes, unit, base) = Window::resolve(win.raw())?.shared_query(rank)?;
-    size.set(bytes as MPI_Aint);
-    // SAFETY: as the caller promises.
-    unsafe { disp_unit.set(0, unit as i64) };
-    baseptr.set(std::ptr::with_exposed_provenance_mut(base));
-    Ok(())
-}
-
 /// MPI_Win_free.
 ///
 /// # Safety
@@ -174,32 +150,6 @@ pub unsafe fn mpi_win_free(win: *mut MPI_Win) -> std::result::Result<(), ErrorOn
     Window::free(handle).map_err(|error| ErrorOn::new(ErrorTarget::Win(handle), error))?;
     win.set(MPI_Win::from_raw(c::WIN_NULL));
     Ok(())
-}
-
-/// MPI_Win_get_name.
-///
-/// # Safety
-/// `win_name` is null or writable for `MPI_MAX_OBJECT_NAME` bytes, `resultlen` null or writable.
-pub unsafe fn mpi_win_get_name(
-    win: MPI_Win,
-    win_name: *mut c_char,
-    resultlen: *mut c_int,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
-    let name = match win.raw() {
-        c::WIN_NULL => "MPI_WIN_NULL".to_owned(), // has a name, too (MPI 5.0, 7.8)
-        handle => Window::resolve(handle)?.name(),
-    };
-    // SAFETY: as the caller promises.
-    resultlen.set(unsafe { put_text(win_name, c::MAX_OBJECT_NAME, &name, "win_name")? });
-    Ok(())
-}
-
-/// MPI_Win_call_errhandler.
-pub fn mpi_win_call_errhandler(win: MPI_Win, errorcode: c_int) -> Result<()> {
-    Window::resolve(win.raw())?;
-    raise::call(ErrorTarget::Win(win.raw()), errorcode)
 }
 
 /// MPI_Win_get_attr.

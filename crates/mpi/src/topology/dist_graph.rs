@@ -25,6 +25,15 @@ pub struct DistGraph {
     pub weighted: EdgeWeights,
 }
 
+impl DistGraph {
+    /// `MPI_Dist_graph_neighbors_count`: edges that end here, edges that start here, and whether
+    /// they have weights.
+    pub fn counts(&self) -> (usize, usize, bool) {
+        let (sources, destinations) = (&self.sources.ranks, &self.destinations.ranks);
+        (sources.len(), destinations.len(), self.weighted == EdgeWeights::Given)
+    }
+}
+
 /// Whether the edges of a graph have weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeWeights {

@@ -17,6 +17,15 @@ impl Comm {
         }
     }
 
+    /// `MPI_Cart_get`: dimensions, which of them are periodic, and this process's coordinates.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TOPOLOGY`.
+    pub fn cart_at_this_rank(&self) -> Result<(Vec<i32>, Vec<bool>, Vec<i32>)> {
+        let cart = self.cart()?;
+        Ok((cart.dims().to_vec(), cart.periods().to_vec(), cart.coords(self.rank())))
+    }
+
     /// The graph attached to it.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::call;
 use mica_abi::method::{self, *};
-use mica_abi::shims::{attribute, comm, datatype, group, window};
+use mica_abi::shims::{attribute, comm, window};
 use mica_abi::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
 
 call! {
@@ -72,7 +72,10 @@ call! {
         Comm::resolve(comm.raw())?.duplicate(Some(&Info::resolve_hints(info.raw())?)))
 }
 
-call! { MPI_Comm_free PMPI_Comm_free(comm: *mut MPI_Comm) on Default => comm::mpi_comm_free(comm) }
+call! {
+    MPI_Comm_free PMPI_Comm_free(comm: *mut MPI_Comm) on Default
+    => method::free(comm, "comm", Comm::free)
+}
 
 call! {
     MPI_Comm_free_keyval PMPI_Comm_free_keyval(comm_keyval: *mut c_int) on Default
@@ -93,7 +96,9 @@ call! {
 call! {
     MPI_Comm_get_name PMPI_Comm_get_name(comm: MPI_Comm, comm_name: *mut c_char,
         resultlen: *mut c_int) on Comm(comm)
-    => comm::mpi_comm_get_name(comm, comm_name, resultlen)
+    => method::give(Text(comm_name, c::MAX_OBJECT_NAME, resultlen), "comm_name", ||
+        name_of(comm.raw(), (c::COMM_NULL, "MPI_COMM_NULL"), ||
+        Ok(Comm::resolve(comm.raw())?.name())))
 }
 
 call! {
@@ -104,13 +109,16 @@ call! {
 call! {
     MPI_Comm_idup PMPI_Comm_idup(comm: MPI_Comm, newcomm: *mut MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => comm::mpi_comm_idup(comm, newcomm, request)
+    => method::give((newcomm, request), ("newcomm", "request"), ||
+        Ok((Comm::resolve(comm.raw())?.duplicate_at_once(None)?, Request::SENT)))
 }
 
 call! {
     MPI_Comm_idup_with_info PMPI_Comm_idup_with_info(comm: MPI_Comm, info: MPI_Info,
         newcomm: *mut MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => comm::mpi_comm_idup_with_info(comm, info, newcomm, request)
+    => method::give((newcomm, request), ("newcomm", "request"), ||
+        Ok((Comm::resolve(comm.raw())?.duplicate_at_once(Some(&Info::resolve_hints(info.raw())?))?,
+        Request::SENT)))
 }
 
 call! {
@@ -194,7 +202,7 @@ call! {
 
 call! {
     MPI_Group_free PMPI_Group_free(group: *mut MPI_Group) on Default
-    => group::mpi_group_free(group)
+    => method::free(group, "group", Group::free)
 }
 
 call! {
@@ -227,7 +235,8 @@ call! {
 
 call! {
     MPI_Group_rank PMPI_Group_rank(group: MPI_Group, rank: *mut c_int) on Default
-    => group::mpi_group_rank(group, rank)
+    => method::give(rank, "rank", ||
+        Ok(Group::resolve(group.raw())?.rank_of(process::engine()?.rank())))
 }
 
 call! {
@@ -238,7 +247,9 @@ call! {
 call! {
     MPI_Group_translate_ranks PMPI_Group_translate_ranks(group1: MPI_Group, n: c_int,
         ranks1: *const c_int, group2: MPI_Group, ranks2: *mut c_int) on Default
-    => group::mpi_group_translate_ranks(group1, n, ranks1, group2, ranks2)
+    => method::give(Array(ranks2, n, "n"), "ranks2", ||
+        Group::resolve(group1.raw())?.translate_ranks(method::slice(ranks1, n, "ranks1", "n")?,
+        &Group::resolve(group2.raw())?))
 }
 
 call! {
@@ -286,7 +297,9 @@ call! {
 call! {
     MPI_Type_delete_attr PMPI_Type_delete_attr(datatype: MPI_Datatype,
         type_keyval: c_int) on Default
-    => attribute::mpi_type_delete_attr(datatype, type_keyval)
+    => method::perform(|| Datatype::resolve_as(datatype.raw(),
+        "datatype")?.attributes().delete(AttributeOwner::Type, Datatype::resolve_as(datatype.raw(),
+        "datatype")?.handle(), type_keyval))
 }
 
 call! {
@@ -303,19 +316,24 @@ call! {
 call! {
     MPI_Type_get_name PMPI_Type_get_name(datatype: MPI_Datatype, type_name: *mut c_char,
         resultlen: *mut c_int) on Default
-    => datatype::mpi_type_get_name(datatype, type_name, resultlen)
+    => method::give(Text(type_name, c::MAX_OBJECT_NAME, resultlen), "type_name", ||
+        name_of(datatype.raw(), (c::DATATYPE_NULL, "MPI_DATATYPE_NULL"), ||
+        Ok(Datatype::resolve_as(datatype.raw(), "datatype")?.name())))
 }
 
 call! {
     MPI_Type_set_attr PMPI_Type_set_attr(datatype: MPI_Datatype, type_keyval: c_int,
         attribute_val: *mut c_void) on Default
-    => attribute::mpi_type_set_attr(datatype, type_keyval, attribute_val)
+    => method::perform(|| Datatype::resolve_as(datatype.raw(),
+        "datatype")?.attributes().set(AttributeOwner::Type, Datatype::resolve_as(datatype.raw(),
+        "datatype")?.handle(), type_keyval, attribute_val.expose_provenance()))
 }
 
 call! {
     MPI_Type_set_name PMPI_Type_set_name(datatype: MPI_Datatype,
         type_name: *const c_char) on Default
-    => datatype::mpi_type_set_name(datatype, type_name)
+    => method::perform(|| { Datatype::resolve_as(datatype.raw(),
+        "datatype")?.set_name(&text(type_name, "type_name")?); Ok(()) })
 }
 
 call! {
@@ -344,7 +362,8 @@ call! {
 call! {
     MPI_Win_get_name PMPI_Win_get_name(win: MPI_Win, win_name: *mut c_char,
         resultlen: *mut c_int) on Win(win)
-    => window::mpi_win_get_name(win, win_name, resultlen)
+    => method::give(Text(win_name, c::MAX_OBJECT_NAME, resultlen), "win_name", || name_of(win.raw(),
+        (c::WIN_NULL, "MPI_WIN_NULL"), || Ok(Window::resolve(win.raw())?.name())))
 }
 
 call! {

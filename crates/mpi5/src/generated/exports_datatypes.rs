@@ -23,25 +23,28 @@ value! {
 
 call! {
     MPI_Get_address PMPI_Get_address(location: *const c_void, address: *mut MPI_Aint) on Default
-    => datatype::mpi_get_address(location, address)
+    => method::give(address, "address", || Ok(location))
 }
 
 call! {
     MPI_Get_elements PMPI_Get_elements(status: *const MPI_Status, datatype: MPI_Datatype,
         count: *mut c_int) on Default
-    => datatype::mpi_get_elements(status, datatype, PolyOut::new(count))
+    => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.elements(status::read(status)?.bytes())))
 }
 
 call! {
     MPI_Get_elements_c PMPI_Get_elements_c(status: *const MPI_Status, datatype: MPI_Datatype,
         count: *mut MPI_Count) on Default
-    => datatype::mpi_get_elements(status, datatype, PolyOut::new(count))
+    => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.elements(status::read(status)?.bytes())))
 }
 
 call! {
     MPI_Get_elements_x PMPI_Get_elements_x(status: *const MPI_Status, datatype: MPI_Datatype,
         count: *mut MPI_Count) on Default
-    => datatype::mpi_get_elements_x(status, datatype, count)
+    => method::give(count, "count", || Ok(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.elements(status::read(status)?.bytes())))
 }
 
 call! {
@@ -302,7 +305,7 @@ call! {
 
 call! {
     MPI_Type_free PMPI_Type_free(datatype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_free(datatype)
+    => method::free(datatype, "datatype", Datatype::free)
 }
 
 call! {
@@ -345,45 +348,54 @@ call! {
 call! {
     MPI_Type_get_extent PMPI_Type_get_extent(datatype: MPI_Datatype, lb: *mut MPI_Aint,
         extent: *mut MPI_Aint) on Default
-    => datatype::mpi_type_get_extent(datatype, PolyOut::new(lb), PolyOut::new(extent))
+    => method::give((PolyOut::new(lb), PolyOut::new(extent)), ("lb", "extent"), ||
+        Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.lb(),
+        Datatype::resolve_as(datatype.raw(), "datatype")?.extent())))
 }
 
 call! {
     MPI_Type_get_extent_c PMPI_Type_get_extent_c(datatype: MPI_Datatype, lb: *mut MPI_Count,
         extent: *mut MPI_Count) on Default
-    => datatype::mpi_type_get_extent(datatype, PolyOut::new(lb), PolyOut::new(extent))
+    => method::give((PolyOut::new(lb), PolyOut::new(extent)), ("lb", "extent"), ||
+        Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.lb(),
+        Datatype::resolve_as(datatype.raw(), "datatype")?.extent())))
 }
 
 call! {
     MPI_Type_get_extent_x PMPI_Type_get_extent_x(datatype: MPI_Datatype, lb: *mut MPI_Count,
         extent: *mut MPI_Count) on Default
-    => datatype::mpi_type_get_extent_x(datatype, lb, extent)
+    => method::give((lb, extent), ("lb", "extent"), || Ok((Datatype::resolve_as(datatype.raw(),
+        "datatype")?.lb(), Datatype::resolve_as(datatype.raw(), "datatype")?.extent())))
 }
 
 call! {
     MPI_Type_get_true_extent PMPI_Type_get_true_extent(datatype: MPI_Datatype,
         true_lb: *mut MPI_Aint, true_extent: *mut MPI_Aint) on Default
-    => datatype::mpi_type_get_true_extent(datatype, PolyOut::new(true_lb),
-        PolyOut::new(true_extent))
+    => method::give((PolyOut::new(true_lb), PolyOut::new(true_extent)), ("true_lb", "true_extent"),
+        || Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.true_lb(),
+        Datatype::resolve_as(datatype.raw(), "datatype")?.true_extent())))
 }
 
 call! {
     MPI_Type_get_true_extent_c PMPI_Type_get_true_extent_c(datatype: MPI_Datatype,
         true_lb: *mut MPI_Count, true_extent: *mut MPI_Count) on Default
-    => datatype::mpi_type_get_true_extent(datatype, PolyOut::new(true_lb),
-        PolyOut::new(true_extent))
+    => method::give((PolyOut::new(true_lb), PolyOut::new(true_extent)), ("true_lb", "true_extent"),
+        || Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.true_lb(),
+        Datatype::resolve_as(datatype.raw(), "datatype")?.true_extent())))
 }
 
 call! {
     MPI_Type_get_true_extent_x PMPI_Type_get_true_extent_x(datatype: MPI_Datatype,
         true_lb: *mut MPI_Count, true_extent: *mut MPI_Count) on Default
-    => datatype::mpi_type_get_true_extent_x(datatype, true_lb, true_extent)
+    => method::give((true_lb, true_extent), ("true_lb", "true_extent"), ||
+        Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.true_lb(),
+        Datatype::resolve_as(datatype.raw(), "datatype")?.true_extent())))
 }
 
 call! {
     MPI_Type_get_value_index PMPI_Type_get_value_index(value_type: MPI_Datatype,
         index_type: MPI_Datatype, pair_type: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_get_value_index(value_type, index_type, pair_type)
+    => method::give(pair_type, "pair_type", || value_index(value_type.raw(), index_type.raw()))
 }
 
 call! {
@@ -411,22 +423,24 @@ call! {
 call! {
     MPI_Type_match_size PMPI_Type_match_size(typeclass: c_int, size: c_int,
         datatype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_match_size(typeclass, size, datatype)
+    => method::give(datatype, "datatype", || match_size(typeclass, size))
 }
 
 call! {
     MPI_Type_size PMPI_Type_size(datatype: MPI_Datatype, size: *mut c_int) on Default
-    => datatype::mpi_type_size(datatype, PolyOut::new(size))
+    => method::give(PolyOut::new(size), "size", || Ok(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.size()))
 }
 
 call! {
     MPI_Type_size_c PMPI_Type_size_c(datatype: MPI_Datatype, size: *mut MPI_Count) on Default
-    => datatype::mpi_type_size(datatype, PolyOut::new(size))
+    => method::give(PolyOut::new(size), "size", || Ok(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.size()))
 }
 
 call! {
     MPI_Type_size_x PMPI_Type_size_x(datatype: MPI_Datatype, size: *mut MPI_Count) on Default
-    => datatype::mpi_type_size_x(datatype, size)
+    => method::give(size, "size", || Ok(Datatype::resolve_as(datatype.raw(), "datatype")?.size()))
 }
 
 call! {

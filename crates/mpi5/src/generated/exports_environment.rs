@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::{call, value};
 use mica_abi::method::{self, *};
-use mica_abi::shims::{abi_query, environment, errhandler, session, values, window};
+use mica_abi::shims::{abi_query, environment, errhandler, values};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Errhandler, MPI_File, MPI_Info, MPI_Session, MPI_Win,
 };
@@ -67,7 +67,8 @@ call! {
 call! {
     MPI_Comm_call_errhandler PMPI_Comm_call_errhandler(comm: MPI_Comm,
         errorcode: c_int) on Comm(comm)
-    => errhandler::mpi_comm_call_errhandler(comm, errorcode)
+    => method::perform(|| raise::call(ErrorTarget::Comm(Comm::resolve(comm.raw())?.handle()),
+        errorcode))
 }
 
 call! {
@@ -91,7 +92,7 @@ call! {
 
 call! {
     MPI_Errhandler_free PMPI_Errhandler_free(errhandler: *mut MPI_Errhandler) on Default
-    => errhandler::mpi_errhandler_free(errhandler)
+    => method::free(errhandler, "errhandler", Errhandler::free)
 }
 
 call! {
@@ -102,7 +103,8 @@ call! {
 call! {
     MPI_Error_string PMPI_Error_string(errorcode: c_int, string: *mut c_char,
         resultlen: *mut c_int) on Default
-    => errhandler::mpi_error_string(errorcode, string, resultlen)
+    => method::give(Text(string, c::MAX_ERROR_STRING, resultlen), "string", ||
+        raise::error_string(errorcode))
 }
 
 call! {
@@ -141,18 +143,20 @@ call! {
 call! {
     MPI_Get_library_version PMPI_Get_library_version(version: *mut c_char,
         resultlen: *mut c_int) on Default
-    => environment::mpi_get_library_version(version, resultlen)
+    => method::give(Text(version, c::MAX_LIBRARY_VERSION_STRING, resultlen), "version", ||
+        Ok(library_version()))
 }
 
 call! {
     MPI_Get_processor_name PMPI_Get_processor_name(name: *mut c_char,
         resultlen: *mut c_int) on Default
-    => environment::mpi_get_processor_name(name, resultlen)
+    => method::give(Text(name, c::MAX_PROCESSOR_NAME, resultlen), "name", || Ok(node_name()))
 }
 
 call! {
     MPI_Get_version PMPI_Get_version(version: *mut c_int, subversion: *mut c_int) on Default
-    => environment::mpi_get_version(version, subversion)
+    => method::give((version, subversion), ("version", "subversion"), || Ok((c::VERSION,
+        c::SUBVERSION)))
 }
 
 call! {
@@ -173,7 +177,8 @@ call! {
 call! {
     MPI_Session_call_errhandler PMPI_Session_call_errhandler(session: MPI_Session,
         errorcode: c_int) on Session(session)
-    => session::mpi_session_call_errhandler(session, errorcode)
+    => method::perform(||
+        raise::call(ErrorTarget::Session(Session::resolve(session.raw())?.handle()), errorcode))
 }
 
 call! {
@@ -197,7 +202,8 @@ call! {
 
 call! {
     MPI_Win_call_errhandler PMPI_Win_call_errhandler(win: MPI_Win, errorcode: c_int) on Win(win)
-    => window::mpi_win_call_errhandler(win, errorcode)
+    => method::perform(|| raise::call(ErrorTarget::Win(Window::resolve(win.raw())?.handle()),
+        errorcode))
 }
 
 call! {

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use mica_abi::export::call;
 use mica_abi::method::{self, *};
-use mica_abi::shims::{datatype, generalized};
+use mica_abi::shims::generalized;
 use mica_abi::types::{MPI_Count, MPI_Datatype, MPI_Request, MPI_Status};
 
 call! {
@@ -29,17 +29,20 @@ call! {
 call! {
     MPI_Status_set_elements PMPI_Status_set_elements(status: *mut MPI_Status,
         datatype: MPI_Datatype, count: c_int) on Default
-    => datatype::mpi_status_set_elements(status, datatype, MPI_Count::from(count))
+    => method::perform(|| { status::write(status)?.set_bytes(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.bytes_of_elements(MPI_Count::from(count))?); Ok(()) })
 }
 
 call! {
     MPI_Status_set_elements_c PMPI_Status_set_elements_c(status: *mut MPI_Status,
         datatype: MPI_Datatype, count: MPI_Count) on Default
-    => datatype::mpi_status_set_elements(status, datatype, count)
+    => method::perform(|| { status::write(status)?.set_bytes(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.bytes_of_elements(count)?); Ok(()) })
 }
 
 call! {
     MPI_Status_set_elements_x PMPI_Status_set_elements_x(status: *mut MPI_Status,
         datatype: MPI_Datatype, count: MPI_Count) on Default
-    => datatype::mpi_status_set_elements_x(status, datatype, count)
+    => method::perform(|| { status::write(status)?.set_bytes(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.bytes_of_elements(count)?); Ok(()) })
 }

@@ -30,7 +30,10 @@ call! {
     => method::give(newinfo, "newinfo", || Ok(Info::resolve(info.raw())?.duplicate()))
 }
 
-call! { MPI_Info_free PMPI_Info_free(info: *mut MPI_Info) on Default => info::mpi_info_free(info) }
+call! {
+    MPI_Info_free PMPI_Info_free(info: *mut MPI_Info) on Default
+    => method::free(info, "info", Info::free)
+}
 
 call! {
     MPI_Info_get PMPI_Info_get(info: MPI_Info, key: *const c_char, valuelen: c_int,

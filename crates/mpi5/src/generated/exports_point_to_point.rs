@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_abi::export::call;
 use mica_abi::method::{self, *};
 use mica_abi::poly::PolyOut;
-use mica_abi::shims::{buffer, datatype, persistent, pt2pt, request};
+use mica_abi::shims::{buffer, persistent, pt2pt, request};
 use mica_abi::types::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Session, MPI_Status,
 };
@@ -116,13 +116,15 @@ call! {
 call! {
     MPI_Get_count PMPI_Get_count(status: *const MPI_Status, datatype: MPI_Datatype,
         count: *mut c_int) on Default
-    => datatype::mpi_get_count(status, datatype, PolyOut::new(count))
+    => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.count(status::read(status)?.bytes())))
 }
 
 call! {
     MPI_Get_count_c PMPI_Get_count_c(status: *const MPI_Status, datatype: MPI_Datatype,
         count: *mut MPI_Count) on Default
-    => datatype::mpi_get_count(status, datatype, PolyOut::new(count))
+    => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
+        "datatype")?.count(status::read(status)?.bytes())))
 }
 
 call! {
@@ -295,7 +297,7 @@ call! {
 
 call! {
     MPI_Request_free PMPI_Request_free(request: *mut MPI_Request) on Default
-    => request::mpi_request_free(request)
+    => method::free(request, "request", free_request)
 }
 
 call! {

@@ -37,7 +37,7 @@ call! {
 
 call! {
     MPI_Comm_disconnect PMPI_Comm_disconnect(comm: *mut MPI_Comm) on Default
-    => comm::mpi_comm_disconnect(comm)
+    => method::free(comm, "comm", Comm::free)
 }
 
 call! {

@@ -15,43 +15,54 @@ use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI
 call! {
     MPI_Cart_coords PMPI_Cart_coords(comm: MPI_Comm, rank: c_int, maxdims: c_int,
         coords: *mut c_int) on Comm(comm)
-    => topology::mpi_cart_coords(comm, rank, maxdims, coords)
+    => method::give(Array(coords, maxdims, "maxdims"), "coords", ||
+        Ok(Comm::resolve(comm.raw())?.cart()?.coords(Comm::resolve(comm.raw())?.checked_rank(rank)?)))
 }
 
 call! {
     MPI_Cart_create PMPI_Cart_create(comm_old: MPI_Comm, ndims: c_int, dims: *const c_int,
         periods: *const c_int, reorder: c_int, comm_cart: *mut MPI_Comm) on Comm(comm_old)
-    => topology::mpi_cart_create(comm_old, ndims, dims, periods, reorder, comm_cart)
+    => method::give(comm_cart, "comm_cart", ||
+        Comm::resolve(comm_old.raw())?.create_cart(method::slice(dims, ndims, "dims", "ndims")?,
+        &truths(method::slice(periods, ndims, "periods", "ndims")?), reordering(reorder)))
 }
 
 call! {
     MPI_Cart_get PMPI_Cart_get(comm: MPI_Comm, maxdims: c_int, dims: *mut c_int,
         periods: *mut c_int, coords: *mut c_int) on Comm(comm)
-    => topology::mpi_cart_get(comm, maxdims, dims, periods, coords)
+    => method::give((Array(dims, maxdims, "maxdims"), Array(periods, maxdims, "maxdims"),
+        Array(coords, maxdims, "maxdims")), ("dims", "periods", "coords"), ||
+        Comm::resolve(comm.raw())?.cart_at_this_rank())
 }
 
 call! {
     MPI_Cart_map PMPI_Cart_map(comm: MPI_Comm, ndims: c_int, dims: *const c_int,
         periods: *const c_int, newrank: *mut c_int) on Comm(comm)
-    => topology::mpi_cart_map(comm, ndims, dims, periods, newrank)
+    => method::give(newrank, "newrank", || Comm::resolve(comm.raw())?.cart_map(method::slice(dims,
+        ndims, "dims", "ndims")?, &truths(method::slice(periods, ndims, "periods", "ndims")?)))
 }
 
 call! {
     MPI_Cart_rank PMPI_Cart_rank(comm: MPI_Comm, coords: *const c_int,
         rank: *mut c_int) on Comm(comm)
-    => topology::mpi_cart_rank(comm, coords, rank)
+    => method::give(rank, "rank", || Comm::resolve(comm.raw())?.cart()?.rank(slice(coords,
+        Comm::resolve(comm.raw())?.cart()?.dims().len() as c_int, "coords", "ndims")?))
 }
 
 call! {
     MPI_Cart_shift PMPI_Cart_shift(comm: MPI_Comm, direction: c_int, disp: c_int,
         rank_source: *mut c_int, rank_dest: *mut c_int) on Comm(comm)
-    => topology::mpi_cart_shift(comm, direction, disp, rank_source, rank_dest)
+    => method::give((rank_source, rank_dest), ("rank_source", "rank_dest"), ||
+        Comm::resolve(comm.raw())?.cart()?.shift(Comm::resolve(comm.raw())?.rank(), direction,
+        disp))
 }
 
 call! {
     MPI_Cart_sub PMPI_Cart_sub(comm: MPI_Comm, remain_dims: *const c_int,
         newcomm: *mut MPI_Comm) on Comm(comm)
-    => topology::mpi_cart_sub(comm, remain_dims, newcomm)
+    => method::give(newcomm, "newcomm", ||
+        Comm::resolve(comm.raw())?.cart_sub(&truths(slice(remain_dims,
+        Comm::resolve(comm.raw())?.cart()?.dims().len() as c_int, "remain_dims", "ndims")?)))
 }
 
 call! {
@@ -93,43 +104,55 @@ call! {
 call! {
     MPI_Dist_graph_neighbors_count PMPI_Dist_graph_neighbors_count(comm: MPI_Comm,
         indegree: *mut c_int, outdegree: *mut c_int, weighted: *mut c_int) on Comm(comm)
-    => topology::mpi_dist_graph_neighbors_count(comm, indegree, outdegree, weighted)
+    => method::give((indegree, outdegree, weighted), ("indegree", "outdegree", "weighted"), ||
+        Ok(Comm::resolve(comm.raw())?.dist_graph()?.counts()))
 }
 
 call! {
     MPI_Graph_create PMPI_Graph_create(comm_old: MPI_Comm, nnodes: c_int, index: *const c_int,
         edges: *const c_int, reorder: c_int, comm_graph: *mut MPI_Comm) on Comm(comm_old)
-    => topology::mpi_graph_create(comm_old, nnodes, index, edges, reorder, comm_graph)
+    => method::give(comm_graph, "comm_graph", ||
+        Comm::resolve(comm_old.raw())?.create_graph(method::slice(index, nnodes, "index",
+        "nnodes")?, topology::edges_of(method::slice(index, nnodes, "index", "nnodes")?, edges)?,
+        reordering(reorder)))
 }
 
 call! {
     MPI_Graph_get PMPI_Graph_get(comm: MPI_Comm, maxindex: c_int, maxedges: c_int,
         index: *mut c_int, edges: *mut c_int) on Comm(comm)
-    => topology::mpi_graph_get(comm, maxindex, maxedges, index, edges)
+    => method::give((Array(index, maxindex, "maxindex"), Array(edges, maxedges, "maxedges")),
+        ("index", "edges"), || Ok((Comm::resolve(comm.raw())?.graph()?.index().to_vec(),
+        Comm::resolve(comm.raw())?.graph()?.edges().to_vec())))
 }
 
 call! {
     MPI_Graph_map PMPI_Graph_map(comm: MPI_Comm, nnodes: c_int, index: *const c_int,
         edges: *const c_int, newrank: *mut c_int) on Comm(comm)
-    => topology::mpi_graph_map(comm, nnodes, index, edges, newrank)
+    => method::give(newrank, "newrank", || Comm::resolve(comm.raw())?.graph_map(method::slice(index,
+        nnodes, "index", "nnodes")?, topology::edges_of(method::slice(index, nnodes, "index",
+        "nnodes")?, edges)?))
 }
 
 call! {
     MPI_Graph_neighbors PMPI_Graph_neighbors(comm: MPI_Comm, rank: c_int, maxneighbors: c_int,
         neighbors: *mut c_int) on Comm(comm)
-    => topology::mpi_graph_neighbors(comm, rank, maxneighbors, neighbors)
+    => method::give(Array(neighbors, maxneighbors, "maxneighbors"), "neighbors", ||
+        Ok(Comm::resolve(comm.raw())?.graph()?.neighbors(Comm::resolve(comm.raw())?.checked_rank(rank)?).to_vec()))
 }
 
 call! {
     MPI_Graph_neighbors_count PMPI_Graph_neighbors_count(comm: MPI_Comm, rank: c_int,
         nneighbors: *mut c_int) on Comm(comm)
-    => topology::mpi_graph_neighbors_count(comm, rank, nneighbors)
+    => method::give(nneighbors, "nneighbors", ||
+        Ok(Comm::resolve(comm.raw())?.graph()?.neighbors(Comm::resolve(comm.raw())?.checked_rank(rank)?).len()))
 }
 
 call! {
     MPI_Graphdims_get PMPI_Graphdims_get(comm: MPI_Comm, nnodes: *mut c_int,
         nedges: *mut c_int) on Comm(comm)
-    => topology::mpi_graphdims_get(comm, nnodes, nedges)
+    => method::give((nnodes, nedges), ("nnodes", "nedges"), ||
+        Ok((Comm::resolve(comm.raw())?.graph()?.size(),
+        Comm::resolve(comm.raw())?.graph()?.edges().len())))
 }
 
 call! {
@@ -441,5 +464,6 @@ call! {
 
 call! {
     MPI_Topo_test PMPI_Topo_test(comm: MPI_Comm, status: *mut c_int) on Comm(comm)
-    => topology::mpi_topo_test(comm, status)
+    => method::give(status, "status", ||
+        Ok(Comm::resolve(comm.raw())?.topology().map_or(c::UNDEFINED, Topology::kind)))
 }

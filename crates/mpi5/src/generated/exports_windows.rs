@@ -306,13 +306,15 @@ call! {
 call! {
     MPI_Win_shared_query PMPI_Win_shared_query(win: MPI_Win, rank: c_int, size: *mut MPI_Aint,
         disp_unit: *mut c_int, baseptr: *mut c_void) on Win(win)
-    => window::mpi_win_shared_query(win, rank, size, PolyOut::new(disp_unit), baseptr)
+    => method::give((size, PolyOut::new(disp_unit), address(baseptr)), ("size", "disp_unit",
+        "baseptr"), || Window::resolve(win.raw())?.shared_query(rank))
 }
 
 call! {
     MPI_Win_shared_query_c PMPI_Win_shared_query_c(win: MPI_Win, rank: c_int, size: *mut MPI_Aint,
         disp_unit: *mut MPI_Aint, baseptr: *mut c_void) on Win(win)
-    => window::mpi_win_shared_query(win, rank, size, PolyOut::new(disp_unit), baseptr)
+    => method::give((size, PolyOut::new(disp_unit), address(baseptr)), ("size", "disp_unit",
+        "baseptr"), || Window::resolve(win.raw())?.shared_query(rank))
 }
 
 call! {
