@@ -9,6 +9,10 @@ CARGO_TARGET=${CARGO_TARGET_DIR:-$BUILD}    # what cargo makes
 DIST=$BUILD/dist                            # the installation that tests and `make run` use
 VENV=$BUILD/venv
 LOGS=$BUILD/logs
+# How mpiexec and mica are compiled: a profile of Cargo.toml, and its directory below $CARGO_TARGET.
+COMMANDS_PROFILE=${MICA_COMMANDS_PROFILE:-commands}
+COMMANDS=$CARGO_TARGET/$COMMANDS_PROFILE
+[ "$COMMANDS_PROFILE" != dev ] || COMMANDS=$CARGO_TARGET/debug
 mkdir -p "$LOGS"
 
 say() {

@@ -20,8 +20,8 @@ filled() {
     chmod "$1" "$3.new"
     mv -f "$3.new" "$3"
 }
-put 755 "$CARGO_TARGET/commands/mpiexec" "$prefix/bin/mpiexec"
-put 755 "$CARGO_TARGET/commands/mica" "$prefix/bin/mica"
+put 755 "$COMMANDS/mpiexec" "$prefix/bin/mpiexec"
+put 755 "$COMMANDS/mica" "$prefix/bin/mica"
 ln -sfn mpiexec "$prefix/bin/mpirun"
 for name in mpicc mpicxx mpic++; do
     filled 755 wrappers/mpicc "$prefix/bin/$name"

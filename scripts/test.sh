@@ -8,6 +8,9 @@
 start=$(date +%s)
 # Everything is compiled once: what makes a second time faster costs time and disk here.
 export CARGO_INCREMENTAL=0
+# The library is tested as users get it, mpiexec and mica with debug assertions: most of what they consist of is
+# compiled for the unit tests anyway.
+export MICA_COMMANDS_PROFILE=dev
 beside=
 # The step that is under way ends by itself; no other follows.
 # shellcheck disable=SC2086 # a list

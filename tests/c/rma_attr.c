@@ -67,6 +67,42 @@ static void predefined(const RmaWindow *w)
     CHECK(MPI_Win_delete_attr(w->win, MPI_WIN_BASE) != MPI_SUCCESS, "MPI_WIN_BASE can be deleted");
 }
 
+/* What MPI_WIN_UNIFIED promises (MPI 5.0, 12.4): a rank sees by its own loads what another has put,
+ * and another gets what it has stored, without a lock of its own. It makes calls that make progress,
+ * but none of the window's but MPI_Win_sync. */
+static void unified(const RmaWindow *w)
+{
+    int *model = NULL, flag = 0, target = test_size - 1, value = 4711, got = 0;
+    volatile int *memory = (volatile int *)w->base;
+    MPI_Win_get_attr(w->win, MPI_WIN_MODEL, &model, &flag);
+    if (!flag || *model != MPI_WIN_UNIFIED)
+        return;
+    if (test_rank == target)
+        memory[0] = memory[1] = 0;
+    MPI_Win_lock_all(0, w->win);
+    rma_sync_barrier(w->win);
+    if (test_rank == 0) {
+        MPI_Put(&value, 1, MPI_INT, target, rma_disp(w, target, 0), 1, MPI_INT, w->win);
+        MPI_Win_flush(target, w->win);
+    }
+    if (test_rank == target) {
+        while (memory[0] != value) {
+            MPI_Win_sync(w->win);
+            MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        }
+        memory[1] = value + 1;
+    }
+    rma_sync_barrier(w->win);
+    if (test_rank == 0) {
+        MPI_Aint at = rma_disp(w, target, sizeof value);
+        MPI_Get(&got, 1, MPI_INT, target, at, 1, MPI_INT, w->win);
+        MPI_Win_flush(target, w->win);
+        CHECK(got == value + 1, "%s: got %d, although its target had stored %d",
+              rma_kinds[w->kind], got, value + 1);
+    }
+    MPI_Win_unlock_all(w->win);
+}
+
 /* Attributes of this program: set, replaced, deleted; those that are left go at MPI_Win_free, in an
  * order that the standard leaves open. */
 static void keyvals(RmaWindow *w, int key[3])
@@ -248,6 +284,7 @@ int main(int argc, char **argv)
         rma_open(&w, (RmaKind)kind, INTS * sizeof(int), 1 << test_rank % 3, MPI_INFO_NULL);
         errhandlers(w.win);
         predefined(&w);
+        unified(&w);
         names(w.win, (RmaKind)kind);
         groups(w.win);
         integers(w.win);

@@ -188,6 +188,24 @@ fn kill_9_of_a_rank_that_holds_a_lock() {
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 
+/// The target helps to copy what others put (docs/design/house.md, section 4), and dies meanwhile:
+/// an origin that waits for the target's last piece learns of it.
+#[test]
+fn kill_9_of_a_target_that_helps() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let before = Traces::now();
+    let helps = [("MICA_WINDOW_HELP_MIN", "8K"), ("MICA_MAPPED_AFTER", "1")];
+    for (n, victim) in [(2, 1), (2, 0), (3, 2)] {
+        let verb = ["puts", &victim.to_string()];
+        let out = kill_one(&install, n, victim, verb, &helps).expect_failure();
+        names_rank_and_signal(&out, victim, "SIGKILL", 9);
+        assert_eq!(out.code(), 128 + 9, "{}", out.report());
+    }
+    let left = Traces::now().new_since(&before);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
 #[test]
 fn a_rank_that_kills_itself() {
     let _turn = one_at_a_time();

@@ -160,7 +160,8 @@ fn who_waits_for_a_lock_names_its_holder() {
     let line =
         ["the lock of rank 0, which is held by rank 2 (exclusive), in window \"table\", for # s; \
          0 unexpected messages queued"];
-    for design in ["barging", "test_and_set", "thread", "event"] {
+    for design in ["barging", "mcs", "test_and_set", "thread", "event"] {
         expect(3, "locks", &[("MICA_WINDOW_LOCK", design)], &line);
     }
+    expect(3, "locks", &[("MICA_WINDOW_ACCESS", "messages")], &line);
 }

@@ -134,7 +134,9 @@ fn version_prints_library_and_build() {
     let text = String::from_utf8(output.stdout).expect("text");
     let library = install.prefix().canonicalize().expect("there").join("lib/libmpi_abi.so.1");
     assert!(text.contains(&library.display().to_string()), "{text}");
-    for part in ["Mica ", "standard  MPI 5.0", "build     release", "commit    "] {
+    let is_dev = std::env::var("MICA_COMMANDS_PROFILE").is_ok_and(|profile| profile == "dev");
+    let build = if is_dev { "build     debug" } else { "build     release" };
+    for part in ["Mica ", "standard  MPI 5.0", build, "commit    "] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -35,6 +35,13 @@ fn rank(role: &str) -> ExitCode {
     match (role, me) {
         ("finalize", _) => block.finalize(),
         ("exit", 1) => return ExitCode::SUCCESS,
+        ("exit", _) => {
+            // What a rank reports that polls for a message of the one that has left.
+            let waiting =
+                Waiting { kind: WaitKind::Receive, peer: 1, tag: 5, context: 0, unexpected: 0 };
+            block.set_waiting(Some((&waiting, monotonic_ns())));
+            sleep();
+        }
         ("abort", 1) => {
             block.abort(42);
             return ExitCode::from(9);

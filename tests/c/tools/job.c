@@ -16,6 +16,8 @@
  *   collectives BYTES      every rank prints its process id; "ready" on rank 0; then collectives of all sorts for ever
  *   lock VICTIM            every rank prints its process id; VICTIM computes with the exclusive lock of rank 0's window,
  *                          "ready" on rank 0; the others wait for that lock
+ *   puts VICTIM            every rank prints its process id; "ready" on rank 0; then the others put long blocks into
+ *                          VICTIM's memory, which waits in MPI and may help to copy
  */
 #include <mpi.h>
 #include <signal.h>
@@ -95,6 +97,21 @@ static void wait_for_lock(MPI_Win win, int victim)
     MPI_Win_unlock(0, win);
 }
 
+/* Long enough that a target may help, from a buffer that is the same each time. */
+static void put_into(int victim)
+{
+    enum { BYTES = 4 << 20 };
+    MPI_Win win;
+    char *memory, *buffer = calloc(1, BYTES);
+    MPI_Win_allocate(BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_lock_all(0, win);
+    while (rank != victim) {
+        MPI_Put(buffer, BYTES, MPI_BYTE, victim, 0, BYTES, MPI_BYTE, win);
+        MPI_Win_flush(victim, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD); /* which the others never enter */
+}
+
 static void wait_for_ever(void)
 {
     int x;
@@ -153,7 +170,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < a; i++)
             printf("%d: line %d of a text that is long enough to be cut in two somewhere\n", rank, i);
     } else if (!strcmp(verb, "spin") || !strcmp(verb, "pids") || !strcmp(verb, "collectives") ||
-               !strcmp(verb, "lock")) {
+               !strcmp(verb, "lock") || !strcmp(verb, "puts")) {
         MPI_Win win = MPI_WIN_NULL;
         if (verb[0] != 's') {
             printf("pid %d\n", (int)getpid());
@@ -169,6 +186,8 @@ int main(int argc, char **argv)
             wait_for_lock(win, a);
         if (verb[0] == 'c')
             collectives((size_t)a);
+        if (!strcmp(verb, "puts"))
+            put_into(a);
         exchange(a ? (size_t)a : 1 << 20, -1, -1, 0);
     } else if (!strcmp(verb, "kill")) {
         exchange(argc > 4 ? (size_t)strtoul(argv[4], NULL, 0) : 1 << 20, 5, b, a);
