@@ -5,27 +5,37 @@
 //! accesses suffice: a thread that operates in an epoch which another thread has opened was
 //! synchronized with that thread by the program (MPI 5.0, 11.6), and a thread that sees a flag
 //! closed takes the slow path.
-
 //!
 //! After a fence all targets are *ready*: the first operation opens them, by which the fence's
 //! epoch has operations ([`AccessFlags::has_operations`]).
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-/// `all`: targets are open one by one.
+/// Of all: targets are open one by one.
 const CLOSED: u8 = 0;
-/// `all`: open with the first operation.
-const READY: u8 = 1;
-/// `all`: open.
-const OPEN: u8 = 2;
+/// Open, in an epoch of active target communication.
+const ACTIVE: u8 = 1;
+/// Open, in one of passive target communication, where operations may be flushed.
+const PASSIVE: u8 = 2;
+/// Of all: open with the first operation.
+const READY: u8 = 3;
 
 /// The flags of one window.
 #[derive(Debug)]
 pub(super) struct AccessFlags {
     all: AtomicU8,
-    each: Box<[AtomicBool]>,
-    /// The access epoch is one of passive target communication.
-    is_passive: AtomicBool,
+    each: Box<[AtomicU8]>,
+}
+
+/// What may be accessed at one target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TargetAccess {
+    /// Nothing.
+    Closed,
+    /// Everything, in an epoch of active target communication.
+    Active,
+    /// Everything, in one of passive target communication.
+    Passive,
 }
 
 /// What may be accessed at all targets at once.
@@ -33,10 +43,10 @@ pub(super) struct AccessFlags {
 pub(super) enum AllTargets {
     /// Nothing: targets are opened one by one.
     Closed,
-    /// Everything, once there is an operation.
+    /// Everything, once there is an operation, in a fence's epoch.
     Ready,
-    /// Everything.
-    Open,
+    /// Everything, in an epoch of passive target communication.
+    Passive,
 }
 
 impl AccessFlags {
@@ -44,8 +54,7 @@ impl AccessFlags {
     pub fn closed(targets: usize) -> AccessFlags {
         AccessFlags {
             all: AtomicU8::new(CLOSED),
-            each: (0..targets).map(|_| AtomicBool::new(false)).collect(),
-            is_passive: AtomicBool::new(false),
+            each: (0..targets).map(|_| AtomicU8::new(CLOSED)).collect(),
         }
     }
 
@@ -54,32 +63,32 @@ impl AccessFlags {
     pub fn is_open(&self, target: usize) -> bool {
         match self.all.load(Ordering::Relaxed) {
             // Of a rank that is not there, nothing is open.
-            CLOSED => match self.each.get(target) {
-                Some(open) => open.load(Ordering::Relaxed),
-                None => false,
-            },
-            OPEN => true,
-            _ => {
-                self.all.store(OPEN, Ordering::Relaxed);
+            CLOSED => self.one(target) != CLOSED,
+            READY => {
+                self.all.store(ACTIVE, Ordering::Relaxed);
                 true
             }
+            _ => true,
         }
+    }
+
+    #[inline(always)]
+    fn one(&self, target: usize) -> u8 {
+        self.each.get(target).map_or(CLOSED, |one| one.load(Ordering::Relaxed))
     }
 
     /// Whether there were operations since all targets became ready.
     pub fn has_operations(&self) -> bool {
-        self.all.load(Ordering::Relaxed) == OPEN
+        self.all.load(Ordering::Relaxed) == ACTIVE
     }
 
     /// Whether operations on `target` may be flushed without further checks.
     #[inline(always)]
     pub fn is_flushable(&self, target: usize) -> bool {
-        self.is_passive.load(Ordering::Relaxed) && self.is_open(target)
-    }
-
-    /// An access epoch of passive target communication has begun, or ended.
-    pub fn set_passive(&self, passive: bool) {
-        self.is_passive.store(passive, Ordering::Relaxed);
+        match self.all.load(Ordering::Relaxed) {
+            CLOSED => self.one(target) == PASSIVE,
+            all => all == PASSIVE,
+        }
     }
 
     /// Opens or closes all targets.
@@ -87,19 +96,28 @@ impl AccessFlags {
         let value = match all {
             AllTargets::Closed => CLOSED,
             AllTargets::Ready => READY,
-            AllTargets::Open => OPEN,
+            AllTargets::Passive => PASSIVE,
         };
         self.all.store(value, Ordering::Relaxed);
     }
 
-    /// `target`, one of the window's, may be accessed, or no longer.
-    // flag: the value of the flag that is set.
+    /// Opens or closes `target`, one of the window's.
     #[inline(always)]
-    pub fn set(&self, target: usize, open: bool) {
+    pub fn set(&self, target: usize, access: TargetAccess) {
         debug_assert!(target < self.each.len(), "target {target}");
+        let value = match access {
+            TargetAccess::Closed => CLOSED,
+            TargetAccess::Active => ACTIVE,
+            TargetAccess::Passive => PASSIVE,
+        };
         // No panic, whose call would need a frame.
-        if let Some(flag) = self.each.get(target) {
-            flag.store(open, Ordering::Relaxed);
+        if let Some(one) = self.each.get(target) {
+            one.store(value, Ordering::Relaxed);
         }
+    }
+
+    /// That no target is open at once with the others.
+    pub fn is_one_by_one(&self) -> bool {
+        self.all.load(Ordering::Relaxed) == CLOSED
     }
 }

@@ -14,7 +14,7 @@ use mica_node::counters::AccessClass;
 use mica_node::window::{BUFFERED_PUT, BufferedPut, EpochCounts};
 use mica_protocol::{Engine, EngineState, Pending, WaitKind, WaitList};
 
-use super::access::AllTargets;
+use super::access::{AllTargets, TargetAccess};
 use super::epoch::{AccessEpoch, EpochGroup, Epochs, ExposureEpoch, LastGroup, wrong_epoch};
 use super::object::Window;
 use super::target::{TargetBytes, TargetMemory};
@@ -101,7 +101,7 @@ impl Window {
         epochs.counts.start(&targets.numbers);
         for &target in &targets.ranks {
             // The first operation looks for the post.
-            self.0.flags.set(target, false);
+            self.0.flags.set(target, TargetAccess::Closed);
         }
         for &target in &targets.others {
             self.remote().start(target);
@@ -152,7 +152,7 @@ impl Window {
             return; // another thread has ended it
         };
         for &target in &targets.ranks {
-            self.0.flags.set(target, false);
+            self.0.flags.set(target, TargetAccess::Closed);
         }
         let neighbours = &self.0.neighbours;
         let board = self.0.locks.board();

@@ -2,6 +2,7 @@
 
 use mica_node::window::LockMode;
 
+use super::access::TargetAccess;
 use super::active::{self, AwaitedPost};
 use super::epoch::{AccessEpoch, wrong_epoch};
 use super::object::Window;
@@ -62,7 +63,7 @@ impl Window {
                 }
                 drop(epochs);
                 active::await_posts(self, &[target], AwaitedPost::OfEpoch)?;
-                self.0.flags.set(target, true);
+                self.0.flags.set(target, TargetAccess::Active);
                 Ok(())
             }
             AccessEpoch::Lock if !is_joined => epochs.must_be_passive(Some(target)),

@@ -225,6 +225,14 @@ impl Epochs {
         }
     }
 
+    /// Begins or ends an access epoch other than that of a start.
+    #[inline(always)]
+    pub fn set_access(&mut self, access: AccessEpoch) {
+        debug_assert!(!matches!(self.access, AccessEpoch::Start { .. }), "{self:?}");
+        // Forgotten, not dropped: only a start's epoch holds anything, and to drop is a call.
+        std::mem::forget(std::mem::replace(&mut self.access, access));
+    }
+
     /// Ends the epoch of `MPI_Win_lock` if no target is locked: the one that opened it could not be
     /// asked.
     pub fn close_unlocked(&mut self) {

@@ -14,6 +14,7 @@ use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
 use mica_node::window::{BriefUpdate, ReadersLeft, SoleUpdate};
 
+use super::access::TargetAccess;
 pub use super::element::SumOfEight;
 use super::element::{BRIEF_ELEMENTS, ElementUpdate, may_be_compared};
 use super::epoch::{AccessEpoch, HeldLock};
@@ -163,9 +164,11 @@ pub fn lock(win: usize, lock_type: i32, rank: i32, assertions: i32) -> Option<()
     let is_first = matches!(epochs.access, AccessEpoch::None);
     (is_first && window.0.has_locks).then_some(())?;
     let ticket = lock.take_free()?;
-    window.open_lock_epoch(&mut epochs);
+    // Nothing is open at once without an epoch.
+    debug_assert!(window.0.flags.is_one_by_one());
+    epochs.set_access(AccessEpoch::Lock);
     epochs.locks.begin(target, HeldLock::Ticket(ticket));
-    window.0.flags.set(target, true);
+    window.0.flags.set(target, TargetAccess::Passive);
     window.0.counters.count_lock();
     Some(())
 }
@@ -185,8 +188,8 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
     super::passive::order_memory();
     let readers = lock.give_back()?;
     epochs.locks.forget_only();
-    window.0.flags.set(target, false);
-    window.end_lock_epoch(&mut epochs);
+    window.0.flags.set(target, TargetAccess::Closed);
+    epochs.set_access(AccessEpoch::None);
     if readers == ReadersLeft::Some {
         window.let_readers_in(target);
     }

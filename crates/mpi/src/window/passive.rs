@@ -10,7 +10,7 @@ use mica_node::ticks;
 use mica_node::window::{LockDesign, LockMode, LockTicket, MOST_BLIND_POLLS, WindowLock};
 use mica_protocol::{EngineState, MIN_POLLS_BEFORE_PARKING, WaitList};
 
-use super::access::AllTargets;
+use super::access::{AllTargets, TargetAccess};
 use super::active::check_assertions;
 use super::epoch::{AccessEpoch, Epochs, HeldLock, wrong_epoch};
 use super::object::Window;
@@ -61,7 +61,6 @@ impl Window {
             if let Err(error) = join(self, epochs, target, mode) {
                 let mut epochs = self.epochs();
                 epochs.close_unlocked();
-                self.0.flags.set_passive(epochs.is_passive());
                 return Err(error);
             }
         }
@@ -75,26 +74,16 @@ impl Window {
     #[inline(always)]
     pub(super) fn open_lock_epoch(&self, epochs: &mut Epochs) {
         self.0.flags.set_all(AllTargets::Closed);
-        self.0.flags.set_passive(true);
-        // Forgotten, not dropped: only a start's epoch holds anything, and to drop is a call.
-        std::mem::forget(std::mem::replace(&mut epochs.access, AccessEpoch::Lock));
-    }
-
-    /// Ends the access epoch of locks, of which none is left.
-    #[inline(always)]
-    pub(super) fn end_lock_epoch(&self, epochs: &mut Epochs) {
-        // As in `open_lock_epoch`.
-        std::mem::forget(std::mem::replace(&mut epochs.access, AccessEpoch::None));
-        self.0.flags.set_passive(false);
+        epochs.set_access(AccessEpoch::Lock);
     }
 
     /// Closes `target`, whose lock was taken out of the access epoch of locks. With the last one
     /// the epoch ends.
     #[inline(always)]
     pub(super) fn close_lock_epoch(&self, epochs: &mut Epochs, target: usize) {
-        self.0.flags.set(target, false);
+        self.0.flags.set(target, TargetAccess::Closed);
         if epochs.locks.is_empty() {
-            self.end_lock_epoch(epochs);
+            epochs.set_access(AccessEpoch::None);
         }
     }
 
@@ -104,7 +93,7 @@ impl Window {
         let lock = self.window_lock(number);
         let mut ticket = lock.begin(self.0.neighbours.me, mode);
         if lock.poll(&mut ticket) {
-            self.0.flags.set(target, true);
+            self.0.flags.set(target, TargetAccess::Passive);
             if ticket.has_barged() {
                 self.0.counters.count_lock_barge();
             }
@@ -150,10 +139,9 @@ impl Window {
             epochs.must_not_access("end it before MPI_Win_lock_all")?;
             epochs.access = AccessEpoch::LockAll { unchecked };
             self.0.flags.set_all(match unchecked {
-                true => AllTargets::Open,
+                true => AllTargets::Passive,
                 false => AllTargets::Closed,
             });
-            self.0.flags.set_passive(true);
             if unchecked {
                 return Ok(());
             }
@@ -206,10 +194,9 @@ impl Window {
         let mut epochs = self.epochs();
         epochs.access = AccessEpoch::None;
         self.0.flags.set_all(AllTargets::Closed);
-        self.0.flags.set_passive(false);
         let held = epochs.locks.take_all();
         for &(target, _) in &held {
-            self.0.flags.set(target, false);
+            self.0.flags.set(target, TargetAccess::Closed);
         }
         drop(epochs);
         // Each is held: the operation that joined the queue has waited.
@@ -424,7 +411,7 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
             window.0.counters.count_lock_wait();
             let waiting = awaited_lock(window, target);
             window.remote().wait_for_lock(&granted, waiting)?;
-            window.0.flags.set(target, true);
+            window.0.flags.set(target, TargetAccess::Passive);
             return Ok(());
         }
         LockState::Awaited => {}
@@ -499,7 +486,7 @@ fn poll_lock(window: &Window, target: usize, pause: Pause) -> LockState {
     };
     match held {
         true => {
-            window.0.flags.set(target, true);
+            window.0.flags.set(target, TargetAccess::Passive);
             LockState::Held
         }
         false => LockState::Awaited,

@@ -493,12 +493,14 @@ impl WindowLock<'_> {
         }
     }
 
-    /// The one behind the head of the queue, which exists.
+    /// The one behind the head of the queue, which exists, when the head leaves.
     fn next_in_queue(&self, head: u32) -> u32 {
         let line = &self.origins[head as usize];
         loop {
             // SYNC window-queue: pairs with the Release in `join_queue`.
             if let Some(next) = line.next.load(Ordering::Acquire).checked_sub(1) {
+                // For the head's next turn. Relaxed: it joins by a Release on `owners`.
+                line.next.store(0, Ordering::Relaxed);
                 return next;
             }
             // It is between its compare-and-swap and its store.
@@ -538,7 +540,6 @@ impl OwnLock<'_> {
     /// What `owners` is.
     #[inline(always)]
     fn enter_free(&self) -> Result<(), u64> {
-        self.line.next.store(0, Ordering::Relaxed);
         // SYNC window-lock, SYNC window-queue: Acquire pairs with the Release of the holder that
         // has left last; Release: the next one that joins writes to our line, and the last shared
         // holder to our state.

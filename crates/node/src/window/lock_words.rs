@@ -47,7 +47,7 @@ pub(super) struct WaitLine {
 pub struct OriginLine {
     /// One of the states below.
     pub(super) state: AtomicU32,
-    /// Rank + 1 of the next in the queue, which writes it.
+    /// Rank + 1 of the next in the queue, which writes it; 0 while none is behind.
     pub(super) next: AtomicU32,
     /// Brief updates of the target that this origin has in progress ([`AccumulateGate`]).
     ///
