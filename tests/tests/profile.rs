@@ -123,6 +123,28 @@ fn known_pattern_is_counted_exactly() {
     assert!(outcome.stdout.contains(&report), "{}", outcome.report());
 }
 
+/// A profile keeps the tags that a replay needs: in the order of the sends the same run would be
+/// predicted to take half as long.
+#[test]
+fn a_replay_matches_messages_by_the_tags_of_a_profile() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    if !install.is_mica() {
+        println!("skipped: only mica has replays");
+        return;
+    }
+    let directory = directory("tags");
+    let program = text(install.program("tools/profile_tags"));
+    profiled(&directory, &["-n", "2", &program]).run().expect_success();
+    let mica = Job::new(install.bin("mica")).args(["sim", "replay"]).args([&directory]);
+    let options = ["--ranks", "2", "--machine", "xeon8480-ndr", "--json"];
+    let outcome = mica.args(options).run().expect_success();
+    let replayed: Value = serde_json::from_str(&outcome.stdout).expect("JSON alone");
+    let seconds = list(&replayed, "predictions")[0]["seconds"].as_f64();
+    // Each rank computes for 50 ms at least, one after the other.
+    assert!(seconds >= Some(0.1), "{replayed}");
+}
+
 /// The blocks of `tools/profile_moves` from one rank to another, and their bytes.
 fn moved(from: u64, to: u64) -> [u64; 2] {
     let mut sum = [0, 0];

@@ -1,13 +1,14 @@
 //! Making and freeing windows (MPI 5.0, 12.2).
 //!
-//! All ranks of the communicator agree in three exchanges, each of which carries what went wrong,
-//! so that a call fails at all ranks or at none:
+//! All ranks of the communicator agree in exchanges, each of which carries what went wrong, so that
+//! a call fails at all ranks or at none:
 //!
 //! 1. what each rank asks for: bytes, displacement unit;
 //! 2. where it lies: each rank allocates or exposes its memory and says where; the first rank of
 //!    the node also allocates the locks (and the memory of a contiguous shared window);
 //! 3. whether all ranks could map the others' memory, and whether any rank needs messages to reach
-//!    another: then all of them serve requests.
+//!    another;
+//! 4. if one does: whether all ranks serve requests.
 //!
 //! A window is freed in the reverse order: the ranks meet, drop their references, and each owner
 //! returns its memory to the system.
@@ -234,7 +235,7 @@ impl Window {
                     design: choices.locking.design,
                     registered: creation.registered(&all_needs),
                 };
-                Some(RemoteSide::open(comm, parts)?)
+                Some(serve_at_all(comm, RemoteSide::open(comm, parts))?)
             }
         };
         let predefined = creation.predefined(&targets[comm.rank()].memory);
@@ -593,6 +594,16 @@ impl Creation<'_> {
             }
         }
     }
+}
+
+/// This rank's side, if all ranks have theirs: none is left with a window that others lack.
+fn serve_at_all(comm: &Comm, side: Result<Arc<RemoteSide>>) -> Result<Arc<RemoteSide>> {
+    let answer = side.as_ref().map(|_| Announcement::default()).map_err(Error::clone);
+    if let (Err(error), Ok(side)) = (agree(comm, answer), &side) {
+        side.close()?;
+        return Err(error);
+    }
+    side
 }
 
 /// This rank's own memory as its operations see it.

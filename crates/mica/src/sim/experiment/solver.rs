@@ -42,13 +42,14 @@ const fn panel(nodes: u32, mhz: u32) -> SolverPanel {
 fn panels(extent: Extent) -> Vec<SolverPanel> {
     extent.choose(
         &[panel(8, 900), panel(8, 2100)],
-        &[panel(8, 1500), panel(16, 2100), panel(64, 2100)],
+        &[panel(4, 2100), panel(8, 1500), panel(16, 2100), panel(64, 2100)],
     )
 }
 
 /// Runs of the panel; hypre distributes the nodes over a box.
 pub fn run(nodes: u32, mhz: u32, slow_down: f64, policy: &str) -> SimulationRun {
     let shape = match nodes {
+        4 => [2, 2, 1],
         8 => [2, 2, 2],
         16 => [4, 2, 2],
         64 => [4, 4, 4],
