@@ -11,6 +11,8 @@ export CARGO_INCREMENTAL=0
 # The library is tested as users get it, mpiexec and mica with debug assertions: most of what they consist of is
 # compiled for the unit tests anyway.
 export MICA_COMMANDS_PROFILE=dev
+# Who debugs a failed test compiles it anew: line tables are an eighth of the compile time.
+export CARGO_PROFILE_DEV_DEBUG=false
 beside=
 # The step that is under way ends by itself; no other follows.
 # shellcheck disable=SC2086 # a list
@@ -25,7 +27,15 @@ step format cargo fmt --all --check
 lint=$! beside=$!
 sh scripts/install.sh "$DIST"
 wait "$lint" || fail "lint: see above"
-nice -n 19 sh scripts/proof.sh shell deny loom miri aarch64 thread address >"$LOGS/proof.log" 2>&1 &
+# cargo-deny takes five minutes to compile: `make proof` does that, and it is asked here from then on. Licences are a test
+# as well (tests/tests/law.rs).
+licences=deny
+if ! PATH=$BUILD/tools/bin:$PATH command -v cargo-deny >/dev/null; then
+    licences=
+    say "cargo-deny: skipped, it is not installed; sh scripts/proof.sh deny installs it"
+fi
+# shellcheck disable=SC2086 # a list
+MICA_BRIEF=1 nice -n 19 sh scripts/proof.sh shell $licences loom miri aarch64 thread address >"$LOGS/proof.log" 2>&1 &
 proof=$! beside=$!
 sh scripts/mpi4py.sh &
 mpi4py=$! beside="$proof $!"

@@ -118,9 +118,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn metadata() -> Value {
+fn metadata(options: &[&str]) -> Value {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(options)
         .current_dir(root())
         .output()
         .expect("cargo starts");
@@ -135,7 +136,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 
 /// Maps each crate to its folder and its dependencies as cargo describes them.
 fn crates() -> BTreeMap<String, (PathBuf, Vec<Value>)> {
-    let metadata = metadata();
+    let metadata = metadata(&["--no-deps"]);
     let packages = metadata["packages"].as_array().expect("packages");
     let entry = |package: &Value| {
         let manifest = Path::new(text(package, "manifest_path"));
@@ -228,5 +229,61 @@ fn unsafe_is_only_in_permitted_crates() {
             "{} must say #![forbid(unsafe_code)]",
             root.display()
         );
+    }
+}
+
+/// The text before and after a word that is in no parentheses.
+fn split_outside<'a>(expression: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
+    let at = expression.match_indices(word).map(|(at, _)| at).find(|&at| {
+        let before = &expression[..at];
+        before.matches('(').count() == before.matches(')').count()
+    })?;
+    Some((&expression[..at], &expression[at + word.len()..]))
+}
+
+/// Whether a licence expression (SPDX, or with `/` as of old) can be met by the licences allowed.
+fn may_be_used(expression: &str, allowed: &[&str]) -> bool {
+    let expression = expression.trim();
+    for or in [" OR ", "/"] {
+        if let Some((one, others)) = split_outside(expression, or) {
+            return may_be_used(one, allowed) || may_be_used(others, allowed);
+        }
+    }
+    if let Some((one, others)) = split_outside(expression, " AND ") {
+        return may_be_used(one, allowed) && may_be_used(others, allowed);
+    }
+    match expression.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+        Some(inner) => may_be_used(inner, allowed),
+        None => allowed.contains(&expression),
+    }
+}
+
+/// The quick half of what cargo-deny checks (`sh scripts/proof.sh deny`), which takes minutes to
+/// compile.
+#[test]
+fn licences_of_dependencies_are_those_that_deny_toml_allows() {
+    let deny = fs::read_to_string(root().join("deny.toml")).expect("deny.toml");
+    let (_, list) = deny.split_once("\nallow = [").expect("a list of licences");
+    let (list, _) = list.split_once(']').expect("the end of the list");
+    let allowed: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+    assert!(allowed.contains(&"MIT"), "{allowed:?}");
+    let metadata = metadata(&["--filter-platform", "x86_64-unknown-linux-gnu", "--all-features"]);
+    let packages = metadata["packages"].as_array().expect("packages");
+    assert!(packages.len() > 50, "{} packages", packages.len());
+    let others = packages.iter().filter(|package| {
+        !package["license"].as_str().is_some_and(|expression| may_be_used(expression, &allowed))
+    });
+    let others: Vec<_> = others.map(|p| format!("{}: {}", text(p, "name"), p["license"])).collect();
+    assert!(others.is_empty(), "licences that deny.toml does not allow: {others:?}");
+}
+
+#[test]
+fn licence_expressions_are_read() {
+    let allowed = ["MIT", "Apache-2.0", "Unicode-3.0"];
+    for good in ["MIT", "GPL-3.0 OR MIT", "MIT/GPL-2.0", "(MIT OR GPL-3.0) AND Unicode-3.0"] {
+        assert!(may_be_used(good, &allowed), "{good}");
+    }
+    for bad in ["GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Zlib) AND BSL-1.0", ""] {
+        assert!(!may_be_used(bad, &allowed), "{bad}");
     }
 }
