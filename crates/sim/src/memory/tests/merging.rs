@@ -16,18 +16,34 @@ const LINES: u64 = 48;
 /// Sets of the small machine's L1s.
 const SETS: u64 = 4;
 
-/// The entry of a line, and whether its set used it last (with LRU, entries are in that order).
-fn entry_and_order(l1: &L1, line: u64) -> Option<(u64, bool)> {
-    let set = |entry: &u64| entry / LINE % SETS == line / LINE % SETS;
-    let mut entries = l1.lines().into_iter().filter(set);
-    let place = entries.position(|entry| entry & !FLAGS == line)?;
-    let mut entries = l1.lines().into_iter().filter(set);
-    Some((entries.nth(place)?, place == 0))
+/// The line that each set of the L1s used last, by whether the L1 is that of instructions. It may
+/// have been taken out since.
+type LastUsed = HashMap<(bool, u64), u64>;
+
+/// The set of a line.
+fn set_of(kind: AccessKind, line: u64) -> (bool, u64) {
+    (kind == AccessKind::Fetch, line / LINE % SETS)
+}
+
+fn l1_of(memory: &NodeMemory, kind: AccessKind) -> &L1 {
+    match kind {
+        AccessKind::Fetch => &memory.levels.l1i,
+        _ => &memory.levels.l1d,
+    }
+}
+
+/// The entry of a line that an L1 holds.
+fn entry(l1: &L1, line: u64) -> Option<u64> {
+    l1.lines().into_iter().find(|entry| entry & !FLAGS == line)
 }
 
 /// The line whose stores merge after an access, given that before it; `None` if the access decides
 /// by its misses.
-fn merging_after(memory: &NodeMemory, kind: AccessKind, address: u64, size: u64) -> Option<u64> {
+fn merging_after(
+    memory: &NodeMemory,
+    last_used: &LastUsed,
+    (kind, address, size): (AccessKind, u64, u64),
+) -> Option<u64> {
     let before = memory.merging & !FLAGS;
     let line = address & !(LINE - 1);
     if before == 0 || address % LINE + size > LINE {
@@ -37,14 +53,11 @@ fn merging_after(memory: &NodeMemory, kind: AccessKind, address: u64, size: u64)
     if is_store && line == before && !memory.merging_is_cached {
         return Some(before);
     }
-    let l1 = match kind {
-        AccessKind::Fetch => &memory.levels.l1i,
-        _ => &memory.levels.l1d,
-    };
-    match entry_and_order(l1, line)? {
-        (entry, _) if is_store && entry & DIRTY == 0 => None,
-        (_, true) => Some(before),
-        (_, false) => Some(0),
+    let is_last = last_used.get(&set_of(kind, line)) == Some(&line);
+    match entry(l1_of(memory, kind), line)? {
+        entry if is_store && entry & DIRTY == 0 => None,
+        _ if is_last => Some(before),
+        _ => Some(0),
     }
 }
 
@@ -82,7 +95,7 @@ proptest! {
         steps in prop::collection::vec((0..6, 0..LINES, 0..LINE, 1..9_u64), 1..400),
     ) {
         let mut memory = memory(&["caches.l1d.write=through"]);
-        let mut fetches = HashMap::new();
+        let (mut fetches, mut last_used) = (HashMap::new(), LastUsed::new());
         for (what, line, offset, size) in steps {
             let kind = match what {
                 0 => AccessKind::Fetch,
@@ -92,11 +105,16 @@ proptest! {
             let address = (1 << 20) + line * LINE + offset;
             // A fetch is that of a line.
             let size = if kind == AccessKind::Fetch { 1 } else { size };
-            let expected = merging_after(&memory, kind, address, size);
+            let expected = merging_after(&memory, &last_used, (kind, address, size));
             let (before, merged) = (misses(&memory), memory.counts().stores.merged);
             let was_merging = memory.merging & !FLAGS == address & !(LINE - 1);
             take(&mut memory, &mut fetches, (kind, address, size));
-            let last = (address + size - 1) & !(LINE - 1);
+            let (first, last) = (address & !(LINE - 1), (address + size - 1) & !(LINE - 1));
+            for line in [first, last] {
+                if entry(l1_of(&memory, kind), line).is_some() {
+                    last_used.insert(set_of(kind, line), line);
+                }
+            }
             let started = if misses(&memory) > before { last } else { 0 };
             prop_assert_eq!(memory.merging & !FLAGS, expected.unwrap_or(started));
             if memory.counts().stores.merged > merged {
