@@ -129,6 +129,7 @@ Type_set_attr               datatype.attributes().set(AttributeOwner::Type, data
 Type_delete_attr            datatype.attributes().delete(AttributeOwner::Type, datatype.handle(), type_keyval)?
 Type_free                   datatype -> Datatype::free
 Get_address                 address = location
+Op_free                     op -> Op::free
 Op_commutative              commute = op.is_commutative()
 
 Comm_create_keyval          attribute::create(AttributeOwner::Comm, comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state)?
@@ -228,19 +229,23 @@ def call(expression: str, function: Function, taken: list[Param], arguments: lis
     if missing := [name for name in names if name not in by_name]:
         raise SystemExit(f"methods.py: {function.name}: it has no parameter {missing[0]}")
 
-    def convert(name: re.Match[str]) -> str:
-        if name[0] not in by_name or name[0] in names:
-            return name[0]
-        return _converted(*by_name[name[0]], by_name, function)
-
     # Not a method, a path or what keeps its handle; the name of a module is followed by `::`.
-    body = re.sub(r"(?<![.:|\w])[a-z]\w*\b(?!\(|::|\.raw\(\))", convert, body)
-    if body.endswith("()?") and "." not in body:
-        closure = body.removesuffix("()?")  # a function is one itself
-    elif body.endswith("?"):
-        closure = f"|| {body.removesuffix('?')}"
+    argument = re.compile(r"(?<![.:|\w])[a-z]\w*\b(?!\(|::|\.raw\(\))")
+    given = [name for name in argument.findall(body) if name in by_name and name not in names]
+    converted = {name: _converted(*by_name[name], by_name, function) for name in given}
+    bound = ""
+    if len(given) > len(converted):
+        # What the expression has several times is converted once, in the same order.
+        bound = "".join(f"let {name} = {value}; " for name, value in converted.items() if value != name)
     else:
-        closure = f"|| Ok({body})" if results else f"|| {{ {body}; Ok(()) }}"
+        body = argument.sub(lambda name: converted.get(name[0], name[0]), body)
+    value = body.removesuffix("?") if body.endswith("?") else f"Ok({body})" if results else f"{{ {body}; Ok(()) }}"
+    if bound:
+        closure = f"|| {{ {bound}{value} }}"
+    elif body.endswith("()?") and "." not in body:
+        closure = body.removesuffix("()?")  # a function is one itself
+    else:
+        closure = f"|| {value}"
     if not results:
         return f"method::perform({closure})"
     places = [_place(result, by_name) for result in results.split(", ")]

@@ -26,7 +26,7 @@ pub use mica_mpi::op::Op;
 pub use mica_mpi::raise::{self, ErrorTarget};
 pub use mica_mpi::request::{Request, free as free_request};
 pub use mica_mpi::session::Session;
-pub use mica_mpi::topology::{EdgeWeights, Reordering, Topology};
+pub use mica_mpi::topology::{Reordering, Topology};
 pub use mica_mpi::window::{FlushedSide, Window, with as with_window};
 pub use mica_mpi::{error_codes, init, process};
 
@@ -93,6 +93,7 @@ null_handles! {
     MPI_Errhandler ERRHANDLER_NULL;
     MPI_Group GROUP_NULL;
     MPI_Info INFO_NULL;
+    MPI_Op OP_NULL;
     MPI_Request REQUEST_NULL;
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use mica_mpi::Result;
-use mica_mpi::comm::{self};
+use mica_mpi::comm;
 use mica_mpi::constants as c;
 
 use crate::convert::Out;

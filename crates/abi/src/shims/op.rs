@@ -90,18 +90,6 @@ fn pointer(address: usize) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(address)
 }
 
-/// MPI_Op_free.
-///
-/// # Safety
-/// `op` is readable and writable.
-pub unsafe fn mpi_op_free(op: *mut MPI_Op) -> mica_mpi::Result<()> {
-    // SAFETY: by the contract above.
-    Op::free(unsafe { *op }.raw())?;
-    // SAFETY: by the contract above.
-    unsafe { *op = MPI_Op::from_raw(c::OP_NULL) };
-    Ok(())
-}
-
 /// MPI_Reduce_local, MPI_Reduce_local_c.
 ///
 /// # Safety

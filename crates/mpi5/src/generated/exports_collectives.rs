@@ -707,7 +707,7 @@ call! {
     => op::mpi_op_create(user_fn, commute, op, CountForm::Large)
 }
 
-call! { MPI_Op_free PMPI_Op_free(op: *mut MPI_Op) on Default => op::mpi_op_free(op) }
+call! { MPI_Op_free PMPI_Op_free(op: *mut MPI_Op) on Default => method::free(op, "op", Op::free) }
 
 call! {
     MPI_Reduce PMPI_Reduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,

@@ -297,9 +297,8 @@ call! {
 call! {
     MPI_Type_delete_attr PMPI_Type_delete_attr(datatype: MPI_Datatype,
         type_keyval: c_int) on Default
-    => method::perform(|| Datatype::resolve_as(datatype.raw(),
-        "datatype")?.attributes().delete(AttributeOwner::Type, Datatype::resolve_as(datatype.raw(),
-        "datatype")?.handle(), type_keyval))
+    => method::perform(|| { let datatype = Datatype::resolve_as(datatype.raw(), "datatype")?;
+        datatype.attributes().delete(AttributeOwner::Type, datatype.handle(), type_keyval) })
 }
 
 call! {
@@ -324,9 +323,9 @@ call! {
 call! {
     MPI_Type_set_attr PMPI_Type_set_attr(datatype: MPI_Datatype, type_keyval: c_int,
         attribute_val: *mut c_void) on Default
-    => method::perform(|| Datatype::resolve_as(datatype.raw(),
-        "datatype")?.attributes().set(AttributeOwner::Type, Datatype::resolve_as(datatype.raw(),
-        "datatype")?.handle(), type_keyval, attribute_val.expose_provenance()))
+    => method::perform(|| { let datatype = Datatype::resolve_as(datatype.raw(), "datatype")?;
+        datatype.attributes().set(AttributeOwner::Type, datatype.handle(), type_keyval,
+        attribute_val.expose_provenance()) })
 }
 
 call! {

@@ -348,48 +348,46 @@ call! {
 call! {
     MPI_Type_get_extent PMPI_Type_get_extent(datatype: MPI_Datatype, lb: *mut MPI_Aint,
         extent: *mut MPI_Aint) on Default
-    => method::give((PolyOut::new(lb), PolyOut::new(extent)), ("lb", "extent"), ||
-        Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.lb(),
-        Datatype::resolve_as(datatype.raw(), "datatype")?.extent())))
+    => method::give((PolyOut::new(lb), PolyOut::new(extent)), ("lb", "extent"), || { let datatype =
+        Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.lb(), datatype.extent())) })
 }
 
 call! {
     MPI_Type_get_extent_c PMPI_Type_get_extent_c(datatype: MPI_Datatype, lb: *mut MPI_Count,
         extent: *mut MPI_Count) on Default
-    => method::give((PolyOut::new(lb), PolyOut::new(extent)), ("lb", "extent"), ||
-        Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.lb(),
-        Datatype::resolve_as(datatype.raw(), "datatype")?.extent())))
+    => method::give((PolyOut::new(lb), PolyOut::new(extent)), ("lb", "extent"), || { let datatype =
+        Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.lb(), datatype.extent())) })
 }
 
 call! {
     MPI_Type_get_extent_x PMPI_Type_get_extent_x(datatype: MPI_Datatype, lb: *mut MPI_Count,
         extent: *mut MPI_Count) on Default
-    => method::give((lb, extent), ("lb", "extent"), || Ok((Datatype::resolve_as(datatype.raw(),
-        "datatype")?.lb(), Datatype::resolve_as(datatype.raw(), "datatype")?.extent())))
+    => method::give((lb, extent), ("lb", "extent"), || { let datatype =
+        Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.lb(), datatype.extent())) })
 }
 
 call! {
     MPI_Type_get_true_extent PMPI_Type_get_true_extent(datatype: MPI_Datatype,
         true_lb: *mut MPI_Aint, true_extent: *mut MPI_Aint) on Default
     => method::give((PolyOut::new(true_lb), PolyOut::new(true_extent)), ("true_lb", "true_extent"),
-        || Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.true_lb(),
-        Datatype::resolve_as(datatype.raw(), "datatype")?.true_extent())))
+        || { let datatype = Datatype::resolve_as(datatype.raw(), "datatype")?;
+        Ok((datatype.true_lb(), datatype.true_extent())) })
 }
 
 call! {
     MPI_Type_get_true_extent_c PMPI_Type_get_true_extent_c(datatype: MPI_Datatype,
         true_lb: *mut MPI_Count, true_extent: *mut MPI_Count) on Default
     => method::give((PolyOut::new(true_lb), PolyOut::new(true_extent)), ("true_lb", "true_extent"),
-        || Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.true_lb(),
-        Datatype::resolve_as(datatype.raw(), "datatype")?.true_extent())))
+        || { let datatype = Datatype::resolve_as(datatype.raw(), "datatype")?;
+        Ok((datatype.true_lb(), datatype.true_extent())) })
 }
 
 call! {
     MPI_Type_get_true_extent_x PMPI_Type_get_true_extent_x(datatype: MPI_Datatype,
         true_lb: *mut MPI_Count, true_extent: *mut MPI_Count) on Default
-    => method::give((true_lb, true_extent), ("true_lb", "true_extent"), ||
-        Ok((Datatype::resolve_as(datatype.raw(), "datatype")?.true_lb(),
-        Datatype::resolve_as(datatype.raw(), "datatype")?.true_extent())))
+    => method::give((true_lb, true_extent), ("true_lb", "true_extent"), || { let datatype =
+        Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.true_lb(),
+        datatype.true_extent())) })
 }
 
 call! {

@@ -15,8 +15,8 @@ use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI
 call! {
     MPI_Cart_coords PMPI_Cart_coords(comm: MPI_Comm, rank: c_int, maxdims: c_int,
         coords: *mut c_int) on Comm(comm)
-    => method::give(Array(coords, maxdims, "maxdims"), "coords", ||
-        Ok(Comm::resolve(comm.raw())?.cart()?.coords(Comm::resolve(comm.raw())?.checked_rank(rank)?)))
+    => method::give(Array(coords, maxdims, "maxdims"), "coords", || { let comm =
+        Comm::resolve(comm.raw())?; Ok(comm.cart()?.coords(comm.checked_rank(rank)?)) })
 }
 
 call! {
@@ -45,24 +45,23 @@ call! {
 call! {
     MPI_Cart_rank PMPI_Cart_rank(comm: MPI_Comm, coords: *const c_int,
         rank: *mut c_int) on Comm(comm)
-    => method::give(rank, "rank", || Comm::resolve(comm.raw())?.cart()?.rank(slice(coords,
-        Comm::resolve(comm.raw())?.cart()?.dims().len() as c_int, "coords", "ndims")?))
+    => method::give(rank, "rank", || { let comm = Comm::resolve(comm.raw())?;
+        comm.cart()?.rank(slice(coords, comm.cart()?.dims().len() as c_int, "coords", "ndims")?) })
 }
 
 call! {
     MPI_Cart_shift PMPI_Cart_shift(comm: MPI_Comm, direction: c_int, disp: c_int,
         rank_source: *mut c_int, rank_dest: *mut c_int) on Comm(comm)
-    => method::give((rank_source, rank_dest), ("rank_source", "rank_dest"), ||
-        Comm::resolve(comm.raw())?.cart()?.shift(Comm::resolve(comm.raw())?.rank(), direction,
-        disp))
+    => method::give((rank_source, rank_dest), ("rank_source", "rank_dest"), || { let comm =
+        Comm::resolve(comm.raw())?; comm.cart()?.shift(comm.rank(), direction, disp) })
 }
 
 call! {
     MPI_Cart_sub PMPI_Cart_sub(comm: MPI_Comm, remain_dims: *const c_int,
         newcomm: *mut MPI_Comm) on Comm(comm)
-    => method::give(newcomm, "newcomm", ||
-        Comm::resolve(comm.raw())?.cart_sub(&truths(slice(remain_dims,
-        Comm::resolve(comm.raw())?.cart()?.dims().len() as c_int, "remain_dims", "ndims")?)))
+    => method::give(newcomm, "newcomm", || { let comm = Comm::resolve(comm.raw())?;
+        comm.cart_sub(&truths(slice(remain_dims, comm.cart()?.dims().len() as c_int, "remain_dims",
+        "ndims")?)) })
 }
 
 call! {
@@ -111,48 +110,47 @@ call! {
 call! {
     MPI_Graph_create PMPI_Graph_create(comm_old: MPI_Comm, nnodes: c_int, index: *const c_int,
         edges: *const c_int, reorder: c_int, comm_graph: *mut MPI_Comm) on Comm(comm_old)
-    => method::give(comm_graph, "comm_graph", ||
-        Comm::resolve(comm_old.raw())?.create_graph(method::slice(index, nnodes, "index",
-        "nnodes")?, topology::edges_of(method::slice(index, nnodes, "index", "nnodes")?, edges)?,
-        reordering(reorder)))
+    => method::give(comm_graph, "comm_graph", || { let comm_old = Comm::resolve(comm_old.raw())?;
+        let index = method::slice(index, nnodes, "index", "nnodes")?; comm_old.create_graph(index,
+        topology::edges_of(index, edges)?, reordering(reorder)) })
 }
 
 call! {
     MPI_Graph_get PMPI_Graph_get(comm: MPI_Comm, maxindex: c_int, maxedges: c_int,
         index: *mut c_int, edges: *mut c_int) on Comm(comm)
     => method::give((Array(index, maxindex, "maxindex"), Array(edges, maxedges, "maxedges")),
-        ("index", "edges"), || Ok((Comm::resolve(comm.raw())?.graph()?.index().to_vec(),
-        Comm::resolve(comm.raw())?.graph()?.edges().to_vec())))
+        ("index", "edges"), || { let comm = Comm::resolve(comm.raw())?;
+        Ok((comm.graph()?.index().to_vec(), comm.graph()?.edges().to_vec())) })
 }
 
 call! {
     MPI_Graph_map PMPI_Graph_map(comm: MPI_Comm, nnodes: c_int, index: *const c_int,
         edges: *const c_int, newrank: *mut c_int) on Comm(comm)
-    => method::give(newrank, "newrank", || Comm::resolve(comm.raw())?.graph_map(method::slice(index,
-        nnodes, "index", "nnodes")?, topology::edges_of(method::slice(index, nnodes, "index",
-        "nnodes")?, edges)?))
+    => method::give(newrank, "newrank", || { let comm = Comm::resolve(comm.raw())?; let index =
+        method::slice(index, nnodes, "index", "nnodes")?; comm.graph_map(index,
+        topology::edges_of(index, edges)?) })
 }
 
 call! {
     MPI_Graph_neighbors PMPI_Graph_neighbors(comm: MPI_Comm, rank: c_int, maxneighbors: c_int,
         neighbors: *mut c_int) on Comm(comm)
-    => method::give(Array(neighbors, maxneighbors, "maxneighbors"), "neighbors", ||
-        Ok(Comm::resolve(comm.raw())?.graph()?.neighbors(Comm::resolve(comm.raw())?.checked_rank(rank)?).to_vec()))
+    => method::give(Array(neighbors, maxneighbors, "maxneighbors"), "neighbors", || { let comm =
+        Comm::resolve(comm.raw())?; Ok(comm.graph()?.neighbors(comm.checked_rank(rank)?).to_vec())
+        })
 }
 
 call! {
     MPI_Graph_neighbors_count PMPI_Graph_neighbors_count(comm: MPI_Comm, rank: c_int,
         nneighbors: *mut c_int) on Comm(comm)
-    => method::give(nneighbors, "nneighbors", ||
-        Ok(Comm::resolve(comm.raw())?.graph()?.neighbors(Comm::resolve(comm.raw())?.checked_rank(rank)?).len()))
+    => method::give(nneighbors, "nneighbors", || { let comm = Comm::resolve(comm.raw())?;
+        Ok(comm.graph()?.neighbors(comm.checked_rank(rank)?).len()) })
 }
 
 call! {
     MPI_Graphdims_get PMPI_Graphdims_get(comm: MPI_Comm, nnodes: *mut c_int,
         nedges: *mut c_int) on Comm(comm)
-    => method::give((nnodes, nedges), ("nnodes", "nedges"), ||
-        Ok((Comm::resolve(comm.raw())?.graph()?.size(),
-        Comm::resolve(comm.raw())?.graph()?.edges().len())))
+    => method::give((nnodes, nedges), ("nnodes", "nedges"), || { let comm =
+        Comm::resolve(comm.raw())?; Ok((comm.graph()?.size(), comm.graph()?.edges().len())) })
 }
 
 call! {
