@@ -1,7 +1,7 @@
 //! Ranks of one node with different abilities or settings: collectives and messages are still
 //! correct, and settings that must not differ are refused by name.
 //!
-//! The last rank of two or the first of four loses an ability (`tests/c/refusals.h`): by a
+//! One rank of two or four, the first or the last, loses an ability (`tests/c/refusals.h`): by a
 //! wrapper before its program starts, or by the program itself after half of its work.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use mica_tests::{Install, Job, Outcome, one_at_a_time};
 use rustix::process::Signal;
 
 /// The number of ranks, and which of them differs from the others.
-const WHO: [(u32, u32); 2] = [(2, 1), (4, 0)];
+const WHO: [(u32, u32); 4] = [(2, 0), (2, 1), (4, 0), (4, 3)];
 
 /// The exit code of `refuse` if it is not permitted to refuse something.
 const NOT_PERMITTED: i32 = 77;
@@ -67,10 +67,10 @@ fn taken_away_before(what: &str, env: &[(&str, &str)]) {
 }
 
 /// Runs with this variable set on one rank only.
-fn set_on_one(variable: &str, value: &str) {
+fn set_on_one(variable: &str, value: &str, whom: &[(u32, u32)]) {
     let install = Install::find();
     let ability = install.program("coll_ability");
-    for who in WHO {
+    for &who in whom {
         let _turn = one_at_a_time();
         let before = ["-env", variable, value];
         let job = but_one(&install, who, &before, &[text(&ability)]);
@@ -120,9 +120,9 @@ fn one_rank_without_copies_by_the_kernel() {
 
 #[test]
 fn one_rank_with_another_direct_channel() {
-    set_on_one("MICA_DIRECT", "cma");
-    set_on_one("MICA_DIRECT", "off");
-    set_on_one("MICA_DIRECT", "mapped");
+    set_on_one("MICA_DIRECT", "cma", &WHO);
+    set_on_one("MICA_DIRECT", "off", &WHO);
+    set_on_one("MICA_DIRECT", "mapped", &WHO);
 }
 
 /// Settings that may differ between ranks.
@@ -136,7 +136,7 @@ fn one_rank_with_settings_of_its_own() {
         ("MICA_MAPPED_AFTER", "1"),
         ("MICA_COPY_ENGINE", "thread"),
     ] {
-        set_on_one(variable, value);
+        set_on_one(variable, value, &WHO[1..3]);
     }
 }
 

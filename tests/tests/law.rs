@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use spdx::{Expression, LicenseReq, ParseMode};
 
 /// Every crate of the workspace, and the crates of the workspace that it may use.
 const LAW: &[(&str, &[&str])] = &[
@@ -232,30 +233,12 @@ fn unsafe_is_only_in_permitted_crates() {
     }
 }
 
-/// The text before and after a word that is in no parentheses.
-fn split_outside<'a>(expression: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
-    let at = expression.match_indices(word).map(|(at, _)| at).find(|&at| {
-        let before = &expression[..at];
-        before.matches('(').count() == before.matches(')').count()
-    })?;
-    Some((&expression[..at], &expression[at + word.len()..]))
-}
-
-/// Whether a licence expression (SPDX, or with `/` as of old) can be met by the licences allowed.
+/// Whether a package's licence expression, of today's form or an older one, can be met by the
+/// licences allowed.
 fn may_be_used(expression: &str, allowed: &[&str]) -> bool {
-    let expression = expression.trim();
-    for or in [" OR ", "/"] {
-        if let Some((one, others)) = split_outside(expression, or) {
-            return may_be_used(one, allowed) || may_be_used(others, allowed);
-        }
-    }
-    if let Some((one, others)) = split_outside(expression, " AND ") {
-        return may_be_used(one, allowed) && may_be_used(others, allowed);
-    }
-    match expression.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
-        Some(inner) => may_be_used(inner, allowed),
-        None => allowed.contains(&expression),
-    }
+    let expression = Expression::parse_mode(expression, ParseMode::LAX);
+    let is_allowed = |one: &LicenseReq| allowed.contains(&one.to_string().as_str());
+    expression.is_ok_and(|expression| expression.evaluate(is_allowed))
 }
 
 /// The quick half of what cargo-deny checks (`sh scripts/proof.sh deny`), which takes minutes to

@@ -8,7 +8,7 @@ enum { FIRST = 1, SECOND = 2 };
 static void compute(void)
 {
     const struct timespec pause = {0, 50 * 1000 * 1000};
-    nanosleep(&pause, NULL);
+    nanosleep(&pause, NULL); /* 50 ms at least, which the test counts on */
 }
 
 int main(int argc, char **argv)
