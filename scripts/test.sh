@@ -11,7 +11,7 @@ export CARGO_INCREMENTAL=0
 # The library is tested as users get it, mpiexec and mica with debug assertions: most of what they consist of is
 # compiled for the unit tests anyway.
 export MICA_COMMANDS_PROFILE=dev
-# Who debugs a failed test compiles it anew: line tables are an eighth of the compile time.
+# Who debugs a failed test compiles it anew, with line tables.
 export CARGO_PROFILE_DEV_DEBUG=false
 beside=
 # The step that is under way ends by itself; no other follows.

@@ -40,7 +40,7 @@ fn rank(role: &str) -> ExitCode {
             let waiting =
                 Waiting { kind: WaitKind::Receive, peer: 1, tag: 5, context: 0, unexpected: 0 };
             block.set_waiting(Some((&waiting, monotonic_ns())));
-            sleep();
+            sleep(); // until mpiexec ends it, which is what is tested
         }
         ("abort", 1) => {
             block.abort(42);

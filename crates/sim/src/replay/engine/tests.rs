@@ -281,6 +281,6 @@ fn says_who_waits_for_ever() {
     script[7].clear();
     let missing = outcome(script).to_string();
     assert!(missing.contains("not all of its ranks call"), "{missing}");
-    let nobody = outcome(vec![vec![send(1, 1)]]).to_string();
-    assert!(nobody.contains("names rank 1 in step 0, and there are 1 ranks"), "{nobody}");
+    let absent = outcome(vec![vec![send(1, 1)]]).to_string();
+    assert!(absent.contains("names rank 1 in step 0, and there are 1 ranks"), "{absent}");
 }
