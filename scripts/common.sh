@@ -35,19 +35,59 @@ processor_seconds() {
         END { print int(used[4] - used[2]) }' "$1"
 }
 
+# Seconds that a step may take. It takes a third of that on two cores; a test that waits forever must not take the run's own limit.
+STEP_LIMIT=${STEP_LIMIT:-1500}
+
+# descendants PID: the process and all that it started, one a line.
+descendants() {
+    ps -eo pid=,ppid= | awk -v root="$1" '{ parent[$1] = $2 }
+        END { for (p in parent) for (a = p; a in parent; a = parent[a]) if (a == root) { print p; break } }'
+}
+
+# end_after SECONDS FILE: ends the process whose number is in the file, and what it started, if it still runs then; says first what they
+# were waiting for. The file goes when the process has ended.
+end_after() {
+    end_left=$1
+    while [ "$end_left" -gt 0 ]; do
+        sleep 5
+        [ -e "$2" ] || return 0
+        end_left=$((end_left - 5))
+    done
+    end_pids=$(descendants "$(cat "$2")")
+    echo "== no end after $1 s; its threads, by process, with the function of the kernel they wait in:"
+    for end_pid in $end_pids; do
+        echo "$end_pid $(tr '\0' ' ' <"/proc/$end_pid/cmdline" | cut -c 1-160)"
+        for end_task in "/proc/$end_pid/task"/*; do
+            echo "    $(cat "$end_task/comm") $(cut -d ' ' -f 3 "$end_task/stat") $(cat "$end_task/wchan") syscall $(cut -d ' ' -f 1-4 "$end_task/syscall")"
+        done
+    done 2>/dev/null
+    # shellcheck disable=SC2086 # a list
+    kill -KILL $end_pids
+}
+
 # step NAME COMMAND...: a command whose output goes to target/logs/NAME.log; its end, and what its failed tests said, is shown when
-# the command fails. The processor's seconds are what a run with two cores has to save.
+# the command fails or does not end. The processor's seconds are what a run with two cores has to save.
 step() {
     step_name=$1
     shift
     step_log=$LOGS/$step_name.log
     step_start=$(date +%s)
     times >"$LOGS/$step_name.times"
-    if "$@" >"$step_log" 2>&1 </dev/null; then
+    : >"$step_log"
+    echo >"$LOGS/$step_name.pid"
+    end_after "$STEP_LIMIT" "$LOGS/$step_name.pid" >>"$step_log" 2>&1 </dev/null &
+    # The command is this shell's foreground process: an interrupt from the terminal reaches it.
+    # shellcheck disable=SC2016 # the inner shell's
+    if sh -c 'echo $$ >"$0"; exec "$@"' "$LOGS/$step_name.pid" "$@" >>"$step_log" 2>&1 </dev/null; then
+        step_status=0
+    else
+        step_status=$?
+    fi
+    rm -f "$LOGS/$step_name.pid"
+    if [ $step_status = 0 ]; then
         times >>"$LOGS/$step_name.times"
         say "$step_name: done in $(($(date +%s) - step_start)) s, $(processor_seconds "$LOGS/$step_name.times") s of a core"
     else
-        step_status=$?
         tail -n 60 "$step_log" >&2
         failures "$step_name" >&2
         fail "$step_name (status $step_status): $*; all of its output is in $step_log"
