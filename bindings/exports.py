@@ -260,7 +260,7 @@ def _uses(body: str) -> str:
     ffi = sorted(words & {"c_char", "c_int", "c_void"})
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"CountForm", "PolyArray", "PolyOut"})
-    called = re.findall(r"=>\s+(?!leaf |collective|fast_path|method::|MPI_)(\w+)::", body) + re.findall(r"(\w+)::(?:leaf|mpi)_", body)
+    called = re.findall(r"=>\s+(?!leaf |collective|fast_path|method::|tool::|MPI_)(\w+)::", body) + re.findall(r"(\w+)::(?:leaf|mpi)_", body)
     called += re.findall(r"\b(attribute|buffer)::", body)
     modules = sorted(set(called))
     buffers = sorted(words & {buffer for _, buffer in BUFFERS})
@@ -278,6 +278,8 @@ def _uses(body: str) -> str:
     lines.append(f"use mica_abi::export::{{{', '.join(macros)}}};")
     if "method::" in body:
         lines.append("use mica_abi::method::{self, *};")
+    if "tool::" in body:
+        lines.append("use mica_abi::tool::{self, *};")
     if poly:
         lines.append(f"use mica_abi::poly::{{{', '.join(poly)}}};")
     if modules:

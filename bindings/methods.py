@@ -3,8 +3,8 @@
 A line has the name of a call and a Rust expression of its parameters; the parameters before `=` are where the results go.
 An expression ends with `?` where it can fail. In it a handle stands for its object, a `const char *` for a string, an array
 for its elements; `.raw()` keeps a handle, and a `usize` or a pointer is passed as it is. `handle -> function` frees the object
-of a handle, which becomes null. What else a line names is in `crates/abi/src/method.rs`, or in the shims of attributes,
-buffers and topologies.
+of a handle, which becomes null. What else a line names is in `crates/abi/src/method.rs`, for the tools interface in
+`crates/abi/src/tool.rs`, or in the shims of attributes, buffers and topologies.
 """
 
 from __future__ import annotations
@@ -201,6 +201,45 @@ Graph_get                   index, edges = (comm.graph()?.index().to_vec(), comm
 Graph_neighbors_count       nneighbors = comm.graph()?.neighbors(comm.checked_rank(rank)?).len()
 Graph_neighbors             neighbors = comm.graph()?.neighbors(comm.checked_rank(rank)?).to_vec()
 Dist_graph_neighbors_count  indegree, outdegree, weighted = comm.dist_graph()?.counts()
+
+T_enum_get_info             num, name = enumeration(enumtype.raw()).map(|e| (e.items.len(), &e.name))?
+T_enum_get_item             value, name = (index, enumeration(enumtype.raw())?.item(index)?)
+T_cvar_get_num              num_cvar = cvars()
+T_cvar_get_info             name, verbosity, datatype, enumtype, desc, bind, scope = cvar_info(cvar_index).map(|v| (v.name, v.verbosity, v.value_type, v.enumeration, v.description, ObjectKind::None, v.scope))?
+T_cvar_get_index            cvar_index = ToolObjects::cvar_index(name)?
+T_cvar_handle_alloc         handle, count = ToolObjects::cvar_handle(cvar_index)?
+T_cvar_handle_free          handle -> ToolObjects::free_cvar_handle
+T_pvar_get_num              num_pvar = pvars()
+T_pvar_get_info             name, verbosity, var_class, datatype, enumtype, desc, bind, readonly, continuous, atomic = pvar_info(pvar_index).map(|v| (v.name, c::T_VERBOSITY_USER_BASIC, v.class, v.value_type, v.enumeration, v.description, v.bound_to, v.continuous, v.continuous, !v.continuous))?
+T_pvar_get_index            pvar_index = ToolObjects::pvar_index(name, var_class)?
+T_pvar_session_create       pe_session = ToolObjects::open_session()?
+T_pvar_session_free         pe_session -> ToolObjects::close_session
+T_pvar_handle_alloc         handle, count = ToolObjects::pvar_handle(pe_session.raw(), pvar_index, |kind| bound_object(obj_handle, kind))?
+T_pvar_handle_free          handle -> |handle| ToolObjects::free_pvar_handle(pe_session.raw(), handle)
+T_pvar_start                ToolObjects::start_pvar(pe_session.raw(), handle.raw())?
+T_pvar_stop                 ToolObjects::stop_pvar(pe_session.raw(), handle.raw())?
+T_pvar_reset                ToolObjects::reset_pvar(pe_session.raw(), handle.raw())?
+T_category_get_num          num_cat = categories()
+T_category_get_info         name, desc, num_cvars, num_pvars, num_categories = category(cat_index).and_then(|own| category_members(cat_index).map(|m| (own.name, own.description, m.cvars.len(), m.pvars.len(), m.categories.len())))?
+T_category_get_num_events   num_events = category_members(cat_index)?.events.len()
+T_category_get_index        cat_index = category_index(name)?
+T_category_get_cvars        indices = category_members(cat_index)?.cvars
+T_category_get_pvars        indices = category_members(cat_index)?.pvars
+T_category_get_events       indices = category_members(cat_index)?.events
+T_category_get_categories   indices = category_members(cat_index)?.categories
+T_category_changed          update_number = 0
+T_source_get_num            num_sources = sources()
+T_source_get_info           name, desc, ordering, ticks_per_second, max_ticks, info = source(source_index).map(|s| (s.name, s.description, s.order, 1_000_000_000_i64, MPI_Count::MAX, no_hints()))?
+T_source_get_timestamp      timestamp = source_now(source_index)?
+T_event_get_num             num_events = events()
+T_event_get_index           event_index = tool::event_index(name)?
+T_event_handle_alloc        event_registration = check_hints(info.raw()).and_then(|()| ToolObjects::register(event_index, || bound_object(obj_handle, ObjectKind::Comm)))?
+T_event_handle_set_info     ToolObjects::check_registration(event_registration.raw()).and_then(|()| check_hints(info.raw()))?
+T_event_handle_get_info     info_used = ToolObjects::check_registration(event_registration.raw()).map(|()| no_hints())?
+T_event_callback_set_info   ToolObjects::check_callback(event_registration.raw(), cb_safety).and_then(|()| check_hints(info.raw()))?
+T_event_callback_get_info   info_used = ToolObjects::check_callback(event_registration.raw(), cb_safety).map(|()| no_hints())?
+T_event_get_timestamp       event_timestamp = current_instance(event_instance.raw())?.ns
+T_event_get_source          source_index = current_instance(event_instance.raw())?.source
 """
 
 OBJECTS = {
@@ -222,7 +261,9 @@ def table() -> dict[str, str]:
 def call(expression: str, function: Function, taken: list[Param], arguments: list[str]) -> str:
     """The call of a method: `taken` are the parameters, `arguments` what the export has for each of them."""
     by_name = {param.name: (param, argument) for param, argument in zip(taken, arguments)}
-    if freed := re.fullmatch(r"(\w+) -> (\S+)", expression):
+    if freed := re.fullmatch(r"(\w+) -> (.+)", expression):
+        if function.tool:
+            return f"tool::free({by_name[freed[1]][1]}, {freed[2]})"
         return f'method::free({by_name[freed[1]][1]}, "{freed[1]}", {freed[2]})'
     results, body = re.fullmatch(r"(?:([\w(), ]+) = )?(.*)", expression).groups()
     names = re.findall(r"\w+(?!\()\b", results or "")
@@ -247,7 +288,11 @@ def call(expression: str, function: Function, taken: list[Param], arguments: lis
     else:
         closure = f"|| {value}"
     if not results:
-        return f"method::perform({closure})"
+        return f"{'tool' if function.tool else 'method'}::perform({closure})"
+    if function.tool:
+        places = [_tool_place(result, by_name, len(names)) for result in names]
+        place = places[0] if len(places) == 1 else f"({', '.join(places)})"
+        return f"tool::give({place}, {closure})"
     places = [_place(result, by_name) for result in results.split(", ")]
     quoted = [f'"{name}"' for name in names]
     if len(places) == 1:
@@ -267,6 +312,18 @@ def _place(result: str, by_name: dict[str, tuple[Param, str]]) -> str:
     return argument
 
 
+def _tool_place(result: str, by_name: dict[str, tuple[Param, str]], results: int) -> str:
+    """Where a result of the tools interface goes: of several, only a new handle must be wanted."""
+    param, argument = by_name[result]
+    if param.base == "char":
+        return f"SizedText({argument}, {by_name[f'{result}_len'][1]})"
+    if param.length:
+        return f"Indices({argument}, {by_name[param.length][1]})"
+    if param.base.endswith(("_handle", "_session", "_registration")):
+        return f"NewHandle({argument})"
+    return argument if results == 1 else f"IfWanted({argument})"
+
+
 def _converted(param: Param, argument: str, by_name: dict[str, tuple[Param, str]], function: Function) -> str:
     """An argument as expressions have it."""
     if param.callback or (param.depth == 0 and not param.base.startswith("MPI_")):
@@ -279,6 +336,8 @@ def _converted(param: Param, argument: str, by_name: dict[str, tuple[Param, str]
             resolve = "resolve" if function.family == "info" else "resolve_hints"
             return f"Info::{resolve}({argument}.raw())?"
         return f"{OBJECTS[handle]}::resolve({argument}.raw())?" if handle in OBJECTS else argument
+    if function.tool:
+        return f"text({argument})?" if param.base == "char" else argument
     if param.base == "char" and param.const:
         return f'text({argument}, "{param.name}")?'
     if not param.length:

@@ -10,6 +10,7 @@ use mica_mpi::errhandler::Errhandler;
 use mica_mpi::group::Group;
 use mica_mpi::info::Info;
 use mica_mpi::request::Request;
+use mica_mpi::tool::{ObjectKind, ValueType};
 use mica_mpi::{Error, Result};
 
 use crate::types::*;
@@ -91,6 +92,18 @@ returned! {
     Datatype => MPI_Datatype: datatype -> MPI_Datatype::from_raw(datatype.register()?);
     Request => MPI_Request: request -> MPI_Request::from_raw(request.register()?);
     Errhandler => MPI_Errhandler: handler -> MPI_Errhandler::from_raw(handler.give_handle()?);
+    u32 => MPI_T_cvar_handle: handle -> MPI_T_cvar_handle::from_raw(handle);
+    u32 => MPI_T_enum: handle -> MPI_T_enum::from_raw(handle);
+    u32 => MPI_T_event_registration: handle -> MPI_T_event_registration::from_raw(handle);
+    u32 => MPI_T_pvar_handle: handle -> MPI_T_pvar_handle::from_raw(handle);
+    u32 => MPI_T_pvar_session: handle -> MPI_T_pvar_session::from_raw(handle);
+    u64 => MPI_Count: number -> number as MPI_Count;
+    ValueType => MPI_Datatype: value_type -> MPI_Datatype::from_raw(value_type.datatype());
+    ObjectKind => c_int: kind -> match kind {
+        ObjectKind::None => c::T_BIND_NO_OBJECT,
+        ObjectKind::Comm => c::T_BIND_MPI_COMM,
+        ObjectKind::Win => c::T_BIND_MPI_WIN,
+    };
 }
 
 /// The C logical of a truth value.

@@ -95,6 +95,9 @@ null_handles! {
     MPI_Info INFO_NULL;
     MPI_Op OP_NULL;
     MPI_Request REQUEST_NULL;
+    MPI_T_cvar_handle T_CVAR_HANDLE_NULL;
+    MPI_T_pvar_handle T_PVAR_HANDLE_NULL;
+    MPI_T_pvar_session T_PVAR_SESSION_NULL;
 }
 
 /// Where the caller wants a result, or several.

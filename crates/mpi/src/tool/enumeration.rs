@@ -72,3 +72,14 @@ pub fn enumeration(handle: u32) -> ToolResult<&'static Enumeration> {
     let at = handle.checked_sub(FIRST).ok_or(ToolInterfaceError::InvalidHandle)?;
     all().get(at as usize).ok_or(ToolInterfaceError::InvalidHandle)
 }
+
+impl Enumeration {
+    /// The name of an item.
+    ///
+    /// # Errors
+    /// When there is none of this index.
+    pub fn item(&self, index: i32) -> ToolResult<&'static str> {
+        let at = usize::try_from(index).map_err(|_| ToolInterfaceError::InvalidIndex)?;
+        self.items.get(at).copied().ok_or(ToolInterfaceError::InvalidIndex)
+    }
+}

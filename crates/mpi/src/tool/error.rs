@@ -8,6 +8,9 @@ pub enum ToolInterfaceError {
     /// `MPI_T_init_thread` has not been called, or `MPI_T_finalize` as often.
     #[error("the tools interface is not initialized")]
     NotInitialized,
+    /// There is no memory for an object.
+    #[error("out of memory")]
+    Memory,
     /// A parameter is not valid.
     #[error("invalid use of the interface or bad parameter")]
     Invalid,
@@ -45,6 +48,7 @@ impl ToolInterfaceError {
     pub const fn code(self) -> i32 {
         match self {
             ToolInterfaceError::NotInitialized => c::T_ERR_NOT_INITIALIZED,
+            ToolInterfaceError::Memory => c::T_ERR_MEMORY,
             ToolInterfaceError::Invalid => c::T_ERR_INVALID,
             ToolInterfaceError::InvalidIndex => c::T_ERR_INVALID_INDEX,
             ToolInterfaceError::InvalidName => c::T_ERR_INVALID_NAME,
