@@ -35,8 +35,8 @@ processor_seconds() {
         END { print int(used[4] - used[2]) }' "$1"
 }
 
-# Seconds that a step may take. It takes a third of that on two cores; a test that waits forever must not take the run's own limit.
-STEP_LIMIT=${STEP_LIMIT:-1500}
+# Seconds that a step may take, twice what the longest takes on two cores: a test that waits forever must not take the run's own limit.
+STEP_LIMIT=${STEP_LIMIT:-2500}
 
 # descendants PID: the process and all that it started, one a line.
 descendants() {
