@@ -1,5 +1,6 @@
 use mica_node::topology::{BindTo, Machine, MapBy, map as map_to_cores};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::*;
 
@@ -165,39 +166,19 @@ const MACHINES: [&str; 4] = [
     "pack:3 l3:1 core:1 pu:1",
 ];
 
-/// Of 400 random sets of links on machines of any kind and nodes of different sizes, 396 have a map
-/// whose cost is at most a tenth above the least of all permutations.
-#[test]
-fn is_near_the_best_of_all_maps() {
-    let mut state = 1_u64;
-    let mut random = move |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as usize % below
-    };
-    let mut near = 0;
-    for _ in 0..400 {
-        let n = 2 + random(6);
-        let mut places = machine(MACHINES[random(4)], n);
-        let split = random(8);
-        for (rank, place) in places.iter_mut().enumerate() {
-            place.node = u32::from(rank >= split);
-        }
-        let edge = |_| (random(n), random(n), 1 + random(999) as u64);
-        let edges: Vec<_> = (0..1 + n * 2).map(edge).collect();
-        let links = weighted(n, &edges);
-        let order = map(&links, &places, vec![], MappingEffort::CALL);
-        let cost = links.cost(&order, &places);
-        near += usize::from(cost * 10 <= brute_force(&links, &places) * 11);
-    }
-    assert!(near >= 396, "{near} of 400");
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    // The search is a heuristic: of cases that differ in each run, one in some ten thousand is
+    // above the bound.
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
 
-    /// On machines of any kind and nodes of different sizes: never above the cost of no change.
+    /// On machines of any kind and nodes of different sizes: not above the least cost by more
+    /// than a tenth, which all permutations prove, and never above the cost of no change.
     #[test]
-    fn is_no_worse_than_no_change_and_the_same_each_time(
+    fn is_near_the_best_of_all_maps(
         n in 2_usize..8,
         edges in proptest::collection::vec((0_usize..8, 0_usize..8, 1_u64..1000), 1..20),
         which in 0_usize..4,
@@ -214,6 +195,7 @@ proptest! {
         let cost = links.cost(&order, &places);
         let plain: Vec<usize> = (0..n).collect();
         prop_assert!(cost <= links.cost(&plain, &places));
+        prop_assert!(cost * 10 <= brute_force(&links, &places) * 11);
         prop_assert_eq!(order, map(&links, &places, vec![], MappingEffort::CALL));
     }
 }
