@@ -204,14 +204,14 @@ Dist_graph_neighbors_count  indegree, outdegree, weighted = comm.dist_graph()?.c
 
 T_enum_get_info             num, name = enumeration(enumtype.raw()).map(|e| (e.items.len(), &e.name))?
 T_enum_get_item             value, name = (index, enumeration(enumtype.raw())?.item(index)?)
-T_cvar_get_num              num_cvar = cvars()
+T_cvar_get_num              num_cvar = require().map(|()| cvars())?
 T_cvar_get_info             name, verbosity, datatype, enumtype, desc, bind, scope = cvar_info(cvar_index).map(|v| (v.name, v.verbosity, v.value_type, v.enumeration, v.description, ObjectKind::None, v.scope))?
-T_cvar_get_index            cvar_index = ToolObjects::cvar_index(name)?
+T_cvar_get_index            cvar_index = require().and_then(|()| ToolObjects::cvar_index(name))?
 T_cvar_handle_alloc         handle, count = ToolObjects::cvar_handle(cvar_index)?
 T_cvar_handle_free          handle -> ToolObjects::free_cvar_handle
-T_pvar_get_num              num_pvar = pvars()
+T_pvar_get_num              num_pvar = require().map(|()| pvars())?
 T_pvar_get_info             name, verbosity, var_class, datatype, enumtype, desc, bind, readonly, continuous, atomic = pvar_info(pvar_index).map(|v| (v.name, c::T_VERBOSITY_USER_BASIC, v.class, v.value_type, v.enumeration, v.description, v.bound_to, v.continuous, v.continuous, !v.continuous))?
-T_pvar_get_index            pvar_index = ToolObjects::pvar_index(name, var_class)?
+T_pvar_get_index            pvar_index = require().and_then(|()| ToolObjects::pvar_index(name, var_class))?
 T_pvar_session_create       pe_session = ToolObjects::open_session()?
 T_pvar_session_free         pe_session -> ToolObjects::close_session
 T_pvar_handle_alloc         handle, count = ToolObjects::pvar_handle(pe_session.raw(), pvar_index, |kind| bound_object(obj_handle, kind))?
@@ -219,20 +219,20 @@ T_pvar_handle_free          handle -> |handle| ToolObjects::free_pvar_handle(pe_
 T_pvar_start                ToolObjects::start_pvar(pe_session.raw(), handle.raw())?
 T_pvar_stop                 ToolObjects::stop_pvar(pe_session.raw(), handle.raw())?
 T_pvar_reset                ToolObjects::reset_pvar(pe_session.raw(), handle.raw())?
-T_category_get_num          num_cat = categories()
+T_category_get_num          num_cat = require().map(|()| categories())?
 T_category_get_info         name, desc, num_cvars, num_pvars, num_categories = category(cat_index).and_then(|own| category_members(cat_index).map(|m| (own.name, own.description, m.cvars.len(), m.pvars.len(), m.categories.len())))?
 T_category_get_num_events   num_events = category_members(cat_index)?.events.len()
-T_category_get_index        cat_index = category_index(name)?
+T_category_get_index        cat_index = require().and_then(|()| category_index(name))?
 T_category_get_cvars        indices = category_members(cat_index)?.cvars
 T_category_get_pvars        indices = category_members(cat_index)?.pvars
 T_category_get_events       indices = category_members(cat_index)?.events
 T_category_get_categories   indices = category_members(cat_index)?.categories
-T_category_changed          update_number = 0
-T_source_get_num            num_sources = sources()
+T_category_changed          update_number = require().map(|()| 0)?
+T_source_get_num            num_sources = require().map(|()| sources())?
 T_source_get_info           name, desc, ordering, ticks_per_second, max_ticks, info = source(source_index).map(|s| (s.name, s.description, s.order, 1_000_000_000_i64, MPI_Count::MAX, no_hints()))?
 T_source_get_timestamp      timestamp = source_now(source_index)?
-T_event_get_num             num_events = events()
-T_event_get_index           event_index = tool::event_index(name)?
+T_event_get_num             num_events = require().map(|()| events())?
+T_event_get_index           event_index = require().and_then(|()| tool::event_index(name))?
 T_event_handle_alloc        event_registration = check_hints(info.raw()).and_then(|()| ToolObjects::register(event_index, || bound_object(obj_handle, ObjectKind::Comm)))?
 T_event_handle_set_info     ToolObjects::check_registration(event_registration.raw()).and_then(|()| check_hints(info.raw()))?
 T_event_handle_get_info     info_used = ToolObjects::check_registration(event_registration.raw()).map(|()| no_hints())?

@@ -21,20 +21,21 @@ pub type ToolCall = Result<(), c_int>;
 
 /// Calls a function that has no result.
 pub fn perform(call: impl FnOnce() -> ToolResult<()>) -> ToolCall {
-    code(require().and_then(|()| call()))
+    code(call())
 }
 
-/// Calls a function, and stores its result at the place, or its results at the places.
+/// Calls a function, and stores its result at the place, or its results at the places. The function
+/// asks whether the interface is initialized.
 ///
 /// # Safety
 /// The places are null or writable.
 pub unsafe fn give<R, P: ToolPlace<R>>(place: P, call: impl FnOnce() -> ToolResult<R>) -> ToolCall {
-    code(require().and_then(|()| {
-        place.check()?;
+    let stored = place.check().and_then(|()| {
         let result = call()?;
         // SAFETY: as the caller promises.
         unsafe { place.store(result) }
-    }))
+    });
+    code(stored)
 }
 
 /// Frees the object of the handle at the place, and makes it null.
@@ -45,12 +46,13 @@ pub unsafe fn free<H: NullHandle>(
     place: *mut H,
     free: impl FnOnce(u32) -> ToolResult<()>,
 ) -> ToolCall {
+    code(require())?;
     if place.is_null() {
         return Err(invalid());
     }
     // SAFETY: not null, so readable by the contract above.
     let handle = unsafe { place.read() }.raw();
-    perform(|| free(handle))?;
+    code(free(handle))?;
     // SAFETY: not null, so writable by the contract above.
     unsafe { place.write(H::NULL) };
     Ok(())
@@ -89,6 +91,7 @@ pub struct NewHandle<C: Copy>(pub *mut C);
 
 impl<C: Copy, R: Returned<C>> ToolPlace<R> for NewHandle<C> {
     fn check(self) -> ToolResult<()> {
+        require()?;
         if self.0.is_null() { Err(ToolInterfaceError::Invalid) } else { Ok(()) }
     }
 

@@ -47,10 +47,8 @@ pub unsafe fn mpi_t_event_get_info(
         SizedText(desc, desc_len),
         IfWanted(bind),
     );
-    let (enumeration, bound_to) = match event.of_comm {
-        true => (tool::element_names(event), ObjectKind::Comm),
-        false => (tool::element_names(event), ObjectKind::None),
-    };
+    let enumeration = tool::element_names(event);
+    let bound_to = if event.of_comm { ObjectKind::Comm } else { ObjectKind::None };
     let detail = c::T_VERBOSITY_USER_DETAIL;
     // SAFETY: as the caller promises.
     unsafe {

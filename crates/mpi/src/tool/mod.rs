@@ -10,7 +10,7 @@
 //! at all: a tool may call from any thread, whatever thread level the program asked for, and from a
 //! callback, which runs under the engine's lock. Counters are read in the job segment.
 //!
-//! Called by the shims `tool*.rs`, which check pointers and copy strings.
+//! Called by the exports and the shims `tool*.rs`, which check pointers and copy strings.
 
 mod category;
 mod cvar;

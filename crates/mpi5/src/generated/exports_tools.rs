@@ -17,7 +17,7 @@ call! { MPI_Pcontrol PMPI_Pcontrol(level: c_int) on Default => profiling::mpi_pc
 
 tool! {
     MPI_T_category_changed PMPI_T_category_changed(update_number: *mut c_int)
-    => tool::give(update_number, || Ok(0))
+    => tool::give(update_number, || require().map(|()| 0))
 }
 
 tool! {
@@ -40,7 +40,7 @@ tool! {
 
 tool! {
     MPI_T_category_get_index PMPI_T_category_get_index(name: *const c_char, cat_index: *mut c_int)
-    => tool::give(cat_index, || category_index(text(name)?))
+    => tool::give(cat_index, || require().and_then(|()| category_index(text(name)?)))
 }
 
 tool! {
@@ -55,7 +55,7 @@ tool! {
 
 tool! {
     MPI_T_category_get_num PMPI_T_category_get_num(num_cat: *mut c_int)
-    => tool::give(num_cat, || Ok(categories()))
+    => tool::give(num_cat, || require().map(|()| categories()))
 }
 
 tool! {
@@ -72,7 +72,7 @@ tool! {
 
 tool! {
     MPI_T_cvar_get_index PMPI_T_cvar_get_index(name: *const c_char, cvar_index: *mut c_int)
-    => tool::give(cvar_index, || ToolObjects::cvar_index(text(name)?))
+    => tool::give(cvar_index, || require().and_then(|()| ToolObjects::cvar_index(text(name)?)))
 }
 
 tool! {
@@ -88,7 +88,7 @@ tool! {
 
 tool! {
     MPI_T_cvar_get_num PMPI_T_cvar_get_num(num_cvar: *mut c_int)
-    => tool::give(num_cvar, || Ok(cvars()))
+    => tool::give(num_cvar, || require().map(|()| cvars()))
 }
 
 tool! {
@@ -149,7 +149,7 @@ tool! {
 
 tool! {
     MPI_T_event_get_index PMPI_T_event_get_index(name: *const c_char, event_index: *mut c_int)
-    => tool::give(event_index, || tool::event_index(text(name)?))
+    => tool::give(event_index, || require().and_then(|()| tool::event_index(text(name)?)))
 }
 
 tool! {
@@ -163,7 +163,7 @@ tool! {
 
 tool! {
     MPI_T_event_get_num PMPI_T_event_get_num(num_events: *mut c_int)
-    => tool::give(num_events, || Ok(events()))
+    => tool::give(num_events, || require().map(|()| events()))
 }
 
 tool! {
@@ -238,7 +238,8 @@ tool! {
 tool! {
     MPI_T_pvar_get_index PMPI_T_pvar_get_index(name: *const c_char, var_class: c_int,
         pvar_index: *mut c_int)
-    => tool::give(pvar_index, || ToolObjects::pvar_index(text(name)?, var_class))
+    => tool::give(pvar_index, || require().and_then(|()| ToolObjects::pvar_index(text(name)?,
+        var_class)))
 }
 
 tool! {
@@ -256,7 +257,7 @@ tool! {
 
 tool! {
     MPI_T_pvar_get_num PMPI_T_pvar_get_num(num_pvar: *mut c_int)
-    => tool::give(num_pvar, || Ok(pvars()))
+    => tool::give(num_pvar, || require().map(|()| pvars()))
 }
 
 tool! {
@@ -330,7 +331,7 @@ tool! {
 
 tool! {
     MPI_T_source_get_num PMPI_T_source_get_num(num_sources: *mut c_int)
-    => tool::give(num_sources, || Ok(sources()))
+    => tool::give(num_sources, || require().map(|()| sources()))
 }
 
 tool! {
