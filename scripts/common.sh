@@ -45,12 +45,12 @@ descendants() {
 }
 
 # end_after SECONDS FILE: ends the process whose number is in the file, and what it started, if it still runs then; says first what they
-# were waiting for. The file goes when the process has ended.
+# were waiting for. Looks every five seconds whether it does: it can have been interrupted.
 end_after() {
     end_left=$1
     while [ "$end_left" -gt 0 ]; do
         sleep 5
-        [ -e "$2" ] || return 0
+        kill -0 "$(cat "$2" 2>/dev/null)" 2>/dev/null || return 0
         end_left=$((end_left - 5))
     done
     end_pids=$(descendants "$(cat "$2")")
