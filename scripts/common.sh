@@ -65,7 +65,7 @@ end_after() {
     kill -KILL $end_pids
 }
 
-# step NAME COMMAND...: a command whose output goes to target/logs/NAME.log; its end, and what its failed tests said, is shown when
+# step NAME COMMAND...: a command or a function whose output goes to target/logs/NAME.log; its end, and what its failed tests said, is shown when
 # the command fails or does not end. The processor's seconds are what a run with two cores has to save.
 step() {
     step_name=$1
@@ -74,11 +74,14 @@ step() {
     step_start=$(date +%s)
     times >"$LOGS/$step_name.times"
     : >"$step_log"
-    echo >"$LOGS/$step_name.pid"
     end_after "$STEP_LIMIT" "$LOGS/$step_name.pid" >>"$step_log" 2>&1 </dev/null &
-    # The command is this shell's foreground process: an interrupt from the terminal reaches it.
-    # shellcheck disable=SC2016 # the inner shell's
-    if sh -c 'echo $$ >"$0"; exec "$@"' "$LOGS/$step_name.pid" "$@" >>"$step_log" 2>&1 </dev/null; then
+    # In the foreground: an interrupt from the terminal reaches the command, which may be a function. The subshell's number is what its
+    # child has as its parent's.
+    # shellcheck disable=SC2016 # the child's
+    if (
+        sh -c 'echo $PPID' >"$LOGS/$step_name.pid"
+        "$@"
+    ) >>"$step_log" 2>&1 </dev/null; then
         step_status=0
     else
         step_status=$?
