@@ -82,12 +82,20 @@ fn by_system() -> u64 {
     let now = Moment { ticks: if has_counter() { counter() } else { 0 }, ns: monotonic_ns() };
     match ORIGIN.get_or_init(|| has_counter().then_some(now)) {
         None => _ = SCALE.set(TickScale::NONE),
-        Some(origin) if now.ns - origin.ns >= CALIBRATION_NS => {
-            let _ = SCALE.set(TickScale::between(*origin, now));
+        Some(origin) => {
+            if let Some(scale) = scale_by(*origin, now) {
+                let _ = SCALE.set(scale);
+            }
         }
-        Some(_) => {}
     }
     now.ns
+}
+
+/// The scale, once enough time has passed since the origin. A thread may have read the clocks before
+/// the origin, and come here after another thread had set it.
+fn scale_by(origin: Moment, now: Moment) -> Option<TickScale> {
+    let passed = now.ns.saturating_sub(origin.ns);
+    (passed >= CALIBRATION_NS).then(|| TickScale::between(origin, now))
 }
 
 /// Whether this processor has a time counter of constant rate that this process may read.
@@ -171,6 +179,16 @@ mod tests {
         // Before the origin, as on another socket; and after more years than a machine runs.
         assert_eq!(scale.ns(10), 5_000);
         assert!(scale.ns(u64::MAX / 4) > u64::MAX / 16);
+    }
+
+    #[test]
+    fn waits_for_the_scale_until_enough_time_has_passed() {
+        let origin = moment(9_000_000, 5_000_000);
+        for ns in [0, 4_999_999, 5_000_000, 6_999_999] {
+            assert!(scale_by(origin, moment(ns, ns)).is_none(), "{ns}");
+        }
+        let scale = scale_by(origin, moment(15_000_000, 7_000_000)).expect("2 ms");
+        assert_eq!(scale.ns(15_000_000), 7_000_000 - 1);
     }
 
     #[test]

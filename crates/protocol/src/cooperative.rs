@@ -142,7 +142,7 @@ pub(crate) fn await_answer(copy: &CooperativeCopy, side: CopyEnd) -> bool {
         std::thread::yield_now();
         match copy.confirmed(side) {
             Some(answer) => return answer,
-            None if ticks::now_ns() - began < ANSWER_TIME_NS => {}
+            None if ticks::now_ns().saturating_sub(began) < ANSWER_TIME_NS => {}
             None => return copy.give_up(side),
         }
     }
