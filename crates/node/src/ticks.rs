@@ -91,8 +91,8 @@ fn by_system() -> u64 {
     now.ns
 }
 
-/// The scale, once enough time has passed since the origin. A thread may have read the clocks before
-/// the origin, and come here after another thread had set it.
+/// The scale, once enough time has passed since the origin. A thread may have read the clocks
+/// before the origin, and come here after another thread had set it.
 fn scale_by(origin: Moment, now: Moment) -> Option<TickScale> {
     let passed = now.ns.saturating_sub(origin.ns);
     (passed >= CALIBRATION_NS).then(|| TickScale::between(origin, now))
