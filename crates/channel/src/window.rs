@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::memory::{Block, Region, fill};
+use mica_node::park::Fencing;
 use mica_node::segment::{JobSegment, SegmentError};
 use mica_node::window::{LockDesign, OwnGate, OwnLock, WindowControl, WindowMemory};
 
@@ -157,7 +158,7 @@ impl WindowLocks {
         ranks: u32,
     ) -> Result<WindowLocks, SegmentError> {
         let window = SharedWindow::allocate(segment, me, bytes(ranks)?)?;
-        Ok(WindowLocks::new(window, ranks))
+        Ok(WindowLocks::new(window, ranks, segment.wake_fencing()))
     }
 
     /// Locks in this process's own memory, for a rank that shares none.
@@ -174,7 +175,7 @@ impl WindowLocks {
         let base = NonNull::new(base).expect("memory is not at address 0");
         // SAFETY: 1. the block has the control's bytes after the alignment, and lives as long as
         // the region; 2. it was just zeroed, and nothing else uses it.
-        let control = unsafe { WindowControl::new(base, ranks) };
+        let control = unsafe { WindowControl::new(base, ranks, Fencing::Sender) };
         Ok(WindowLocks { control, memory: LockMemory::Private(memory) })
     }
 
@@ -192,14 +193,14 @@ impl WindowLocks {
         ranks: u32,
     ) -> Result<WindowLocks, SegmentError> {
         let window = SharedWindow::open(segment, owner, offset, bytes(ranks)?)?;
-        Ok(WindowLocks::new(window, ranks))
+        Ok(WindowLocks::new(window, ranks, segment.wake_fencing()))
     }
 
-    fn new(window: SharedWindow, ranks: u32) -> WindowLocks {
+    fn new(window: SharedWindow, ranks: u32, fencing: Fencing) -> WindowLocks {
         // SAFETY: 1. the memory begins on a page, has the control's bytes, and stays mapped with
         // `window`; 2. it was zero when its owner allocated it, and only the locks of this window
         // for this number of ranks are made on it.
-        let control = unsafe { WindowControl::new(window.memory.base(), ranks) };
+        let control = unsafe { WindowControl::new(window.memory.base(), ranks, fencing) };
         let memory = LockMemory::Shared(window);
         WindowLocks { control, memory }
     }

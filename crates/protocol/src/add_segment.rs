@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::added_segments::AddedSegment;
 use crate::engine::Engine;
 use crate::operation::{ReceiveStage, SendPhase};
-use crate::start::{StartError, open_wake_socket, polling, wake_fencing};
+use crate::start::{StartError, open_wake_socket, polling};
 use crate::state::{EngineState, NOTIFY_WAITERS};
 use mica_channel::shm::SegmentTransport;
 use mica_channel::transport::Transport;
@@ -61,7 +61,7 @@ impl Engine {
         segment: &Arc<JobSegment>,
         me: u32,
     ) -> Result<Range<u32>, StartError> {
-        let fencing = wake_fencing(segment);
+        let fencing = segment.wake_fencing();
         self.enter(|state| {
             if self.wake_socket.get().is_none() {
                 let _ = self.wake_socket.set(open_wake_socket(&self.segment, self.rank)?);

@@ -54,7 +54,11 @@ pub struct Engine {
     pub(crate) receive_polls: AtomicU32,
     /// Threads that wait in `drive`; counted only where several may be inside.
     pub(crate) waiters: AtomicU32,
-    pub(crate) fencing: Fencing,
+    /// Who fences where this rank parks.
+    pub(crate) park_fencing: Fencing,
+    /// How this rank orders its stores before it wakes others: the same, unless their membarriers
+    /// do not reach it.
+    pub(crate) wake_fencing: Fencing,
     /// This rank's failed polls.
     pub(crate) polls: SegmentRef<PollRecord>,
     /// State of hang reports.
@@ -232,7 +236,7 @@ impl Engine {
     fn notify(&self, notifications: u8) {
         if notifications & NOTIFY_WAITERS != 0 {
             // Another thread of this rank may be asleep, waiting for what just completed.
-            self.segment.block(self.rank).parking.0.wake(self.fencing);
+            self.segment.block(self.rank).parking.0.wake(self.wake_fencing);
         }
         if notifications & WAKE_PROGRESS_THREAD != 0
             && let Some(thread) = &self.progress_thread

@@ -27,7 +27,7 @@ use mica_channel::transport::Transport;
 use mica_node::adapter::AdapterMemory;
 use mica_node::counters::LiveCounters;
 use mica_node::lock::ThreadLock;
-use mica_node::park::{self, Fencing, WakeSocket};
+use mica_node::park::{Fencing, WakeSocket};
 use mica_node::segment::{AlikeSettings, Difference, JobSegment, PREFIX_VARIABLE, SegmentError};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
@@ -126,7 +126,7 @@ impl Engine {
         let segment = Arc::new(segment);
         let settings = AlikeSettings::in_force()?;
         segment.agree_on_settings(rank, &settings)?;
-        let wake_fencing = wake_fencing(&segment);
+        let wake_fencing = segment.wake_fencing();
         let simulated = adapter.is_some();
         let requested = match tunables::NET.choice()? {
             "loopback" if !simulated => NodeTraffic::Network,
@@ -245,7 +245,8 @@ impl Engine {
         state.threads.long_messages = progress_thread.map(|_| 0);
         Ok(Engine {
             state: ThreadLock::new(state),
-            fencing: segment.fencing(),
+            park_fencing: segment.fencing(),
+            wake_fencing,
             segment,
             rank,
             launched,
@@ -359,16 +360,6 @@ fn requested_thread(offload: Option<&Offload>) -> Result<Option<IdleThread>, Bad
         }
         _ => None,
     })
-}
-
-/// How this process orders its stores before it wakes ranks of `segment`.
-pub(crate) fn wake_fencing(segment: &JobSegment) -> Fencing {
-    let fencing = segment.fencing();
-    // A sender that is not reached by the others' membarriers fences itself.
-    match fencing == Fencing::Sender || park::membarrier_register() {
-        true => fencing,
-        false => Fencing::Sender,
-    }
 }
 
 /// The socket by which peers wake this rank while it waits for transports.

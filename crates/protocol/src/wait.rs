@@ -421,7 +421,7 @@ impl Engine {
         let alive = self.is_watchful.then_some(LIVENESS_INTERVAL);
         let limit = limit.into_iter().chain(alive).min();
         let mut listens = None;
-        own.park(self.fencing, limit, || {
+        own.park(self.park_fencing, limit, || {
             self.enter(|state| {
                 listens = self.wake_socket.get();
                 listens.is_some() || ready(state)
@@ -447,7 +447,7 @@ impl Engine {
         };
         let added = self.enter(|state| state.added.spots());
         let spots = added.iter().map(|added| (&*added.spot, added.fencing));
-        let spots = std::iter::once((own, self.fencing)).chain(spots);
+        let spots = std::iter::once((own, self.park_fencing)).chain(spots);
         park::listen_at_all(spots, wake_socket, || {
             let events = self.enter(|state| {
                 let stays_awake = !state.added.has_spots(&added) || ready(state);

@@ -73,7 +73,7 @@ impl Engine {
     /// If `rank` is not on this node.
     #[inline]
     pub fn wake(&self, rank: u32) {
-        self.segment.block(rank).parking.0.wake(self.fencing);
+        self.segment.block(rank).parking.0.wake(self.wake_fencing);
     }
 
     /// As [`watch`](Self::watch), for a condition whose change wakes no rank: sleeps for `interval`

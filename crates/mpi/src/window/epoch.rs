@@ -175,12 +175,12 @@ impl HeldLocks {
         Some(self.others.swap_remove(at).1)
     }
 
-    /// Whether the lock of `target` is the only one, held exclusive, and taken without barging.
+    /// Whether the lock of `target` is the only one, and held exclusive.
     #[inline(always)]
     pub fn is_only_exclusive(&self, target: usize) -> bool {
         match &self.first {
             Some((locked, HeldLock::Ticket(ticket))) => {
-                *locked == target && ticket.is_head() && self.others.is_empty()
+                *locked == target && ticket.is_held_exclusive() && self.others.is_empty()
             }
             _ => false,
         }

@@ -12,7 +12,7 @@
 use mica_channel::memory::{AtomicWidth, FEW_BYTES, RegionRef};
 use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
-use mica_node::window::{BriefUpdate, ReadersLeft, SoleUpdate};
+use mica_node::window::{BriefUpdate, SoleUpdate, WaitersLeft};
 
 use super::access::TargetAccess;
 pub use super::element::SumOfEight;
@@ -164,6 +164,9 @@ pub fn lock(win: usize, lock_type: i32, rank: i32, assertions: i32) -> Option<()
     let is_first = matches!(epochs.access, AccessEpoch::None);
     (is_first && window.0.has_locks).then_some(())?;
     let ticket = lock.take_free()?;
+    if ticket.has_barged() {
+        window.0.counters.count_lock_barge();
+    }
     // Nothing is open at once without an epoch.
     debug_assert!(window.0.flags.is_one_by_one());
     epochs.set_access(AccessEpoch::Lock);
@@ -186,12 +189,12 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
     let is_lock = matches!(epochs.access, AccessEpoch::Lock);
     (is_lock && epochs.locks.is_only_exclusive(target)).then_some(())?;
     super::passive::order_memory();
-    let readers = lock.give_back()?;
+    let waiters = lock.give_back()?;
     epochs.locks.forget_only();
     window.0.flags.set(target, TargetAccess::Closed);
     epochs.set_access(AccessEpoch::None);
-    if readers == ReadersLeft::Some {
-        window.let_readers_in(target);
+    if waiters == WaitersLeft::Some {
+        window.serve_waiters(target);
     }
     Some(())
 }

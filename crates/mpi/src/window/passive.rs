@@ -22,7 +22,7 @@ use crate::process;
 /// How long an origin that waits for a Test&Set lock sleeps at most: no other rank wakes it.
 const TEST_AND_SET_SLEEP: Duration = Duration::from_micros(100);
 
-// An origin of a barging lock that parks has looked whether it is open.
+// An origin of a barging lock that parks has looked whether it is free.
 const _: () = assert!(MOST_BLIND_POLLS <= MIN_POLLS_BEFORE_PARKING);
 
 /// Nanoseconds between two polls from which on the origin has slept, or lost its core. Polls of a
@@ -106,16 +106,22 @@ impl Window {
     pub(super) fn give_back(&self, number: u32, ticket: LockTicket) {
         let lock = self.window_lock(number);
         lock.release(ticket, |next| self.wake(next, number));
+        if self.0.choices.locking.design == LockDesign::TestAndSet && self.0.remote.is_some() {
+            // The target may wait for the lock in the name of another node's rank, and Test&Set
+            // wakes no rank.
+            self.wake(number, number);
+        }
     }
 
-    /// Lets shared origins in that wait for the lock of `target`, which this rank has given back.
+    /// Sees to those who wait for the lock of `target`, which this rank has given back.
     #[cold]
     #[inline(never)]
-    pub(super) fn let_readers_in(&self, target: usize) {
+    pub(super) fn serve_waiters(&self, target: usize) {
         let Some(number) = self.lock_number(target) else {
             return;
         };
-        self.window_lock(number).let_readers_in(&mut |next| self.wake(next, number));
+        let me = self.0.neighbours.me;
+        self.window_lock(number).serve_waiters(me, &mut |next| self.wake(next, number));
     }
 
     /// Wakes the rank with the number `next`, which waits for the lock of the target `number`.
@@ -172,9 +178,8 @@ impl Window {
         }
         let held = epochs.locks.remove(target);
         self.close_lock_epoch(&mut epochs, target);
-        drop(epochs);
         order_memory();
-        held.map_or(Ok(()), |held| release(self, target, held))
+        release(self, epochs, held.map(|held| (target, held)))
     }
 
     /// `MPI_Win_unlock_all`. Does not block.
@@ -198,9 +203,8 @@ impl Window {
         for &(target, _) in &held {
             self.0.flags.set(target, TargetAccess::Closed);
         }
-        drop(epochs);
         // Each is held: the operation that joined the queue has waited.
-        held.into_iter().try_for_each(|(target, held)| release(self, target, held))
+        release(self, epochs, held)
     }
 
     /// All operations on those of `targets` that are accessed by messages are done when this
@@ -380,24 +384,23 @@ pub(super) fn join<'a>(
     Ok(())
 }
 
-/// Gives back a lock that is held. All operations on the target are done.
-fn release(window: &Window, target: usize, held: HeldLock) -> Result<()> {
-    match (held, window.lock_number(target)) {
-        (HeldLock::Ticket(ticket), Some(number)) => {
-            window.give_back(number, ticket);
-            if window.0.choices.locking.design == LockDesign::TestAndSet
-                && window.0.remote.is_some()
-            {
-                // The target may wait for the lock in the name of another node's rank, and
-                // Test&Set wakes no rank.
-                let engine = process::engine()?;
-                window.0.neighbours.wake(engine, number, number);
-            }
-            Ok(())
+/// Gives back locks that are held, by target. All operations on the targets are done.
+fn release(
+    window: &Window,
+    epochs: Guard<'_, Epochs>,
+    locks: impl IntoIterator<Item = (usize, HeldLock)>,
+) -> Result<()> {
+    let mut by_message = Vec::new();
+    for (target, held) in locks {
+        match (held, window.lock_number(target)) {
+            (HeldLock::Ticket(ticket), Some(number)) => window.give_back(number, ticket),
+            (HeldLock::Remote(_), _) => by_message.push(target),
+            _ => {}
         }
-        (HeldLock::Remote(_), _) => window.remote().unlock(target),
-        _ => Ok(()),
     }
+    // Not before: another thread of this rank may lock the targets again, by the same lines.
+    drop(epochs);
+    by_message.into_iter().try_for_each(|target| window.remote().unlock(target))
 }
 
 /// Returns when the lock of `target` is held, whose queue this rank has joined. Blocks.

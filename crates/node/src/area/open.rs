@@ -55,7 +55,7 @@ impl JobSegment {
             mapping,
             layout,
             me,
-            fencing: self.fencing(),
+            fencing: self.wake_fencing(),
             members: members.into(),
             spots: (members.iter()).map(|&m| NonNull::from(&self.block(m).parking.0)).collect(),
             segment: Arc::clone(self),

@@ -50,7 +50,7 @@ use crate::counters::ALL;
 use crate::doorbell::{self, Doorbell};
 use crate::fifo::{FifoHead, FifoLine, FifoStorage};
 use crate::helper_slots::HelperSlots;
-use crate::park::Fencing;
+use crate::park::{self, Fencing};
 use crate::ring::{LINE, RingStorage};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::topology::CorePlace;
@@ -58,7 +58,7 @@ use spec::NodeMembers;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use window_space::TakenParts;
 
@@ -135,6 +135,8 @@ pub struct JobSegment {
     members: NodeMembers,
     /// What this process has taken of its zone for windows.
     taken_parts: Mutex<TakenParts>,
+    /// Known once it was asked for.
+    wake_fencing: OnceLock<Fencing>,
 }
 
 // SAFETY: the mapping is shared memory that is only accessed through atomics, or under the
@@ -233,6 +235,18 @@ impl JobSegment {
     /// Whether senders or parkers fence: one decision for all ranks.
     pub fn fencing(&self) -> Fencing {
         if self.header().parker_fences == 1 { Fencing::Parker } else { Fencing::Sender }
+    }
+
+    /// How this process orders its stores before it wakes ranks of the segment.
+    pub fn wake_fencing(&self) -> Fencing {
+        *self.wake_fencing.get_or_init(|| {
+            let fencing = self.fencing();
+            // A sender that is not reached by the others' membarriers fences itself.
+            match fencing == Fencing::Sender || park::membarrier_register() {
+                true => fencing,
+                false => Fencing::Sender,
+            }
+        })
     }
 
     /// The node's count of copy helpers at work.

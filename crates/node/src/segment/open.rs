@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use super::block::GivenLine;
 use super::spec::{JobSpec, NodeMembers};
@@ -81,6 +81,7 @@ impl JobSegment {
             has_slots: with_slots.is_some(),
             members,
             taken_parts: Mutex::default(),
+            wake_fencing: OnceLock::new(),
         };
         segment.allocate(0, geometry.control_bytes())?;
         let header = SegmentHeader {
@@ -139,6 +140,7 @@ impl JobSegment {
             has_slots,
             members,
             taken_parts: Mutex::default(),
+            wake_fencing: OnceLock::new(),
         })
     }
 

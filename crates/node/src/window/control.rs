@@ -11,6 +11,7 @@ use super::accumulate_lock::AccumulateLock;
 use super::exposure::{CompletionLine, ExposureBoard, PostLine};
 use super::lock::{LockDesign, WindowLock};
 use super::lock_words::{MOST_RANKS, OriginLine, TargetLine};
+use crate::park::Fencing;
 use std::ptr::NonNull;
 use std::slice;
 
@@ -28,6 +29,8 @@ const ORIGINS: usize = ACCUMULATE_LOCK + size_of::<AccumulateLock>();
 pub struct WindowControl {
     base: NonNull<u8>,
     ranks: u32,
+    /// How this rank wakes others.
+    fencing: Fencing,
     /// Offset of the first target's part.
     first: usize,
     /// Bytes of each target's part.
@@ -56,7 +59,8 @@ impl WindowControl {
         board.checked_add(locks)
     }
 
-    /// The control of a window of `ranks` ranks at `base`.
+    /// The control of a window of `ranks` ranks at `base`, for a rank that wakes others with
+    /// `fencing`.
     ///
     /// # Safety
     /// 1. At `base`, on a multiple of 128, lie [`bytes`](Self::bytes) bytes that stay mapped, for
@@ -66,7 +70,7 @@ impl WindowControl {
     ///
     /// # Panics
     /// If `base` is not aligned.
-    pub unsafe fn new(base: NonNull<u8>, ranks: u32) -> WindowControl {
+    pub unsafe fn new(base: NonNull<u8>, ranks: u32, fencing: Fencing) -> WindowControl {
         assert!(base.cast::<TargetLine>().is_aligned(), "control at {base:p}");
         let origins = ranks as usize * size_of::<OriginLine>();
         let board = ExposureBoard::post_lines(ranks) * size_of::<PostLine>()
@@ -74,6 +78,7 @@ impl WindowControl {
         WindowControl {
             base,
             ranks,
+            fencing,
             first: board.next_multiple_of(ALIGN),
             each: (ORIGINS + origins).next_multiple_of(ALIGN),
         }
@@ -104,7 +109,7 @@ impl WindowControl {
     pub fn lock(&self, design: LockDesign, target: u32) -> WindowLock<'_> {
         // SAFETY: the words lie at the start of the target's part (`target`).
         let words = unsafe { self.target(target).cast::<TargetLine>().as_ref() };
-        WindowLock::new(design, words, self.origins(target))
+        WindowLock::new(design, self.fencing, words, self.origins(target))
     }
 
     /// What keeps accumulates on `target` atomic.
@@ -159,7 +164,7 @@ mod tests {
             let base = unsafe { at.add(at.align_offset(ALIGN)) };
             let base = NonNull::new(base).expect("not null");
             // SAFETY: zeroed memory of this test, one piece longer than asked.
-            let control = unsafe { WindowControl::new(base, ranks) };
+            let control = unsafe { WindowControl::new(base, ranks, Fencing::Sender) };
             let end = base.addr().get() + bytes;
             let mut counts: Vec<_> = (0..ranks).map(|me| EpochCounts::new(me, ranks)).collect();
             let all: Vec<u32> = (0..ranks).collect();
@@ -205,7 +210,7 @@ mod tests {
         // SAFETY: as in `parts_are_apart_and_inside`.
         let base = NonNull::new(unsafe { at.add(at.align_offset(ALIGN)) }).expect("not null");
         // SAFETY: as above.
-        let control = unsafe { WindowControl::new(base, 3) };
+        let control = unsafe { WindowControl::new(base, 3, Fencing::Sender) };
         control.lock(LockDesign::TestAndSet, 3);
     }
 }

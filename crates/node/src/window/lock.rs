@@ -6,15 +6,15 @@
 //! - **Test&Set** (4.3.1): an origin changes `owners` by compare-and-swap, and tries again after a
 //!   pause that doubles each time. One atomic operation without contention. Not fair. A waiting
 //!   origin is not woken, so that it sleeps for limited times only.
-//! - **MCS** (4.3.2; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991): an exclusive origin makes
-//!   itself the tail of a queue, waits on its own line, and is handed the lock by the one before
-//!   it. First come, first served; each hand-over wakes the origins that get the lock and no other.
-//!   The tail lies in one word with the holders. So it changes by compare-and-swap, as in the
-//!   thesis, and not by the swap that processors have; but a lock that no other rank wants is taken
-//!   by one atomic operation and given back by another, where separate words need two each.
-//!
+//! - **MCS** (4.3.2; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991): an exclusive origin that finds
+//!   the lock taken makes itself the tail of a queue, by the swap that the thesis could not have,
+//!   and waits on its own line until the lock is handed to it. First come, first served; each
+//!   hand-over wakes the origins that get the lock and no other.
 //! - **Barging**: the same queue, but for a bounded time a holder that leaves hands over to no one:
-//!   it leaves the lock open ([`barging`](super::lock_barging)).
+//!   it leaves the lock open.
+//!
+//! The queue ([`queue`](super::lock_queue)) has only those that wait: a lock that no other rank
+//! wants is taken by one compare-and-swap on `owners`, and given back by one store.
 //!
 //! In all, a shared origin never waits for an exclusive one that waits itself. It must not: a rank
 //! may hold one lock, shared, while it waits for another (`MPI_Win_lock_all`; several
@@ -26,20 +26,16 @@
 //! | state of an origin | becomes | by | in |
 //! |---|---|---|---|
 //! | idle | waits, or holds | the origin | [`begin`](WindowLock::begin) |
-//! | waits | holds | MCS: the exclusive holder that leaves, or the last shared one | `grant` |
+//! | waits | holds | MCS: the holder that leaves | [`release`](WindowLock::release) |
 //! | waits | holds | Test&Set, barging: the origin | [`poll`](WindowLock::poll) |
 //! | holds | idle | the origin | [`release`](WindowLock::release) |
 //!
-//! The word `owners` counts the shared holders, and names the exclusive origin at the head of the
-//! queue, and the one at its tail. The head holds the lock once there are no shared holders; until
-//! then it waits, and the last shared holder grants it. A queue without a head has a holder that is
-//! leaving, and will name the next one, unless the lock is open.
-//!
-//! A shared origin that finds the lock held exclusive announces that it waits (its state, the count
-//! of readers), and then looks at `owners` again. The holder that leaves takes its name out of
-//! `owners`, and then looks at the count. Both are sequentially consistent, so at least one sees
-//! the other (SYNC window-readers). If both do, the compare-and-swap on the origin's state decides.
-//! An exclusive origin that comes in between lets the readers in when it leaves.
+//! **Who waits is not missed** (SYNC window-waiters). An origin announces that it waits (the tail of
+//! the queue, the count of readers), and then looks at `owners`. A holder that leaves writes
+//! `owners`, and then looks who waits. If both are fenced, at least one sees the other. With
+//! barging the holder that leaves an uncontended lock has no fence where parkers have one for all
+//! ([`Fencing::Parker`]): origins look at `owners` again while they wait, and each before it parks,
+//! behind its membarrier.
 //!
 //! Each change of an origin's state by another is a Release that its `poll` acquires, and a release
 //! orders the accesses to the window before it (SYNC window-lock): what was done under the lock is
@@ -48,14 +44,14 @@
 //! An origin that dies with the lock keeps it. The hang report and the message about the dead rank
 //! read who that is: [`holders`](WindowLock::holders), [`waiters`](WindowLock::waiters).
 
-use super::lock_ticket::{LOOK_EVERY, LockTicket, QueueEntry};
+use super::lock_ticket::{LOOK_EVERY, LockTicket};
 use super::lock_words::{
-    IDLE, LockMode, ONE_SHARED, OPEN, OriginLine, TargetLine, exclusive, exclusive_rank,
-    is_held_exclusive, shared_holders, tail, with_tail,
+    IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, is_held_exclusive,
 };
+use crate::park::Fencing;
+use crate::sync::Ordering;
 #[cfg(loom)]
 use crate::sync::fence;
-use crate::sync::{Ordering, yield_now};
 use std::time::Duration;
 
 /// How origins come to the lock.
@@ -76,38 +72,46 @@ const MOST_POLLS: u32 = 1 << 10;
 #[derive(Debug, Clone, Copy)]
 pub struct WindowLock<'a> {
     pub(super) design: LockDesign,
+    /// Who fences where a holder leaves.
+    pub(super) fencing: Fencing,
     pub(super) target: &'a TargetLine,
     pub(super) origins: &'a [OriginLine],
 }
 
-/// The lock of one target as one origin uses it, exclusive, while no other origin wants it.
+/// The lock of one target as one origin uses it, exclusive, while no other origin waits for it.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnLock<'a> {
-    target: &'a TargetLine,
-    line: &'a OriginLine,
-    origin: u32,
-    /// `owners` where it is the only holder, and no other is in the queue.
-    only: u64,
+    pub(super) target: &'a TargetLine,
+    pub(super) line: &'a OriginLine,
+    pub(super) origin: u32,
+    pub(super) fencing: Fencing,
 }
 
-/// What an origin leaves to do that has given the lock back: shared origins may wait.
+/// What an origin leaves to do that has given the lock back: others may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadersLeft {
+pub enum WaitersLeft {
     /// None waits.
     None,
-    /// [`WindowLock::let_readers_in`] must follow.
+    /// [`WindowLock::serve_waiters`] must follow.
     Some,
 }
 
 impl<'a> WindowLock<'a> {
     /// The lock in these words. `origins` has one line for each rank that may take the lock; all
-    /// ranks give the same words and the same design.
+    /// ranks give the same words and the same design. `fencing` is how this rank wakes others.
+    #[inline(always)]
     pub fn new(
         design: LockDesign,
+        fencing: Fencing,
         target: &'a TargetLine,
         origins: &'a [OriginLine],
     ) -> WindowLock<'a> {
-        WindowLock { design, target, origins }
+        let fencing = match design {
+            LockDesign::Barging => fencing,
+            // Origins that wait do not look again.
+            LockDesign::TestAndSet | LockDesign::Mcs => Fencing::Sender,
+        };
+        WindowLock { design, fencing, target, origins }
     }
 
     /// The lock as rank `origin` uses it; `None` in a design without a queue.
@@ -123,13 +127,9 @@ impl<'a> WindowLock<'a> {
     }
 
     #[inline(always)]
-    fn own_line(&self, origin: u32) -> OwnLock<'a> {
-        OwnLock {
-            target: self.target,
-            line: &self.origins[origin as usize],
-            origin,
-            only: with_tail(exclusive(origin), origin),
-        }
+    pub(super) fn own_line(&self, origin: u32) -> OwnLock<'a> {
+        let line = &self.origins[origin as usize];
+        OwnLock { target: self.target, line, origin, fencing: self.fencing }
     }
 
     /// Starts to take the lock for rank `origin`, which neither holds it nor waits for it. Does not
@@ -137,7 +137,7 @@ impl<'a> WindowLock<'a> {
     ///
     /// # Panics
     /// If there is no line for `origin`.
-    #[inline(always)]
+    #[inline]
     pub fn begin(&self, origin: u32, mode: LockMode) -> LockTicket {
         let line = &self.origins[origin as usize];
         debug_assert_eq!(line.state.load(Ordering::Relaxed), IDLE, "origin {origin}");
@@ -147,37 +147,28 @@ impl<'a> WindowLock<'a> {
             return LockTicket::new(origin, mode, self.test_and_set(origin, mode));
         }
         match mode {
-            // It announces that it waits only if it must: then others may let it in.
-            LockMode::Shared => LockTicket::new(origin, mode, self.join_shared(origin)),
-            LockMode::Exclusive => {
-                let entry = self.join_queue(origin);
-                let mut ticket = LockTicket::new(origin, mode, entry == QueueEntry::Holds);
-                match entry {
-                    QueueEntry::Holds => {}
-                    QueueEntry::HasBarged => ticket.set_barged(),
-                    QueueEntry::Waits => ticket.pause(LOOK_EVERY),
-                }
+            LockMode::Shared => {
+                let is_held = self.join_shared(origin);
+                let mut ticket = LockTicket::new(origin, mode, is_held);
+                ticket.pause(LOOK_EVERY);
                 ticket
             }
+            LockMode::Exclusive => match self.own_line(origin).take_free() {
+                Some(ticket) => ticket,
+                None => self.join_queue(origin),
+            },
         }
     }
 
-    /// True when the lock is held. Does not block; never true to two exclusive origins at once.
-    #[inline(always)]
+    /// True when the lock is held. Never true to two exclusive origins at once. Does not block,
+    /// except for the moment between two instructions of another origin that joins the queue.
+    #[inline]
     pub fn poll(&self, ticket: &mut LockTicket) -> bool {
         if !ticket.is_held() {
-            let is_held = match self.design {
-                LockDesign::TestAndSet => self.try_after_pause(ticket),
-                LockDesign::Mcs | LockDesign::Barging => {
-                    let line = &self.origins[ticket.origin() as usize];
-                    // SYNC window-lock: pairs with the Release in `grant` and `let_readers_in`.
-                    let is_held = line.state.load(Ordering::Acquire) == ticket.mode().holds();
-                    if is_held && ticket.mode() == LockMode::Shared {
-                        // Relaxed: a hint.
-                        self.target.waits.readers.fetch_sub(1, Ordering::Relaxed);
-                    }
-                    is_held || self.design == LockDesign::Barging && self.try_as_first(ticket)
-                }
+            let is_held = match (self.design, ticket.mode()) {
+                (LockDesign::TestAndSet, _) => self.try_after_pause(ticket),
+                (_, LockMode::Shared) => self.poll_shared(ticket),
+                (_, LockMode::Exclusive) => self.poll_queue(ticket),
             };
             if is_held {
                 ticket.set_held();
@@ -197,41 +188,27 @@ impl<'a> WindowLock<'a> {
 
     /// Gives the lock back. The ticket must be held. Calls `wake` with each rank that gets the
     /// lock, or may take it now. Does not block, except for the moment between two instructions of
-    /// another origin that is about to join the queue.
+    /// another origin that joins the queue.
     ///
     /// # Panics
     /// If [`poll`](Self::poll) has not returned true for this ticket, nor `begin` had the lock.
-    #[inline(always)]
-    pub fn release(&self, ticket: LockTicket, wake: impl FnMut(u32)) {
+    #[inline]
+    pub fn release(&self, ticket: LockTicket, mut wake: impl FnMut(u32)) {
         assert!(ticket.is_held(), "rank {}: lock not held", ticket.origin());
-        let line = &self.origins[ticket.origin() as usize];
-        line.state.store(IDLE, Ordering::Relaxed);
+        // Relaxed, here and in `leave`: only the origin changes its state while it holds.
+        let idle = || self.origins[ticket.origin() as usize].state.store(IDLE, Ordering::Relaxed);
         match (ticket.mode(), self.design) {
             (LockMode::Exclusive, LockDesign::TestAndSet) => {
+                idle();
                 // SYNC window-lock: no other origin writes while an exclusive one holds. Release:
                 // pairs with the Acquire in `test_and_set`.
                 self.target.owners.store(0, Ordering::Release);
             }
-            (LockMode::Exclusive, _) => self.leave_queue(&ticket, wake),
-            (LockMode::Shared, _) => self.leave_holders(wake),
-        }
-    }
-
-    /// One shared holder less. The last one grants the exclusive origin that waits, or wakes the
-    /// first in the queue of an open lock.
-    fn leave_holders(&self, mut wake: impl FnMut(u32)) {
-        // SYNC window-lock: Release pairs with the Acquire of who is exclusive next. Acquire: the
-        // last one passes on what all shared holders have done.
-        let before = self.target.owners.fetch_sub(ONE_SHARED, Ordering::AcqRel);
-        if shared_holders(before) != 1 {
-            return;
-        }
-        // Test&Set: an exclusive origin is never there beside shared ones.
-        if let Some(next) = exclusive_rank(before) {
-            self.grant(next, LockMode::Exclusive);
-            wake(next);
-        } else if before & OPEN != 0 {
-            wake(self.first_in_queue());
+            (LockMode::Exclusive, _) => self.leave(ticket.origin(), &mut wake),
+            (LockMode::Shared, _) => {
+                idle();
+                self.leave_holders(ticket.origin(), &mut wake);
+            }
         }
     }
 
@@ -286,11 +263,7 @@ impl WindowLock<'_> {
             LockMode::Exclusive => {
                 owners.compare_exchange(0, exclusive(origin), acquire, relaxed).is_ok()
             }
-            LockMode::Shared => owners
-                .fetch_update(acquire, relaxed, |owners| {
-                    exclusive_rank(owners).is_none().then_some(owners + ONE_SHARED)
-                })
-                .is_ok(),
+            LockMode::Shared => self.join_holders(),
         };
         if is_held {
             let line = &self.origins[origin as usize];
@@ -310,7 +283,7 @@ impl WindowLock<'_> {
     }
 }
 
-/// MCS: shared origins.
+/// Shared origins.
 impl WindowLock<'_> {
     /// Joins the shared holders, or announces that the origin waits for that. Returns true if it
     /// has the lock.
@@ -324,12 +297,11 @@ impl WindowLock<'_> {
                 return true;
             }
             line.state.store(LockMode::Shared.waits(), Ordering::Relaxed);
-            // SYNC window-readers: before `owners` is read again. Releases the state.
+            // SYNC window-waiters: before `owners` is read again. Releases the state.
             self.target.waits.readers.fetch_add(1, Ordering::SeqCst);
             #[cfg(loom)]
             fence(Ordering::SeqCst);
-            // SYNC window-readers
-            if is_held_exclusive(self.target.owners.load(Ordering::SeqCst)) {
+            if self.is_taken() {
                 return false;
             }
             // The holder has left, and may not have seen the announcement.
@@ -337,6 +309,31 @@ impl WindowLock<'_> {
                 return true;
             }
         }
+    }
+
+    /// Whether an exclusive origin has the lock, as an origin sees it that has announced that it
+    /// waits.
+    fn is_taken(&self) -> bool {
+        // SYNC window-waiters
+        is_held_exclusive(self.target.owners.load(Ordering::SeqCst))
+    }
+
+    /// A poll of an origin that waits: whether it was let in. With barging it looks at the lock
+    /// now and then, too.
+    fn poll_shared(&self, ticket: &mut LockTicket) -> bool {
+        let line = &self.origins[ticket.origin() as usize];
+        // SYNC window-lock: pairs with the Release in `let_readers_in`.
+        if line.state.load(Ordering::Acquire) == LockMode::Shared.holds() {
+            // Relaxed: a hint.
+            self.target.waits.readers.fetch_sub(1, Ordering::Relaxed);
+            return true;
+        }
+        if self.design != LockDesign::Barging || !ticket.ends_pause() {
+            return false;
+        }
+        ticket.shorten_pause();
+        let is_over = !self.is_taken();
+        is_over && (!self.withdraw(ticket.origin()) || self.join_shared(ticket.origin()))
     }
 
     /// Adds a shared holder, unless the lock is held exclusive.
@@ -361,20 +358,11 @@ impl WindowLock<'_> {
         line.state.compare_exchange(waits, IDLE, acquire, acquire).is_ok()
     }
 
-    /// An exclusive holder that has left lets all shared origins in that wait, unless there is
-    /// another one. Calls `wake` with each rank that gets the lock.
-    pub fn let_readers_in(&self, wake: &mut impl FnMut(u32)) {
-        #[cfg(loom)]
-        fence(Ordering::SeqCst);
-        // SYNC window-readers: after the holder's name was taken out of `owners`.
-        if self.target.waits.readers.load(Ordering::SeqCst) > 0 {
-            self.let_each_reader_in(wake);
-        }
-    }
-
+    /// Lets all shared origins in that wait, unless an exclusive one has the lock; that one does it
+    /// when it leaves. Calls `wake` with each rank that gets the lock. `me` is the caller.
     #[cold]
     #[inline(never)]
-    fn let_each_reader_in(&self, wake: &mut impl FnMut(u32)) {
+    pub(super) fn let_readers_in(&self, me: u32, wake: &mut dyn FnMut(u32)) {
         let (waits, holds) = (LockMode::Shared.waits(), LockMode::Shared.holds());
         for (rank, line) in (0..).zip(self.origins) {
             // Acquire: with the state, the announcement.
@@ -383,190 +371,40 @@ impl WindowLock<'_> {
             }
             // It holds the lock from here on, so that no exclusive origin gets it first.
             if !self.join_holders() {
-                // The next exclusive holder lets the rest in.
                 return;
             }
-            // SYNC window-lock: Release pairs with the Acquire in `poll` and `withdraw`.
+            // SYNC window-lock: Release pairs with the Acquire in `poll_shared` and `withdraw`.
             let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
             match line.state.compare_exchange(waits, holds, release, relaxed) {
                 Ok(_) => wake(rank),
                 // It has withdrawn, and tries again by itself.
-                Err(_) => self.leave_holders(&mut *wake),
+                Err(_) => self.leave_holders(me, &mut *wake),
             }
         }
     }
-}
 
-/// MCS: exclusive origins.
-impl WindowLock<'_> {
-    /// Joins the queue, or takes the lock at once.
-    #[inline(always)]
-    fn join_queue(&self, origin: u32) -> QueueEntry {
-        match self.own_line(origin).enter_free() {
-            Ok(()) => QueueEntry::Holds,
-            Err(before) => self.join_others(origin, before),
-        }
-    }
-
-    /// As [`join_queue`](Self::join_queue), where others hold the lock or are in the queue:
-    /// `owners` was `before`.
-    #[cold]
-    #[inline(never)]
-    fn join_others(&self, origin: u32, mut before: u64) -> QueueEntry {
-        let line = &self.origins[origin as usize];
-        let owners = &self.target.owners;
-        // As in `join_queue`.
-        let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
-        // Relaxed: for reports, until it is in the queue.
-        line.state.store(LockMode::Exclusive.waits(), Ordering::Relaxed);
+    /// One shared holder less, by the origin `me`. The last one passes the lock on to the queue, as
+    /// an exclusive holder does that leaves.
+    pub(super) fn leave_holders(&self, me: u32, wake: &mut dyn FnMut(u32)) {
+        let (owners, tail) = (&self.target.owners, &self.target.waits.tail);
+        // SYNC window-lock: Release pairs with the Acquire of who is exclusive next. Acquire: the
+        // last one passes on what all shared holders have done. SeqCst: SYNC window-waiters.
+        let (order, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
+        let mut before = owners.load(relaxed);
         loop {
-            if before & OPEN != 0 && shared_holders(before) == 0 {
-                match self.barge(origin, before) {
-                    Ok(()) => return QueueEntry::HasBarged,
-                    Err(found) => before = found,
-                }
-                continue;
-            }
-            let head = match tail(before) {
-                None => exclusive(origin),
-                Some(_) => 0,
-            };
-            let joined = with_tail(before + head, origin);
-            match owners.compare_exchange(before, joined, order, relaxed) {
+            let passes_on = before == ONE_SHARED && tail.load(relaxed) != 0;
+            let after = if passes_on { exclusive(me) } else { before - ONE_SHARED };
+            match owners.compare_exchange(before, after, order, relaxed) {
+                Ok(_) if passes_on => return self.pass_on(me, wake),
                 Ok(_) => break,
                 Err(found) => before = found,
             }
         }
-        if let Some(last) = tail(before) {
-            let last = &self.origins[last as usize];
-            // SYNC window-queue: pairs with the Acquire in `next_in_queue`, which reads our state.
-            last.next.store(origin + 1, Ordering::Release);
-            return QueueEntry::Waits;
-        }
-        if shared_holders(before) > 0 {
-            return QueueEntry::Waits;
-        }
-        // Relaxed: only the origin changes its state now; others read it for reports.
-        line.state.store(LockMode::Exclusive.holds(), Ordering::Relaxed);
-        QueueEntry::Holds
-    }
-
-    /// The exclusive holder leaves the queue, lets the shared origins in that wait, and admits the
-    /// one behind it.
-    #[inline(always)]
-    fn leave_queue(&self, ticket: &LockTicket, mut wake: impl FnMut(u32)) {
-        match self.own_line(ticket.origin()).leave_free() {
-            Some(ReadersLeft::None) => {}
-            Some(ReadersLeft::Some) => self.let_each_reader_in(&mut wake),
-            None => self.leave_to_next(ticket, wake),
-        }
-    }
-
-    /// As [`leave_queue`](Self::leave_queue), where others are behind the holder.
-    #[cold]
-    #[inline(never)]
-    fn leave_to_next(&self, ticket: &LockTicket, mut wake: impl FnMut(u32)) {
-        let owners = &self.target.owners;
-        let own = exclusive(ticket.origin());
-        let order = Ordering::SeqCst;
-        // So the holder alone names a head.
-        if self.design == LockDesign::Barging && self.leave_open(ticket, &mut wake) {
-            return;
-        }
-        owners.fetch_sub(own, order);
-        self.let_readers_in(&mut wake);
-        let next = self.next_after(ticket);
-        // SYNC window-lock: Acquire pairs with the Release of each shared holder that has gone;
-        // Release, so that the last one that goes finds the head's state.
-        let before = owners.fetch_add(exclusive(next), Ordering::AcqRel);
-        if shared_holders(before) == 0 {
-            self.grant(next, LockMode::Exclusive);
-            wake(next);
-        }
-    }
-
-    /// The first of those that wait in the queue, when the holder of `ticket` leaves.
-    pub(super) fn next_after(&self, ticket: &LockTicket) -> u32 {
-        match ticket.has_barged() {
-            true => self.first_in_queue(),
-            false => self.next_in_queue(ticket.origin()),
-        }
-    }
-
-    /// The one behind the head of the queue, which exists, when the head leaves.
-    fn next_in_queue(&self, head: u32) -> u32 {
-        let line = &self.origins[head as usize];
-        loop {
-            // SYNC window-queue: pairs with the Release in `join_queue`.
-            if let Some(next) = line.next.load(Ordering::Acquire).checked_sub(1) {
-                // For the head's next turn. Relaxed: it joins by a Release on `owners`.
-                line.next.store(0, Ordering::Relaxed);
-                return next;
-            }
-            // It is between its compare-and-swap and its store.
-            yield_now();
-        }
-    }
-
-    /// Lets `rank` know that it holds the lock.
-    fn grant(&self, rank: u32, mode: LockMode) {
-        let line = &self.origins[rank as usize];
-        // SYNC window-lock: pairs with the Acquire in `poll`.
-        line.state.store(mode.holds(), Ordering::Release);
-    }
-}
-
-impl OwnLock<'_> {
-    /// Takes the lock if it is free. Does not block.
-    #[inline(always)]
-    pub fn take_free(&self) -> Option<LockTicket> {
-        self.enter_free().ok()?;
-        Some(LockTicket::new(self.origin, LockMode::Exclusive, true))
-    }
-
-    /// Gives the lock back that [`take_free`](Self::take_free) has taken; `None` if other origins
-    /// are in the queue: nothing was done, and [`WindowLock::release`] does it. Does not block.
-    #[inline(always)]
-    pub fn give_back(&self) -> Option<ReadersLeft> {
-        let readers = self.leave_free()?;
-        // Relaxed: as in `enter_free`.
-        self.line.state.store(IDLE, Ordering::Relaxed);
-        Some(readers)
-    }
-
-    /// Becomes the head and tail of the queue of a free lock.
-    ///
-    /// # Errors
-    /// What `owners` is.
-    #[inline(always)]
-    fn enter_free(&self) -> Result<(), u64> {
-        // SYNC window-lock, SYNC window-queue: Acquire pairs with the Release of the holder that
-        // has left last; Release: the next one that joins writes to our line, and the last shared
-        // holder to our state.
-        let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
-        let owners = &self.target.owners;
-        owners.compare_exchange(0, self.only, order, relaxed)?;
-        // Relaxed: only the origin changes its state now; others read it for reports.
-        let state = LockMode::Exclusive.holds();
-        self.line.state.store(state, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Leaves the queue of which it is head and tail; `None` if others are in it.
-    #[inline(always)]
-    fn leave_free(&self) -> Option<ReadersLeft> {
-        // SYNC window-lock, SYNC window-queue: Release pairs with the Acquire in `enter_free` and
-        // `join_holders`. SYNC window-readers: before the count of readers is read.
-        let (order, relaxed) = (Ordering::SeqCst, Ordering::Relaxed);
-        let owners = &self.target.owners;
-        let left = owners.compare_exchange(self.only, 0, order, relaxed);
-        left.ok()?;
         #[cfg(loom)]
         fence(Ordering::SeqCst);
-        // SYNC window-readers: after the holder's name was taken out of `owners`.
-        match self.target.waits.readers.load(Ordering::SeqCst) {
-            0 => Some(ReadersLeft::None),
-            _ => Some(ReadersLeft::Some),
+        // SYNC window-waiters
+        if before == ONE_SHARED && tail.load(Ordering::SeqCst) != 0 {
+            self.serve_queue(me, wake);
         }
     }
 }

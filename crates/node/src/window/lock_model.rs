@@ -15,23 +15,29 @@ struct Shared {
     spots: [ParkingSpot; RANKS],
     data: UnsafeCell<u32>,
     inside: AtomicU32,
+    fencing: Fencing,
 }
 // SAFETY: the lock under test orders the accesses; loom reports a violation.
 unsafe impl Sync for Shared {}
 
 fn shared() -> Arc<Shared> {
+    shared_with(Fencing::Sender)
+}
+
+fn shared_with(fencing: Fencing) -> Arc<Shared> {
     Arc::new(Shared {
         target: TargetLine::new(),
         origins: std::array::from_fn(|_| OriginLine::new()),
         spots: std::array::from_fn(|_| ParkingSpot::default()),
         data: UnsafeCell::new(0),
         inside: AtomicU32::new(0),
+        fencing,
     })
 }
 
 impl Shared {
     fn lock(&self, design: LockDesign) -> WindowLock<'_> {
-        WindowLock::new(design, &self.target, &self.origins)
+        WindowLock::new(design, self.fencing, &self.target, &self.origins)
     }
 
     fn wake(&self, rank: u32) {
@@ -46,11 +52,12 @@ impl Shared {
         }
         let mut ticket = lock.begin(rank, mode);
         while !lock.poll(&mut ticket) {
-            match design {
-                // Sleeps for a limited time only, which loom does not have.
-                LockDesign::TestAndSet => yield_now(),
+            match (design, self.fencing) {
+                // Sleeps for a limited time only, which loom does not have; or only behind a
+                // membarrier, which it has not either.
+                (LockDesign::TestAndSet, _) | (_, Fencing::Parker) => yield_now(),
                 // Sleeps without a limit: a lost wake-up is a deadlock, which loom reports.
-                LockDesign::Mcs | LockDesign::Barging => {
+                (LockDesign::Mcs | LockDesign::Barging, Fencing::Sender) => {
                     let held = || lock.poll(&mut ticket);
                     self.spots[rank as usize].park(Fencing::Sender, None, held);
                 }
@@ -68,10 +75,10 @@ impl Shared {
             Together => self.data.with(|data| assert!(unsafe { *data } <= 4)),
         }
         let lock = self.lock(design);
-        let own = lock.own(rank).filter(|_| ticket.is_head());
+        let own = lock.own(rank).filter(|_| ticket.is_held_exclusive());
         match own.and_then(|own| own.give_back()) {
-            Some(ReadersLeft::None) => {}
-            Some(ReadersLeft::Some) => lock.let_readers_in(&mut |next| self.wake(next)),
+            Some(WaitersLeft::None) => {}
+            Some(WaitersLeft::Some) => lock.serve_waiters(rank, &mut |next| self.wake(next)),
             None => lock.release(ticket, |next| self.wake(next)),
         }
     }
@@ -79,10 +86,19 @@ impl Shared {
 
 /// Each rank takes its turns, on a thread of its own.
 fn run(design: LockDesign, turns: &'static [&'static [LockMode]], preemptions: Option<usize>) {
+    run_with(Fencing::Sender, design, turns, preemptions);
+}
+
+fn run_with(
+    fencing: Fencing,
+    design: LockDesign,
+    turns: &'static [&'static [LockMode]],
+    preemptions: Option<usize>,
+) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = preemptions;
     model.check(move || {
-        let shared = shared();
+        let shared = shared_with(fencing);
         let take_turns = |rank: usize| {
             let shared = shared.clone();
             move || {
@@ -158,6 +174,20 @@ fn barging_excludes_shared_from_exclusive() {
 fn barging_lets_shared_in_while_the_lock_is_open() {
     run(LockDesign::Barging, &[&[Exclusive], &[Exclusive], &[Together]], Some(3));
     run(LockDesign::Barging, &[&[Exclusive, Together], &[Exclusive], &[Together]], Some(2));
+}
+
+/// Where parkers fence for all, a holder may leave without seeing who waits: who polls gets in all
+/// the same.
+#[test]
+fn barging_without_fences_serves_who_polls() {
+    let modes: [&'static [&'static [LockMode]]; 3] = [
+        &[&[Exclusive, Exclusive], &[Exclusive, Exclusive]],
+        &[&[Exclusive, Together], &[Together, Exclusive]],
+        &[&[Exclusive], &[Exclusive, Exclusive]],
+    ];
+    for turns in modes {
+        run_with(Fencing::Parker, LockDesign::Barging, turns, Some(3));
+    }
 }
 
 #[test]

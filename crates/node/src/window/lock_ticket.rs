@@ -27,17 +27,6 @@ pub(super) const LOOK_EVERY: u32 = if cfg!(loom) { 1 } else { 15 };
 /// Polls from which on each is a look. A rank must not park before.
 pub const MOST_BLIND_POLLS: u32 = LOOK_EVERY * (LOOK_EVERY + 1) / 2;
 
-/// How an exclusive origin has entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QueueEntry {
-    /// It has the lock, and is the head of the queue.
-    Holds,
-    /// It has the lock, and is not in the queue.
-    HasBarged,
-    /// It is in the queue.
-    Waits,
-}
-
 impl LockTicket {
     // flag: the outcome of the attempt to take the lock.
     #[inline(always)]
@@ -72,22 +61,23 @@ impl LockTicket {
         self.0 & HELD != 0
     }
 
-    /// Whether the origin holds the lock, exclusive, and is the head of the queue.
+    /// Whether the origin holds the lock, exclusive.
     #[inline(always)]
-    pub fn is_head(&self) -> bool {
-        self.0 & (EXCLUSIVE | HELD | BARGED) == EXCLUSIVE | HELD
+    pub fn is_held_exclusive(&self) -> bool {
+        self.0 & (EXCLUSIVE | HELD) == EXCLUSIVE | HELD
     }
 
     pub(super) fn set_held(&mut self) {
         self.0 |= HELD;
     }
 
-    /// The origin has the lock although others were in the queue.
+    /// The origin, which has the lock, has taken it before others that are in the queue.
+    #[inline(always)]
     pub(super) fn set_barged(&mut self) {
-        self.0 |= HELD | BARGED;
+        self.0 |= BARGED;
     }
 
-    /// Whether the origin has taken the lock before others that were in the queue.
+    /// Whether the origin has taken the lock before others that were in the queue: for counts.
     #[inline(always)]
     pub fn has_barged(&self) -> bool {
         self.0 & BARGED != 0
@@ -104,6 +94,11 @@ impl LockTicket {
         let polls = u64::from(interval) & POLLS_MASK;
         let rest = self.0 & ((1 << INTERVAL_SHIFT) - 1);
         self.0 = rest | polls << INTERVAL_SHIFT | polls << LEFT_SHIFT;
+    }
+
+    /// Barging: the next pause is one poll shorter than the last.
+    pub(super) fn shorten_pause(&mut self) {
+        self.pause((self.interval() - 1).max(1));
     }
 
     /// Test&Set, barging: counts a poll; true if the pause is over with it.

@@ -12,14 +12,12 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// Who holds the lock, and who came last. Zeroed memory is a free lock.
+/// Who holds the lock, and who waits for it. Zeroed memory is a free lock.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct TargetLine {
-    /// Bits 0 to 19: number of shared holders. Bits 20 to 40: rank + 1 of the exclusive holder,
-    /// which waits as long as there are shared holders. Bits 41 to 61: rank + 1 of the last in the
-    /// queue of exclusive origins; 0 if the queue is empty. Bit 62: the lock is [`OPEN`].
-    pub(super) owners: AtomicU64,
+    /// 0 while the lock is free; the number of shared holders; or the [`exclusive`] holder.
+    pub(super) owners: AtomicU32,
     /// On the second cache line: an origin that begins to wait does not disturb a holder that
     /// leaves.
     pub(super) waits: WaitLine,
@@ -29,14 +27,16 @@ pub struct TargetLine {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct WaitLine {
+    /// Rank + 1 of the last in the queue of exclusive origins; 0 if the queue is empty.
+    pub(super) tail: AtomicU32,
     /// Number of shared origins that wait; at times more than there are.
     pub(super) readers: AtomicU32,
-    /// Rank + 1 of the first in the queue, since the lock was opened last.
+    /// Rank + 1 of the first in the queue; 0 if the queue is empty, or the first is just joining.
     pub(super) first: AtomicU32,
-    /// How often the lock was opened since the queue has moved on. Written by the exclusive holder,
-    /// as is `since`.
+    /// How often the lock was left open since the queue has moved on. Written by the exclusive
+    /// holder, as is `since`.
     pub(super) openings: AtomicU32,
-    /// When it was opened first since then, in nanoseconds.
+    /// When that was done first since then, in nanoseconds.
     pub(super) since: AtomicU64,
 }
 
@@ -77,6 +77,8 @@ const WAITS_EXCLUSIVE: u32 = 2;
 const HOLDS_SHARED: u32 = 3;
 /// The origin holds the lock, exclusive.
 const HOLDS_EXCLUSIVE: u32 = 4;
+/// The origin waits for the lock, exclusive, and is the first in the queue.
+pub(super) const IS_FIRST: u32 = 5;
 
 impl LockMode {
     /// The state of an origin that waits.
@@ -97,12 +99,20 @@ impl LockMode {
 
     /// The mode of an origin that waits, by its state.
     pub(super) fn of_waiter(state: u32) -> Option<LockMode> {
-        [LockMode::Shared, LockMode::Exclusive].into_iter().find(|mode| mode.waits() == state)
+        match state {
+            WAITS_SHARED => Some(LockMode::Shared),
+            WAITS_EXCLUSIVE | IS_FIRST => Some(LockMode::Exclusive),
+            _ => None,
+        }
     }
 
     /// The mode of an origin that holds, by its state.
     pub(super) fn of_holder(state: u32) -> Option<LockMode> {
-        [LockMode::Shared, LockMode::Exclusive].into_iter().find(|mode| mode.holds() == state)
+        match state {
+            HOLDS_SHARED => Some(LockMode::Shared),
+            HOLDS_EXCLUSIVE => Some(LockMode::Exclusive),
+            _ => None,
+        }
     }
 }
 
@@ -111,8 +121,9 @@ impl TargetLine {
     #[allow(clippy::new_without_default)] // no const new under loom; no caller needs Default
     pub fn new() -> TargetLine {
         TargetLine {
-            owners: AtomicU64::new(0),
+            owners: AtomicU32::new(0),
             waits: WaitLine {
+                tail: AtomicU32::new(0),
                 readers: AtomicU32::new(0),
                 first: AtomicU32::new(0),
                 openings: AtomicU32::new(0),
@@ -136,46 +147,22 @@ impl OriginLine {
     }
 }
 
-/// Most ranks that a lock may have: as many shared holders fit their bits.
-pub(super) const MOST_RANKS: u32 = (1 << HOLDER_SHIFT) - 1;
+/// In `owners`: an exclusive origin holds the lock. The bits below are its rank.
+const EXCLUSIVE: u32 = 1 << 31;
 
-const HOLDER_SHIFT: u32 = 20;
-const TAIL_SHIFT: u32 = 41;
-const RANK_MASK: u64 = (1 << (TAIL_SHIFT - HOLDER_SHIFT)) - 1;
+/// Most ranks that a lock may have.
+pub(super) const MOST_RANKS: u32 = EXCLUSIVE - 1;
 
-/// In `owners`: no exclusive origin has the lock although some are in the queue. Who comes may take
-/// it, and so may the first in the queue.
-pub(super) const OPEN: u64 = 1 << 62;
+/// `owners` with one shared holder more, or the only one.
+pub(super) const ONE_SHARED: u32 = 1;
 
-/// `owners` with one more shared holder.
-pub(super) const ONE_SHARED: u64 = 1;
-
-/// `owners` with `rank` as the only holder, exclusive, and no queue.
-pub(super) fn exclusive(rank: u32) -> u64 {
-    u64::from(rank + 1) << HOLDER_SHIFT
-}
-
-/// Number of shared holders in `owners`.
-pub(super) fn shared_holders(owners: u64) -> u32 {
-    owners as u32 & MOST_RANKS
-}
-
-/// The exclusive rank in `owners`.
-pub(super) fn exclusive_rank(owners: u64) -> Option<u32> {
-    ((owners >> HOLDER_SHIFT & RANK_MASK) as u32).checked_sub(1)
+/// `owners` while `rank` holds the lock, exclusive.
+#[inline(always)]
+pub(super) fn exclusive(rank: u32) -> u32 {
+    EXCLUSIVE | rank
 }
 
 /// Whether an exclusive origin holds the lock.
-pub(super) fn is_held_exclusive(owners: u64) -> bool {
-    exclusive_rank(owners).is_some() && shared_holders(owners) == 0
-}
-
-/// The last rank in the queue of `owners`.
-pub(super) fn tail(owners: u64) -> Option<u32> {
-    ((owners >> TAIL_SHIFT & RANK_MASK) as u32).checked_sub(1)
-}
-
-/// `owners` with `rank` as the last of its queue.
-pub(super) fn with_tail(owners: u64, rank: u32) -> u64 {
-    owners & !(RANK_MASK << TAIL_SHIFT) | u64::from(rank + 1) << TAIL_SHIFT
+pub(super) fn is_held_exclusive(owners: u32) -> bool {
+    owners & EXCLUSIVE != 0
 }

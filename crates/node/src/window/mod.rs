@@ -28,7 +28,7 @@ mod accumulate_lock;
 mod control;
 mod exposure;
 mod lock;
-mod lock_barging;
+mod lock_queue;
 mod lock_ticket;
 mod lock_words;
 mod memory;
@@ -54,7 +54,7 @@ pub use control::WindowControl;
 pub use exposure::{
     BUFFERED_PUT, BufferedPut, CompletionLine, EpochCounts, ExposureBoard, PostLine,
 };
-pub use lock::{LockDesign, OwnLock, ReadersLeft, WindowLock};
+pub use lock::{LockDesign, OwnLock, WaitersLeft, WindowLock};
 pub use lock_ticket::{LockTicket, MOST_BLIND_POLLS};
 pub use lock_words::{LockMode, OriginLine, TargetLine};
 pub use memory::WindowMemory;

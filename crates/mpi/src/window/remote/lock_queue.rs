@@ -140,6 +140,7 @@ impl RemoteLocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mica_node::park::Fencing;
     use mica_node::window::{LockDesign, OriginLine, TargetLine};
 
     const PROXIES: [u32; 2] = [1, 2];
@@ -152,7 +153,7 @@ mod tests {
     fn shared_origins_join_and_exclusive_ones_take_turns() {
         use LockMode::{Exclusive, Shared};
         let (target, origins) = (TargetLine::new(), [(); 3].map(|()| OriginLine::new()));
-        let lock = WindowLock::new(LockDesign::Mcs, &target, &origins);
+        let lock = WindowLock::new(LockDesign::Mcs, Fencing::Sender, &target, &origins);
         let mut locks = RemoteLocks::default();
         let origins_of = |locks: &mut RemoteLocks| -> Vec<usize> {
             let granted = locks.advance(lock, PROXIES);
