@@ -53,17 +53,14 @@ class Shims:
         """What the export of `function` calls, if there is something; `taken` are the parameters that `arguments` are for."""
         shim, names = function.shim, [p.name for p in taken]
         if expression := self.methods.get(shim):
-            return methods.call(expression, function, taken, arguments)
+            return self._with_leaf(shim, arguments, methods.call(expression, function, taken, arguments))
         # A handle and its integer have the same bits. What is no handle passes through: the call that uses it reports the error.
         if shim.endswith("_toint"):
             return f"{arguments[0]}.raw() as c_int"
         if shim.endswith("_fromint"):
             return f"{function.returns}::from_raw({arguments[0]} as u32)"
         if module := self.module.get(shim):
-            call = f"{module}::{shim}({', '.join(arguments)})"
-            if leaf := self.leaves.get(shim):
-                return f"leaf {leaf}::{shim.replace('mpi_', 'leaf_', 1)}({', '.join(arguments)}), {call}"
-            return call
+            return self._with_leaf(shim, arguments, f"{module}::{shim}({', '.join(arguments)})")
         if send := SEND.match(shim):
             start, mode, init = send.groups()
             function = "persistent::send_init" if init else "pt2pt::isend" if start else "pt2pt::send"
@@ -80,6 +77,11 @@ class Shims:
             return f"collective::{start}({', '.join(reversed(last))}, || collective::{prepare})"
         run = f"collective::{prepare}.and_then(CheckedCall::run)"
         return f"fast_path::{prepare}.unwrap_or_else(|| {run})" if base in self.fast_paths else run
+
+    def _with_leaf(self, shim: str, arguments: list[str], call: str) -> str:
+        if leaf := self.leaves.get(shim):
+            return f"leaf {leaf}::{shim.replace('mpi_', 'leaf_', 1)}({', '.join(arguments)}), {call}"
+        return call
 
     def _form(self, shim: str) -> tuple[str, str] | None:
         name = shim.removeprefix("mpi_")
@@ -102,8 +104,6 @@ def find_shims(source: Path, functions: list[Function]) -> Shims:
             if name in shims:
                 raise SystemExit(f"shims/{module}.rs: {name} is also in shims/{shims[name]}.rs")
             shims[name] = module
-    for name in leaves.keys() - shims.keys():
-        raise SystemExit(f"shims/{leaves[name]}.rs: {name.replace('mpi_', 'leaf_', 1)}: there is no shim {name}")
     prepared = {name for file in collective.glob("*.rs") for name in PREPARES_CALL.findall(file.read_text())}
     fast_paths = set(FAST_PATH.findall((collective / "fast_path.rs").read_text()))
     for name in sorted(prepared | fast_paths):
@@ -113,6 +113,8 @@ def find_shims(source: Path, functions: list[Function]) -> Shims:
     for name in sorted(table):
         if name not in wanted or name in shims:
             raise SystemExit(f"methods.py: {name}: no function of the ABI has this name, or it has a shim")
+    for name in leaves.keys() - shims.keys() - table.keys():
+        raise SystemExit(f"shims/{leaves[name]}.rs: {name.replace('mpi_', 'leaf_', 1)}: there is no shim {name}")
     found = Shims(shims, leaves, prepared, fast_paths, table)
     for function in functions:
         if not function.errors and function.shim not in found:

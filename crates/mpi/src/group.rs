@@ -5,6 +5,7 @@
 //! both, so that translation is one load either way.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -289,6 +290,24 @@ impl Group {
 
 static GROUPS: HandleTable<Group> = HandleTable::new(HandleKind::Group);
 
+/// How many handles were freed. What a handle names stays the same while this does.
+static FREED: AtomicU64 = AtomicU64::new(0);
+
+/// A group's handle as it was at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KnownHandle {
+    handle: u32,
+    freed: u64,
+}
+
+impl KnownHandle {
+    /// `handle` as it is now. To be called before it is resolved.
+    pub fn now(handle: u32) -> KnownHandle {
+        // Acquire: pairs with the increment in `free`; a thread that knows of the free sees it.
+        KnownHandle { handle, freed: FREED.load(Ordering::Acquire) }
+    }
+}
+
 impl Group {
     /// The group that `handle` names (`MPI_ERR_GROUP` if it names none).
     pub fn resolve(handle: u32) -> Result<Group> {
@@ -311,7 +330,11 @@ impl Group {
     pub fn free(handle: u32) -> Result<()> {
         match handle {
             c::GROUP_EMPTY => Ok(()),
-            _ => GROUPS.remove(handle).map(drop).ok_or_else(|| no_group(handle)),
+            _ => {
+                let removed = GROUPS.remove(handle);
+                FREED.fetch_add(1, Ordering::Release);
+                removed.map(drop).ok_or_else(|| no_group(handle))
+            }
         }
     }
 }

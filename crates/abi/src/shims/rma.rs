@@ -146,10 +146,11 @@ pub unsafe fn mpi_put(
         target_datatype,
     };
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    if let Some((here, there)) = unsafe { sides.same_bytes() }
-        && fast_path::put(win.0, here.at(0), there).is_some()
-    {
-        return Ok(());
+    if let Some((here, there)) = unsafe { sides.same_bytes() } {
+        let put = fast_path::put(win.0, here.at(0), there);
+        if put.or_else(|| fast_path::put_ahead(win.0, here.at(0), there)).is_some() {
+            return Ok(());
+        }
     }
     // SAFETY: as the caller promises.
     unsafe { put(&sides, win) }

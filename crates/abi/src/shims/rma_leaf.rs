@@ -1,6 +1,7 @@
 //! Leaves of one-sided calls: what programs mostly do, an operation on few bytes that loads and
-//! stores reach in an epoch that is open, and the calls around it. They take neither frame nor call
-//! ([`export`](crate::export)); `None`: nothing was done, and the shim of the call does it all.
+//! stores reach in an epoch that is open, and the calls around it. Operations, lock, unlock and flush
+//! take neither frame nor call ([`export`](crate::export)); `None`: nothing was done, and the shim
+//! of the call does it all.
 #![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_int, c_void};
@@ -171,4 +172,28 @@ pub fn leaf_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win)
 #[inline(always)]
 pub fn leaf_win_unlock(rank: c_int, win: MPI_Win) -> Option<()> {
     fast_path::unlock(win.0, rank)
+}
+
+/// MPI_Win_post.
+#[inline(always)]
+pub fn leaf_win_post(group: MPI_Group, assert: c_int, win: MPI_Win) -> Option<()> {
+    fast_path::post(win.0, group.raw(), assert)
+}
+
+/// MPI_Win_start.
+#[inline(always)]
+pub fn leaf_win_start(group: MPI_Group, assert: c_int, win: MPI_Win) -> Option<()> {
+    fast_path::start(win.0, group.raw(), assert)
+}
+
+/// MPI_Win_complete.
+#[inline(always)]
+pub fn leaf_win_complete(win: MPI_Win) -> Option<()> {
+    fast_path::complete(win.0)
+}
+
+/// MPI_Win_wait.
+#[inline(always)]
+pub fn leaf_win_wait(win: MPI_Win) -> Option<()> {
+    fast_path::wait(win.0)
 }

@@ -97,17 +97,23 @@ impl Window {
         let mut epochs = self.epochs();
         epochs.must_not_access("end it before MPI_Win_start")?;
         let targets = self.epoch_group(&mut epochs.last_targets, group)?;
+        for &target in &targets.others {
+            self.remote().start(target);
+        }
+        self.begin_access(&mut epochs, targets);
+        Ok(())
+    }
+
+    /// Begins the access epoch of a start.
+    #[inline]
+    pub(super) fn begin_access(&self, epochs: &mut Epochs, targets: Arc<EpochGroup>) {
         self.0.flags.set_all(AllTargets::Closed);
         epochs.counts.start(&targets.numbers);
         for &target in &targets.ranks {
             // The first operation looks for the post.
             self.0.flags.set(target, TargetAccess::Closed);
         }
-        for &target in &targets.others {
-            self.remote().start(target);
-        }
         epochs.access = AccessEpoch::Start { targets };
-        Ok(())
     }
 
     /// `MPI_Win_complete`. Blocks until all targets have posted; those that share memory with this
@@ -119,16 +125,13 @@ impl Window {
         let engine = process::engine()?;
         let targets = {
             let epochs = &mut *self.epochs();
+            if self.complete_at_once(engine, epochs).is_some() {
+                return Ok(());
+            }
             let AccessEpoch::Start { targets } = &epochs.access else {
                 let detail = "MPI_Win_start has not been called";
                 return Err(wrong_epoch(detail.to_owned()));
             };
-            let (board, counts) = (self.0.locks.board(), &mut epochs.counts);
-            let mut numbers = targets.numbers.iter();
-            if self.0.remote.is_none() && numbers.all(|&n| counts.may_run_ahead(board, n)) {
-                self.end_access(engine, epochs);
-                return Ok(());
-            }
             Arc::clone(targets)
         };
         await_posts(self, &targets.ranks, AwaitedPost::MayRunAhead)?;
@@ -143,6 +146,18 @@ impl Window {
         }
         self.end_access(engine, &mut self.epochs());
         Ok(())
+    }
+
+    /// Ends the access epoch of a start if it needs to wait for no target. `None`: nothing was done.
+    #[inline]
+    pub(super) fn complete_at_once(&self, engine: &Engine, epochs: &mut Epochs) -> Option<()> {
+        let AccessEpoch::Start { targets } = &epochs.access else {
+            return None;
+        };
+        let (board, counts) = (self.0.locks.board(), &mut epochs.counts);
+        let mut numbers = targets.numbers.iter();
+        let may_end = self.0.remote.is_none() && numbers.all(|&n| counts.may_run_ahead(board, n));
+        may_end.then(|| self.end_access(engine, epochs))
     }
 
     /// Ends the access epoch of a start at the targets that share memory with this rank.
@@ -180,16 +195,22 @@ impl Window {
             return Err(wrong_epoch(detail.to_owned()));
         }
         let origins = self.epoch_group(&mut epochs.last_origins, group)?;
+        let others = origins.others.clone();
+        self.expose(engine, &mut epochs, origins);
+        drop(epochs);
+        let mut others = others.into_iter();
+        others.try_for_each(|origin| self.remote().post(origin))
+    }
+
+    /// Begins the exposure epoch of a post, for the origins that share memory with this rank.
+    #[inline]
+    pub(super) fn expose(&self, engine: &Engine, epochs: &mut Epochs, origins: Arc<EpochGroup>) {
         let neighbours = &self.0.neighbours;
         let board = self.0.locks.board();
         epochs.counts.post(board, &origins.numbers, |number| {
             engine.wake(neighbours.job_ranks[number as usize]);
         });
-        let others = origins.others.clone();
         epochs.exposure = Some(ExposureEpoch { origins });
-        drop(epochs);
-        let mut others = others.into_iter();
-        others.try_for_each(|origin| self.remote().post(origin))
     }
 
     /// `MPI_Win_wait`. Blocks until all origins have completed.
@@ -235,7 +256,12 @@ impl Window {
 
     /// Ends the exposure epoch if all its origins have completed.
     fn end_exposure(&self) -> bool {
-        let epochs = &mut *self.epochs();
+        self.end_exposure_of(&mut self.epochs())
+    }
+
+    /// As [`end_exposure`](Self::end_exposure), of these epochs.
+    #[inline]
+    pub(super) fn end_exposure_of(&self, epochs: &mut Epochs) -> bool {
         let Some(exposure) = &epochs.exposure else {
             return true; // another thread has ended it
         };

@@ -22,7 +22,7 @@ use mica_node::window::{EpochCounts, LockTicket};
 use super::remote::GrantedLock;
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::group::Group;
+use crate::group::{Group, KnownHandle};
 
 /// What the program has opened.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub(super) struct LastGroup {
     group: Option<Group>,
     /// `None` while an epoch has them.
     ranks: Option<Arc<EpochGroup>>,
+    /// A handle of the group.
+    handle: Option<KnownHandle>,
 }
 
 impl LastGroup {
@@ -56,10 +58,27 @@ impl LastGroup {
         last.shares_members(group).then(|| self.ranks.take())?
     }
 
+    /// The ranks of the group that `handle` names, if it is the last one.
+    #[inline(always)]
+    pub fn take_named(&mut self, handle: u32) -> Option<Arc<EpochGroup>> {
+        let known = KnownHandle::now(handle);
+        match self.handle == Some(known) {
+            true => self.ranks.take(),
+            false => self.take_resolved(handle, known),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_resolved(&mut self, handle: u32, known: KnownHandle) -> Option<Arc<EpochGroup>> {
+        let ranks = self.take(&Group::resolve(handle).ok()?)?;
+        self.handle = Some(known);
+        Some(ranks)
+    }
+
     /// Remembers `group`, whose ranks an epoch has.
     pub fn set(&mut self, group: &Group) {
-        self.group = Some(group.clone());
-        self.ranks = None;
+        *self = LastGroup { group: Some(group.clone()), ranks: None, handle: None };
     }
 
     /// Takes the ranks back from the epoch, which has ended.

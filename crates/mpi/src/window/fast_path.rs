@@ -12,7 +12,7 @@
 use mica_channel::memory::{AtomicWidth, FEW_BYTES, RegionRef};
 use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
-use mica_node::window::{BriefUpdate, SoleUpdate, WaitersLeft};
+use mica_node::window::{BUFFERED_PUT, BriefUpdate, SoleUpdate, WaitersLeft};
 
 use super::access::TargetAccess;
 pub use super::element::SumOfEight;
@@ -24,6 +24,7 @@ pub use super::target::TargetBytes;
 use super::target::WindowTarget;
 use crate::constants as c;
 use crate::datatype;
+use crate::process;
 
 /// `MPI_Put` of the bytes at `origin`. `None`, here and below: nothing was done.
 #[inline(always)]
@@ -197,6 +198,71 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
         window.serve_waiters(target);
     }
     Some(())
+}
+
+/// `MPI_Put` of few bytes to a target that may not have posted yet.
+#[inline]
+pub fn put_ahead(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    if to.bytes > BUFFERED_PUT || window.0.flags.is_open(to.rank as usize) {
+        return None;
+    }
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
+    window.put_ahead(&mut epochs, origin, to)
+}
+
+/// `MPI_Win_post` with the group of the last one, of ranks that share memory with this one.
+#[inline]
+pub fn post(win: usize, group: u32, assertions: i32) -> Option<()> {
+    let engine = process::engine().ok()?;
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    (window.0.remote.is_none() && is_hint(assertions)).then_some(())?;
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
+    let in_fence = matches!(epochs.access, AccessEpoch::Fence { .. });
+    (epochs.exposure.is_none() && !in_fence).then_some(())?;
+    let origins = epochs.last_origins.take_named(group)?;
+    window.expose(engine, &mut epochs, origins);
+    Some(())
+}
+
+/// `MPI_Win_start` with the group of the last one, of ranks that share memory with this one.
+#[inline]
+pub fn start(win: usize, group: u32, assertions: i32) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    (window.0.remote.is_none() && is_hint(assertions)).then_some(())?;
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
+    matches!(epochs.access, AccessEpoch::None).then_some(())?;
+    let targets = epochs.last_targets.take_named(group)?;
+    window.begin_access(&mut epochs, targets);
+    Some(())
+}
+
+/// `MPI_Win_complete` that need not wait for a target.
+#[inline]
+pub fn complete(win: usize) -> Option<()> {
+    let engine = process::engine().ok()?;
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
+    window.complete_at_once(engine, &mut epochs)
+}
+
+/// `MPI_Win_wait` after all origins have completed.
+#[inline]
+pub fn wait(win: usize) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
+    epochs.exposure.as_ref()?;
+    window.end_exposure_of(&mut epochs).then_some(())
+}
+
+/// Assertions that post and start know, which change nothing here.
+fn is_hint(assertions: i32) -> bool {
+    matches!(assertions, 0 | c::MODE_NOCHECK)
 }
 
 impl Window {

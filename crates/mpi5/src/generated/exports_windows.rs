@@ -216,7 +216,8 @@ call! {
 
 call! {
     MPI_Win_complete PMPI_Win_complete(win: MPI_Win) on Win(win)
-    => method::perform(|| with_window(win.raw(), Window::complete))
+    => leaf rma_leaf::leaf_win_complete(win), method::perform(|| with_window(win.raw(),
+        Window::complete))
 }
 
 call! {
@@ -293,8 +294,8 @@ call! {
 
 call! {
     MPI_Win_post PMPI_Win_post(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
-    => method::perform(|| with_window(win.raw(), |window| window.post(&Group::resolve(group.raw())?,
-        assert)))
+    => leaf rma_leaf::leaf_win_post(group, assert, win), method::perform(|| with_window(win.raw(),
+        |window| window.post(&Group::resolve(group.raw())?, assert)))
 }
 
 call! {
@@ -319,8 +320,8 @@ call! {
 
 call! {
     MPI_Win_start PMPI_Win_start(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
-    => method::perform(|| with_window(win.raw(), |window|
-        window.start(&Group::resolve(group.raw())?, assert)))
+    => leaf rma_leaf::leaf_win_start(group, assert, win), method::perform(|| with_window(win.raw(),
+        |window| window.start(&Group::resolve(group.raw())?, assert)))
 }
 
 call! {
@@ -345,5 +346,5 @@ call! {
 
 call! {
     MPI_Win_wait PMPI_Win_wait(win: MPI_Win) on Win(win)
-    => method::perform(|| with_window(win.raw(), Window::wait))
+    => leaf rma_leaf::leaf_win_wait(win), method::perform(|| with_window(win.raw(), Window::wait))
 }
