@@ -76,6 +76,16 @@ impl Engine {
         self.segment.block(rank).parking.0.wake(self.wake_fencing);
     }
 
+    /// How often a rank may look for what a peer writes to shared memory before it
+    /// [watches](Self::watch): not at all if it shares its core.
+    #[inline]
+    pub fn polls_before_watch(&self) -> u32 {
+        match self.wait.shares_core {
+            true => 0,
+            false => self.wait.direct_polls,
+        }
+    }
+
     /// As [`watch`](Self::watch), for a condition whose change wakes no rank: sleeps for `interval`
     /// at most between two polls.
     ///

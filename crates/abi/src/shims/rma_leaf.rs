@@ -1,7 +1,7 @@
 //! Leaves of one-sided calls: what programs mostly do, an operation on few bytes that loads and
-//! stores reach in an epoch that is open, and the calls around it. Operations, lock, unlock and flush
-//! take neither frame nor call ([`export`](crate::export)); `None`: nothing was done, and the shim
-//! of the call does it all.
+//! stores reach in an epoch that is open, and the calls around it. Operations, lock, unlock and
+//! flush take neither frame nor call ([`export`](crate::export)); `None`: nothing was done, and the
+//! shim of the call does it all.
 #![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_int, c_void};

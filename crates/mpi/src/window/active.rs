@@ -148,7 +148,8 @@ impl Window {
         Ok(())
     }
 
-    /// Ends the access epoch of a start if it needs to wait for no target. `None`: nothing was done.
+    /// Ends the access epoch of a start if it needs to wait for no target. `None`: nothing was
+    /// done.
     #[inline]
     pub(super) fn complete_at_once(&self, engine: &Engine, epochs: &mut Epochs) -> Option<()> {
         let AccessEpoch::Start { targets } = &epochs.access else {

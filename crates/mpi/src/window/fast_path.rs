@@ -165,9 +165,6 @@ pub fn lock(win: usize, lock_type: i32, rank: i32, assertions: i32) -> Option<()
     let is_first = matches!(epochs.access, AccessEpoch::None);
     (is_first && window.0.has_locks).then_some(())?;
     let ticket = lock.take_free()?;
-    if ticket.has_barged() {
-        window.0.counters.count_lock_barge();
-    }
     // Nothing is open at once without an epoch.
     debug_assert!(window.0.flags.is_one_by_one());
     epochs.set_access(AccessEpoch::Lock);
@@ -250,13 +247,25 @@ pub fn complete(win: usize) -> Option<()> {
     window.complete_at_once(engine, &mut epochs)
 }
 
-/// `MPI_Win_wait` after all origins have completed.
+/// `MPI_Win_wait`, if all origins complete soon.
 #[inline]
 pub fn wait(win: usize) -> Option<()> {
+    let engine = process::engine().ok()?;
     let table = sole_table()?;
     let window = table.get(win)?;
+    window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    epochs.exposure.as_ref()?;
+    let (board, counts) = (window.0.locks.board(), &epochs.counts);
+    let mut origins = epochs.exposure.as_ref()?.origins.numbers.iter();
+    let mut polls = engine.polls_before_watch();
+    while let Some(&origin) = origins.as_slice().first() {
+        if counts.is_complete(board, origin) {
+            origins.next();
+            continue;
+        }
+        polls = polls.checked_sub(1)?;
+        std::hint::spin_loop();
+    }
     window.end_exposure_of(&mut epochs).then_some(())
 }
 

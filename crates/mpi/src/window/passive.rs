@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use mica_node::lock::Guard;
 use mica_node::ticks;
-use mica_node::window::{LockDesign, LockMode, LockTicket, MOST_BLIND_POLLS, WindowLock};
+use mica_node::window::{
+    LockDesign, LockMode, LockTicket, MOST_BLIND_POLLS, TurnOrder, WindowLock,
+};
 use mica_protocol::{EngineState, MIN_POLLS_BEFORE_PARKING, WaitList};
 
 use super::access::{AllTargets, TargetAccess};
@@ -94,9 +96,6 @@ impl Window {
         let mut ticket = lock.begin(self.0.neighbours.me, mode);
         if lock.poll(&mut ticket) {
             self.0.flags.set(target, TargetAccess::Passive);
-            if ticket.has_barged() {
-                self.0.counters.count_lock_barge();
-            }
         }
         ticket
     }
@@ -105,7 +104,9 @@ impl Window {
     #[inline(always)]
     pub(super) fn give_back(&self, number: u32, ticket: LockTicket) {
         let lock = self.window_lock(number);
-        lock.release(ticket, |next| self.wake(next, number));
+        if lock.release(ticket, |next| self.wake(next, number)) == TurnOrder::Barged {
+            self.0.counters.count_lock_barge();
+        }
         if self.0.choices.locking.design == LockDesign::TestAndSet && self.0.remote.is_some() {
             // The target may wait for the lock in the name of another node's rank, and Test&Set
             // wakes no rank.

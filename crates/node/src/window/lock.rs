@@ -30,10 +30,10 @@
 //! | waits | holds | Test&Set, barging: the origin | [`poll`](WindowLock::poll) |
 //! | holds | idle | the origin | [`release`](WindowLock::release) |
 //!
-//! **Who waits is not missed** (SYNC window-waiters). An origin announces that it waits (the tail of
-//! the queue, the count of readers), and then looks at `owners`. A holder that leaves writes
+//! **Who waits is not missed** (SYNC window-waiters). An origin announces that it waits (the tail
+//! of the queue, the count of readers), and then looks at `owners`. A holder that leaves writes
 //! `owners`, and then looks who waits. If both are fenced, at least one sees the other. With
-//! barging the holder that leaves an uncontended lock has no fence where parkers have one for all
+//! barging the holder that leaves has no fence where parkers have one for all
 //! ([`Fencing::Parker`]): origins look at `owners` again while they wait, and each before it parks,
 //! behind its membarrier.
 //!
@@ -84,7 +84,11 @@ pub struct OwnLock<'a> {
     pub(super) target: &'a TargetLine,
     pub(super) line: &'a OriginLine,
     pub(super) origin: u32,
-    pub(super) fencing: Fencing,
+    /// `owners` while it holds the lock.
+    pub(super) held: u32,
+    /// Not 0: it fences when it gives the lock back. (An `Option` of this is known by an address,
+    /// as the usual case is checked first.)
+    pub(super) fences: u32,
 }
 
 /// What an origin leaves to do that has given the lock back: others may wait.
@@ -94,6 +98,15 @@ pub enum WaitersLeft {
     None,
     /// [`WindowLock::serve_waiters`] must follow.
     Some,
+}
+
+/// When an origin had the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnOrder {
+    /// In its turn, as far as is known.
+    Own,
+    /// Before others that were in the queue, and still are.
+    Barged,
 }
 
 impl<'a> WindowLock<'a> {
@@ -129,7 +142,8 @@ impl<'a> WindowLock<'a> {
     #[inline(always)]
     pub(super) fn own_line(&self, origin: u32) -> OwnLock<'a> {
         let line = &self.origins[origin as usize];
-        OwnLock { target: self.target, line, origin, fencing: self.fencing }
+        let fences = u32::from(self.fencing == Fencing::Sender);
+        OwnLock { target: self.target, line, origin, held: exclusive(origin), fences }
     }
 
     /// Starts to take the lock for rank `origin`, which neither holds it nor waits for it. Does not
@@ -188,12 +202,12 @@ impl<'a> WindowLock<'a> {
 
     /// Gives the lock back. The ticket must be held. Calls `wake` with each rank that gets the
     /// lock, or may take it now. Does not block, except for the moment between two instructions of
-    /// another origin that joins the queue.
+    /// another origin that joins the queue. Returns whether the origin came before others.
     ///
     /// # Panics
     /// If [`poll`](Self::poll) has not returned true for this ticket, nor `begin` had the lock.
     #[inline]
-    pub fn release(&self, ticket: LockTicket, mut wake: impl FnMut(u32)) {
+    pub fn release(&self, ticket: LockTicket, mut wake: impl FnMut(u32)) -> TurnOrder {
         assert!(ticket.is_held(), "rank {}: lock not held", ticket.origin());
         // Relaxed, here and in `leave`: only the origin changes its state while it holds.
         let idle = || self.origins[ticket.origin() as usize].state.store(IDLE, Ordering::Relaxed);
@@ -203,11 +217,13 @@ impl<'a> WindowLock<'a> {
                 // SYNC window-lock: no other origin writes while an exclusive one holds. Release:
                 // pairs with the Acquire in `test_and_set`.
                 self.target.owners.store(0, Ordering::Release);
+                TurnOrder::Own
             }
             (LockMode::Exclusive, _) => self.leave(ticket.origin(), &mut wake),
             (LockMode::Shared, _) => {
                 idle();
                 self.leave_holders(ticket.origin(), &mut wake);
+                TurnOrder::Own
             }
         }
     }

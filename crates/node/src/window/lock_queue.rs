@@ -3,10 +3,10 @@
 //!
 //! | step | by | in |
 //! |---|---|---|
-//! | becomes the tail, and links itself behind the one before it | who finds the lock taken | `join_queue` |
-//! | hands the lock to the first | the holder that leaves | `hand_over` |
+//! | becomes the tail, behind the one before it | who finds the lock taken | `join_queue` |
+//! | hands the lock to the first | the holder that leaves | `pass_on` |
 //! | takes the free lock | the first | `take_as_first` |
-//! | leaves the queue, and makes the next one the first | the first, which holds the lock now | `leave_queue` |
+//! | leaves the queue; the next is the first | who was, and has the lock now | `leave_queue` |
 //!
 //! So only exclusive holders move the queue on, one at a time, and the words for that need no
 //! atomic changes. `first` is written by a holder, or by who joins an empty queue.
@@ -31,7 +31,7 @@
 //! and a rank that parks announces that before its last poll, so one of the two sees the other
 //! (SYNC window-waiters, SYNC park).
 
-use super::lock::{LockDesign, OwnLock, WaitersLeft, WindowLock};
+use super::lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
 use super::lock_ticket::{LOOK_EVERY, LockTicket};
 use super::lock_words::{IDLE, IS_FIRST, LockMode, ONE_SHARED, exclusive};
 use crate::park::Fencing;
@@ -85,7 +85,7 @@ impl WindowLock<'_> {
     /// looks at the lock now and then, and takes it if it is free.
     pub(super) fn poll_queue(&self, ticket: &mut LockTicket) -> bool {
         let origin = ticket.origin();
-        // SYNC window-lock: pairs with the Release in `hand_over`.
+        // SYNC window-lock: pairs with the Release in `pass_on`.
         let state = self.origins[origin as usize].state.load(Ordering::Acquire);
         if state == LockMode::Exclusive.holds() {
             self.leave_queue(origin);
@@ -151,28 +151,37 @@ impl WindowLock<'_> {
 impl WindowLock<'_> {
     /// Gives the lock back, or hands it over.
     #[inline]
-    pub(super) fn leave(&self, me: u32, wake: &mut dyn FnMut(u32)) {
+    pub(super) fn leave(&self, me: u32, wake: &mut dyn FnMut(u32)) -> TurnOrder {
         match self.own_line(me).give_back() {
-            Some(WaitersLeft::None) => {}
+            None => return self.leave_to_others(me, wake),
             Some(WaitersLeft::Some) => self.serve_waiters(me, wake),
-            None => self.leave_to_others(me, wake),
+            Some(WaitersLeft::None) => {}
         }
+        TurnOrder::Own
     }
 
     /// As [`leave`](Self::leave), where others are in the queue.
     #[cold]
     #[inline(never)]
-    fn leave_to_others(&self, me: u32, wake: &mut dyn FnMut(u32)) {
+    fn leave_to_others(&self, me: u32, wake: &mut dyn FnMut(u32)) -> TurnOrder {
         self.origins[me as usize].state.store(IDLE, Ordering::Relaxed);
+        let waits = &self.target.waits;
+        // The first in the queue sets it to 0 when it gets the lock.
+        let turn = match waits.openings.load(Ordering::Relaxed) {
+            0 => TurnOrder::Own,
+            _ => TurnOrder::Barged,
+        };
         // Relaxed: of those that come now, who gets the lock next takes care.
-        if self.target.waits.readers.load(Ordering::Relaxed) == 0 {
-            return self.pass_on(me, wake);
+        if waits.readers.load(Ordering::Relaxed) == 0 {
+            self.pass_on(me, wake);
+            return turn;
         }
         // It stays as a shared holder until they are in, so that no exclusive origin comes first.
         // SYNC window-lock: Release pairs with the Acquire in `join_holders`.
         self.target.owners.store(ONE_SHARED, Ordering::Release);
         self.let_readers_in(me, wake);
         self.leave_holders(me, wake);
+        turn
     }
 
     /// Hands the lock, which the caller holds exclusive, to the first in the queue, or leaves it
@@ -263,16 +272,10 @@ impl OwnLock<'_> {
     pub fn take_free(&self) -> Option<LockTicket> {
         // SYNC window-lock: Acquire pairs with the Release of the holder that has left.
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
-        let held = exclusive(self.origin);
-        self.target.owners.compare_exchange(0, held, acquire, relaxed).ok()?;
+        self.target.owners.compare_exchange(0, self.held, acquire, relaxed).ok()?;
         // Relaxed: only the origin changes its state now; others read it for reports.
         self.line.state.store(LockMode::Exclusive.holds(), Ordering::Relaxed);
-        let mut ticket = LockTicket::new(self.origin, LockMode::Exclusive, true);
-        // Relaxed: for counts.
-        if self.target.waits.tail.load(Ordering::Relaxed) != 0 {
-            ticket.set_barged();
-        }
-        Some(ticket)
+        Some(LockTicket::new(self.origin, LockMode::Exclusive, true))
     }
 
     /// Gives the lock back that this origin holds exclusive; `None` if others are in the queue:
@@ -295,16 +298,13 @@ impl OwnLock<'_> {
         // SYNC window-lock: no other origin writes while an exclusive one holds. Release: pairs
         // with the Acquire in `take_free`, `take_as_first` and `join_holders`. SYNC window-waiters:
         // before it is read who waits.
-        match self.fencing {
-            Fencing::Sender => {
-                owners.swap(0, Ordering::SeqCst);
-                #[cfg(loom)]
-                fence(Ordering::SeqCst);
-            }
-            Fencing::Parker => {
-                owners.store(0, Ordering::Release);
-                self.fencing.before_waking();
-            }
+        if self.fences != 0 {
+            owners.swap(0, Ordering::SeqCst);
+            #[cfg(loom)]
+            fence(Ordering::SeqCst);
+        } else {
+            owners.store(0, Ordering::Release);
+            Fencing::Parker.before_waking();
         }
         let tail = waits.tail.load(Ordering::SeqCst);
         match tail | waits.readers.load(Ordering::SeqCst) {

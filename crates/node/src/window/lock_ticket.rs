@@ -14,8 +14,6 @@ pub struct LockTicket(u64);
 /// Bits 0 to 31: the origin. Bit 32: exclusive. Bit 33: held.
 const EXCLUSIVE: u64 = 1 << 32;
 const HELD: u64 = 1 << 33;
-/// Bit 62: it was taken while others were in the queue.
-const BARGED: u64 = 1 << 62;
 /// Bits 34 to 47: polls between two attempts. Bits 48 to 61: how many of them are left.
 const INTERVAL_SHIFT: u32 = 34;
 const LEFT_SHIFT: u32 = 48;
@@ -69,18 +67,6 @@ impl LockTicket {
 
     pub(super) fn set_held(&mut self) {
         self.0 |= HELD;
-    }
-
-    /// The origin, which has the lock, has taken it before others that are in the queue.
-    #[inline(always)]
-    pub(super) fn set_barged(&mut self) {
-        self.0 |= BARGED;
-    }
-
-    /// Whether the origin has taken the lock before others that were in the queue: for counts.
-    #[inline(always)]
-    pub fn has_barged(&self) -> bool {
-        self.0 & BARGED != 0
     }
 
     /// Test&Set, barging: polls between two attempts.

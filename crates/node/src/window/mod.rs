@@ -54,7 +54,7 @@ pub use control::WindowControl;
 pub use exposure::{
     BUFFERED_PUT, BufferedPut, CompletionLine, EpochCounts, ExposureBoard, PostLine,
 };
-pub use lock::{LockDesign, OwnLock, WaitersLeft, WindowLock};
+pub use lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
 pub use lock_ticket::{LockTicket, MOST_BLIND_POLLS};
 pub use lock_words::{LockMode, OriginLine, TargetLine};
 pub use memory::WindowMemory;
