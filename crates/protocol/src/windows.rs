@@ -86,6 +86,11 @@ impl Engine {
         }
     }
 
+    /// Whether a poll of [`watch`](Self::watch) may be the last one before this rank sleeps.
+    pub fn is_about_to_sleep(&self) -> bool {
+        self.segment.block(self.rank).parking.0.is_announced()
+    }
+
     /// As [`watch`](Self::watch), for a condition whose change wakes no rank: sleeps for `interval`
     /// at most between two polls.
     ///

@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 
 use mica_mpi::Result;
-use mica_mpi::window::{self, FlushedSide};
+use mica_mpi::window::{self, FlushedSide, fast_path};
 
 use crate::types::*;
 
@@ -15,7 +15,10 @@ pub fn mpi_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win) 
 
 /// MPI_Win_unlock.
 pub fn mpi_win_unlock(rank: c_int, win: MPI_Win) -> Result<()> {
-    window::with(win.raw(), |window| window.unlock(rank))
+    match fast_path::unlock_contended(win.0, rank) {
+        Some(()) => Ok(()),
+        None => window::with(win.raw(), |window| window.unlock(rank)),
+    }
 }
 
 /// MPI_Win_flush.

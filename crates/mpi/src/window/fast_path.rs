@@ -197,6 +197,26 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
     Some(())
 }
 
+/// As [`unlock`], of a lock that others wait for.
+#[inline]
+pub fn unlock_contended(win: usize, rank: i32) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    window.0.remote.is_none().then_some(())?;
+    let target = usize::try_from(rank).ok()?;
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
+    let is_lock = matches!(epochs.access, AccessEpoch::Lock);
+    (is_lock && epochs.locks.is_only_exclusive(target)).then_some(())?;
+    let number = window.lock_number(target)?;
+    let Some(HeldLock::Ticket(ticket)) = epochs.locks.remove(target) else {
+        unreachable!("an exclusive lock that is held by this rank itself");
+    };
+    window.close_lock_epoch(&mut epochs, target);
+    super::passive::order_memory();
+    window.give_back(number, ticket);
+    Some(())
+}
+
 /// `MPI_Put` of few bytes to a target that may not have posted yet.
 #[inline]
 pub fn put_ahead(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {

@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use mica_node::lock::Guard;
 use mica_node::ticks;
-use mica_node::window::{
-    LockDesign, LockMode, LockTicket, MOST_BLIND_POLLS, TurnOrder, WindowLock,
-};
-use mica_protocol::{EngineState, MIN_POLLS_BEFORE_PARKING, WaitList};
+use mica_node::window::{LockDesign, LockMode, LockTicket, TurnOrder, WindowLock};
+use mica_protocol::{EngineState, WaitList};
 
 use super::access::{AllTargets, TargetAccess};
 use super::active::check_assertions;
@@ -23,9 +21,6 @@ use crate::process;
 
 /// How long an origin that waits for a Test&Set lock sleeps at most: no other rank wakes it.
 const TEST_AND_SET_SLEEP: Duration = Duration::from_micros(100);
-
-// An origin of a barging lock that parks has looked whether it is free.
-const _: () = assert!(MOST_BLIND_POLLS <= MIN_POLLS_BEFORE_PARKING);
 
 /// Nanoseconds between two polls from which on the origin has slept, or lost its core. Polls of a
 /// thread that is awake are less than 1 us apart.
@@ -297,7 +292,7 @@ impl Window {
     }
 
     /// The number of a target whose lock this rank takes itself; `None`: by the target's server.
-    fn lock_number(&self, target: usize) -> Option<u32> {
+    pub(super) fn lock_number(&self, target: usize) -> Option<u32> {
         match self.0.choices.locking.by_thread && target != self.0.comm.rank() {
             true => None,
             false => self.0.targets[target].number,
@@ -426,7 +421,8 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
     let mut last = ticks::now_ns();
     let poll = || {
         let now = ticks::now_ns();
-        let pause = match now.saturating_sub(last) >= HAS_SLEPT_NS {
+        let has_slept = now.saturating_sub(last) >= HAS_SLEPT_NS;
+        let pause = match has_slept || engine.is_about_to_sleep() {
             true => Pause::IsOver,
             false => Pause::Lasts,
         };
@@ -464,11 +460,11 @@ enum LockState {
     Remote(GrantedLock),
 }
 
-/// The pause before the next attempt of the Test&Set design.
+/// The pause before the next attempt to get a lock that is waited for.
 enum Pause {
     /// As far as is known.
     Lasts,
-    /// The rank has slept meanwhile.
+    /// The rank has slept meanwhile, or is about to.
     IsOver,
 }
 

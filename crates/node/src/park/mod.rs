@@ -151,6 +151,12 @@ impl ParkingSpot {
         (announced(before), limit)
     }
 
+    /// Whether a thread of the owner sleeps, or has announced that it is about to.
+    pub fn is_announced(&self) -> bool {
+        // Relaxed: for the owner, whose own announcement it sees.
+        self.word.load(Ordering::Relaxed) & STATE != AWAKE
+    }
+
     /// Wakes the owner if it sleeps. To be called after publishing what it waits for.
     #[inline(always)]
     pub fn wake(&self, fencing: Fencing) {

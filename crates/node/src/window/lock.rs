@@ -347,7 +347,7 @@ impl WindowLock<'_> {
         if self.design != LockDesign::Barging || !ticket.ends_pause() {
             return false;
         }
-        ticket.shorten_pause();
+        ticket.pause(LOOK_EVERY);
         let is_over = !self.is_taken();
         is_over && (!self.withdraw(ticket.origin()) || self.join_shared(ticket.origin()))
     }

@@ -58,7 +58,10 @@ impl Shared {
                 (LockDesign::TestAndSet, _) | (_, Fencing::Parker) => yield_now(),
                 // Sleeps without a limit: a lost wake-up is a deadlock, which loom reports.
                 (LockDesign::Mcs | LockDesign::Barging, Fencing::Sender) => {
-                    let held = || lock.poll(&mut ticket);
+                    let held = || {
+                        ticket.end_pause();
+                        lock.poll(&mut ticket)
+                    };
                     self.spots[rank as usize].park(Fencing::Sender, None, held);
                 }
             }

@@ -25,11 +25,10 @@
 //! long gets no second one before others.
 //!
 //! **Waiting.** The first looks at `owners` only now and then, since each look takes the line from
-//! the core that works with it; with time more often, and from
-//! [`MOST_BLIND_POLLS`](super::MOST_BLIND_POLLS) polls on always, before it may park. An opening
-//! wakes it if it has parked: the lock is open before it is asked whether the first is parked,
-//! and a rank that parks announces that before its last poll, so one of the two sees the other
-//! (SYNC window-waiters, SYNC park).
+//! the core that works with it; and at the last poll before it parks
+//! ([`LockTicket::end_pause`]). An opening wakes it if it has parked: the lock is open before it is
+//! asked whether the first is parked, and a rank that parks announces that before its last poll, so
+//! one of the two sees the other (SYNC window-waiters, SYNC park).
 
 use super::lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
 use super::lock_ticket::{LOOK_EVERY, LockTicket};
@@ -91,11 +90,10 @@ impl WindowLock<'_> {
             self.leave_queue(origin);
             return true;
         }
-        // Each counts its pauses from when it came, so that none that parks has one left.
         if self.design != LockDesign::Barging || !ticket.ends_pause() {
             return false;
         }
-        ticket.shorten_pause();
+        ticket.pause(LOOK_EVERY);
         state == IS_FIRST && self.take_as_first(origin)
     }
 

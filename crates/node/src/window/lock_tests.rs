@@ -1,7 +1,7 @@
 use super::forked;
+use super::lock_ticket::LOOK_EVERY;
 use super::*;
 use crate::park::{Fencing, ParkingSpot, membarrier_register};
-use crate::window::MOST_BLIND_POLLS;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -63,12 +63,12 @@ impl Shared {
     fn acquire(&self, design: LockDesign, rank: u32, mode: LockMode) -> LockTicket {
         let lock = self.lock(design);
         let mut ticket = lock.begin(rank, mode);
-        if (0..MOST_BLIND_POLLS).any(|_| lock.poll(&mut ticket)) {
-            return ticket;
-        }
         while !lock.poll(&mut ticket) {
             let limit = lock.sleep_limit(&ticket);
-            let held = || lock.poll(&mut ticket);
+            let held = || {
+                ticket.end_pause();
+                lock.poll(&mut ticket)
+            };
             self.spots[rank as usize].park(self.fencing(), limit, held);
         }
         ticket
@@ -325,7 +325,7 @@ fn turns_before_another(shared: &Shared, pause: impl Fn()) -> usize {
     let mut woken = Vec::new();
     lock.release(other, |next| woken.push(next));
     assert_eq!(woken, [0]);
-    assert!((0..MOST_BLIND_POLLS).any(|_| lock.poll(&mut held)));
+    assert!((0..LOOK_EVERY).any(|_| lock.poll(&mut held)));
     shared.release(LockDesign::Barging, held);
     shared.check(LockDesign::Barging, 0);
     turns
@@ -359,7 +359,7 @@ fn the_first_in_the_queue_takes_an_open_lock_for_which_no_other_comes() {
         assert!((0..100).all(|_| !lock.poll(ticket)), "rank 1 is before it");
     }
     for mut ticket in waiting {
-        assert!((0..MOST_BLIND_POLLS).any(|_| lock.poll(&mut ticket)));
+        assert!((0..LOOK_EVERY).any(|_| lock.poll(&mut ticket)));
         shared.release(LockDesign::Barging, ticket);
     }
     shared.check(LockDesign::Barging, 0);
@@ -383,9 +383,9 @@ fn the_last_shared_holder_of_an_open_lock_wakes_the_first_in_the_queue() {
         lock.release(ticket, |next| woken.push(next));
     }
     assert_eq!(woken, [1]);
-    assert!((0..MOST_BLIND_POLLS).any(|_| lock.poll(&mut waiting)));
+    assert!((0..LOOK_EVERY).any(|_| lock.poll(&mut waiting)));
     shared.release(LockDesign::Barging, waiting);
-    assert!((0..MOST_BLIND_POLLS).any(|_| lock.poll(&mut last)));
+    assert!((0..LOOK_EVERY).any(|_| lock.poll(&mut last)));
     shared.release(LockDesign::Barging, last);
     shared.check(LockDesign::Barging, 0);
 }

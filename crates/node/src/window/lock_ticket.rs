@@ -19,11 +19,8 @@ const INTERVAL_SHIFT: u32 = 34;
 const LEFT_SHIFT: u32 = 48;
 const POLLS_MASK: u64 = (1 << (LEFT_SHIFT - INTERVAL_SHIFT)) - 1;
 
-/// Polls of an origin that waits from one look at `owners` to the next; one fewer each time.
+/// Polls of an origin that waits from one look at `owners` to the next.
 pub(super) const LOOK_EVERY: u32 = if cfg!(loom) { 1 } else { 15 };
-
-/// Polls from which on each is a look. A rank must not park before.
-pub const MOST_BLIND_POLLS: u32 = LOOK_EVERY * (LOOK_EVERY + 1) / 2;
 
 impl LockTicket {
     // flag: the outcome of the attempt to take the lock.
@@ -82,11 +79,6 @@ impl LockTicket {
         self.0 = rest | polls << INTERVAL_SHIFT | polls << LEFT_SHIFT;
     }
 
-    /// Barging: the next pause is one poll shorter than the last.
-    pub(super) fn shorten_pause(&mut self) {
-        self.pause((self.interval() - 1).max(1));
-    }
-
     /// Test&Set, barging: counts a poll; true if the pause is over with it.
     pub(super) fn ends_pause(&mut self) -> bool {
         self.0 -= 1 << LEFT_SHIFT;
@@ -94,7 +86,7 @@ impl LockTicket {
     }
 
     /// Test&Set, barging: the next poll makes an attempt, although the pause is not over. For an
-    /// origin that has slept.
+    /// origin that has slept. One that parks must do this for its last poll.
     pub fn end_pause(&mut self) {
         self.0 = self.0 & ((1 << LEFT_SHIFT) - 1) | 1 << LEFT_SHIFT;
     }

@@ -55,6 +55,6 @@ pub use exposure::{
     BUFFERED_PUT, BufferedPut, CompletionLine, EpochCounts, ExposureBoard, PostLine,
 };
 pub use lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
-pub use lock_ticket::{LockTicket, MOST_BLIND_POLLS};
+pub use lock_ticket::LockTicket;
 pub use lock_words::{LockMode, OriginLine, TargetLine};
 pub use memory::WindowMemory;
