@@ -82,7 +82,7 @@ impl Shared {
         match own.and_then(|own| own.give_back()) {
             Some(WaitersLeft::None) => {}
             Some(WaitersLeft::Some) => lock.serve_waiters(rank, &mut |next| self.wake(next)),
-            None => lock.release(ticket, |next| self.wake(next)),
+            None => _ = lock.release(ticket, |next| self.wake(next)),
         }
     }
 }
