@@ -290,21 +290,21 @@ impl Group {
 
 static GROUPS: HandleTable<Group> = HandleTable::new(HandleKind::Group);
 
-/// How many handles were freed. What a handle names stays the same while this does.
-static FREED: AtomicU64 = AtomicU64::new(0);
+/// Changes whenever a handle stops being valid.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// A group's handle as it was at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KnownHandle {
     handle: u32,
-    freed: u64,
+    generation: u64,
 }
 
 impl KnownHandle {
     /// `handle` as it is now. To be called before it is resolved.
     pub fn now(handle: u32) -> KnownHandle {
         // Acquire: pairs with the increment in `free`; a thread that knows of the free sees it.
-        KnownHandle { handle, freed: FREED.load(Ordering::Acquire) }
+        KnownHandle { handle, generation: GENERATION.load(Ordering::Acquire) }
     }
 }
 
@@ -332,7 +332,7 @@ impl Group {
             c::GROUP_EMPTY => Ok(()),
             _ => {
                 let removed = GROUPS.remove(handle);
-                FREED.fetch_add(1, Ordering::Release);
+                GENERATION.fetch_add(1, Ordering::Release);
                 removed.map(drop).ok_or_else(|| no_group(handle))
             }
         }

@@ -275,18 +275,13 @@ pub fn wait(win: usize) -> Option<()> {
     let window = table.get(win)?;
     window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    let (board, counts) = (window.0.locks.board(), &epochs.counts);
-    let mut origins = epochs.exposure.as_ref()?.origins.numbers.iter();
+    epochs.exposure.as_ref()?;
     let mut polls = engine.polls_before_watch();
-    while let Some(&origin) = origins.as_slice().first() {
-        if counts.is_complete(board, origin) {
-            origins.next();
-            continue;
-        }
+    while !window.end_exposure_of(&mut epochs) {
         polls = polls.checked_sub(1)?;
         std::hint::spin_loop();
     }
-    window.end_exposure_of(&mut epochs).then_some(())
+    Some(())
 }
 
 /// Assertions that post and start know, which change nothing here.
