@@ -7,12 +7,20 @@
  *   "rma atomic"    a call with an atomic addition that returns the previous value, and an empty
  *                   one
  *   "rma lock"      three calls: compare-and-swap of a free lock, a store, compare-and-swap back
- *   "rma exchange"  two cores: each stores a number in a line of its own and waits for the other's.
- *                   A fence takes one; post-start-complete-wait two, or one if puts are buffered
- *   "rma copy"      one core copies 64 KiB or 1 MiB from private memory to memory that another
- *                   process could map, as a put into an allocated window does
+ *   "rma exchange"  two cores: each stores a number in a line of its own and waits for the other's
+ *   "rma fence"     two cores: a call that stores 8 bytes in the other's window, and one that
+ *                   exchanges
+ *   "rma pscw"      two cores: two empty calls (post, start), one that leaves 8 bytes beside the
+ *                   number (a buffered put), one that stores the number, one that waits for the
+ *                   other's
+ *   "rma contended lock"   two cores: a lock taken by compare-and-swap, a store, the lock free
+ *   "rma copy"      a copy of 64 KiB or 1 MiB from private memory to memory that another process
+ *                   could map, as a put into an allocated window does: by one core, and by 8
+ *                   processes on 2 cores, each its own; from the first one's start to the last
+ *                   one's end, as rma.c
+ *   "rma sum"       the same for a sum of doubles, by the widest vectors
  *
- * "ranks" is the number of cores. */
+ * "ranks" is the number of cores, or of processes. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -23,12 +31,21 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { CALLS = 1000000, EXCHANGES = 100000 };
+enum { CALLS = 1000000, EXCHANGES = 100000, PROCESSES = 8 };
 
 static _Alignas(64) int64_t window[8];
 static _Alignas(64) atomic_long lock;
-static _Alignas(128) atomic_long line[2][16];
+
+/* What a core announces, alone in two lines: a number, and the bytes of a buffered put. */
+struct line {
+    _Alignas(128) atomic_long number;
+    int64_t bytes;
+};
+static struct line line[2];
+static _Alignas(128) int64_t part[2][16]; /* of a window, for each core */
 
 /* ---- Calls with the arguments of MPI's. */
 
@@ -137,43 +154,115 @@ static void measure_calls(const char *name, Operation *operation)
 
 /* ---- Two cores. */
 
-static void exchange(int me, long from)
+/* Without it, a poll takes the line away before the other core has stored. */
+static inline void pause_core(void)
 {
-    for (long i = from; i < from + EXCHANGES; i++) {
-        atomic_store_explicit(&line[me][0], i + 1, memory_order_release);
-        while (atomic_load_explicit(&line[1 - me][0], memory_order_acquire) < i + 1)
-            ;
-    }
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+static int store_number(int number, void *mine)
+{
+    atomic_store_explicit(&((struct line *)mine)->number, number, memory_order_release);
+    return 0;
+}
+
+static int await_number(int number, void *other)
+{
+    while (atomic_load_explicit(&((struct line *)other)->number, memory_order_acquire) < number)
+        pause_core();
+    return 0;
+}
+
+static int exchange_number(int number, void *mine)
+{
+    store_number(number, mine);
+    return await_number(number, mine == &line[0] ? &line[1] : &line[0]);
+}
+
+static Flush *volatile store_call = store_number, *volatile await_call = await_number;
+static Flush *volatile exchange_call = exchange_number;
+
+/* What core `me` does in an epoch; `number` counts from 1. */
+typedef void Epoch(int me, int64_t number);
+
+static void exchange(int me, int64_t number)
+{
+    exchange_number((int)number, &line[me]);
+}
+
+static void fence(int me, int64_t number)
+{
+    put_call(&number, 8, NULL, 1 - me, 0, 8, NULL, part[1 - me]);
+    exchange_call((int)number, &line[me]);
+}
+
+static void post_to_wait(int me, int64_t number)
+{
+    flush_call(0, window);
+    flush_call(0, window);
+    put_call(&number, 8, NULL, 1 - me, 0, 8, NULL, &line[me].bytes);
+    store_call((int)number, &line[me]);
+    await_call((int)number, &line[1 - me]);
+}
+
+static void contended_lock(int me, int64_t number)
+{
+    (void)me;
+    while (lock_call(1, 1, 0, window))
+        pause_core();
+    put_call(&number, 8, NULL, 1, 0, 8, NULL, window);
+    if (unlock_call(1, window))
+        exit(1);
+}
+
+static Epoch *epoch;
+
+static void run_epochs(int me, int batch)
+{
+    int64_t before = (int64_t)batch * EXCHANGES;
+    for (int64_t i = 1; i <= EXCHANGES; i++)
+        epoch(me, before + i);
 }
 
 static void *second(void *arg)
 {
     (void)arg;
     pin(1);
-    for (int b = -1; b < BATCHES; b++)
-        exchange(1, (long)(b + 1) * EXCHANGES);
+    for (int b = 0; b <= BATCHES; b++) {
+        run_epochs(1, b);
+        exchange_number((b + 1) * EXCHANGES + 1, &line[1]); /* both have ended the batch */
+    }
     return NULL;
 }
 
-static void measure_exchange(void)
+static void measure_epochs(const char *name, Epoch *measured)
 {
     double batch[BATCHES];
     pthread_t other;
+    epoch = measured;
+    memset(line, 0, sizeof line);
     if (pthread_create(&other, NULL, second, NULL)) {
         fprintf(stderr, "floor_rma: no second thread\n");
         exit(1);
     }
-    for (int b = -1; b < BATCHES; b++) {
+    for (int b = 0; b <= BATCHES; b++) { /* the first batch warms up */
         double start = now();
-        exchange(0, (long)(b + 1) * EXCHANGES);
-        if (b >= 0)
-            batch[b] = (now() - start) / EXCHANGES * 1e6;
+        run_epochs(0, b);
+        exchange_number((b + 1) * EXCHANGES + 1, &line[0]);
+        if (b > 0)
+            batch[b - 1] = (now() - start) / EXCHANGES * 1e6;
     }
     pthread_join(other, NULL);
-    bench_print("rma exchange", 8, 2, batch, "us", EXCHANGES);
+    bench_print(name, 8, 2, batch, "us", EXCHANGES);
 }
 
 /* ---- Long operations. */
+
+typedef void Transfer(char *to, const char *from, size_t bytes);
 
 static void copy(char *to, const char *from, size_t bytes)
 {
@@ -181,27 +270,87 @@ static void copy(char *to, const char *from, size_t bytes)
     __asm__ volatile("" : : "r"(to), "r"(from) : "memory"); /* the copy is wanted */
 }
 
-static void measure_copy(size_t bytes)
+#if defined __GNUC__ && !defined __clang__
+__attribute__((optimize("O3"))) /* which vectorizes */
+#endif
+#ifdef __x86_64__
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+static void sum(char *to, const char *from, size_t bytes)
 {
-    double batch[BATCHES];
-    long n = (long)((64u << 20) / bytes);
-    char *from = aligned_alloc(4096, bytes);
-    char *to = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!from || to == MAP_FAILED) {
+    double *a = (double *)to;
+    const double *b = (const double *)from;
+    for (size_t i = 0; i < bytes / sizeof *a; i++)
+        a[i] += b[i];
+}
+
+/* Of the processes that measure together; in memory that they share. */
+struct together {
+    atomic_int arrived;
+    double start[PROCESSES], end[PROCESSES];
+};
+
+static void meet(struct together *all, int processes, int meeting)
+{
+    atomic_fetch_add(&all->arrived, 1);
+    while (atomic_load(&all->arrived) < processes * meeting)
+        sched_yield();
+}
+
+static void *shared(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
         fprintf(stderr, "floor_rma: no memory for %zu bytes\n", bytes);
         exit(1);
     }
+    return memory;
+}
+
+static void measure_transfer(const char *name, Transfer *transfer, size_t bytes, int processes)
+{
+    double batch[BATCHES];
+    long n = (long)((64u << 20) / bytes);
+    char *from = aligned_alloc(4096, bytes), *to = shared(bytes * (size_t)processes);
+    struct together *all = shared(sizeof *all);
+    int me = 0, meeting = 0;
+    if (!from)
+        exit(1);
+    fflush(stdout);
+    for (int child = 1; child < processes && me == 0; child++) {
+        pid_t pid = fork();
+        if (pid < 0)
+            exit(1);
+        if (pid == 0)
+            me = child;
+    }
+    pin(me % CPU_COUNT(&allowed));
+    to += bytes * (size_t)me;
     memset(from, 0, bytes);
     memset(to, 0, bytes);
     for (int b = -1; b < BATCHES; b++) {
-        double start = now();
+        double first, last;
+        meet(all, processes, ++meeting);
+        all->start[me] = now();
         for (long i = 0; i < n; i++)
-            copy(to, from, bytes);
+            transfer(to, from, bytes);
+        all->end[me] = now();
+        meet(all, processes, ++meeting);
+        first = all->start[0], last = all->end[0];
+        for (int p = 1; p < processes; p++) {
+            first = all->start[p] < first ? all->start[p] : first;
+            last = all->end[p] > last ? all->end[p] : last;
+        }
         if (b >= 0)
-            batch[b] = (now() - start) / (double)n * 1e6;
+            batch[b] = (last - first) / (double)n * 1e6;
     }
-    bench_print("rma copy", (long)bytes, 1, batch, "us", n);
-    munmap(to, bytes);
+    if (me > 0)
+        _exit(0);
+    while (wait(NULL) > 0)
+        ;
+    bench_print(name, (long)bytes, processes, batch, "us", n);
+    munmap(to, bytes * (size_t)processes);
+    munmap(all, sizeof *all);
     free(from);
 }
 
@@ -213,9 +362,16 @@ int main(void)
     measure_calls("rma get", get_and_flush);
     measure_calls("rma atomic", fetch_and_flush);
     measure_calls("rma lock", lock_put_unlock);
-    if (CPU_COUNT(&allowed) > 1)
-        measure_exchange();
+    if (CPU_COUNT(&allowed) > 1) {
+        measure_epochs("rma exchange", exchange);
+        measure_epochs("rma fence", fence);
+        measure_epochs("rma pscw", post_to_wait);
+        measure_epochs("rma contended lock", contended_lock);
+    }
     for (size_t bytes = 65536; bytes <= 1 << 20; bytes *= 16)
-        measure_copy(bytes);
+        for (int processes = 1; processes <= PROCESSES; processes *= PROCESSES) {
+            measure_transfer("rma copy", copy, bytes, processes);
+            measure_transfer("rma sum", sum, bytes, processes);
+        }
     return 0;
 }

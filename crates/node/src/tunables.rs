@@ -159,7 +159,7 @@ tunables! {
          times or for 20 us at most (barging), by attempts with pauses that double \
          (test_and_set), or by a message to a thread of the target that polls for requests \
          (thread) or sleeps until one comes (event); the same for all ranks.", Alike;
-    WINDOW_HELP_MIN: "window_help_min", "MICA_WINDOW_HELP_MIN", "512K", TunableKind::Bytes,
+    WINDOW_HELP_MIN: "window_help_min", "MICA_WINDOW_HELP_MIN", "256K", TunableKind::Bytes,
         "Shortest put, get or accumulate within a node that the target helps to copy, if it waits \
          in MPI and ranks do not share cores.";
     PROGRESS_THREAD: "progress_thread", "MICA_PROGRESS_THREAD", "off",

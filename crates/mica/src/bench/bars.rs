@@ -21,8 +21,9 @@ pub struct Judged {
     pub against: String,
     pub ratio: Option<f64>,
     pub limit: String,
-    /// `None` if it cannot be judged; `note` says why.
+    /// `None` if it cannot be judged.
     pub pass: Option<bool>,
+    /// Why it cannot be judged, or why what the hardware allows misses it as well.
     pub note: String,
 }
 
@@ -161,6 +162,14 @@ fn fill(
         bar.at_most.is_none_or(|most| compared <= most)
             && bar.at_least.is_none_or(|least| compared >= least),
     );
+    if judged.pass == Some(false)
+        && bar.against == "best-peer"
+        && let Some(bound) = results::floor(data, suite, &row.key, &row.unit)
+        && let Some(ratio) = quotient(Some(bound.value), judged.reference)
+        && bar.at_most.is_some_and(|most| most < ratio && ratio <= compared)
+    {
+        judged.note = format!("the floor ({}) has {}", bound.label, three_digits(ratio));
+    }
     Ok(())
 }
 
@@ -247,6 +256,15 @@ mod tests {
             assert_eq!(judged.pass, Some(pass), "{bar}: {judged:?}");
             assert_eq!(judged.against, against, "{bar}");
             assert_eq!(judged.ratio, ratio, "{bar}");
+        }
+    }
+
+    #[test]
+    fn bar_below_the_floor_says_so() {
+        let below = "measure = \"time\"\nbytes = [8]\nagainst = \"best-peer\"\nat_most = ";
+        // The floor has 0.5 of the 1.0 that Mica takes, and 0.3125 of the best peer's 1.6.
+        for (limit, note) in [("0.5", ""), ("0.3", "the floor (a flag) has 0.313"), ("0.7", "")] {
+            assert_eq!(judged(&format!("{below}{limit}"), &runs()).note, note, "{limit}");
         }
     }
 

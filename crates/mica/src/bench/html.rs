@@ -72,7 +72,7 @@ pub fn page(report: &BenchReport) -> String {
 fn class(cell: &str) -> Option<&'static str> {
     match cell {
         "reached" => Some("reached"),
-        "missed" => Some("missed"),
+        _ if cell == "missed" || cell.starts_with("missed; ") => Some("missed"),
         _ => None,
     }
 }

@@ -67,7 +67,8 @@ impl BenchReport {
         let row = |bar: &Judged| {
             let verdict = match bar.pass {
                 Some(true) => "reached".to_owned(),
-                Some(false) => "missed".to_owned(),
+                Some(false) if bar.note.is_empty() => "missed".to_owned(),
+                Some(false) => format!("missed; {}", bar.note),
                 None => format!("not judged: {}", bar.note),
             };
             vec![

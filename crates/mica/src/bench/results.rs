@@ -117,7 +117,9 @@ pub fn floor(data: &FigureTable, suite: &Suite, key: &FigureKey, unit: &str) -> 
     });
     rules.find_map(|rule| {
         let bytes = rule.from_bytes.unwrap_or(key.bytes);
-        let (from, stats) = data.floors(&rule.from).find(|(key, _)| key.bytes == bytes)?;
+        let (from, stats) = data.floors(&rule.from).find(|(key, _)| {
+            key.bytes == bytes && rule.from_ranks.is_none_or(|ranks| ranks == key.ranks)
+        })?;
         Some(Bound {
             value: convert(stats.median, data.unit(from), key.bytes, unit)?,
             label: rule.label.clone(),

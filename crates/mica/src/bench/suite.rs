@@ -167,6 +167,8 @@ pub struct Floor {
     pub from: String,
     /// The size of that figure; default: the same size.
     pub from_bytes: Option<u64>,
+    /// The ranks of that figure; default: any.
+    pub from_ranks: Option<u32>,
     pub label: String,
 }
 
