@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::memory::{Block, RegionRef, View};
-use mica_node::area::Inline;
+use mica_node::area::{FlagLine, Inline, TurnLines};
 use mica_node::lock::ThreadMode;
 use mica_node::segment::{JobSegment, SegmentError};
 
@@ -67,6 +67,13 @@ impl Area {
     /// Bytes of memory of the whole area.
     pub fn bytes(&self) -> usize {
         self.area.bytes()
+    }
+
+    /// One operation slot, for a call that accesses it again and again.
+    #[inline(always)]
+    pub fn turn(&self, turn: usize) -> Turn<'_> {
+        let lines = self.area.turn_lines(turn);
+        Turn { area: self, turn, mine: lines.of(self.area.me()), lines }
     }
 
     /// The cell of a member in an operation slot. Regions and views derived from it panic when they
@@ -221,8 +228,55 @@ impl Area {
     }
 
     #[inline]
-    fn my_line(&self, turn: usize) -> &mica_node::area::FlagLine {
+    fn my_line(&self, turn: usize) -> &FlagLine {
         self.area.flag_line(turn, self.area.me())
+    }
+}
+
+/// One operation slot of an area; its methods are those of [`Area`] in this slot.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    area: &'a Area,
+    turn: usize,
+    mine: &'a FlagLine,
+    lines: TurnLines<'a>,
+}
+
+impl<'a> Turn<'a> {
+    /// See [`Area::set_word`].
+    #[inline(always)]
+    pub fn set_word(self, word: u64) {
+        self.mine.set_word(word);
+    }
+
+    /// See [`Area::publish`].
+    #[inline(always)]
+    pub fn publish(self, stamp: u64) {
+        self.mine.publish(stamp);
+    }
+
+    /// See [`Area::stamp`].
+    #[inline(always)]
+    pub fn stamp(self, member: usize) -> u64 {
+        self.lines.of(member).stamp()
+    }
+
+    /// See [`Area::word`].
+    #[inline(always)]
+    pub fn word(self, member: usize) -> u64 {
+        self.lines.of(member).word()
+    }
+
+    /// See [`Area::inline_region`].
+    #[inline(always)]
+    pub fn inline_region(self, member: usize) -> RegionRef<'a> {
+        self.area.inline_region(self.turn, member)
+    }
+
+    /// See [`Area::cell`].
+    #[inline(always)]
+    pub fn cell(self, member: usize) -> RegionRef<'a> {
+        self.area.cell(self.turn, member)
     }
 }
 

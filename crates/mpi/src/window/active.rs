@@ -46,6 +46,10 @@ impl Window {
     /// `MPI_ERR_ASSERT`; `MPI_ERR_RMA_SYNC` in another epoch.
     pub fn fence(&self, assertions: i32) -> Result<()> {
         check_assertions(assertions)?;
+        let (access, open) = match assertions & c::MODE_NOSUCCEED {
+            0 => (AccessEpoch::Fence { has_operations: false }, AllTargets::Ready),
+            _ => (AccessEpoch::None, AllTargets::Closed),
+        };
         {
             let mut epochs = self.epochs();
             if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
@@ -56,16 +60,17 @@ impl Window {
                 let detail = "the window is exposed by MPI_Win_post; call MPI_Win_wait first";
                 return Err(wrong_epoch(detail.to_owned()));
             }
-            epochs.access = AccessEpoch::None;
-            self.0.flags.set_all(AllTargets::Closed);
+            // Before the ranks meet: no thread of this one may operate until the fence has ended.
+            epochs.access = access;
+            self.0.flags.set_all(open);
         }
         let flushed = self.flush_remote();
-        self.meet()?;
-        if assertions & c::MODE_NOSUCCEED == 0 {
-            self.epochs().access = AccessEpoch::Fence { has_operations: false };
-            self.0.flags.set_all(AllTargets::Ready);
+        let met = self.meet();
+        if met.is_err() {
+            self.epochs().access = AccessEpoch::None;
+            self.0.flags.set_all(AllTargets::Closed);
         }
-        flushed
+        met.and(flushed)
     }
 
     /// Blocks until the operations by messages are done. Where all ranks meet afterwards, this rank

@@ -45,8 +45,9 @@ pub use line::{FinishedNumber, FlagLine, INLINE, Inline};
 use crate::park::{Fencing, ParkingSpot};
 use crate::segment::JobSegment;
 use head::{AreaHead, Awaited};
-use layout::AreaLayout;
+use layout::{AreaLayout, MEMBER_BYTES};
 use mapping::AreaMapping;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -106,6 +107,17 @@ impl RawArea {
         // SAFETY: inside the mapping, of which head and lines are allocated; aligned; zeroed memory
         // is a valid line, and all access goes through its atomics and its cell.
         unsafe { self.at(self.layout.flag_line(turn, member)).cast().as_ref() }
+    }
+
+    /// All lines of an operation slot.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    #[inline(always)]
+    pub fn turn_lines(&self, turn: usize) -> TurnLines<'_> {
+        self.check(turn, 0);
+        let first = self.at(self.layout.flag_line(turn, 0)).cast();
+        TurnLines { first, members: self.members.len(), area: PhantomData }
     }
 
     /// The finished number of a member.
@@ -197,6 +209,31 @@ impl RawArea {
 
     fn head(&self) -> &AreaHead {
         self.mapping.head()
+    }
+}
+
+/// The members' lines in one operation slot, for who needs them again and again.
+#[derive(Debug, Clone, Copy)]
+pub struct TurnLines<'a> {
+    /// That of the first member.
+    first: NonNull<FlagLine>,
+    members: usize,
+    area: PhantomData<&'a RawArea>,
+}
+
+impl<'a> TurnLines<'a> {
+    /// The line of a member.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    #[inline(always)]
+    pub fn of(self, member: usize) -> &'a FlagLine {
+        if member >= self.members {
+            no_such(0, member);
+        }
+        // SAFETY: as for `RawArea::flag_line`: a member's lines lie `MEMBER_BYTES` after those of
+        // the member before it.
+        unsafe { self.first.byte_add(member * MEMBER_BYTES).as_ref() }
     }
 }
 

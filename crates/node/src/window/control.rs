@@ -50,7 +50,8 @@ impl WindowControl {
             return None;
         }
         let ranks = ranks as usize;
-        let lines = ranks.checked_add(ranks.div_ceil(16))?.checked_mul(ranks)?;
+        let of_rank = ranks.checked_mul(2)?.checked_add(ranks.div_ceil(16))?;
+        let lines = of_rank.checked_mul(ranks)?;
         let board = lines.checked_mul(size_of::<CompletionLine>())?.checked_add(ALIGN)?;
         let locks = ranks
             .checked_mul(size_of::<OriginLine>())?
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn bytes_that_overflow_are_refused() {
-        assert!(WindowControl::bytes(4096).is_some_and(|bytes| bytes < 2300 << 20));
+        assert!(WindowControl::bytes(4096).is_some_and(|bytes| bytes < 3400 << 20));
         assert_eq!(WindowControl::bytes(u32::MAX), None);
     }
 

@@ -21,9 +21,9 @@
 //! the completion, and the target carries it out when it waits. So ranks that expose their memory
 //! to one another and then access it wait once in an epoch, not twice.
 //!
-//! A completion line has two places for that, which epochs use in turn. The origin writes that of
+//! A pair has two completion lines, which epochs use in turn. The origin writes that of
 //! epoch n only once the target has posted n - 1, when it has done with n - 2, which used the same
-//! place. The target finds epoch n - 1 in the other. So each side knows by equality which epoch a
+//! line. The target finds epoch n - 1 in the other. So each side knows by equality which epoch a
 //! count is of, although the counts wrap.
 //!
 //! **Lines that move.** The posts of a target lie together, and its core keeps them until an origin
@@ -31,9 +31,12 @@
 //! it. So ranks that both post and complete never look at posts, and one line moves from each to
 //! each in an epoch: with the count, and with the put. The origin keeps the put until it completes:
 //! were it in the line before, a target that polls would pull the line away between the two writes,
-//! and both would wait for it twice. Writing a count publishes (Release) what its
+//! and both would wait for it twice. A rank that has waited prefetches the line of its own next
+//! completion: the peer has a copy, from the epoch before the last, which a store would have to
+//! invalidate first. Writing a count publishes (Release) what its
 //! writer did to either memory before, and reading it acquires that (SYNC exposure).
 
+use crate::hint::fetch_for_writing;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The most bytes of a put that an origin leaves in its completion.
@@ -58,16 +61,11 @@ const POSTS: usize = 16;
 #[repr(C, align(64))]
 pub struct PostLine([AtomicU32; POSTS]);
 
-/// What an origin has completed at a target: the last epoch with an even number, and the last with
+/// What an origin has completed at a target: the last epoch with an even number, or the last with
 /// an odd one. Zeroed memory is an origin that has done nothing yet.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct CompletionLine([Completion; 2]);
-
-/// A completed epoch.
-#[derive(Debug)]
-#[repr(C)]
-struct Completion {
+pub struct CompletionLine {
     /// A [`Stamp`].
     stamp: AtomicU64,
     /// Where the put goes.
@@ -119,20 +117,13 @@ impl CompletionLine {
     /// An origin that has done nothing yet.
     #[allow(clippy::new_without_default)] // as above
     pub fn new() -> CompletionLine {
-        CompletionLine(std::array::from_fn(|_| Completion {
+        CompletionLine {
             stamp: AtomicU64::new(0),
             offset: AtomicU64::new(0),
             data: std::array::from_fn(|_| AtomicU64::new(0)),
-        }))
+        }
     }
 
-    /// The place of the epoch with this number.
-    fn of(&self, epoch: u32) -> &Completion {
-        &self.0[epoch as usize % 2]
-    }
-}
-
-impl Completion {
     /// By the origin: the put of the epoch that it will publish.
     fn write(&self, put: &BufferedPut) {
         // Relaxed: published by the stamp.
@@ -196,7 +187,7 @@ impl<'a> ExposureBoard<'a> {
 
     /// Number of lines of completions that a board for `ranks` ranks has.
     pub fn completion_lines(ranks: u32) -> usize {
-        ranks as usize * ranks as usize
+        2 * ranks as usize * ranks as usize
     }
 
     /// The board in these lines.
@@ -226,11 +217,12 @@ impl<'a> ExposureBoard<'a> {
         &self.posts[target as usize * Self::lines_of_row(self.ranks) + line].0[at]
     }
 
-    /// What `origin` has completed at `target`. Only the origin writes it.
-    fn completions(&self, target: u32, origin: u32) -> &'a CompletionLine {
+    /// That `origin` has completed this epoch at `target`. Only the origin writes it.
+    fn completion(&self, target: u32, origin: u32, epoch: u32) -> &'a CompletionLine {
         assert!(origin < self.ranks, "rank {origin} of {}", self.ranks);
-        // The lines that a target polls lie side by side.
-        &self.completions[target as usize * self.ranks as usize + origin as usize]
+        // The lines that a target polls in an epoch lie side by side.
+        let row = 2 * target as usize + epoch as usize % 2;
+        &self.completions[row * self.ranks as usize + origin as usize]
     }
 }
 
@@ -264,7 +256,7 @@ impl EpochCounts {
     pub fn is_complete(&self, board: ExposureBoard, origin: u32) -> bool {
         // SYNC exposure: pairs with the Release in `complete`.
         let epoch = self.posted[origin as usize];
-        let completion = board.completions(self.me, origin).of(epoch);
+        let completion = board.completion(self.me, origin, epoch);
         Stamp(completion.stamp.load(Ordering::Acquire)).epoch() == epoch
     }
 
@@ -274,11 +266,13 @@ impl EpochCounts {
     #[inline]
     pub fn take_completion(&mut self, board: ExposureBoard, origin: u32) -> Option<BufferedPut> {
         let epoch = self.posted[origin as usize];
-        let completion = board.completions(self.me, origin).of(epoch);
+        let completion = board.completion(self.me, origin, epoch);
         // Relaxed: acquired by `is_complete`.
         let stamp = Stamp(completion.stamp.load(Ordering::Relaxed));
         let started = &mut self.started[origin as usize];
         started.posts = stamp.posts(started.posts);
+        let next = board.completion(origin, self.me, started.epochs.wrapping_add(1));
+        fetch_for_writing(std::ptr::from_ref(next).cast(), size_of::<CompletionLine>());
         let bytes = stamp.put_bytes();
         (bytes > 0).then(|| completion.read(bytes))
     }
@@ -354,7 +348,7 @@ impl EpochCounts {
             let posts = self.posted[target as usize];
             let Started { epochs, put, .. } = *started;
             let stamp = Stamp::new(epochs, put.bytes as u8, posts);
-            let completion = board.completions(target, self.me).of(epochs);
+            let completion = board.completion(target, self.me, epochs);
             if put.bytes > 0 {
                 completion.write(&put);
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const RANKS: u32 = 4;
 const POST_LINES: usize = 4;
-const COMPLETION_LINES: usize = 16;
+const COMPLETION_LINES: usize = 32;
 const EPOCHS: u32 = if cfg!(miri) { 10 } else { 1000 };
 
 /// A board, where ranks sleep, and a word of each pair: what the origin writes at the target.

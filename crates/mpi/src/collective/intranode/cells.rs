@@ -11,6 +11,7 @@
 use mica_channel::area::INLINE;
 use mica_channel::memory::View;
 
+use super::group::NodeGroup;
 use super::parts::Parts;
 use super::slot::OperationSlot;
 use crate::error::{Error, Result};
@@ -26,7 +27,7 @@ impl RootMembers<'_> {
 
     /// The others among these, starting with the next one.
     fn after(self, slot: &OperationSlot<'_>) -> impl Iterator<Item = usize> {
-        after(slot).filter(move |&member| self.0.is_none_or(|among| among[member]))
+        after(slot.group()).filter(move |&member| self.0.is_none_or(|among| among[member]))
     }
 }
 
@@ -310,7 +311,7 @@ pub async fn allgather(
         if k == 0 && send.is_some() {
             mine.copy_from(own);
         }
-        for member in after(slot) {
+        for member in after(slot.group()) {
             let bytes = parts.len(member);
             if at >= bytes {
                 continue;
@@ -343,12 +344,12 @@ pub async fn alltoall(
     let out = send.unwrap_or(receive);
     // A half, or the line, holds one piece for each other rank.
     let in_line = uniform_len.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
-    let piece = in_line.unwrap_or_else(|| share_of_half(slot)).max(1);
+    let piece = in_line.unwrap_or_else(|| share_of_half(slot.group())).max(1);
     let room = |member, k| match in_line {
         Some(_) => slot.inline_region(member).to_region(),
         None => slot.half(member, k),
     };
-    let others = || after(slot);
+    let others = || after(slot.group());
     let rounds =
         others().map(|member| pieces(out.len(member).max(receive.len(member)), piece)).max();
     for k in 0..rounds.unwrap_or(0) {
@@ -397,8 +398,8 @@ pub async fn alltoall(
 
 /// Bytes of half a cell for each other rank.
 #[inline]
-pub(super) fn share_of_half(slot: &OperationSlot<'_>) -> usize {
-    share_of(slot.half_bytes(), slot.size())
+pub(super) fn share_of_half(group: &NodeGroup) -> usize {
+    share_of(group.half_bytes(), group.size())
 }
 
 /// Bytes of `half` for each other rank, among `ranks` ranks.
@@ -431,8 +432,8 @@ fn wrap(n: usize, size: usize) -> usize {
 
 /// The other members, starting with the next one, so that not all access the same member at once.
 #[inline]
-pub(super) fn after(slot: &OperationSlot<'_>) -> impl Iterator<Item = usize> + use<> {
-    let (me, size) = (slot.me(), slot.size());
+pub(super) fn after(group: &NodeGroup) -> impl Iterator<Item = usize> + use<> {
+    let (me, size) = (group.me(), group.size());
     (1..size).map(move |distance| wrap(me + distance, size))
 }
 

@@ -111,7 +111,7 @@ impl Rooted {
             _ => span.offer(slot, self.by_address),
         };
         if !self.whole {
-            for member in after(slot) {
+            for member in after(slot.group()) {
                 span.announce(member, slot.cell(member));
             }
         }
@@ -130,12 +130,12 @@ impl Rooted {
         result = result.and(copy_own());
         slot.all_reached(done).await?;
         let differs = |member: usize| slot.bytes(member) != buffer.len(member);
-        if actors == Actors::Others && after(slot).any(differs) {
+        if actors == Actors::Others && after(slot.group()).any(differs) {
             // A member with another number of bytes may expect this rank to copy, and wait for it.
             slot.publish(done);
         }
         if self.to_root {
-            let mut lengths = after(slot).map(|member| (member, buffer.len(member)));
+            let mut lengths = after(slot.group()).map(|member| (member, buffer.len(member)));
             result = result.and_then(|()| {
                 lengths.try_for_each(|(member, bytes)| slot.expect_bytes(member, bytes))
             });
@@ -162,7 +162,7 @@ impl Rooted {
         buffer: RootBuffer<'_>,
     ) -> Result<()> {
         let (_, other_side) = self.sides();
-        for member in after(slot) {
+        for member in after(slot.group()) {
             let view = &buffer.view(member)?;
             if slot.bytes(member) != view.len() {
                 if self.whole {
@@ -305,7 +305,7 @@ pub async fn allgather(
         return Ok(DirectOutcome::not(base + 1));
     }
     let pull = || {
-        after(slot).try_for_each(|member| {
+        after(slot.group()).try_for_each(|member| {
             let bytes = parts.len(member);
             slot.expect_bytes(member, bytes)?;
             if bytes > 0 {
@@ -366,7 +366,7 @@ pub async fn alltoall(
     let mut landed = Vec::new();
     let mut pull = || {
         let mut filled = 0;
-        after(slot).try_for_each(|member| {
+        after(slot.group()).try_for_each(|member| {
             let bytes = receive.len(member);
             if bytes == 0 {
                 return Ok(());

@@ -1,8 +1,8 @@
 //! The fast path: a blocking barrier, or a short data movement or reduction of elements without
 //! gaps, among ranks that poll each other's flag lines.
 //!
-//! The steps are those of [`cells`] and [`reduce_cells`](super::reduce_cells), on the same
-//! [`OperationSlot`], but executed in sequence, without a future and without reference counts. Such
+//! The steps are those of [`cells`] and [`reduce_cells`](super::reduce_cells), on the same memory,
+//! but executed in sequence, without a future and without reference counts ([`FastSlot`]). Such
 //! a call takes little longer than the transfer of a cache line between two cores, so every
 //! instruction shows. Any unusual case takes the slow path. All ranks decide this alike, from their
 //! settings and the length, or use the same phases on both paths.
@@ -15,11 +15,11 @@ use mica_policy::collective::Collective;
 
 use super::cells::{self, RootMembers};
 use super::fast_limits::FastPath;
-use super::group::{AddressUse, NodeGroup};
+use super::fast_slot::FastSlot;
+use super::group::NodeGroup;
 use super::header::OperationKind;
 use super::parts::Parts;
 use super::run::{block_on, waiting_in};
-use super::slot::{OperationSlot, RunMode};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::late;
@@ -61,7 +61,7 @@ impl FastCall<'_> {
 
 /// Where the payload of a member is: in its line or in its cell.
 #[inline(always)]
-fn payload<'a>(slot: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionRef<'a> {
+fn payload<'a>(slot: FastSlot<'a>, member: usize, bytes: usize) -> RegionRef<'a> {
     match bytes <= INLINE {
         true => slot.inline_region(member),
         false => slot.cell(member),
@@ -74,7 +74,7 @@ pub fn barrier(comm: &Comm) -> Option<Result<()>> {
     let opened = open(comm, |limits| limits.barrier)?;
     let counted = (Collective::Barrier, 0, 0);
     Some(run(&opened, comm, counted, |slot| {
-        slot.publish(1);
+        slot.publish();
         wait_for_all(comm, slot)?;
         slot.accept_headers()
     }))
@@ -90,9 +90,10 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
     Some(run(&opened, comm, counted, |slot| {
         if root == slot.me() {
             region.at(0).copy_to(payload(slot, root, bytes), bytes);
-            slot.publish(1);
+            slot.publish();
             return Ok(());
         }
+        slot.announce();
         wait_for(comm, slot, root)?;
         slot.accept_header(root)?;
         if slot.bytes(root) == bytes {
@@ -101,7 +102,7 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
         }
         // A message of another length takes the general algorithm.
         let view = dense(region, bytes);
-        block_on(comm.context(), cells::bcast(slot, &view, root, RootMembers::ALL, 0))
+        block_on(comm.context(), cells::bcast(&slot.whole(), &view, root, RootMembers::ALL, 0))
     }))
 }
 
@@ -122,17 +123,19 @@ pub fn gather(
         let me = slot.me();
         let Some(result) = result else {
             send.at(0).copy_to(payload(slot, me, bytes), bytes);
-            slot.publish_for(1, root);
+            slot.publish_for(root);
             return Ok(());
         };
+        slot.announce();
         let part = |member: usize| result.at(member * bytes);
         send.at(0).copy_to(part(me), bytes);
-        for member in cells::after(slot) {
+        for member in cells::after(slot.group()) {
             wait_for(comm, slot, member)?;
             slot.accept_header(member)?;
             if slot.bytes(member) != bytes {
                 let parts = Parts::Each(parts_of(result, bytes, slot.size()));
-                let gather = cells::gather(slot, None, Some(&parts), root, RootMembers::ALL, 0);
+                let whole = slot.whole();
+                let gather = cells::gather(&whole, None, Some(&parts), root, RootMembers::ALL, 0);
                 return block_on(comm.context(), gather);
             }
             payload(slot, member, bytes).copy_to(part(member), bytes);
@@ -165,13 +168,14 @@ pub fn scatter(
             false => slot.cell(member).at(0),
         };
         if let Some(send) = send {
-            for member in cells::after(slot) {
+            for member in cells::after(slot.group()) {
                 send.at(member * bytes).copy_to(place(member), bytes);
             }
-            slot.publish(1);
+            slot.publish();
             send.at(me * bytes).copy_to(result.at(0), bytes);
             return Ok(());
         }
+        slot.announce();
         wait_for(comm, slot, root)?;
         slot.accept_header(root)?;
         if slot.bytes(root) == bytes {
@@ -179,7 +183,8 @@ pub fn scatter(
             return Ok(());
         }
         let view = dense(result, bytes);
-        let scatter = cells::scatter(slot, None, Some(&view), root, (RootMembers::ALL, true), 0);
+        let whole = slot.whole();
+        let scatter = cells::scatter(&whole, None, Some(&view), root, (RootMembers::ALL, true), 0);
         block_on(comm.context(), scatter)
     }))
 }
@@ -194,9 +199,9 @@ pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> O
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         send.at(0).copy_to(payload(slot, me, bytes), bytes);
-        slot.publish(1);
+        slot.publish();
         send.at(0).copy_to(part(me), bytes);
-        for member in cells::after(slot) {
+        for member in cells::after(slot.group()) {
             wait_for(comm, slot, member)?;
             slot.accept_header(member)?;
             slot.expect_bytes(member, bytes)?;
@@ -216,7 +221,7 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         let in_line = cells::fits_in_line(bytes, size);
-        let share = cells::share_of_half(slot);
+        let share = cells::share_of_half(slot.group());
         let stride = if in_line { bytes } else { share };
         let place = |writer: usize, reader: usize| cells::place_for(writer, reader, size) * stride;
         let block = |member: usize| match in_line {
@@ -224,12 +229,12 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
             false => slot.cell(member),
         };
         let mine = block(me);
-        for member in cells::after(slot) {
+        for member in cells::after(slot.group()) {
             send.at(member * bytes).copy_to(mine.at(place(me, member)), bytes);
         }
-        slot.publish(1);
+        slot.publish();
         send.at(me * bytes).copy_to(result.at(me * bytes), bytes);
-        for member in cells::after(slot) {
+        for member in cells::after(slot.group()) {
             wait_for(comm, slot, member)?;
             slot.accept_header(member)?;
             slot.expect_bytes(member, bytes)?;
@@ -253,7 +258,7 @@ pub fn allreduce(
     let counted = (Collective::Allreduce, bytes, bytes);
     Some(run(&opened, comm, counted, |slot| {
         send.at(0).copy_to(payload(slot, slot.me(), bytes), bytes);
-        slot.publish(1);
+        slot.publish();
         fold_all(comm, slot, send, result, bytes, kernel)
     }))
 }
@@ -275,9 +280,10 @@ pub fn reduce(
     Some(run(&opened, comm, counted, |slot| {
         let Some(result) = result else {
             send.at(0).copy_to(payload(slot, slot.me(), bytes), bytes);
-            slot.publish_for(1, root);
+            slot.publish_for(root);
             return Ok(());
         };
+        slot.announce();
         fold_all(comm, slot, send, result, bytes, kernel)
     }))
 }
@@ -313,7 +319,7 @@ pub fn reduce_scatter(
             }
             from += bytes;
         }
-        slot.publish(1);
+        slot.publish();
         wait_for_all(comm, slot)?;
         slot.accept_headers()?;
         slot.expect_bytes_of_all(total)?;
@@ -341,7 +347,7 @@ pub fn scan(
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         send.at(0).copy_to(payload(slot, me, bytes), bytes);
-        slot.publish(1);
+        slot.publish();
         for member in 0..me {
             wait_for(comm, slot, member)?;
             slot.accept_header(member)?;
@@ -356,7 +362,7 @@ pub fn scan(
 #[inline(always)]
 fn fold_all(
     comm: &Comm,
-    slot: &OperationSlot<'_>,
+    slot: FastSlot<'_>,
     send: &Region,
     result: &Region,
     bytes: usize,
@@ -374,7 +380,7 @@ fn fold_all(
 /// caches by now, so it reads its own operand from the source buffer.
 #[inline(always)]
 fn whole<'a>(
-    slot: &OperationSlot<'a>,
+    slot: FastSlot<'a>,
     send: &'a Region,
     bytes: usize,
 ) -> impl Fn(usize) -> RegionRef<'a> {
@@ -431,46 +437,55 @@ fn run(
     opened: &FastCall<'_>,
     comm: &Comm,
     (kind, bytes, brought): (impl Into<OperationKind>, usize, usize),
-    work: impl FnOnce(&OperationSlot<'_>) -> Result<()>,
+    work: impl FnOnce(FastSlot<'_>) -> Result<()>,
 ) -> Result<()> {
     let FastCall { group, counters } = *opened;
     counters.count_collective(TrafficClass::Area, brought);
     counters.count_algorithm(Algorithm::Shared as usize);
     let slot =
-        OperationSlot::new(group, group.reserve(kind.into(), AddressUse::Never), RunMode::Blocking);
-    wait(comm, || slot.is_free(), || Ok(()))?;
-    slot.open(bytes);
-    let result = work(&slot);
-    if brought > INLINE {
-        slot.prefetch_next(brought.min(FETCH_MAX));
-    }
-    slot.finish();
+        FastSlot::begin(group, kind.into(), bytes, |number| wait_until_free(comm, group, number))?;
+    let result = work(slot);
+    slot.finish(if brought > INLINE { brought.min(FETCH_MAX) } else { 0 });
     result
+}
+
+/// Waits until the memory that operation `number` uses is free.
+#[cold]
+fn wait_until_free(comm: &Comm, group: &NodeGroup, number: u64) -> Result<()> {
+    wait_long(comm, &|| group.is_free(number), &|| Ok(()))
 }
 
 /// Waits until `member` has published.
 #[inline(always)]
-fn wait_for(comm: &Comm, slot: &OperationSlot<'_>, member: usize) -> Result<()> {
-    wait(comm, || slot.has_reached(member, 1), || slot.check_reachable(member, 1))
+fn wait_for(comm: &Comm, slot: FastSlot<'_>, member: usize) -> Result<()> {
+    if slot.has_published(member) { Ok(()) } else { wait_long_for(comm, slot, member) }
+}
+
+#[inline(never)]
+fn wait_long_for(comm: &Comm, slot: FastSlot<'_>, member: usize) -> Result<()> {
+    let whole = slot.whole();
+    wait_long(comm, &|| slot.has_published(member), &|| whole.check_reachable(member, 1))
 }
 
 /// Waits until all others have published.
 #[inline(always)]
-fn wait_for_all(comm: &Comm, slot: &OperationSlot<'_>) -> Result<()> {
-    wait(comm, || slot.have_all_reached(1), || slot.check_all_reachable(1))
+fn wait_for_all(comm: &Comm, slot: FastSlot<'_>) -> Result<()> {
+    if slot.have_all_published() { Ok(()) } else { wait_long_for_all(comm, slot) }
+}
+
+#[inline(never)]
+fn wait_long_for_all(comm: &Comm, slot: FastSlot<'_>) -> Result<()> {
+    let whole = slot.whole();
+    wait_long(comm, &|| slot.have_all_published(), &|| whole.check_all_reachable(1))
 }
 
 /// Polls until `is_there`; after each failed poll, `may` checks that it can still happen.
 #[inline(always)]
-fn wait(comm: &Comm, is_there: impl Fn() -> bool, may: impl Fn() -> Result<()>) -> Result<()> {
-    if is_there() {
-        return Ok(());
-    }
-    wait_long(comm, &is_there, &may)
-}
-
-#[inline(never)]
-fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool, may: &dyn Fn() -> Result<()>) -> Result<()> {
+fn wait_long(
+    comm: &Comm,
+    is_there: &impl Fn() -> bool,
+    may: &impl Fn() -> Result<()>,
+) -> Result<()> {
     let engine = process::engine()?;
     if !engine.shares_core() {
         for _ in 0..FAST_POLLS {

@@ -136,10 +136,16 @@ impl NodeGroup {
         self.area.cell_bytes()
     }
 
+    /// Bytes of half a cell.
+    #[inline]
+    pub fn half_bytes(&self) -> usize {
+        self.cell_bytes() / 2
+    }
+
     /// The longest message, or part of one, that fits through cells. A piece is half a cell; where
     /// each piece goes to one member, it is a member's share of that half. The stamp counts pieces.
     pub fn most_bytes(&self, collective: Collective) -> usize {
-        let half = self.cell_bytes() / 2;
+        let half = self.half_bytes();
         let piece = match collective {
             Collective::Alltoall => half / self.size(),
             _ => half,
@@ -169,12 +175,7 @@ impl NodeGroup {
     /// `by_address`.
     #[inline]
     pub fn reserve(&self, kind: OperationKind, by_address: AddressUse) -> ReservedOperation {
-        // Relaxed, and no read-modify-write: calls of collectives on one communicator do not
-        // overlap.
-        let begun = self.begun.load(Ordering::Relaxed);
-        let number = (begun & ((1 << ROOT_AT) - 1)) + 1;
-        let root = kind.root_before().bits() << ROOT_AT;
-        self.begun.store(root | number, Ordering::Relaxed);
+        let (number, before) = self.take_number(kind);
         let asks_for_cma =
             by_address == AddressUse::Allowed && !self.asked_for_cma.load(Ordering::Relaxed);
         if asks_for_cma {
@@ -183,11 +184,23 @@ impl NodeGroup {
         ReservedOperation {
             number,
             kind,
-            before: RootBefore::from_bits(begun >> ROOT_AT),
+            before,
             by_address,
             asks_for_cma,
             arrival: late::current(),
         }
+    }
+
+    /// The number of the next operation, of this kind, and what it announces about the one before.
+    #[inline(always)]
+    pub(super) fn take_number(&self, kind: OperationKind) -> (u64, RootBefore) {
+        // Relaxed, and no read-modify-write: calls of collectives on one communicator do not
+        // overlap.
+        let begun = self.begun.load(Ordering::Relaxed);
+        let number = (begun & ((1 << ROOT_AT) - 1)) + 1;
+        let root = kind.root_before().bits() << ROOT_AT;
+        self.begun.store(root | number, Ordering::Relaxed);
+        (number, RootBefore::from_bits(begun >> ROOT_AT))
     }
 
     /// Operation `number` has failed: if it was the last one begun, the next operation announces
@@ -202,7 +215,7 @@ impl NodeGroup {
     }
 
     /// Completes an operation and announces this to the others. Any thread may complete it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(&self, number: u64) {
         if let Some(before) = self.area.complete(&self.account, number, self.mode)
             && self.area.is_awaited(before)
@@ -212,7 +225,7 @@ impl NodeGroup {
     }
 
     /// Wakes the other members, if they sleep, after something was published.
-    #[inline]
+    #[inline(always)]
     pub(super) fn wake_others(&self) {
         let me = self.me();
         self.area.wake_all((0..self.size()).filter(|&member| member != me));
@@ -227,6 +240,13 @@ impl NodeGroup {
     #[inline]
     pub(super) fn raise_safe(&self, to: u64) {
         self.account.raise_safe(to);
+    }
+
+    /// Whether all members are done with the memory of the slot that operation `number` uses.
+    #[inline(always)]
+    pub(super) fn is_free(&self, number: u64) -> bool {
+        let before = number.checked_sub(TURNS as u64);
+        before.is_none_or(|before| self.is_safe(before))
     }
 
     /// Whether all members have finished operation `number`; reads their finish marks if that is

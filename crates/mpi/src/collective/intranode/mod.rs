@@ -20,6 +20,7 @@ pub mod direct;
 pub mod dispatch;
 mod fast_limits;
 pub mod fast_path;
+mod fast_slot;
 pub mod group;
 pub mod header;
 pub mod offers;

@@ -188,7 +188,7 @@ pub async fn reduce(
         }
         slot.publish(reduced);
         if let Some(result) = wants {
-            for member in super::cells::after(slot) {
+            for member in super::cells::after(slot.group()) {
                 let theirs = share(count, member, size);
                 slot.reached(member, reduced).await?;
                 if !theirs.is_empty() {

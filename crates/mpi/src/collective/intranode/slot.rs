@@ -94,6 +94,12 @@ impl<'a> OperationSlot<'a> {
         }
     }
 
+    /// The same operation, open, where this rank announces `header`.
+    pub(super) fn with_header(self, header: OperationHeader) -> OperationSlot<'a> {
+        self.own_header.store(header.0, Ordering::Relaxed);
+        self
+    }
+
     /// The same operation, called by the function that `label` names.
     pub fn labelled(self, label: CallLabel) -> OperationSlot<'a> {
         OperationSlot { label, ..self }
@@ -139,8 +145,7 @@ impl<'a> OperationSlot<'a> {
     /// Whether all members are done with the slot's memory.
     #[inline]
     pub fn is_free(&self) -> bool {
-        let before = self.number.checked_sub(TURNS as u64);
-        before.is_none_or(|before| self.group.is_safe(before))
+        self.group.is_free(self.number)
     }
 
     /// The rest of [`begin`](Self::begin), once the slot is [free](Self::is_free).
@@ -446,13 +451,6 @@ impl<'a> OperationSlot<'a> {
         self.group.finish(self.number);
     }
 
-    /// Prefetches the memory that this rank will write to in the next operation, if that puts
-    /// `bytes` bytes in a cell.
-    #[inline]
-    pub fn prefetch_next(&self, bytes: usize) {
-        self.group.area.fetch((self.at + 1) % TURNS, bytes);
-    }
-
     /// Memory of `member` for the payload, or a part of it.
     #[inline]
     pub fn cell(&self, member: usize) -> RegionRef<'a> {
@@ -469,7 +467,7 @@ impl<'a> OperationSlot<'a> {
     /// Bytes of half a cell.
     #[inline]
     pub fn half_bytes(&self) -> usize {
-        self.group.cell_bytes() / 2
+        self.group.half_bytes()
     }
 
     /// Puts a message of at most [`INLINE`] bytes in this rank's line.

@@ -237,7 +237,7 @@ impl OfferedParts {
 
     /// Puts the descriptions where the others read them; the next stamp publishes them.
     pub fn announce(&self, slot: &OperationSlot<'_>) {
-        let others = || super::cells::after(slot);
+        let others = || super::cells::after(slot.group());
         match self {
             OfferedParts::None => {
                 describe_parts(slot, BufferDivision::Announced, &OfferedBuffer::NONE, 0)

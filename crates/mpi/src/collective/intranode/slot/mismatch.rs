@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 impl OperationSlot<'_> {
     /// Compares a header that differs from this rank's.
     #[cold]
-    pub(super) fn compare(&self, member: usize, header: OperationHeader) -> Result<()> {
+    pub(in super::super) fn compare(&self, member: usize, header: OperationHeader) -> Result<()> {
         let (theirs, ours) = (header.kind(), self.kind);
         if theirs != ours {
             let root_before = match theirs.is_same_call(ours) && theirs.root() != ours.root() {

@@ -1,0 +1,200 @@
+//! One operation of a node group as the [fast path](super::fast_path) sees it: an
+//! [`OperationSlot`] of which only what a call needs is computed, and kept in registers.
+
+use mica_channel::area::{TURNS, Turn};
+use mica_channel::memory::RegionRef;
+
+use super::group::{AddressUse, NodeGroup, PHASE_BITS, ReservedOperation};
+use super::header::{OperationHeader, OperationKind};
+use super::slot::{OperationSlot, RunMode};
+use crate::error::Result;
+
+/// One operation of a node group, which is called by a blocking call, has one phase, and is not
+/// recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FastSlot<'a> {
+    group: &'a NodeGroup,
+    turn: Turn<'a>,
+    number: u64,
+    /// This rank's.
+    header: OperationHeader,
+}
+
+impl<'a> FastSlot<'a> {
+    /// The group's next operation. `wait` returns when its memory is [free](NodeGroup::is_free); it
+    /// is called if it is not so yet.
+    ///
+    /// # Errors
+    /// Those of `wait`.
+    #[inline(always)]
+    pub fn begin(
+        group: &'a NodeGroup,
+        kind: OperationKind,
+        bytes: usize,
+        wait: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<FastSlot<'a>> {
+        let (number, before) = group.take_number(kind);
+        if !group.is_free(number) {
+            wait(number)?;
+        }
+        let header = OperationHeader::new(kind, before, number, number - group.low(), bytes);
+        let turn = group.area.turn((number % TURNS as u64) as usize);
+        Ok(FastSlot { group, turn, number, header })
+    }
+
+    /// The operation with all that the slow path needs.
+    #[cold]
+    pub fn whole(self) -> OperationSlot<'a> {
+        let reserved = ReservedOperation {
+            number: self.number,
+            kind: self.header.kind(),
+            before: self.header.before(),
+            by_address: AddressUse::Never,
+            asks_for_cma: false,
+            arrival: None,
+        };
+        OperationSlot::new(self.group, reserved, RunMode::Blocking).with_header(self.header)
+    }
+
+    #[inline(always)]
+    pub fn group(self) -> &'a NodeGroup {
+        self.group
+    }
+
+    #[inline(always)]
+    pub fn size(self) -> usize {
+        self.group.size()
+    }
+
+    #[inline(always)]
+    pub fn me(self) -> usize {
+        self.group.me()
+    }
+
+    /// See [`OperationSlot::cell`].
+    #[inline(always)]
+    pub fn cell(self, member: usize) -> RegionRef<'a> {
+        self.turn.cell(member)
+    }
+
+    /// See [`OperationSlot::inline_region`].
+    #[inline(always)]
+    pub fn inline_region(self, member: usize) -> RegionRef<'a> {
+        self.turn.inline_region(member)
+    }
+
+    #[inline(always)]
+    fn stamp(self) -> u64 {
+        self.number << PHASE_BITS | 1
+    }
+
+    /// Stores this rank's header in its line; all must do that, whether they publish or not.
+    #[inline(always)]
+    pub fn announce(self) {
+        self.turn.set_word(self.header.0);
+    }
+
+    #[inline(always)]
+    fn store_stamp(self) {
+        // Both together, after the payload: as in `OperationSlot::publish`.
+        self.announce();
+        self.turn.publish(self.stamp());
+    }
+
+    /// Announces to all others what this rank has written.
+    #[inline(always)]
+    pub fn publish(self) {
+        self.store_stamp();
+        self.group.wake_others();
+    }
+
+    /// As [`publish`](Self::publish), where only `member` waits for it.
+    #[inline(always)]
+    pub fn publish_for(self, member: usize) {
+        self.store_stamp();
+        self.group.area.wake(member);
+    }
+
+    /// Whether `member` has published.
+    #[inline(always)]
+    pub fn has_published(self, member: usize) -> bool {
+        self.turn.stamp(member) >= self.stamp()
+    }
+
+    /// Whether all others have published.
+    #[inline(always)]
+    pub fn have_all_published(self) -> bool {
+        let me = self.me();
+        (0..self.size()).all(|member| member == me || self.has_published(member))
+    }
+
+    #[inline(always)]
+    fn header_of(self, member: usize) -> OperationHeader {
+        OperationHeader(self.turn.word(member))
+    }
+
+    /// Processes what `member` has announced when it published.
+    ///
+    /// # Errors
+    /// When it is in another collective.
+    #[inline(always)]
+    pub fn accept_header(self, member: usize) -> Result<()> {
+        let header = self.header_of(member);
+        if header.is_alike(self.header) { Ok(()) } else { self.whole().compare(member, header) }
+    }
+
+    /// Processes what all others have announced when they published.
+    ///
+    /// # Errors
+    /// When one is in another collective.
+    #[inline(always)]
+    pub fn accept_headers(self) -> Result<()> {
+        let me = self.me();
+        let mut safe = self.group.low();
+        for member in (0..self.size()).filter(|&member| member != me) {
+            self.accept_header(member)?;
+            safe = safe.min(self.number - self.header_of(member).lag());
+        }
+        self.group.raise_safe(safe);
+        Ok(())
+    }
+
+    /// Bytes that `member` takes part with; valid after it has published.
+    #[inline(always)]
+    pub fn bytes(self, member: usize) -> usize {
+        self.header_of(member).bytes()
+    }
+
+    /// Refuses a `member` that takes part with a number of bytes other than `bytes`.
+    ///
+    /// # Errors
+    /// If it does.
+    #[inline(always)]
+    pub fn expect_bytes(self, member: usize, bytes: usize) -> Result<()> {
+        match self.bytes(member) == bytes {
+            true => Ok(()),
+            false => self.whole().expect_bytes(member, bytes),
+        }
+    }
+
+    /// As [`expect_bytes`](Self::expect_bytes) for all others.
+    ///
+    /// # Errors
+    /// If one does.
+    #[inline(always)]
+    pub fn expect_bytes_of_all(self, bytes: usize) -> Result<()> {
+        let me = self.me();
+        (0..self.size())
+            .filter(|&member| member != me)
+            .try_for_each(|member| self.expect_bytes(member, bytes))
+    }
+
+    /// This rank is done with all memory of the operation. It prefetches its line, and `bytes`
+    /// bytes of its cell, for its next one: the others have copies of the line, so that a store
+    /// would wait until these are gone, about as long as the transfer of a line takes.
+    #[inline(always)]
+    pub fn finish(self, bytes: usize) {
+        self.group.area.fetch((self.number + 1) as usize % TURNS, bytes);
+        self.group.finish(self.number);
+    }
+}
