@@ -20,10 +20,11 @@
  *                               0.2 s without a call of MPI, over that while it is in MPI_Barrier
  *
  * With 2 ranks rank 0 is the origin of what stands first in this list (down to lock put unlock),
- * and rank 1 waits in a barrier. With more every rank goes to its right neighbour, and the figure
- * is the time from the first rank's start to the last one's end. (A rank's own clock would show
- * less: of ranks that share a core, one may be done before another begins.) With --create the windows are made by MPI_Win_create of memory that
- * malloc gave, and the names end in " created".
+ * and rank 1 waits in a barrier. With more every rank goes to its right neighbour. Where several
+ * ranks are origins, the figure is the time from the first one's start to the last one's end. (A
+ * rank's own clock would show less: of ranks that share a core, one may be done before another
+ * begins.) With --create the windows are made by MPI_Win_create of memory that malloc gave, and the
+ * names end in " created".
  *
  * argv: [--create] NAME [SIZE...]; NAME is what stands after "rma", with _ for spaces. */
 #include "bench_mpi.h"
@@ -276,7 +277,7 @@ static double run(void *arg, long n)
         for (long i = 1; i <= n; i++)
             operation(r, r->done + i);
     times[1] = seconds();
-    if (r->ranks > 2 || t->m->check == TOTAL)
+    if (r->ranks > 2 || (t->m->together && !t->m->pair))
         MPI_Allreduce(MPI_IN_PLACE, times, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     r->done += n;
     return times[0] + times[1];

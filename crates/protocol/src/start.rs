@@ -29,7 +29,7 @@ use mica_node::counters::LiveCounters;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{Fencing, WakeSocket};
 use mica_node::segment::{AlikeSettings, Difference, JobSegment, PREFIX_VARIABLE, SegmentError};
-use mica_node::topology::{Level, level_between};
+use mica_node::topology::{Level, available_cores, level_between};
 use mica_node::tunables::{self, BadValue};
 use mica_policy::collective::CollectiveCosts;
 use mica_policy::select::CoreUse;
@@ -211,7 +211,11 @@ impl Engine {
         let polling = polling(&segment, &channels, node_traffic, policies.poll);
         // Polling one peer's ring or FIFO alone would bypass the schedule if messages of one peer
         // arrive through several channels of the node.
-        let wait = WaitPolicy::from_environment(cores, policies.poll)?;
+        let waits = match progress_thread {
+            Some(IdleThread::Polls) if threads_share_cores(&segment) => CoreUse::Shared,
+            _ => cores,
+        };
+        let wait = WaitPolicy::from_environment(waits, policies.poll)?;
         let wait = match channels.shm.is_mixed() || waits_for_adapter {
             true => wait.without_direct_polls(),
             false => wait,
@@ -360,6 +364,12 @@ fn requested_thread(offload: Option<&Offload>) -> Result<Option<IdleThread>, Bad
         }
         _ => None,
     })
+}
+
+/// Whether ranks and a thread of each that polls all the time outnumber the cores. Then those that
+/// wait must give way: the thread that they wait for may have no other core.
+fn threads_share_cores(segment: &JobSegment) -> bool {
+    2 * segment.ranks() > segment.available_cores() || available_cores() < 2
 }
 
 /// The socket by which peers wake this rank while it waits for transports.
