@@ -1,6 +1,6 @@
-/* One-sided communication of data that one rank has just made and the other uses next, as programs
- * do: unlike in rma.c, the buffers are in the caches of whoever touched them last. 2 ranks; in
- * microseconds:
+/* One-sided communication as programs do it: one rank writes the data just before, and the other
+ * reads them just after. (In rma.c only their first bytes change, so that they stay in the cache of
+ * the origin's core.) With 2 ranks; in microseconds:
  *
  *   rma put fresh          rank 0 fills its buffer, puts it and flushes; rank 1, which waits in
  *                          MPI_Barrier meanwhile, then reads it all

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::contestant::variant_name;
-use super::data::{FigureKey, FigureTable, KeyValue};
-use super::results::{self, ResultRow, quotient};
-use super::suite::{Bar, MICA, Suite, Than};
+use super::data::{FigureKey, KeyValue};
+use super::results::{ResultRow, quotient};
+use super::suite::{Bar, MICA, Than};
 use crate::draw::text::{size, three_digits};
 
 /// A bar at one size, judged.
@@ -28,14 +28,14 @@ pub struct Judged {
 }
 
 /// Judges these bars; each size is a row.
-pub fn judge(bars: &[&Bar], suite: &Suite, data: &FigureTable, rows: &[ResultRow]) -> Vec<Judged> {
+pub fn judge(bars: &[&Bar], rows: &[ResultRow]) -> Vec<Judged> {
     let mut judged = Vec::new();
     for &bar in bars {
         let sizes: Vec<Option<u64>> = match bar.bytes.is_empty() {
             true => vec![None],
             false => bar.bytes.iter().copied().map(Some).collect(),
         };
-        judged.extend(sizes.into_iter().map(|bytes| one(bar, bytes, suite, data, rows)));
+        judged.extend(sizes.into_iter().map(|bytes| one(bar, bytes, rows)));
     }
     judged
 }
@@ -68,13 +68,7 @@ impl FigureFilter<'_> {
     }
 }
 
-fn one(
-    bar: &Bar,
-    bytes: Option<u64>,
-    suite: &Suite,
-    data: &FigureTable,
-    rows: &[ResultRow],
-) -> Judged {
+fn one(bar: &Bar, bytes: Option<u64>, rows: &[ResultRow]) -> Judged {
     let limit = match (bar.at_most, bar.at_least) {
         (Some(most), _) => format!("at most {}", three_digits(most)),
         (_, least) => format!("at least {}", three_digits(least.unwrap_or_default())),
@@ -98,7 +92,7 @@ fn one(
         ranks: bar.ranks,
         at: &bar.at,
     };
-    if let Err(note) = fill(&mut judged, bar, &wanted, suite, data, rows) {
+    if let Err(note) = fill(&mut judged, bar, &wanted, rows) {
         judged.note = note;
     }
     judged
@@ -108,8 +102,6 @@ fn fill(
     judged: &mut Judged,
     bar: &Bar,
     wanted: &FigureFilter<'_>,
-    suite: &Suite,
-    data: &FigureTable,
     rows: &[ResultRow],
 ) -> Result<(), String> {
     let row = wanted.find(rows)?;
@@ -128,8 +120,7 @@ fn fill(
             judged.reference = median(row, peer);
         }
         "floor" => {
-            let bound = results::floor(data, suite, &row.key, &row.unit);
-            let bound = bound.ok_or("no figure of the floor")?;
+            let bound = row.floor.as_ref().ok_or("no figure of the floor")?;
             judged.against = format!("floor: {}", bound.label);
             judged.reference = Some(bound.value);
         }
@@ -164,7 +155,7 @@ fn fill(
     );
     if judged.pass == Some(false)
         && bar.against == "best-peer"
-        && let Some(bound) = results::floor(data, suite, &row.key, &row.unit)
+        && let Some(bound) = &row.floor
         && let Some(ratio) = quotient(Some(bound.value), judged.reference)
         && bar.at_most.is_some_and(|most| most < ratio && ratio <= compared)
     {
@@ -187,6 +178,7 @@ fn other<'a>(wanted: &FigureFilter<'a>, than: &'a Than) -> FigureFilter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::data::FigureTable;
     use crate::bench::results::{rows, tests as made};
     use crate::bench::run::{BenchRun, FLOOR};
 
@@ -197,7 +189,7 @@ mod tests {
         let data = FigureTable::of(runs, &suite);
         let names = ["mica", "mica+v", "x", "y"].map(str::to_owned);
         let bars: Vec<&Bar> = suite.bars.iter().collect();
-        judge(&bars, &suite, &data, &rows(&data, &suite, &names)).remove(0)
+        judge(&bars, &rows(&data, &suite, &names)).remove(0)
     }
 
     fn runs() -> Vec<BenchRun> {

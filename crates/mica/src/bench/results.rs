@@ -108,7 +108,7 @@ fn by_round(data: &FigureTable, a: &str, b: &str, key: &FigureKey) -> Option<Sta
 }
 
 /// The floor of a figure, by the first rule that matches and was measured.
-pub fn floor(data: &FigureTable, suite: &Suite, key: &FigureKey, unit: &str) -> Option<Bound> {
+fn floor(data: &FigureTable, suite: &Suite, key: &FigureKey, unit: &str) -> Option<Bound> {
     let mut rules = suite.floors.iter().filter(|rule| {
         rule.measure == key.measure
             && rule.program.as_ref().is_none_or(|name| *name == key.program)

@@ -171,7 +171,7 @@ impl<'a> BenchSession<'a> {
                 .fold("mica".to_owned(), |line, word| line + " " + &word),
             title: title(options, suite),
             rounds: rounds(options),
-            bars: bars::judge(&bars, suite, &data, &rows),
+            bars: bars::judge(&bars, &rows),
             guidelines: guidelines::judge(suite, &rows, &contestants),
             plots: match options.no_plots {
                 true => Vec::new(),

@@ -49,10 +49,8 @@ impl WindowControl {
         if ranks > MOST_RANKS {
             return None;
         }
+        let board = ExposureBoard::bytes(ranks)?.checked_add(ALIGN)?;
         let ranks = ranks as usize;
-        let of_rank = ranks.checked_mul(2)?.checked_add(ranks.div_ceil(16))?;
-        let lines = of_rank.checked_mul(ranks)?;
-        let board = lines.checked_mul(size_of::<CompletionLine>())?.checked_add(ALIGN)?;
         let locks = ranks
             .checked_mul(size_of::<OriginLine>())?
             .checked_add(ORIGINS + ALIGN)?
@@ -74,8 +72,7 @@ impl WindowControl {
     pub unsafe fn new(base: NonNull<u8>, ranks: u32, fencing: Fencing) -> WindowControl {
         assert!(base.cast::<TargetLine>().is_aligned(), "control at {base:p}");
         let origins = ranks as usize * size_of::<OriginLine>();
-        let board = ExposureBoard::post_lines(ranks) * size_of::<PostLine>()
-            + ExposureBoard::completion_lines(ranks) * size_of::<CompletionLine>();
+        let board = ExposureBoard::bytes(ranks).expect("there is memory for it");
         WindowControl {
             base,
             ranks,

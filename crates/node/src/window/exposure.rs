@@ -190,6 +190,14 @@ impl<'a> ExposureBoard<'a> {
         2 * ranks as usize * ranks as usize
     }
 
+    /// Bytes of all lines of a board for `ranks` ranks; `None` if they are more than an address can
+    /// count.
+    pub fn bytes(ranks: u32) -> Option<usize> {
+        let posts = Self::post_lines(ranks).checked_mul(size_of::<PostLine>())?;
+        let completions = Self::completion_lines(ranks).checked_mul(size_of::<CompletionLine>())?;
+        posts.checked_add(completions)
+    }
+
     /// The board in these lines.
     ///
     /// # Panics

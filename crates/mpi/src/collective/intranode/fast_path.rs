@@ -102,7 +102,10 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
         }
         // A message of another length takes the general algorithm.
         let view = dense(region, bytes);
-        block_on(comm.context(), cells::bcast(&slot.whole(), &view, root, RootMembers::ALL, 0))
+        block_on(
+            comm.context(),
+            cells::bcast(&slot.operation_slot(), &view, root, RootMembers::ALL, 0),
+        )
     }))
 }
 
@@ -134,7 +137,7 @@ pub fn gather(
             slot.accept_header(member)?;
             if slot.bytes(member) != bytes {
                 let parts = Parts::Each(parts_of(result, bytes, slot.size()));
-                let whole = slot.whole();
+                let whole = slot.operation_slot();
                 let gather = cells::gather(&whole, None, Some(&parts), root, RootMembers::ALL, 0);
                 return block_on(comm.context(), gather);
             }
@@ -183,7 +186,7 @@ pub fn scatter(
             return Ok(());
         }
         let view = dense(result, bytes);
-        let whole = slot.whole();
+        let whole = slot.operation_slot();
         let scatter = cells::scatter(&whole, None, Some(&view), root, (RootMembers::ALL, true), 0);
         block_on(comm.context(), scatter)
     }))
@@ -463,7 +466,7 @@ fn wait_for(comm: &Comm, slot: FastSlot<'_>, member: usize) -> Result<()> {
 
 #[inline(never)]
 fn wait_long_for(comm: &Comm, slot: FastSlot<'_>, member: usize) -> Result<()> {
-    let whole = slot.whole();
+    let whole = slot.operation_slot();
     wait_long(comm, &|| slot.has_published(member), &|| whole.check_reachable(member, 1))
 }
 
@@ -475,7 +478,7 @@ fn wait_for_all(comm: &Comm, slot: FastSlot<'_>) -> Result<()> {
 
 #[inline(never)]
 fn wait_long_for_all(comm: &Comm, slot: FastSlot<'_>) -> Result<()> {
-    let whole = slot.whole();
+    let whole = slot.operation_slot();
     wait_long(comm, &|| slot.have_all_published(), &|| whole.check_all_reachable(1))
 }
 

@@ -44,7 +44,7 @@ impl<'a> FastSlot<'a> {
 
     /// The operation with all that the slow path needs.
     #[cold]
-    pub fn whole(self) -> OperationSlot<'a> {
+    pub fn operation_slot(self) -> OperationSlot<'a> {
         let reserved = ReservedOperation {
             number: self.number,
             kind: self.header.kind(),
@@ -124,8 +124,7 @@ impl<'a> FastSlot<'a> {
     /// Whether all others have published.
     #[inline(always)]
     pub fn have_all_published(self) -> bool {
-        let me = self.me();
-        (0..self.size()).all(|member| member == me || self.has_published(member))
+        self.group.others().all(|member| self.has_published(member))
     }
 
     #[inline(always)]
@@ -140,7 +139,11 @@ impl<'a> FastSlot<'a> {
     #[inline(always)]
     pub fn accept_header(self, member: usize) -> Result<()> {
         let header = self.header_of(member);
-        if header.is_alike(self.header) { Ok(()) } else { self.whole().compare(member, header) }
+        if header.is_alike(self.header) {
+            Ok(())
+        } else {
+            self.operation_slot().compare(member, header)
+        }
     }
 
     /// Processes what all others have announced when they published.
@@ -149,9 +152,8 @@ impl<'a> FastSlot<'a> {
     /// When one is in another collective.
     #[inline(always)]
     pub fn accept_headers(self) -> Result<()> {
-        let me = self.me();
         let mut safe = self.group.low();
-        for member in (0..self.size()).filter(|&member| member != me) {
+        for member in self.group.others() {
             self.accept_header(member)?;
             safe = safe.min(self.number - self.header_of(member).lag());
         }
@@ -173,7 +175,7 @@ impl<'a> FastSlot<'a> {
     pub fn expect_bytes(self, member: usize, bytes: usize) -> Result<()> {
         match self.bytes(member) == bytes {
             true => Ok(()),
-            false => self.whole().expect_bytes(member, bytes),
+            false => self.operation_slot().expect_bytes(member, bytes),
         }
     }
 
@@ -183,10 +185,7 @@ impl<'a> FastSlot<'a> {
     /// If one does.
     #[inline(always)]
     pub fn expect_bytes_of_all(self, bytes: usize) -> Result<()> {
-        let me = self.me();
-        (0..self.size())
-            .filter(|&member| member != me)
-            .try_for_each(|member| self.expect_bytes(member, bytes))
+        self.group.others().try_for_each(|member| self.expect_bytes(member, bytes))
     }
 
     /// This rank is done with all memory of the operation. It prefetches its line, and `bytes`

@@ -130,6 +130,13 @@ impl NodeGroup {
         self.area.me()
     }
 
+    /// The numbers of all members but this rank, in order.
+    #[inline(always)]
+    pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let me = self.me();
+        (0..self.size()).filter(move |&member| member != me)
+    }
+
     /// Bytes of a cell.
     #[inline]
     pub fn cell_bytes(&self) -> usize {
@@ -227,8 +234,7 @@ impl NodeGroup {
     /// Wakes the other members, if they sleep, after something was published.
     #[inline(always)]
     pub(super) fn wake_others(&self) {
-        let me = self.me();
-        self.area.wake_all((0..self.size()).filter(|&member| member != me));
+        self.area.wake_all(self.others());
     }
 
     /// The number up to which this rank has completed all operations.

@@ -230,8 +230,7 @@ impl<'a> OperationSlot<'a> {
     /// Whether all others have reached `phase`.
     #[inline]
     pub fn have_all_reached(&self, phase: u32) -> bool {
-        let me = self.me();
-        (0..self.size()).all(|member| member == me || self.has_reached(member, phase))
+        self.group.others().all(|member| self.has_reached(member, phase))
     }
 
     /// Polls a few times, if this rank has nothing else to do.
@@ -309,8 +308,11 @@ impl<'a> OperationSlot<'a> {
         if !self.count_failed_poll() {
             return Ok(());
         }
-        let late = |&member: &usize| member != self.me() && !self.has_reached(member, phase);
-        (0..self.size()).filter(late).try_for_each(|member| self.check_reachable_now(member, phase))
+        let late = |&member: &usize| !self.has_reached(member, phase);
+        self.group
+            .others()
+            .filter(late)
+            .try_for_each(|member| self.check_reachable_now(member, phase))
     }
 
     /// Checks that `member` takes part in the same operation and has not left it, as far as it has
@@ -375,9 +377,8 @@ impl<'a> OperationSlot<'a> {
     /// When one is in another collective.
     #[inline]
     pub fn accept_headers(&self) -> Result<()> {
-        let (me, size) = (self.me(), self.size());
         let mut safe = self.group.low();
-        for member in (0..size).filter(|&member| member != me) {
+        for member in self.group.others() {
             self.record_arrival(member);
             let header = self.header_of(member);
             self.check(member, header)?;
@@ -434,10 +435,7 @@ impl<'a> OperationSlot<'a> {
     /// As [`expect_bytes`](Self::expect_bytes) for all others.
     #[inline]
     pub fn expect_bytes_of_all(&self, bytes: usize) -> Result<()> {
-        let me = self.me();
-        (0..self.size())
-            .filter(|&member| member != me)
-            .try_for_each(|member| self.expect_bytes(member, bytes))
+        self.group.others().try_for_each(|member| self.expect_bytes(member, bytes))
     }
 
     /// This rank is done with all memory of the slot.
@@ -534,16 +532,14 @@ impl<'a> OperationSlot<'a> {
 
     /// Asks all members, in the two phases after `phase`.
     async fn ask_for_cma(&self, phase: u32) -> Result<bool> {
-        let (me, members) = (self.me(), self.group.area.members());
+        let members = self.group.area.members();
         let can = self.group.reach().is_some_and(|reach| {
-            let mut others = (0..self.size()).filter(|&member| member != me);
-            others.all(|member| reach.cma_works(members[member]))
+            self.group.others().all(|member| reach.cma_works(members[member]))
         });
         self.put_words([u64::from(can), 0, 0, 0, 0, 0]);
         self.publish(phase + 1);
         self.all_reached(phase + 1).await?;
-        let agreed =
-            can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
+        let agreed = can && self.group.others().all(|member| self.words(member)[0] == 1);
         // The words are overwritten next, so wait until all have read them.
         self.publish(phase + 2);
         self.all_reached(phase + 2).await?;
