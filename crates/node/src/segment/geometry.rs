@@ -140,7 +140,8 @@ impl Geometry {
         (self.knocks_in_block() + self.knock_words() * 8).next_multiple_of(64)
     }
 
-    fn block_stride(&self) -> usize {
+    /// Bytes from the control data of a rank to those of the next.
+    pub(super) fn block_stride(&self) -> usize {
         (self.marks_in_block() + self.cells as usize * 4).next_multiple_of(PAGE)
     }
 

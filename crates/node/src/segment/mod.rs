@@ -131,6 +131,8 @@ pub struct JobSegment {
     fd: OwnedFd,
     base: NonNull<u8>,
     geometry: Geometry,
+    /// What the geometry says, computed once: each message and each wake looks for a block.
+    block_stride: usize,
     has_slots: bool,
     members: NodeMembers,
     /// What this process has taken of its zone for windows.
@@ -351,11 +353,12 @@ impl JobSegment {
     ///
     /// # Panics
     /// If there is no such rank.
+    #[inline]
     pub fn block(&self, rank: u32) -> &RankBlock {
-        let index = self.index(rank);
+        let at = self.geometry.block(0) + self.index(rank) as usize * self.block_stride;
         // SAFETY: the block lies in the allocated part of the mapping, page-aligned; all its fields
         // are atomics or have not been written since `create`.
-        unsafe { &*self.at(self.geometry.block(index)).cast::<RankBlock>() }
+        unsafe { &*self.at(at).cast::<RankBlock>() }
     }
 
     /// The doorbell of `sender` at `receiver`, which only the sender writes: the low half of the

@@ -77,6 +77,7 @@ impl JobSegment {
         let segment = JobSegment {
             base: map(&fd, 0, bytes)?,
             fd,
+            block_stride: geometry.block_stride(),
             geometry,
             has_slots: with_slots.is_some(),
             members,
@@ -136,6 +137,7 @@ impl JobSegment {
         Ok(JobSegment {
             base,
             fd,
+            block_stride: header.geometry.block_stride(),
             geometry: header.geometry,
             has_slots,
             members,

@@ -28,6 +28,8 @@ const ORIGINS: usize = ACCUMULATE_LOCK + size_of::<AccumulateLock>();
 #[derive(Debug)]
 pub struct WindowControl {
     base: NonNull<u8>,
+    /// In the same memory.
+    board: ExposureBoard<'static>,
     ranks: u32,
     /// How this rank wakes others.
     fencing: Fencing,
@@ -73,8 +75,22 @@ impl WindowControl {
         assert!(base.cast::<TargetLine>().is_aligned(), "control at {base:p}");
         let origins = ranks as usize * size_of::<OriginLine>();
         let board = ExposureBoard::bytes(ranks).expect("there is memory for it");
+        let posts = ExposureBoard::post_lines(ranks);
+        let completions = ExposureBoard::completion_lines(ranks);
+        // SAFETY: the first lines of the memory, which are aligned and valid when zeroed
+        // (obligations 1 and 2); they stay mapped as long as this value lives, and `board` gives
+        // them out for no longer than that.
+        let (posts, completions) = unsafe {
+            let first = base.cast::<PostLine>();
+            let next = first.add(posts).cast::<CompletionLine>();
+            (
+                slice::from_raw_parts(first.as_ptr(), posts),
+                slice::from_raw_parts(next.as_ptr(), completions),
+            )
+        };
         WindowControl {
             base,
+            board: ExposureBoard::new(posts, completions, ranks),
             ranks,
             fencing,
             first: board.next_multiple_of(ALIGN),
@@ -83,20 +99,9 @@ impl WindowControl {
     }
 
     /// Who has posted to whom, and who has completed.
+    #[inline(always)]
     pub fn board(&self) -> ExposureBoard<'_> {
-        let posts = ExposureBoard::post_lines(self.ranks);
-        let completions = ExposureBoard::completion_lines(self.ranks);
-        // SAFETY: the first lines of the memory, which are aligned and valid when zeroed
-        // (obligations 1 and 2 of `new`).
-        let (posts, completions) = unsafe {
-            let first = self.base.cast::<PostLine>();
-            let next = first.add(posts).cast::<CompletionLine>();
-            (
-                slice::from_raw_parts(first.as_ptr(), posts),
-                slice::from_raw_parts(next.as_ptr(), completions),
-            )
-        };
-        ExposureBoard::new(posts, completions, self.ranks)
+        self.board
     }
 
     /// The lock of `target`.
