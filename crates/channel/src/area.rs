@@ -190,7 +190,7 @@ impl Area {
     /// Completes operation `number` in this member's account, and sets its finished number to the
     /// last operation up to which all are complete: it reads no data of these any more. Returns the
     /// previous value of the finished number if it has advanced.
-    #[inline]
+    #[inline(always)]
     pub fn complete(&self, account: &Completions, number: u64, mode: &ThreadMode) -> Option<u64> {
         account.complete(number, self.area.finished_number(self.area.me()), mode)
     }
@@ -222,7 +222,7 @@ impl Area {
 
     /// Wakes those of `members` that sleep, after something that they may wait for has been
     /// published. Costs one fence in all.
-    #[inline]
+    #[inline(always)]
     pub fn wake_all(&self, members: impl IntoIterator<Item = usize>) {
         self.area.wake_all(members);
     }

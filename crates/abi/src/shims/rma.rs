@@ -77,10 +77,10 @@ impl Sides {
     /// The obligations of [`View::user`] for the origin's elements.
     #[inline(always)]
     unsafe fn same_bytes(&self) -> Option<(Region, TargetBytes)> {
-        let datatype = self.origin_datatype.raw();
-        if self.origin_count != self.target_count || datatype != self.target_datatype.raw() {
+        if self.origin_count != self.target_count || self.origin_datatype != self.target_datatype {
             return None;
         }
+        let datatype = self.origin_datatype.raw();
         let address = self.origin_addr.addr();
         let bytes = datatype::dense_bytes(datatype, address, self.origin_count)?;
         // SAFETY: passed on to the caller.
@@ -147,8 +147,12 @@ pub unsafe fn mpi_put(
     };
     // SAFETY: as the caller promises; the operation is complete when this returns.
     if let Some((here, there)) = unsafe { sides.same_bytes() } {
-        let put = fast_path::put(win.0, here.at(0), there);
-        if put.or_else(|| fast_path::put_ahead(win.0, here.at(0), there)).is_some() {
+        let put = match there.bytes > FEW_BYTES {
+            true => fast_path::put(win.0, here.at(0), there),
+            // The leaf has tried that.
+            false => fast_path::put_ahead(win.0, here.at(0), there),
+        };
+        if put.is_some() {
             return Ok(());
         }
     }

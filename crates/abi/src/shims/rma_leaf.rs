@@ -1,7 +1,7 @@
 //! Leaves of one-sided calls: what programs mostly do, an operation on few bytes that loads and
 //! stores reach in an epoch that is open, and the calls around it. Operations, lock, unlock and
 //! flush take neither frame nor call ([`export`](crate::export)); `None`: nothing was done, and the
-//! shim of the call does it all.
+//! shim of the call does it all (that of a fence, the rest).
 #![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
 use std::ffi::{c_int, c_void};
@@ -172,6 +172,12 @@ pub fn leaf_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win)
 #[inline(always)]
 pub fn leaf_win_unlock(rank: c_int, win: MPI_Win) -> Option<()> {
     fast_path::unlock(win.0, rank)
+}
+
+/// MPI_Win_fence.
+#[inline(always)]
+pub fn leaf_win_fence(assert: c_int, win: MPI_Win) -> Option<()> {
+    fast_path::fence(win.0, assert)
 }
 
 /// MPI_Win_post.

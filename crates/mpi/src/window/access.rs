@@ -20,12 +20,15 @@ const PASSIVE: u8 = 2;
 /// Of all: open with the first operation.
 const READY: u8 = 3;
 
-/// The flags of one window.
+/// The flag of all targets of a window at once.
 #[derive(Debug)]
 pub(super) struct AccessFlags {
     all: AtomicU8,
-    each: Box<[AtomicU8]>,
 }
+
+/// The flag of one target. It lies with what else an operation reads of the target.
+#[derive(Debug)]
+pub(super) struct TargetFlag(AtomicU8);
 
 /// What may be accessed at one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,20 +53,16 @@ pub(super) enum AllTargets {
 }
 
 impl AccessFlags {
-    /// Nothing may be accessed at `targets` targets.
-    pub fn closed(targets: usize) -> AccessFlags {
-        AccessFlags {
-            all: AtomicU8::new(CLOSED),
-            each: (0..targets).map(|_| AtomicU8::new(CLOSED)).collect(),
-        }
+    /// Nothing may be accessed.
+    pub fn closed() -> AccessFlags {
+        AccessFlags { all: AtomicU8::new(CLOSED) }
     }
 
-    /// Whether an operation may access `target` without further checks.
+    /// Whether an operation may access the target with the flag `one` without further checks.
     #[inline(always)]
-    pub fn is_open(&self, target: usize) -> bool {
+    pub fn is_open(&self, one: &TargetFlag) -> bool {
         match self.all.load(Ordering::Relaxed) {
-            // Of a rank that is not there, nothing is open.
-            CLOSED => self.one(target) != CLOSED,
+            CLOSED => one.get() != CLOSED,
             READY => {
                 self.all.store(ACTIVE, Ordering::Relaxed);
                 true
@@ -72,21 +71,16 @@ impl AccessFlags {
         }
     }
 
-    #[inline(always)]
-    fn one(&self, target: usize) -> u8 {
-        self.each.get(target).map_or(CLOSED, |one| one.load(Ordering::Relaxed))
-    }
-
     /// Whether there were operations since all targets became ready.
     pub fn has_operations(&self) -> bool {
         self.all.load(Ordering::Relaxed) == ACTIVE
     }
 
-    /// Whether operations on `target` may be flushed without further checks.
+    /// Whether operations on the target with the flag `one` may be flushed without further checks.
     #[inline(always)]
-    pub fn is_flushable(&self, target: usize) -> bool {
+    pub fn is_flushable(&self, one: &TargetFlag) -> bool {
         match self.all.load(Ordering::Relaxed) {
-            CLOSED => self.one(target) == PASSIVE,
+            CLOSED => one.get() == PASSIVE,
             all => all == PASSIVE,
         }
     }
@@ -101,23 +95,31 @@ impl AccessFlags {
         self.all.store(value, Ordering::Relaxed);
     }
 
-    /// Opens or closes `target`, one of the window's.
+    /// That no target is open at once with the others.
+    pub fn is_one_by_one(&self) -> bool {
+        self.all.load(Ordering::Relaxed) == CLOSED
+    }
+}
+
+impl TargetFlag {
+    /// Nothing may be accessed.
+    pub fn closed() -> TargetFlag {
+        TargetFlag(AtomicU8::new(CLOSED))
+    }
+
     #[inline(always)]
-    pub fn set(&self, target: usize, access: TargetAccess) {
-        debug_assert!(target < self.each.len(), "target {target}");
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Opens or closes the target.
+    #[inline(always)]
+    pub fn set(&self, access: TargetAccess) {
         let value = match access {
             TargetAccess::Closed => CLOSED,
             TargetAccess::Active => ACTIVE,
             TargetAccess::Passive => PASSIVE,
         };
-        // No panic, whose call would need a frame.
-        if let Some(one) = self.each.get(target) {
-            one.store(value, Ordering::Relaxed);
-        }
-    }
-
-    /// That no target is open at once with the others.
-    pub fn is_one_by_one(&self) -> bool {
-        self.all.load(Ordering::Relaxed) == CLOSED
+        self.0.store(value, Ordering::Relaxed);
     }
 }

@@ -52,6 +52,10 @@ impl Window {
         };
         {
             let mut epochs = self.epochs();
+            if let Some(barrier) = epochs.begun_fence.take() {
+                drop(epochs);
+                return self.close_on_error(barrier.end(&self.0.comm));
+            }
             if !matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. }) {
                 let described = epochs.describe();
                 return Err(wrong_epoch(format!("{described}; end it before a fence")));
@@ -65,12 +69,16 @@ impl Window {
             self.0.flags.set_all(open);
         }
         let flushed = self.flush_remote();
-        let met = self.meet();
+        self.close_on_error(self.meet()).and(flushed)
+    }
+
+    /// Closes the epoch of a fence in which the ranks have not met.
+    fn close_on_error(&self, met: Result<()>) -> Result<()> {
         if met.is_err() {
             self.epochs().access = AccessEpoch::None;
             self.0.flags.set_all(AllTargets::Closed);
         }
-        met.and(flushed)
+        met
     }
 
     /// Blocks until the operations by messages are done. Where all ranks meet afterwards, this rank
@@ -113,11 +121,9 @@ impl Window {
     #[inline]
     pub(super) fn begin_access(&self, epochs: &mut Epochs, targets: Arc<EpochGroup>) {
         self.0.flags.set_all(AllTargets::Closed);
+        // The first operation looks for the post.
+        debug_assert!(!targets.ranks.iter().any(|&target| self.is_open(target)), "{targets:?}");
         epochs.counts.start(&targets.numbers);
-        for &target in &targets.ranks {
-            // The first operation looks for the post.
-            self.0.flags.set(target, TargetAccess::Closed);
-        }
         epochs.access = AccessEpoch::Start { targets };
     }
 
@@ -173,7 +179,7 @@ impl Window {
             return; // another thread has ended it
         };
         for &target in &targets.ranks {
-            self.0.flags.set(target, TargetAccess::Closed);
+            self.0.targets[target].flag.set(TargetAccess::Closed);
         }
         let neighbours = &self.0.neighbours;
         let board = self.0.locks.board();

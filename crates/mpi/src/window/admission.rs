@@ -26,7 +26,7 @@ impl Window {
     /// `MPI_ERR_RMA_SYNC` when no epoch covers the target.
     #[inline(always)]
     pub(super) fn admit(&self, target: usize, needed: NeededEpoch) -> Result<()> {
-        if needed == NeededEpoch::Any && self.0.flags.is_open(target) {
+        if needed == NeededEpoch::Any && self.is_open(target) {
             return Ok(());
         }
         self.admit_slowly(target, needed)
@@ -43,7 +43,7 @@ impl Window {
                  {described}"
             )));
         }
-        if self.0.flags.is_open(target) {
+        if self.is_open(target) {
             return Ok(());
         }
         let is_joined = epochs.locks.contains(target);
@@ -63,7 +63,7 @@ impl Window {
                 }
                 drop(epochs);
                 active::await_posts(self, &[target], AwaitedPost::OfEpoch)?;
-                self.0.flags.set(target, TargetAccess::Active);
+                self.0.targets[target].flag.set(TargetAccess::Active);
                 Ok(())
             }
             AccessEpoch::Lock if !is_joined => epochs.must_be_passive(Some(target)),
@@ -76,7 +76,7 @@ impl Window {
                 }
                 passive::await_lock(self, target)
             }
-            AccessEpoch::Lock => {
+            AccessEpoch::Lock | AccessEpoch::BriefLock { .. } => {
                 drop(epochs);
                 passive::await_lock(self, target)
             }

@@ -2,6 +2,7 @@
 
 use mica_node::tunables;
 use mica_node::window::LockDesign;
+use mica_protocol::Engine;
 
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -57,6 +58,8 @@ pub(super) struct WindowChoices {
     pub locking: LockService,
     /// Bytes from which on a transfer may be divided with its target; of none nothing can be.
     pub help_min: usize,
+    /// How often this rank looks for what a peer writes before it watches.
+    pub polls: u32,
 }
 
 impl WindowChoices {
@@ -64,8 +67,9 @@ impl WindowChoices {
     ///
     /// # Errors
     /// When a variable has another value.
-    pub fn in_force() -> Result<WindowChoices> {
+    pub fn in_force(engine: &Engine) -> Result<WindowChoices> {
         Ok(WindowChoices {
+            polls: engine.polls_before_watch(),
             access: window_access()?,
             locking: lock_service()?,
             help_min: help_min()?,

@@ -21,7 +21,7 @@ use mica_channel::window::{OwnLocks, WindowLocks};
 use mica_node::segment::SegmentError;
 use mica_protocol::Engine;
 
-use super::access::AccessFlags;
+use super::access::{AccessFlags, TargetFlag};
 use super::attached::{OwnAttachments, PeerAttachments};
 use super::choice::{LockService, WindowAccess, WindowChoices};
 use super::counts::WindowCountsBlock;
@@ -163,6 +163,7 @@ pub(super) struct Creation<'a> {
     neighbours: Arc<Neighbours>,
     pub sizes: Sizes,
     pub choices: WindowChoices,
+    has_locks: bool,
     /// The segments of a shared window lie one after the other.
     is_contiguous: bool,
 }
@@ -192,7 +193,7 @@ impl Window {
 
     fn create_on(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
         let engine = process::engine()?;
-        let choices = WindowChoices::in_force();
+        let choices = WindowChoices::in_force(engine);
         let neighbours = Arc::new(Neighbours::of(engine, comm, spec.is_shared()));
         let wanted = choices.as_ref().map_err(Error::clone).and_then(|_| {
             let sizes = spec.sizes()?;
@@ -206,6 +207,7 @@ impl Window {
             neighbours: Arc::clone(&neighbours),
             sizes: Sizes::agree(comm, wanted)?,
             choices: choices?,
+            has_locks: !is_set(hints, "no_locks"),
             is_contiguous: spec.is_shared() && !is_set(hints, "alloc_shared_noncontig"),
         };
         let own = creation.own_memory();
@@ -244,18 +246,17 @@ impl Window {
             errhandler: Errhandler::ARE_FATAL,
             info: hints_in_force(hints),
         };
-        let has_locks = !is_set(hints, "no_locks");
         let epochs = Epochs::new(neighbours.me, neighbours.numbers());
         let window = WINDOWS.insert_with(|handle| {
             Window(Arc::new(WindowInner {
                 handle,
                 comm: comm.clone(),
-                flags: AccessFlags::closed(targets.len()),
+                flags: AccessFlags::closed(),
                 targets,
                 epochs: EpochsLock::under(WINDOWS.mode(), epochs),
                 locks,
                 choices,
-                has_locks,
+                has_locks: creation.has_locks,
                 neighbours,
                 counters: counts_block.words(),
                 counts_block,
@@ -518,9 +519,10 @@ impl Creation<'_> {
             unit: self.sizes.units[rank] as u32,
             number,
             locks: own_locks.map(|number| {
-                let design = (!by_thread).then_some(design);
+                let design = (self.has_locks && !by_thread).then_some(design);
                 OwnLocks::new(locks, design, number, self.neighbours.me)
             }),
+            flag: TargetFlag::closed(),
         }
     }
 

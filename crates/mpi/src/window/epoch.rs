@@ -6,6 +6,7 @@
 //! | `Fence` | fence | the next fence |
 //! | `Start` | start | complete |
 //! | `Lock` | lock, once for each target | unlock |
+//! | `BriefLock` | lock, on the fast path | unlock |
 //! | `LockAll` | lock_all | unlock_all |
 //!
 //! A fence opens an epoch only if operations follow. So a fence epoch without operations may be
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use mica_node::window::{EpochCounts, LockTicket};
 
 use super::remote::GrantedLock;
+use crate::collective::intranode::begun_barrier::BegunBarrier;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::{Group, KnownHandle};
@@ -29,6 +31,8 @@ use crate::group::{Group, KnownHandle};
 pub(super) struct Epochs {
     pub access: AccessEpoch,
     pub exposure: Option<ExposureEpoch>,
+    /// The barrier of a fence that other ranks have not reached yet: the call is to end it.
+    pub begun_fence: Option<BegunBarrier>,
     /// The locks of the access epoch that are held or awaited, by target.
     pub locks: HeldLocks,
     /// Post and complete, among the ranks of the node.
@@ -113,6 +117,11 @@ pub(super) enum AccessEpoch {
     },
     /// At least one lock is held or awaited.
     Lock,
+    /// One lock is held, exclusive, as the fast path has taken it: `locks` does not have it yet
+    /// ([`Window::epochs`](super::object::Window::epochs) puts it there).
+    BriefLock {
+        target: u32,
+    },
     LockAll {
         /// `MPI_MODE_NOCHECK`: no other rank holds a lock that conflicts.
         unchecked: bool,
@@ -161,28 +170,13 @@ impl HeldLocks {
     /// Adds a lock, or replaces it.
     #[inline]
     pub fn insert(&mut self, target: usize, held: HeldLock) {
-        match self.get_mut(target) {
-            Some(old) => *old = held,
-            None => self.add(target, held),
+        if let Some(old) = self.get_mut(target) {
+            *old = held;
+        } else if self.first.is_none() {
+            self.first = Some((target, held));
+        } else {
+            self.others.push((target, held));
         }
-    }
-
-    /// Adds a lock of a target that has none.
-    #[inline(always)]
-    pub fn add(&mut self, target: usize, held: HeldLock) {
-        match self.first {
-            // Forgotten, not dropped: that would be a call, to drop nothing.
-            None => std::mem::forget(self.first.replace((target, held))),
-            Some(_) => self.others.push((target, held)),
-        }
-    }
-
-    /// Adds the first lock of an epoch. Needs no memory, so that leaves have no frame.
-    #[inline(always)]
-    pub fn begin(&mut self, target: usize, held: HeldLock) {
-        debug_assert!(self.is_empty(), "{self:?}");
-        // Forgotten, not dropped, as above.
-        std::mem::forget(self.first.replace((target, held)));
     }
 
     #[inline]
@@ -192,24 +186,6 @@ impl HeldLocks {
         }
         let at = self.others.iter().position(|&(locked, _)| locked == target)?;
         Some(self.others.swap_remove(at).1)
-    }
-
-    /// Whether the lock of `target` is the only one, and held exclusive.
-    #[inline(always)]
-    pub fn is_only_exclusive(&self, target: usize) -> bool {
-        match &self.first {
-            Some((locked, HeldLock::Ticket(ticket))) => {
-                *locked == target && ticket.is_held_exclusive() && self.others.is_empty()
-            }
-            _ => false,
-        }
-    }
-
-    /// Removes that lock, whose ticket holds nothing more.
-    #[inline(always)]
-    pub fn forget_only(&mut self) {
-        // Forgotten, not dropped, as above.
-        std::mem::forget(self.first.take());
     }
 
     #[inline(always)]
@@ -237,6 +213,7 @@ impl Epochs {
         Epochs {
             access: AccessEpoch::None,
             exposure: None,
+            begun_fence: None,
             locks: HeldLocks::default(),
             counts: EpochCounts::new(me, ranks),
             last_targets: LastGroup::default(),
@@ -302,6 +279,7 @@ impl Epochs {
                 let locked: Vec<_> = self.locks.targets().map(|t| t.to_string()).collect();
                 format!("locked targets: {}", locked.join(", "))
             }
+            AccessEpoch::BriefLock { target } => format!("locked targets: {target}"),
             AccessEpoch::LockAll { .. } => "all targets are locked (MPI_Win_lock_all)".to_owned(),
         }
     }

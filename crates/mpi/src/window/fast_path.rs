@@ -1,7 +1,7 @@
 //! The fast path of operations: contiguous bytes of mapped memory that may be accessed now.
 //!
-//! A function here returns `None` where that does not hold; then it has changed nothing, and the
-//! caller takes the path of [`transfer`](super::transfer) or
+//! A function here returns `None` where that does not hold; then it has changed nothing (but see
+//! [`fence`]), and the caller takes the path of [`transfer`](super::transfer) or
 //! [`accumulate`](mod@super::accumulate), which checks all arguments and reports what is wrong. So
 //! nothing is reported here, and no call leaves more than a few instructions behind.
 //!
@@ -14,14 +14,15 @@ use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
 use mica_node::window::{BUFFERED_PUT, BriefUpdate, SoleUpdate, WaitersLeft};
 
-use super::access::TargetAccess;
+use super::access::{AllTargets, TargetAccess};
 pub use super::element::SumOfEight;
 use super::element::{BRIEF_ELEMENTS, ElementUpdate, may_be_compared};
-use super::epoch::{AccessEpoch, HeldLock};
+use super::epoch::AccessEpoch;
 use super::object::{Window, sole_table};
 use super::place::Direction;
 pub use super::target::TargetBytes;
 use super::target::WindowTarget;
+use crate::collective::intranode::begun_barrier::{self, BarrierProgress};
 use crate::constants as c;
 use crate::datatype;
 use crate::process;
@@ -146,8 +147,8 @@ pub fn accumulate(
 pub fn flush(win: usize, rank: i32) -> Option<()> {
     let table = sole_table()?;
     let window = &table.get(win)?.0;
-    let target = usize::try_from(rank).ok()?;
-    let is_known = target < window.targets.len() && window.flags.is_flushable(target);
+    let target = window.targets.get(usize::try_from(rank).ok()?)?;
+    let is_known = window.flags.is_flushable(&target.flag);
     (is_known && window.remote.is_none()).then(super::passive::order_memory)
 }
 
@@ -159,40 +160,36 @@ pub fn lock(win: usize, lock_type: i32, rank: i32, assertions: i32) -> Option<()
     }
     let table = sole_table()?;
     let window = table.get(win)?;
-    let target = usize::try_from(rank).ok()?;
-    let lock = window.0.targets.get(target)?.locks.as_ref()?.lock()?;
+    // A negative rank is a large one here.
+    let target = window.0.targets.get(rank as usize)?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    let is_first = matches!(epochs.access, AccessEpoch::None);
-    (is_first && window.0.has_locks).then_some(())?;
-    let ticket = lock.take_free()?;
+    matches!(epochs.access, AccessEpoch::None).then_some(())?;
+    target.brief_lock()?.take_free().then_some(())?;
     // Nothing is open at once without an epoch.
     debug_assert!(window.0.flags.is_one_by_one());
-    epochs.set_access(AccessEpoch::Lock);
-    epochs.locks.begin(target, HeldLock::Ticket(ticket));
-    window.0.flags.set(target, TargetAccess::Passive);
+    epochs.set_access(AccessEpoch::BriefLock { target: rank as u32 });
+    target.flag.set(TargetAccess::Passive);
     window.0.counters.count_lock();
     Some(())
 }
 
-/// `MPI_Win_unlock` of a lock that is held, exclusive, and that no other rank is in the queue of.
+/// `MPI_Win_unlock` of a lock that [`lock`] has taken, and that no other rank is in the queue of.
 #[inline(always)]
 pub fn unlock(win: usize, rank: i32) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
-    let target = usize::try_from(rank).ok()?;
-    let lock = window.0.targets.get(target)?.locks.as_ref()?.lock()?;
+    let target = window.0.targets.get(rank as usize)?;
+    let lock = target.brief_lock()?;
     // Where there are messages, they are awaited first.
     window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    let is_lock = matches!(epochs.access, AccessEpoch::Lock);
-    (is_lock && epochs.locks.is_only_exclusive(target)).then_some(())?;
+    is_brief_lock(&epochs.access, rank).then_some(())?;
     super::passive::order_memory();
     let waiters = lock.give_back()?;
-    epochs.locks.forget_only();
-    window.0.flags.set(target, TargetAccess::Closed);
+    target.flag.set(TargetAccess::Closed);
     epochs.set_access(AccessEpoch::None);
     if waiters == WaitersLeft::Some {
-        window.serve_waiters(target);
+        window.serve_waiters(rank as usize);
     }
     Some(())
 }
@@ -203,18 +200,21 @@ pub fn unlock_contended(win: usize, rank: i32) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
     window.0.remote.is_none().then_some(())?;
-    let target = usize::try_from(rank).ok()?;
+    let target = window.0.targets.get(rank as usize)?;
+    let (lock, number) = (target.brief_lock()?, target.number?);
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    let is_lock = matches!(epochs.access, AccessEpoch::Lock);
-    (is_lock && epochs.locks.is_only_exclusive(target)).then_some(())?;
-    let number = window.lock_number(target)?;
-    let Some(HeldLock::Ticket(ticket)) = epochs.locks.remove(target) else {
-        unreachable!("an exclusive lock that is held by this rank itself");
-    };
-    window.close_lock_epoch(&mut epochs, target);
+    is_brief_lock(&epochs.access, rank).then_some(())?;
+    target.flag.set(TargetAccess::Closed);
+    epochs.set_access(AccessEpoch::None);
     super::passive::order_memory();
-    window.give_back(number, ticket);
+    window.give_back(number, lock.held_ticket());
     Some(())
+}
+
+/// Whether the epoch is that of a lock of `rank` that [`lock`] has taken.
+#[inline(always)]
+fn is_brief_lock(access: &AccessEpoch, rank: i32) -> bool {
+    matches!(*access, AccessEpoch::BriefLock { target } if target == rank as u32)
 }
 
 /// `MPI_Put` of few bytes to a target that may not have posted yet.
@@ -222,11 +222,34 @@ pub fn unlock_contended(win: usize, rank: i32) -> Option<()> {
 pub fn put_ahead(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
-    if to.bytes > BUFFERED_PUT || window.0.flags.is_open(to.rank as usize) {
+    let target = window.0.targets.get(to.rank as usize)?;
+    if to.bytes > BUFFERED_PUT || window.0.flags.is_open(&target.flag) {
         return None;
     }
     let mut epochs = window.0.epochs.lock_in(table.section())?;
     window.put_ahead(&mut epochs, origin, to)
+}
+
+/// `MPI_Win_fence` without assertions, if all ranks come soon. `None` as well if they do not: then
+/// [`Window::fence`] ends it.
+#[inline]
+pub fn fence(win: usize, assertions: i32) -> Option<()> {
+    let table = sole_table()?;
+    let window = table.get(win)?;
+    (window.0.remote.is_none() && assertions == 0).then_some(())?;
+    let mut epochs = window.0.epochs.lock_in(table.section())?;
+    let may_follow = matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. });
+    (may_follow && epochs.exposure.is_none()).then_some(())?;
+    let begun = begun_barrier::begin(&window.0.comm, window.0.choices.polls)?;
+    epochs.set_access(AccessEpoch::Fence { has_operations: false });
+    window.0.flags.set_all(AllTargets::Ready);
+    match begun {
+        BarrierProgress::Ended => Some(()),
+        BarrierProgress::Begun(barrier) => {
+            epochs.begun_fence = Some(barrier);
+            None
+        }
+    }
 }
 
 /// `MPI_Win_post` with the group of the last one, of ranks that share memory with this one.
@@ -270,13 +293,12 @@ pub fn complete(win: usize) -> Option<()> {
 /// `MPI_Win_wait`, if all origins complete soon.
 #[inline]
 pub fn wait(win: usize) -> Option<()> {
-    let engine = process::engine().ok()?;
     let table = sole_table()?;
     let window = table.get(win)?;
     window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
     epochs.exposure.as_ref()?;
-    let mut polls = engine.polls_before_watch();
+    let mut polls = window.0.choices.polls;
     while !window.end_exposure_of(&mut epochs) {
         polls = polls.checked_sub(1)?;
         std::hint::spin_loop();
@@ -294,10 +316,9 @@ impl Window {
     #[inline(always)]
     pub(super) fn open_place(&self, range: TargetBytes) -> Option<(&WindowTarget, RegionRef<'_>)> {
         // A negative rank is a large one here.
-        let rank = range.rank as usize;
-        let target = self.0.targets.get(rank)?;
-        let place = target.mapped(range.disp, range.bytes)?;
-        self.0.flags.is_open(rank).then_some((target, place))
+        let target = self.0.targets.get(range.rank as usize)?;
+        self.0.flags.is_open(&target.flag).then_some(())?;
+        Some((target, target.mapped(range.disp, range.bytes)?))
     }
 
     /// Counts an operation by loads and stores.

@@ -14,7 +14,7 @@ use super::access::AccessFlags;
 use super::attached::OwnAttachments;
 use super::choice::WindowChoices;
 use super::counts::WindowCountsBlock;
-use super::epoch::{AccessEpoch, Epochs};
+use super::epoch::{AccessEpoch, Epochs, HeldLock};
 use super::neighbours::Neighbours;
 use super::remote::RemoteSide;
 use super::target::WindowTarget;
@@ -40,7 +40,8 @@ pub(super) struct WindowInner {
     pub epochs: EpochsLock,
     pub locks: Arc<WindowLocks>,
     pub choices: WindowChoices,
-    /// False where the program has promised that nothing is locked (`no_locks`).
+    /// False where the program has promised that nothing is locked (`no_locks`). No target has a
+    /// [brief lock](WindowTarget::brief_lock) then.
     pub has_locks: bool,
     pub neighbours: Arc<Neighbours>,
     /// Where this window counts.
@@ -186,10 +187,32 @@ impl Window {
     #[inline]
     pub(super) fn epochs(&self) -> Guard<'_, Epochs> {
         let mut epochs = self.0.epochs.lock();
-        if let AccessEpoch::Fence { has_operations } = &mut epochs.access {
-            *has_operations = self.0.flags.has_operations();
+        match &mut epochs.access {
+            AccessEpoch::Fence { has_operations } => {
+                *has_operations = self.0.flags.has_operations();
+            }
+            AccessEpoch::BriefLock { target } => {
+                let target = *target as usize;
+                self.note_brief_lock(&mut epochs, target);
+            }
+            _ => {}
         }
         epochs
+    }
+
+    /// Makes the epoch of a lock that the fast path has taken one as any other.
+    #[cold]
+    #[inline(never)]
+    fn note_brief_lock(&self, epochs: &mut Epochs, target: usize) {
+        let lock = self.0.targets[target].brief_lock().expect("it was taken");
+        epochs.set_access(AccessEpoch::Lock);
+        epochs.locks.insert(target, HeldLock::Ticket(lock.held_ticket()));
+    }
+
+    /// Whether an operation may access `target` without further checks.
+    #[inline(always)]
+    pub(super) fn is_open(&self, target: usize) -> bool {
+        self.0.flags.is_open(&self.0.targets[target].flag)
     }
 
     /// What a window with targets that are accessed by messages has.

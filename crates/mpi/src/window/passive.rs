@@ -78,7 +78,7 @@ impl Window {
     /// the epoch ends.
     #[inline(always)]
     pub(super) fn close_lock_epoch(&self, epochs: &mut Epochs, target: usize) {
-        self.0.flags.set(target, TargetAccess::Closed);
+        self.0.targets[target].flag.set(TargetAccess::Closed);
         if epochs.locks.is_empty() {
             epochs.set_access(AccessEpoch::None);
         }
@@ -90,7 +90,7 @@ impl Window {
         let lock = self.window_lock(number);
         let mut ticket = lock.begin(self.0.neighbours.me, mode);
         if lock.poll(&mut ticket) {
-            self.0.flags.set(target, TargetAccess::Passive);
+            self.0.targets[target].flag.set(TargetAccess::Passive);
         }
         ticket
     }
@@ -165,7 +165,7 @@ impl Window {
             return Err(wrong_epoch(detail.to_owned()));
         }
         epochs.must_be_passive(Some(target))?;
-        if !self.0.flags.is_open(target) || self.has_messages(target) {
+        if !self.is_open(target) || self.has_messages(target) {
             drop(epochs);
             // A lock that is still awaited cannot be given back.
             await_lock(self, target)?;
@@ -197,7 +197,7 @@ impl Window {
         self.0.flags.set_all(AllTargets::Closed);
         let held = epochs.locks.take_all();
         for &(target, _) in &held {
-            self.0.flags.set(target, TargetAccess::Closed);
+            self.0.targets[target].flag.set(TargetAccess::Closed);
         }
         // Each is held: the operation that joined the queue has waited.
         release(self, epochs, held)
@@ -234,7 +234,10 @@ impl Window {
             },
         };
         order_memory();
-        let is_known = target.is_some_and(|target| self.0.flags.is_flushable(target));
+        let is_known = target.is_some_and(|target| {
+            let flag = &self.0.targets[target].flag;
+            self.0.flags.is_flushable(flag)
+        });
         if is_known && self.0.remote.is_none() {
             return Ok(());
         }
@@ -401,7 +404,7 @@ fn release(
 
 /// Returns when the lock of `target` is held, whose queue this rank has joined. Blocks.
 pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
-    if window.0.flags.is_open(target) {
+    if window.is_open(target) {
         return Ok(());
     }
     match poll_lock(window, target, Pause::Lasts) {
@@ -410,7 +413,7 @@ pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
             window.0.counters.count_lock_wait();
             let waiting = awaited_lock(window, target);
             window.remote().wait_for_lock(&granted, waiting)?;
-            window.0.flags.set(target, TargetAccess::Passive);
+            window.0.targets[target].flag.set(TargetAccess::Passive);
             return Ok(());
         }
         LockState::Awaited => {}
@@ -486,7 +489,7 @@ fn poll_lock(window: &Window, target: usize, pause: Pause) -> LockState {
     };
     match held {
         true => {
-            window.0.flags.set(target, TargetAccess::Passive);
+            window.0.targets[target].flag.set(TargetAccess::Passive);
             LockState::Held
         }
         false => LockState::Awaited,

@@ -3,7 +3,9 @@
 use mica_channel::direct::PeerBuffer;
 use mica_channel::memory::{Region, RegionRef, Shape};
 use mica_channel::window::OwnLocks;
+use mica_node::window::OwnLock;
 
+use super::access::TargetFlag;
 use super::attached::PeerAttachments;
 use super::place::TargetPlace;
 use crate::constants as c;
@@ -22,6 +24,8 @@ pub(super) struct WindowTarget {
     pub number: Option<u32>,
     /// The locks of a neighbour, where accumulates go by loads and stores.
     pub locks: Option<OwnLocks>,
+    /// What may be accessed of it now.
+    pub flag: TargetFlag,
 }
 
 /// How a rank's memory is accessed.
@@ -65,6 +69,12 @@ pub struct TargetRange {
 }
 
 impl WindowTarget {
+    /// The window's lock, as the fast path takes it.
+    #[inline(always)]
+    pub fn brief_lock(&self) -> Option<&OwnLock<'_>> {
+        self.locks.as_ref()?.lock()
+    }
+
     /// The offset of the displacement `disp`, if the `bytes` bytes that begin `low` after it lie
     /// in the target's part of the window.
     #[inline(always)]

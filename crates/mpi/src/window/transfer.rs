@@ -86,7 +86,7 @@ impl Window {
             return Ok(None);
         };
         let may_leave = direction == Direction::Put && needed == NeededEpoch::Any;
-        if may_leave && !self.0.flags.is_open(rank) && self.leaves_put(origin, range) {
+        if may_leave && !self.is_open(rank) && self.leaves_put(origin, range) {
             return Ok(None);
         }
         self.admit(rank, needed)?;

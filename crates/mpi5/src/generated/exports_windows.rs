@@ -245,7 +245,8 @@ call! {
 
 call! {
     MPI_Win_fence PMPI_Win_fence(assert: c_int, win: MPI_Win) on Win(win)
-    => method::perform(|| with_window(win.raw(), |window| window.fence(assert)))
+    => leaf rma_leaf::leaf_win_fence(assert, win), method::perform(|| with_window(win.raw(),
+        |window| window.fence(assert)))
 }
 
 call! {

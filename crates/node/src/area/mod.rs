@@ -181,7 +181,7 @@ impl RawArea {
 
     /// Wakes those of `members` that sleep. To be called after publishing something that they may
     /// wait for. Costs one fence for all.
-    #[inline]
+    #[inline(always)]
     pub fn wake_all(&self, members: impl IntoIterator<Item = usize>) {
         self.fencing.before_waking();
         for member in members {

@@ -46,7 +46,7 @@
 
 use super::lock_ticket::{LOOK_EVERY, LockTicket};
 use super::lock_words::{
-    IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, is_held_exclusive,
+    IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, exclusive_holder,
 };
 use crate::park::Fencing;
 use crate::sync::Ordering;
@@ -82,7 +82,6 @@ pub struct WindowLock<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct OwnLock<'a> {
     pub(super) target: &'a TargetLine,
-    pub(super) line: &'a OriginLine,
     pub(super) origin: u32,
     /// `owners` while it holds the lock.
     pub(super) held: u32,
@@ -141,9 +140,9 @@ impl<'a> WindowLock<'a> {
 
     #[inline(always)]
     pub(super) fn own_line(&self, origin: u32) -> OwnLock<'a> {
-        let line = &self.origins[origin as usize];
+        assert!((origin as usize) < self.origins.len(), "rank {origin}");
         let fences = u32::from(self.fencing == Fencing::Sender);
-        OwnLock { target: self.target, line, origin, held: exclusive(origin), fences }
+        OwnLock { target: self.target, origin, held: exclusive(origin), fences }
     }
 
     /// Starts to take the lock for rank `origin`, which neither holds it nor waits for it. Does not
@@ -167,10 +166,13 @@ impl<'a> WindowLock<'a> {
                 ticket.pause(LOOK_EVERY);
                 ticket
             }
-            LockMode::Exclusive => match self.own_line(origin).take_free() {
-                Some(ticket) => ticket,
-                None => self.join_queue(origin),
-            },
+            LockMode::Exclusive => {
+                let own = self.own_line(origin);
+                match own.take_free() {
+                    true => own.held_ticket(),
+                    false => self.join_queue(origin),
+                }
+            }
         }
     }
 
@@ -209,11 +211,10 @@ impl<'a> WindowLock<'a> {
     #[inline]
     pub fn release(&self, ticket: LockTicket, mut wake: impl FnMut(u32)) -> TurnOrder {
         assert!(ticket.is_held(), "rank {}: lock not held", ticket.origin());
-        // Relaxed, here and in `leave`: only the origin changes its state while it holds.
-        let idle = || self.origins[ticket.origin() as usize].state.store(IDLE, Ordering::Relaxed);
+        // Relaxed: only the origin changes its state while it holds.
+        self.origins[ticket.origin() as usize].state.store(IDLE, Ordering::Relaxed);
         match (ticket.mode(), self.design) {
             (LockMode::Exclusive, LockDesign::TestAndSet) => {
-                idle();
                 // SYNC window-lock: no other origin writes while an exclusive one holds. Release:
                 // pairs with the Acquire in `test_and_set`.
                 self.target.owners.store(0, Ordering::Release);
@@ -221,7 +222,6 @@ impl<'a> WindowLock<'a> {
             }
             (LockMode::Exclusive, _) => self.leave(ticket.origin(), &mut wake),
             (LockMode::Shared, _) => {
-                idle();
                 self.leave_holders(ticket.origin(), &mut wake);
                 TurnOrder::Own
             }
@@ -230,7 +230,10 @@ impl<'a> WindowLock<'a> {
 
     /// The ranks that hold the lock, and how; a snapshot, for reports.
     pub fn holders(&self) -> impl Iterator<Item = (u32, LockMode)> + use<'a> {
-        self.ranks(LockMode::of_holder)
+        // Relaxed: it may change at any time.
+        let exclusive = exclusive_holder(self.target.owners.load(Ordering::Relaxed));
+        let shared = self.ranks(LockMode::of_sharer);
+        exclusive.map(|rank| (rank, LockMode::Exclusive)).into_iter().chain(shared)
     }
 
     /// The ranks that wait for the lock, and how; a snapshot in the order of ranks, for reports.
@@ -331,7 +334,7 @@ impl WindowLock<'_> {
     /// waits.
     fn is_taken(&self) -> bool {
         // SYNC window-waiters
-        is_held_exclusive(self.target.owners.load(Ordering::SeqCst))
+        exclusive_holder(self.target.owners.load(Ordering::SeqCst)).is_some()
     }
 
     /// A poll of an origin that waits: whether it was let in. With barging it looks at the lock
@@ -359,7 +362,7 @@ impl WindowLock<'_> {
         // SYNC window-lock: Acquire pairs with the Release of the exclusive holder that has left.
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         let joined = owners.fetch_update(acquire, relaxed, |owners| {
-            (!is_held_exclusive(owners)).then_some(owners + ONE_SHARED)
+            exclusive_holder(owners).is_none().then_some(owners + ONE_SHARED)
         });
         joined.is_ok()
     }

@@ -44,11 +44,17 @@ impl Shared {
         self.spots[rank as usize].wake(Fencing::Sender);
     }
 
-    fn acquire(&self, design: LockDesign, rank: u32, mode: LockMode) -> LockTicket {
+    /// The ticket, and the lock as the rank gives it back that has taken it without waiting.
+    fn acquire(
+        &self,
+        design: LockDesign,
+        rank: u32,
+        mode: LockMode,
+    ) -> (LockTicket, Option<OwnLock<'_>>) {
         let lock = self.lock(design);
         let own = lock.own(rank).filter(|_| mode == Exclusive);
-        if let Some(ticket) = own.and_then(|own| own.take_free()) {
-            return ticket;
+        if let Some(own) = own.filter(|own| own.take_free()) {
+            return (own.held_ticket(), Some(own));
         }
         let mut ticket = lock.begin(rank, mode);
         while !lock.poll(&mut ticket) {
@@ -66,11 +72,11 @@ impl Shared {
                 }
             }
         }
-        ticket
+        (ticket, None)
     }
 
     fn turn(&self, design: LockDesign, rank: u32, mode: LockMode) {
-        let ticket = self.acquire(design, rank, mode);
+        let (ticket, own) = self.acquire(design, rank, mode);
         match mode {
             // SAFETY: the model checks that no other thread is inside.
             Exclusive => self.data.with_mut(|data| unsafe { *data += 1 }),
@@ -78,7 +84,6 @@ impl Shared {
             Together => self.data.with(|data| assert!(unsafe { *data } <= 4)),
         }
         let lock = self.lock(design);
-        let own = lock.own(rank).filter(|_| ticket.is_held_exclusive());
         match own.and_then(|own| own.give_back()) {
             Some(WaitersLeft::None) => {}
             Some(WaitersLeft::Some) => lock.serve_waiters(rank, &mut |next| self.wake(next)),
@@ -207,7 +212,7 @@ fn mcs_admits_shared_behind_a_shared_origin_that_does_not_poll() {
     model.check(|| {
         let shared = shared();
         let lock = shared.lock(LockDesign::Mcs);
-        let first = shared.acquire(LockDesign::Mcs, 0, Exclusive);
+        let first = shared.acquire(LockDesign::Mcs, 0, Exclusive).0;
         let mut sleeper = lock.begin(1, Together);
         let theirs = shared.clone();
         let second = loom::thread::spawn(move || theirs.turn(LockDesign::Mcs, 2, Together));
@@ -226,11 +231,11 @@ fn mcs_serves_in_the_order_of_arrival() {
     model.check(|| {
         let shared = shared();
         let lock = shared.lock(LockDesign::Mcs);
-        let first = shared.acquire(LockDesign::Mcs, 0, Exclusive);
+        let first = shared.acquire(LockDesign::Mcs, 0, Exclusive).0;
         let mut second = lock.begin(1, Exclusive);
         let theirs = shared.clone();
         let third = loom::thread::spawn(move || {
-            let ticket = theirs.acquire(LockDesign::Mcs, 2, Exclusive);
+            let ticket = theirs.acquire(LockDesign::Mcs, 2, Exclusive).0;
             assert_eq!(theirs.inside.load(Ordering::Relaxed), 1, "rank 1 was before");
             let lock = theirs.lock(LockDesign::Mcs);
             lock.release(ticket, |next| theirs.wake(next));

@@ -32,7 +32,7 @@
 
 use super::lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
 use super::lock_ticket::{LOOK_EVERY, LockTicket};
-use super::lock_words::{IDLE, IS_FIRST, LockMode, ONE_SHARED, exclusive};
+use super::lock_words::{IS_FIRST, LockMode, ONE_SHARED, exclusive};
 use crate::park::Fencing;
 #[cfg(loom)]
 use crate::sync::fence;
@@ -162,7 +162,6 @@ impl WindowLock<'_> {
     #[cold]
     #[inline(never)]
     fn leave_to_others(&self, me: u32, wake: &mut dyn FnMut(u32)) -> TurnOrder {
-        self.origins[me as usize].state.store(IDLE, Ordering::Relaxed);
         let waits = &self.target.waits;
         // The first in the queue sets it to 0 when it gets the lock.
         let turn = match waits.openings.load(Ordering::Relaxed) {
@@ -265,27 +264,29 @@ impl WindowLock<'_> {
 }
 
 impl OwnLock<'_> {
-    /// Takes the lock if it is free. Does not block.
+    /// Takes the lock if it is free; false if it is not. Does not block.
     #[inline(always)]
-    pub fn take_free(&self) -> Option<LockTicket> {
+    #[must_use = "the lock may be held from here on"]
+    pub fn take_free(&self) -> bool {
         // SYNC window-lock: Acquire pairs with the Release of the holder that has left.
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
-        self.target.owners.compare_exchange(0, self.held, acquire, relaxed).ok()?;
-        // Relaxed: only the origin changes its state now; others read it for reports.
-        self.line.state.store(LockMode::Exclusive.holds(), Ordering::Relaxed);
-        Some(LockTicket::new(self.origin, LockMode::Exclusive, true))
+        self.target.owners.compare_exchange(0, self.held, acquire, relaxed).is_ok()
     }
 
-    /// Gives the lock back that this origin holds exclusive; `None` if others are in the queue:
-    /// nothing was done, and [`WindowLock::release`] does it. Does not block.
+    /// The ticket of the lock, which this origin has [taken](Self::take_free).
+    #[inline(always)]
+    pub fn held_ticket(&self) -> LockTicket {
+        LockTicket::new(self.origin, LockMode::Exclusive, true)
+    }
+
+    /// Gives the lock back that this origin has [taken](Self::take_free); `None` if others are in
+    /// the queue: nothing was done, and [`WindowLock::release`] does it. Does not block.
     #[inline(always)]
     pub fn give_back(&self) -> Option<WaitersLeft> {
         // Relaxed: of who joins now, `free` takes care.
         if self.target.waits.tail.load(Ordering::Relaxed) != 0 {
             return None;
         }
-        // Relaxed: as in `take_free`.
-        self.line.state.store(IDLE, Ordering::Relaxed);
         Some(self.free())
     }
 

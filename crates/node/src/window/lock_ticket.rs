@@ -56,12 +56,6 @@ impl LockTicket {
         self.0 & HELD != 0
     }
 
-    /// Whether the origin holds the lock, exclusive.
-    #[inline(always)]
-    pub fn is_held_exclusive(&self) -> bool {
-        self.0 & (EXCLUSIVE | HELD) == EXCLUSIVE | HELD
-    }
-
     pub(super) fn set_held(&mut self) {
         self.0 |= HELD;
     }

@@ -67,7 +67,8 @@ const _: () = {
     assert!(size_of::<OriginLine>() == 64);
 };
 
-/// The origin neither holds the lock nor waits for it.
+/// The origin neither holds the lock nor waits for it; or it holds it, exclusive, without having
+/// waited.
 pub(super) const IDLE: u32 = 0;
 /// The origin waits for the lock, shared.
 const WAITS_SHARED: u32 = 1;
@@ -106,13 +107,10 @@ impl LockMode {
         }
     }
 
-    /// The mode of an origin that holds, by its state.
-    pub(super) fn of_holder(state: u32) -> Option<LockMode> {
-        match state {
-            HOLDS_SHARED => Some(LockMode::Shared),
-            HOLDS_EXCLUSIVE => Some(LockMode::Exclusive),
-            _ => None,
-        }
+    /// The mode of an origin that shares the lock, by its state. (Who holds it alone, `owners`
+    /// says.)
+    pub(super) fn of_sharer(state: u32) -> Option<LockMode> {
+        (state == HOLDS_SHARED).then_some(LockMode::Shared)
     }
 }
 
@@ -162,7 +160,7 @@ pub(super) fn exclusive(rank: u32) -> u32 {
     EXCLUSIVE | rank
 }
 
-/// Whether an exclusive origin holds the lock.
-pub(super) fn is_held_exclusive(owners: u32) -> bool {
-    owners & EXCLUSIVE != 0
+/// The rank that holds the lock, exclusive.
+pub(super) fn exclusive_holder(owners: u32) -> Option<u32> {
+    (owners & EXCLUSIVE != 0).then_some(owners & !EXCLUSIVE)
 }

@@ -35,7 +35,7 @@ const FAST_POLLS: u32 = 300;
 
 /// The fast call on a communicator, if an operation that `takes` the fast path may use it now.
 #[inline(always)]
-fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'_>> {
+pub(super) fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'_>> {
     let local = comm.known_local()?;
     if !takes(&local.fast_path) || late::is_on() {
         return None;
@@ -44,12 +44,17 @@ fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'
 }
 
 /// A communicator's node group and counters, for an operation on the fast path.
-struct FastCall<'a> {
+pub(super) struct FastCall<'a> {
     group: &'a NodeGroup,
     counters: &'a LiveCounters,
 }
 
-impl FastCall<'_> {
+impl<'a> FastCall<'a> {
+    #[inline(always)]
+    pub fn group(&self) -> &'a NodeGroup {
+        self.group
+    }
+
     /// Bytes that this rank contributes, where the root contributes `bytes`; `None` if there is no
     /// such root.
     #[inline(always)]
@@ -442,14 +447,20 @@ fn run(
     (kind, bytes, brought): (impl Into<OperationKind>, usize, usize),
     work: impl FnOnce(FastSlot<'_>) -> Result<()>,
 ) -> Result<()> {
-    let FastCall { group, counters } = *opened;
-    counters.count_collective(TrafficClass::Area, brought);
-    counters.count_algorithm(Algorithm::Shared as usize);
+    let group = opened.group;
+    count(opened, brought);
     let slot =
         FastSlot::begin(group, kind.into(), bytes, |number| wait_until_free(comm, group, number))?;
     let result = work(slot);
     slot.finish(if brought > INLINE { brought.min(FETCH_MAX) } else { 0 });
     result
+}
+
+/// Counts an operation to which this rank contributes `brought` bytes.
+#[inline(always)]
+pub(super) fn count(opened: &FastCall<'_>, brought: usize) {
+    opened.counters.count_collective(TrafficClass::Area, brought);
+    opened.counters.count_algorithm(Algorithm::Shared as usize);
 }
 
 /// Waits until the memory that operation `number` uses is free.
@@ -472,7 +483,7 @@ fn wait_long_for(comm: &Comm, slot: FastSlot<'_>, member: usize) -> Result<()> {
 
 /// Waits until all others have published.
 #[inline(always)]
-fn wait_for_all(comm: &Comm, slot: FastSlot<'_>) -> Result<()> {
+pub(super) fn wait_for_all(comm: &Comm, slot: FastSlot<'_>) -> Result<()> {
     if slot.have_all_published() { Ok(()) } else { wait_long_for_all(comm, slot) }
 }
 

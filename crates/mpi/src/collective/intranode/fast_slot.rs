@@ -5,7 +5,7 @@ use mica_channel::area::{TURNS, Turn};
 use mica_channel::memory::RegionRef;
 
 use super::group::{AddressUse, NodeGroup, PHASE_BITS, ReservedOperation};
-use super::header::{OperationHeader, OperationKind};
+use super::header::{OperationHeader, OperationKind, RootBefore};
 use super::slot::{OperationSlot, RunMode};
 use crate::error::Result;
 
@@ -37,9 +37,36 @@ impl<'a> FastSlot<'a> {
         if !group.is_free(number) {
             wait(number)?;
         }
+        Ok(FastSlot::announcing(group, kind, bytes, (number, before)))
+    }
+
+    /// As [`begin`](Self::begin); `None` if its memory is not free: nothing was done.
+    #[inline(always)]
+    pub fn begin_if_free(
+        group: &'a NodeGroup,
+        kind: OperationKind,
+        bytes: usize,
+    ) -> Option<FastSlot<'a>> {
+        let taken = group.take_number_if(kind, |number| group.is_free(number))?;
+        Some(FastSlot::announcing(group, kind, bytes, taken))
+    }
+
+    #[inline(always)]
+    fn announcing(
+        group: &'a NodeGroup,
+        kind: OperationKind,
+        bytes: usize,
+        (number, before): (u64, RootBefore),
+    ) -> FastSlot<'a> {
         let header = OperationHeader::new(kind, before, number, number - group.low(), bytes);
+        FastSlot::resume(group, number, header)
+    }
+
+    /// The operation that this rank has begun with this number and header.
+    #[inline(always)]
+    pub fn resume(group: &'a NodeGroup, number: u64, header: OperationHeader) -> FastSlot<'a> {
         let turn = group.area.turn((number % TURNS as u64) as usize);
-        Ok(FastSlot { group, turn, number, header })
+        FastSlot { group, turn, number, header }
     }
 
     /// The operation with all that the slow path needs.
@@ -59,6 +86,17 @@ impl<'a> FastSlot<'a> {
     #[inline(always)]
     pub fn group(self) -> &'a NodeGroup {
         self.group
+    }
+
+    #[inline(always)]
+    pub fn number(self) -> u64 {
+        self.number
+    }
+
+    /// This rank's.
+    #[inline(always)]
+    pub fn header(self) -> OperationHeader {
+        self.header
     }
 
     #[inline(always)]
@@ -152,10 +190,30 @@ impl<'a> FastSlot<'a> {
     /// When one is in another collective.
     #[inline(always)]
     pub fn accept_headers(self) -> Result<()> {
+        self.accept_all(|member, header| self.operation_slot().compare(member, header))
+    }
+
+    /// As [`accept_headers`](Self::accept_headers), if they are as mostly; else false, and nothing
+    /// was done.
+    #[inline(always)]
+    pub fn accept_alike(self) -> bool {
+        self.accept_all(|_, _| Err(())).is_ok()
+    }
+
+    /// Learns up to which operation all have finished, if `accept_unlike` takes each header that
+    /// is not like this rank's.
+    #[inline(always)]
+    fn accept_all<E>(
+        self,
+        accept_unlike: impl Fn(usize, OperationHeader) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         let mut safe = self.group.low();
         for member in self.group.others() {
-            self.accept_header(member)?;
-            safe = safe.min(self.number - self.header_of(member).lag());
+            let header = self.header_of(member);
+            if !header.is_alike(self.header) {
+                accept_unlike(member, header)?;
+            }
+            safe = safe.min(self.number - header.lag());
         }
         self.group.raise_safe(safe);
         Ok(())

@@ -201,13 +201,25 @@ impl NodeGroup {
     /// The number of the next operation, of this kind, and what it announces about the one before.
     #[inline(always)]
     pub(super) fn take_number(&self, kind: OperationKind) -> (u64, RootBefore) {
+        let taken = self.take_number_if(kind, |_| true);
+        taken.expect("any number is taken")
+    }
+
+    /// As [`take_number`](Self::take_number), if the number `is_wanted`.
+    #[inline(always)]
+    pub(super) fn take_number_if(
+        &self,
+        kind: OperationKind,
+        is_wanted: impl FnOnce(u64) -> bool,
+    ) -> Option<(u64, RootBefore)> {
         // Relaxed, and no read-modify-write: calls of collectives on one communicator do not
         // overlap.
         let begun = self.begun.load(Ordering::Relaxed);
         let number = (begun & ((1 << ROOT_AT) - 1)) + 1;
+        is_wanted(number).then_some(())?;
         let root = kind.root_before().bits() << ROOT_AT;
         self.begun.store(root | number, Ordering::Relaxed);
-        (number, RootBefore::from_bits(begun >> ROOT_AT))
+        Some((number, RootBefore::from_bits(begun >> ROOT_AT)))
     }
 
     /// Operation `number` has failed: if it was the last one begun, the next operation announces
@@ -227,8 +239,14 @@ impl NodeGroup {
         if let Some(before) = self.area.complete(&self.account, number, self.mode)
             && self.area.is_awaited(before)
         {
-            self.wake_others();
+            self.wake_awaiting();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_awaiting(&self) {
+        self.wake_others();
     }
 
     /// Wakes the other members, if they sleep, after something was published.

@@ -12,6 +12,7 @@
 //! one thread, in any order.
 
 pub mod account;
+pub mod begun_barrier;
 mod by_messages;
 pub mod call;
 pub mod cells;
