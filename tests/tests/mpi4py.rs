@@ -72,7 +72,7 @@ fn counts(stdout: &str) -> Option<(u32, u32, u32)> {
 }
 
 /// Modules in one job.
-const BATCH: usize = 8;
+const BATCH: usize = 16;
 
 /// The suite's tests on some ranks, as they went so far.
 #[derive(Default)]
