@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Instant;
 
 use mica_tests::netns::Namespaces;
 use mica_tests::{
@@ -80,6 +81,9 @@ impl Pass {
     }
 }
 
+/// Of so many lines of a family, those that take longest, the time is shown.
+const SHOWN: usize = 12;
+
 /// Runs every line of a family on every number of ranks; all failures are reported together.
 fn run(name: &str, pass: Pass) {
     let install = Install::find();
@@ -97,6 +101,7 @@ fn run(name: &str, pass: Pass) {
         None => install.mpiexec([""; 0]),
     };
     let (mut passed, mut skipped, mut failures) = (0, Vec::new(), Vec::new());
+    let mut times = Vec::new();
     for mut entry in list() {
         if family(&entry) != name || !pass.has(&entry) {
             continue;
@@ -106,14 +111,21 @@ fn run(name: &str, pass: Pass) {
         }
         for ranks in pass.ranks(&entry) {
             let _turn = one_at_a_time();
+            let start = Instant::now();
             match entry.run(&install, mpiexec(), ranks, wrapper.as_ref()) {
                 Verdict::Passed => passed += 1,
                 Verdict::Skipped(why) => skipped.push(format!("{}: {why}", entry.program)),
                 Verdict::Failed(report) => failures.push(report),
             }
+            let what = [&[entry.program.clone()], &entry.args[..]].concat().join(" ");
+            times.push((start.elapsed(), format!("{what}, {ranks} ranks")));
         }
     }
     println!("{name}: {passed} runs passed, {} skipped {skipped:?}", skipped.len());
+    times.sort_by(|a, b| b.cmp(a));
+    for (time, what) in times.iter().take(SHOWN) {
+        println!("{name}: {what}: {time:.1?}");
+    }
     assert!(
         failures.is_empty(),
         "{name}: {} of {} runs failed\n\n{}",
