@@ -149,11 +149,7 @@ pub(super) enum HeldLock {
 
 /// The locks of an access epoch, by target: few, mostly one. Its memory stays for the next epoch.
 #[derive(Debug, Default)]
-pub(super) struct HeldLocks {
-    /// One of them, if it is not among the others.
-    first: Option<(usize, HeldLock)>,
-    others: Vec<(usize, HeldLock)>,
-}
+pub(super) struct HeldLocks(Vec<(usize, HeldLock)>);
 
 impl HeldLocks {
     #[inline]
@@ -163,47 +159,37 @@ impl HeldLocks {
 
     #[inline]
     pub fn get_mut(&mut self, target: usize) -> Option<&mut HeldLock> {
-        let all = self.first.iter_mut().chain(&mut self.others);
-        all.into_iter().find_map(|(locked, held)| (*locked == target).then_some(held))
+        self.0.iter_mut().find_map(|(locked, held)| (*locked == target).then_some(held))
     }
 
     /// Adds a lock, or replaces it.
     #[inline]
     pub fn insert(&mut self, target: usize, held: HeldLock) {
-        if let Some(old) = self.get_mut(target) {
-            *old = held;
-        } else if self.first.is_none() {
-            self.first = Some((target, held));
-        } else {
-            self.others.push((target, held));
+        match self.get_mut(target) {
+            Some(old) => *old = held,
+            None => self.0.push((target, held)),
         }
     }
 
     #[inline]
     pub fn remove(&mut self, target: usize) -> Option<HeldLock> {
-        if let Some((_, held)) = self.first.take_if(|(locked, _)| *locked == target) {
-            return Some(held);
-        }
-        let at = self.others.iter().position(|&(locked, _)| locked == target)?;
-        Some(self.others.swap_remove(at).1)
+        let at = self.0.iter().position(|&(locked, _)| locked == target)?;
+        Some(self.0.swap_remove(at).1)
     }
 
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.first.is_none() && self.others.is_empty()
+        self.0.is_empty()
     }
 
     /// The locked targets.
     pub fn targets(&self) -> impl Iterator<Item = usize> + '_ {
-        let all = self.first.iter().chain(&self.others);
-        all.map(|&(target, _)| target)
+        self.0.iter().map(|&(target, _)| target)
     }
 
     /// Takes all of them.
     pub fn take_all(&mut self) -> Vec<(usize, HeldLock)> {
-        let mut all = std::mem::take(&mut self.others);
-        all.extend(self.first.take());
-        all
+        std::mem::take(&mut self.0)
     }
 }
 
