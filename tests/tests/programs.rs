@@ -39,7 +39,8 @@ enum Pass {
     Basic,
     /// Two virtual nodes on this machine: half of the ranks each, the network between them.
     Nodes,
-    /// Two hosts made of network namespaces, each with its own address.
+    /// Two hosts made of network namespaces, each with its own address. Each line runs on one
+    /// number of ranks.
     Hosts,
 }
 
@@ -55,20 +56,15 @@ impl Pass {
         }
     }
 
-    /// The numbers of ranks on which a line runs: all that it lists, once. The other passes change
-    /// the way that bytes take, not who talks to whom.
+    /// The numbers of ranks on which a line runs.
     fn ranks(self, entry: &Entry) -> Vec<u32> {
         let several = || entry.ranks.iter().copied().filter(|n| *n > 1);
-        // Two ranks on each of two nodes, or as close to that as the line allows.
-        let about_four = || several().min_by_key(|n| n.abs_diff(4));
         match self {
-            Pass::Plain => entry.ranks.clone(),
             // One rank cannot be on two nodes, and more than five test nothing new.
             Pass::Nodes => several().filter(|n| *n <= 5).collect(),
-            Pass::Hosts => about_four().into_iter().collect(),
-            Pass::WithoutCma | Pass::Basic => {
-                about_four().or_else(|| entry.ranks.first().copied()).into_iter().collect()
-            }
+            // Two ranks on each host, or as close to that as the line allows.
+            Pass::Hosts => several().min_by_key(|n| n.abs_diff(4)).into_iter().collect(),
+            _ => entry.ranks.clone(),
         }
     }
 
@@ -81,7 +77,7 @@ impl Pass {
     }
 }
 
-/// Of so many lines of a family, those that take longest, the time is shown.
+/// How many lines of a family are shown with their times: those that take longest.
 const SHOWN: usize = 12;
 
 /// Runs every line of a family on every number of ranks; all failures are reported together.
