@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::memory::{Block, Region, fill};
 use mica_node::park::Fencing;
 use mica_node::segment::{JobSegment, SegmentError};
-use mica_node::window::{LockDesign, OwnGate, OwnLock, WindowControl, WindowMemory};
+use mica_node::window::{EpochCounts, LockDesign, OwnGate, OwnLock, WindowControl, WindowMemory};
 
 /// Memory of a window in this process. Cheap to clone; all clones and their regions share it.
 #[derive(Debug, Clone)]
@@ -140,6 +140,35 @@ impl OwnLocks {
     #[inline(always)]
     pub fn lock(&self) -> Option<&OwnLock<'_>> {
         self.lock.as_ref()
+    }
+}
+
+/// The epochs of one rank with its peers: where their counts lie is computed once.
+#[derive(Debug)]
+pub struct OwnCounts {
+    counts: EpochCounts<'static>,
+    _locks: Arc<WindowLocks>,
+}
+
+impl OwnCounts {
+    /// Those of rank `me`, before its first epoch.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn new(locks: &Arc<WindowLocks>, me: u32) -> OwnCounts {
+        let counts = locks.board().counts(me);
+        // SAFETY: they refer to the memory of `locks`, which stays where it is as long as `_locks`
+        // lives; `with` gives them out for no longer than that.
+        let counts =
+            unsafe { std::mem::transmute::<EpochCounts<'_>, EpochCounts<'static>>(counts) };
+        OwnCounts { counts, _locks: Arc::clone(locks) }
+    }
+
+    /// Calls `f` with them. It takes those of any lifetime, so that it can neither keep nor replace
+    /// them.
+    #[inline(always)]
+    pub fn with<R>(&mut self, f: impl for<'a> FnOnce(&mut EpochCounts<'a>) -> R) -> R {
+        f(&mut self.counts)
     }
 }
 

@@ -365,6 +365,7 @@ impl<'a> RegionRef<'a> {
     }
 
     /// Copies the bytes from here on into `to`.
+    #[inline(always)]
     pub fn read_bytes(self, to: &mut [u8]) {
         let from = self.checked(to.len());
         // SAFETY: the check covers `to.len()` bytes here; `to` is exclusive, so disjoint.
@@ -372,6 +373,7 @@ impl<'a> RegionRef<'a> {
     }
 
     /// Copies `from` to the bytes from here on.
+    #[inline(always)]
     pub fn write_bytes(self, from: &[u8]) {
         let to = self.checked(from.len());
         // SAFETY: as in `read_bytes`; by the caller's promise no other code accesses the bytes

@@ -7,17 +7,14 @@
 //! Targets that share no memory learn it by messages; a fence
 //! waits first until the operations on them are done.
 
-use std::sync::Arc;
-
 use mica_channel::memory::RegionRef;
-use mica_node::counters::AccessClass;
-use mica_node::window::{BUFFERED_PUT, BufferedPut, EpochCounts};
+use mica_node::window::{BUFFERED_PUT, BufferedPut};
 use mica_protocol::{Engine, EngineState, Pending, WaitKind, WaitList};
 
 use super::access::{AllTargets, TargetAccess};
-use super::epoch::{AccessEpoch, EpochGroup, Epochs, ExposureEpoch, LastGroup, wrong_epoch};
+use super::epoch::{AccessEpoch, EpochGroup, EpochMembers, Epochs, wrong_epoch};
 use super::object::Window;
-use super::target::{TargetBytes, TargetMemory};
+use super::target::{TargetBytes, TargetMemory, WindowTarget};
 use crate::collective::{self, execute, intranode};
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -60,7 +57,7 @@ impl Window {
                 let described = epochs.describe();
                 return Err(wrong_epoch(format!("{described}; end it before a fence")));
             }
-            if epochs.exposure.is_some() {
+            if epochs.is_exposed {
                 let detail = "the window is exposed by MPI_Win_post; call MPI_Win_wait first";
                 return Err(wrong_epoch(detail.to_owned()));
             }
@@ -109,22 +106,23 @@ impl Window {
         check_assertions(assertions)?;
         let mut epochs = self.epochs();
         epochs.must_not_access("end it before MPI_Win_start")?;
-        let targets = self.epoch_group(&mut epochs.last_targets, group)?;
-        for &target in &targets.others {
+        self.name_group(&mut epochs.targets, group)?;
+        for &target in &epochs.targets.members.others {
             self.remote().start(target);
         }
-        self.begin_access(&mut epochs, targets);
+        self.begin_access(&mut epochs);
         Ok(())
     }
 
-    /// Begins the access epoch of a start.
-    #[inline]
-    pub(super) fn begin_access(&self, epochs: &mut Epochs, targets: Arc<EpochGroup>) {
+    /// Begins the access epoch of a start at `epochs.targets`.
+    #[inline(always)]
+    pub(super) fn begin_access(&self, epochs: &mut Epochs) {
         self.0.flags.set_all(AllTargets::Closed);
+        let Epochs { counts, targets, .. } = epochs;
         // The first operation looks for the post.
-        debug_assert!(!targets.ranks.iter().any(|&target| self.is_open(target)), "{targets:?}");
-        epochs.counts.start(&targets.numbers);
-        epochs.access = AccessEpoch::Start { targets };
+        debug_assert!(!targets.members.ranks.iter().any(|&target| self.is_open(target)));
+        counts.with(|counts| counts.start(&targets.members.numbers));
+        epochs.access = AccessEpoch::Start;
     }
 
     /// `MPI_Win_complete`. Blocks until all targets have posted; those that share memory with this
@@ -139,11 +137,11 @@ impl Window {
             if self.complete_at_once(engine, epochs).is_some() {
                 return Ok(());
             }
-            let AccessEpoch::Start { targets } = &epochs.access else {
+            if epochs.access != AccessEpoch::Start {
                 let detail = "MPI_Win_start has not been called";
                 return Err(wrong_epoch(detail.to_owned()));
-            };
-            Arc::clone(targets)
+            }
+            epochs.targets.members.clone()
         };
         await_posts(self, &targets.ranks, AwaitedPost::MayRunAhead)?;
         if let Some(remote) = &self.0.remote {
@@ -155,38 +153,37 @@ impl Window {
                 remote.complete(target)?;
             }
         }
-        self.end_access(engine, &mut self.epochs());
+        let epochs = &mut *self.epochs();
+        // Else another thread has ended it.
+        if epochs.access == AccessEpoch::Start {
+            self.end_access(engine, epochs);
+        }
         Ok(())
     }
 
     /// Ends the access epoch of a start if it needs to wait for no target. `None`: nothing was
     /// done.
-    #[inline]
+    #[inline(always)]
     pub(super) fn complete_at_once(&self, engine: &Engine, epochs: &mut Epochs) -> Option<()> {
-        let AccessEpoch::Start { targets } = &epochs.access else {
-            return None;
-        };
-        let (board, counts) = (self.0.locks.board(), &mut epochs.counts);
-        let mut numbers = targets.numbers.iter();
-        let may_end = self.0.remote.is_none() && numbers.all(|&n| counts.may_run_ahead(board, n));
-        may_end.then(|| self.end_access(engine, epochs))
+        (epochs.access == AccessEpoch::Start && self.0.remote.is_none()).then_some(())?;
+        for &target in &epochs.targets.members.numbers {
+            epochs.counts.with(|counts| counts.may_run_ahead(target)).then_some(())?;
+        }
+        self.end_access(engine, epochs);
+        Some(())
     }
 
     /// Ends the access epoch of a start at the targets that share memory with this rank.
+    #[inline(always)]
     fn end_access(&self, engine: &Engine, epochs: &mut Epochs) {
-        let access = std::mem::replace(&mut epochs.access, AccessEpoch::None);
-        let AccessEpoch::Start { targets } = access else {
-            return; // another thread has ended it
-        };
-        for &target in &targets.ranks {
+        let Epochs { counts, targets, .. } = epochs;
+        for &target in &targets.members.ranks {
             self.0.targets[target].flag.set(TargetAccess::Closed);
         }
-        let neighbours = &self.0.neighbours;
-        let board = self.0.locks.board();
-        epochs.counts.complete(board, &targets.numbers, |number| {
-            engine.wake(neighbours.job_ranks[number as usize]);
-        });
-        epochs.last_targets.put_back(targets);
+        let job_ranks = &self.0.neighbours.job_ranks[..];
+        let wake = |number| engine.wake(job_ranks[number as usize]);
+        counts.with(|counts| counts.complete(&targets.members.numbers, wake));
+        epochs.access = AccessEpoch::None;
     }
 
     /// `MPI_Win_post`. Does not block.
@@ -197,32 +194,30 @@ impl Window {
         check_assertions(assertions)?;
         let engine = process::engine()?;
         let mut epochs = self.epochs();
-        if epochs.exposure.is_some() {
+        if epochs.is_exposed {
             let detail = "the window is exposed already; call MPI_Win_wait first";
             return Err(wrong_epoch(detail.to_owned()));
         }
-        let in_fence = AccessEpoch::Fence { has_operations: true };
-        if epochs.access == in_fence {
+        if epochs.access == (AccessEpoch::Fence { has_operations: true }) {
             let detail = "the epoch of a fence is open; end it by a fence with MPI_MODE_NOSUCCEED";
             return Err(wrong_epoch(detail.to_owned()));
         }
-        let origins = self.epoch_group(&mut epochs.last_origins, group)?;
-        let others = origins.others.clone();
-        self.expose(engine, &mut epochs, origins);
+        self.name_group(&mut epochs.origins, group)?;
+        let mut others = epochs.origins.members.others.clone().into_iter();
+        self.expose(engine, &mut epochs);
         drop(epochs);
-        let mut others = others.into_iter();
         others.try_for_each(|origin| self.remote().post(origin))
     }
 
-    /// Begins the exposure epoch of a post, for the origins that share memory with this rank.
-    #[inline]
-    pub(super) fn expose(&self, engine: &Engine, epochs: &mut Epochs, origins: Arc<EpochGroup>) {
-        let neighbours = &self.0.neighbours;
-        let board = self.0.locks.board();
-        epochs.counts.post(board, &origins.numbers, |number| {
-            engine.wake(neighbours.job_ranks[number as usize]);
-        });
-        epochs.exposure = Some(ExposureEpoch { origins });
+    /// Begins the exposure epoch of a post, for those of `epochs.origins` that share memory with
+    /// this rank.
+    #[inline(always)]
+    pub(super) fn expose(&self, engine: &Engine, epochs: &mut Epochs) {
+        let Epochs { counts, origins, .. } = epochs;
+        let job_ranks = &self.0.neighbours.job_ranks[..];
+        let wake = |number| engine.wake(job_ranks[number as usize]);
+        counts.with(|counts| counts.post(&origins.members.numbers, wake));
+        epochs.is_exposed = true;
     }
 
     /// `MPI_Win_wait`. Blocks until all origins have completed.
@@ -260,9 +255,9 @@ impl Window {
     }
 
     fn must_be_exposed(&self) -> Result<()> {
-        match self.epochs().exposure {
-            Some(_) => Ok(()),
-            None => Err(wrong_epoch("MPI_Win_post has not been called".to_owned())),
+        match self.epochs().is_exposed {
+            true => Ok(()),
+            false => Err(wrong_epoch("MPI_Win_post has not been called".to_owned())),
         }
     }
 
@@ -272,70 +267,54 @@ impl Window {
     }
 
     /// As [`end_exposure`](Self::end_exposure), of these epochs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_exposure_of(&self, epochs: &mut Epochs) -> bool {
-        let Some(exposure) = &epochs.exposure else {
+        if !epochs.is_exposed {
             return true; // another thread has ended it
-        };
-        let (board, counts) = (self.0.locks.board(), &epochs.counts);
-        let has_completed = |&origin: &usize| match self.0.targets[origin].number {
-            Some(number) => counts.is_complete(board, number),
-            None => self.remote().is_complete(origin),
-        };
-        let complete = exposure.origins.ranks.iter().all(has_completed);
-        if complete {
-            let counts = &mut epochs.counts;
-            self.carry_out_puts(&exposure.origins, counts);
-            if let Some(ExposureEpoch { origins }) = epochs.exposure.take() {
-                epochs.last_origins.put_back(origins);
-            }
         }
-        complete
+        let Epochs { counts, origins, .. } = epochs;
+        let EpochMembers { numbers, others, .. } = &origins.members;
+        let is_complete = counts.with(|counts| numbers.iter().all(|&n| counts.is_complete(n)))
+            && others.iter().all(|&origin| self.remote().is_complete(origin));
+        if is_complete {
+            for &origin in numbers {
+                if let Some(put) = counts.with(|counts| counts.take_completion(origin)) {
+                    self.carry_out(&put);
+                }
+            }
+            epochs.is_exposed = false;
+        }
+        is_complete
     }
 
-    /// Carries out the puts that origins have left to this rank in the epoch that ends.
-    fn carry_out_puts(&self, origins: &EpochGroup, counts: &mut EpochCounts) {
-        let board = self.0.locks.board();
-        let origins = origins.numbers.iter();
-        for put in origins.filter_map(|&origin| counts.take_completion(board, origin)) {
-            let own = &self.0.targets[self.0.comm.rank()];
-            let TargetMemory::Mapped(region) = &own.memory else {
-                unreachable!("origins reach the memory of {self} by loads and stores");
-            };
-            // Inside of the region, as the origin has checked.
-            let there = region.at(put.offset as usize);
-            there.write_bytes(&put.data[..put.bytes]);
-        }
+    /// Carries out a put that an origin has left to this rank in the epoch that ends.
+    #[inline(always)]
+    fn carry_out(&self, put: &BufferedPut) {
+        let own = &self.0.targets[self.0.comm.rank()];
+        let TargetMemory::Mapped(region) = &own.memory else {
+            unreachable!("origins reach the memory of {self} by loads and stores");
+        };
+        // Inside of the region, as the origin has checked.
+        region.at(put.offset as usize).write_bytes(&put.data[..put.bytes]);
     }
 
     /// A short put in an epoch of `MPI_Win_start`, to a target that has not posted yet: leaves it
     /// to the target. `None` if nothing was done.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn put_ahead(
         &self,
         epochs: &mut Epochs,
+        target: &WindowTarget,
         origin: RegionRef<'_>,
         to: TargetBytes,
     ) -> Option<()> {
-        if !(1..=BUFFERED_PUT).contains(&to.bytes) {
-            return None;
-        }
-        let target = self.0.targets.get(to.rank as usize)?;
+        (1..=BUFFERED_PUT).contains(&to.bytes).then_some(())?;
         let number = target.number?;
-        let TargetMemory::Mapped(_) = target.memory else {
-            return None;
-        };
-        let offset = target.locate(to.disp, 0, to.bytes)?;
-        let mut put =
-            BufferedPut { offset: offset as u64, bytes: to.bytes, data: [0; BUFFERED_PUT] };
+        let offset = target.mapped_offset(to.disp, to.bytes)? as u64;
+        let mut put = BufferedPut { offset, bytes: to.bytes, data: [0; BUFFERED_PUT] };
         origin.read_bytes(&mut put.data[..to.bytes]);
-        let board = self.0.locks.board();
-        if !epochs.counts.buffer_put(board, number, &put) {
-            return None;
-        }
-        let counters = &self.0.counters;
-        counters.count_operation(AccessClass::Memory, to.bytes);
+        epochs.counts.with(|counts| counts.buffer_put(number, &put)).then_some(())?;
+        self.count(to);
         Some(())
     }
 
@@ -344,10 +323,10 @@ impl Window {
         Pending { name: Some(format!("{what}, in {self}").into()), ..Pending::of(WaitKind::Window) }
     }
 
-    /// The ranks of a group's members, for an epoch that gives them back to `last`.
-    fn epoch_group(&self, last: &mut LastGroup, group: &Group) -> Result<Arc<EpochGroup>> {
-        if let Some(ranks) = last.take(group) {
-            return Ok(ranks);
+    /// Makes `group` that of an epoch, `named`.
+    fn name_group(&self, named: &mut EpochGroup, group: &Group) -> Result<()> {
+        if named.is(group) {
+            return Ok(());
         }
         let ranks = group.peers().map(|peer| self.0.comm.rank_of(peer));
         let ranks: Vec<usize> = ranks.collect::<Option<_>>().ok_or_else(|| {
@@ -357,13 +336,13 @@ impl Window {
         })?;
         let number = |&rank: &usize| self.0.targets[rank].number;
         let others = ranks.iter().filter(|rank| number(rank).is_none());
-        let ranks = Arc::new(EpochGroup {
+        let members = EpochMembers {
             numbers: ranks.iter().filter_map(number).collect(),
             others: others.copied().collect(),
             ranks,
-        });
-        last.set(group);
-        Ok(ranks)
+        };
+        named.set(group, members);
+        Ok(())
     }
 }
 
@@ -380,12 +359,11 @@ pub(super) enum AwaitedPost {
 pub(super) fn await_posts(window: &Window, targets: &[usize], post: AwaitedPost) -> Result<()> {
     let posted = || {
         let mut epochs = window.epochs();
-        let board = window.0.locks.board();
         let is_posted = |&target: &usize| match window.0.targets[target].number {
-            Some(number) if post == AwaitedPost::MayRunAhead => {
-                epochs.counts.may_run_ahead(board, number)
-            }
-            Some(number) => epochs.counts.is_posted(board, number),
+            Some(number) => epochs.counts.with(|counts| match post {
+                AwaitedPost::OfEpoch => counts.is_posted(number),
+                AwaitedPost::MayRunAhead => counts.may_run_ahead(number),
+            }),
             None => window.remote().is_posted(target),
         };
         targets.iter().all(is_posted).then_some(())

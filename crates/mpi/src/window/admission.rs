@@ -47,15 +47,15 @@ impl Window {
             return Ok(());
         }
         let is_joined = epochs.locks.contains(target);
-        match epochs.access.clone() {
+        match epochs.access {
             AccessEpoch::None => Err(wrong_epoch(
                 "no epoch is open: the operation needs a fence, start, lock or lock_all first"
                     .to_owned(),
             )),
             // Its flags are open: another thread has called it meanwhile.
             AccessEpoch::Fence { .. } => Ok(()),
-            AccessEpoch::Start { targets } => {
-                if !targets.ranks.contains(&target) {
+            AccessEpoch::Start => {
+                if !epochs.targets.members.ranks.contains(&target) {
                     let described = epochs.describe();
                     return Err(wrong_epoch(format!(
                         "target {target} is not in the group of MPI_Win_start: {described}"

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::memory::{Block, Region};
-use mica_channel::window::{OwnLocks, WindowLocks};
+use mica_channel::window::{OwnCounts, OwnLocks, WindowLocks};
 use mica_node::segment::SegmentError;
 use mica_protocol::Engine;
 
@@ -246,7 +246,7 @@ impl Window {
             errhandler: Errhandler::ARE_FATAL,
             info: hints_in_force(hints),
         };
-        let epochs = Epochs::new(neighbours.me, neighbours.numbers());
+        let epochs = Epochs::new(OwnCounts::new(&locks, neighbours.me));
         let window = WINDOWS.insert_with(|handle| {
             Window(Arc::new(WindowInner {
                 handle,
@@ -286,7 +286,7 @@ impl Window {
                 let described = epochs.describe();
                 return Err(wrong_epoch(format!("{described}; end it before MPI_Win_free")));
             }
-            if epochs.exposure.is_some() {
+            if epochs.is_exposed {
                 let detail = "the window is exposed by MPI_Win_post; call MPI_Win_wait first";
                 return Err(wrong_epoch(detail.to_owned()));
             }

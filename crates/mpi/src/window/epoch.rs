@@ -16,9 +16,8 @@
 //! of this rank's own memory is awaited at once, since the program may load and store there without
 //! a call. `MPI_Win_lock_all` joins no queue until there is an operation on the target.
 
-use std::sync::Arc;
-
-use mica_node::window::{EpochCounts, LockTicket};
+use mica_channel::window::OwnCounts;
+use mica_node::window::LockTicket;
 
 use super::remote::GrantedLock;
 use crate::collective::intranode::begun_barrier::BegunBarrier;
@@ -30,71 +29,32 @@ use crate::group::{Group, KnownHandle};
 #[derive(Debug)]
 pub(super) struct Epochs {
     pub access: AccessEpoch,
-    pub exposure: Option<ExposureEpoch>,
+    /// Whether there is an exposure epoch, from post to wait.
+    pub is_exposed: bool,
     /// The barrier of a fence that other ranks have not reached yet: the call is to end it.
     pub begun_fence: Option<BegunBarrier>,
     /// The locks of the access epoch that are held or awaited, by target.
     pub locks: HeldLocks,
     /// Post and complete, among the ranks of the node.
-    pub counts: EpochCounts,
-    /// The groups of the last start and post: programs use the same ones again.
-    pub last_targets: LastGroup,
-    pub last_origins: LastGroup,
+    pub counts: OwnCounts,
+    /// Whom the last start has named, and so the epoch of `AccessEpoch::Start`.
+    pub targets: EpochGroup,
+    /// Whom the last post has named, and so the exposure epoch.
+    pub origins: EpochGroup,
 }
 
-/// The group of the last epoch of a kind. Its ranks are moved to the epoch and back, not shared:
-/// to count references takes locked instructions, which wait for stores to lines that other
-/// processors hold.
+/// The group of the last epoch of a kind: programs use the same one again.
 #[derive(Debug, Default)]
-pub(super) struct LastGroup {
+pub(super) struct EpochGroup {
     group: Option<Group>,
-    /// `None` while an epoch has them.
-    ranks: Option<Arc<EpochGroup>>,
     /// A handle of the group.
     handle: Option<KnownHandle>,
-}
-
-impl LastGroup {
-    /// The ranks of `group`, if it is the last one.
-    #[inline]
-    pub fn take(&mut self, group: &Group) -> Option<Arc<EpochGroup>> {
-        let last = self.group.as_ref()?;
-        last.shares_members(group).then(|| self.ranks.take())?
-    }
-
-    /// The ranks of the group that `handle` names, if it is the last one.
-    #[inline(always)]
-    pub fn take_named(&mut self, handle: u32) -> Option<Arc<EpochGroup>> {
-        let known = KnownHandle::now(handle);
-        match self.handle == Some(known) {
-            true => self.ranks.take(),
-            false => self.take_resolved(handle, known),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn take_resolved(&mut self, handle: u32, known: KnownHandle) -> Option<Arc<EpochGroup>> {
-        let ranks = self.take(&Group::resolve(handle).ok()?)?;
-        self.handle = Some(known);
-        Some(ranks)
-    }
-
-    /// Remembers `group`, whose ranks an epoch has.
-    pub fn set(&mut self, group: &Group) {
-        *self = LastGroup { group: Some(group.clone()), ranks: None, handle: None };
-    }
-
-    /// Takes the ranks back from the epoch, which has ended.
-    #[inline]
-    pub fn put_back(&mut self, ranks: Arc<EpochGroup>) {
-        self.ranks = Some(ranks);
-    }
+    pub members: EpochMembers,
 }
 
 /// The ranks of an epoch of post, start, complete and wait.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct EpochGroup {
+#[derive(Debug, Clone, Default)]
+pub(super) struct EpochMembers {
     /// Ranks in the window.
     pub ranks: Vec<usize>,
     /// The [numbers](super::neighbours::Neighbours) of those that share counts with this rank.
@@ -103,8 +63,37 @@ pub(super) struct EpochGroup {
     pub others: Vec<usize>,
 }
 
+impl EpochGroup {
+    /// Whether it is `group`.
+    pub fn is(&self, group: &Group) -> bool {
+        self.group.as_ref().is_some_and(|last| last.shares_members(group))
+    }
+
+    /// Whether it is the group that `handle` names.
+    #[inline(always)]
+    pub fn is_named(&mut self, handle: u32) -> bool {
+        let known = KnownHandle::now(handle);
+        self.handle == Some(known) || self.is_resolved(handle, known)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_resolved(&mut self, handle: u32, known: KnownHandle) -> bool {
+        let is_it = Group::resolve(handle).is_ok_and(|group| self.is(&group));
+        if is_it {
+            self.handle = Some(known);
+        }
+        is_it
+    }
+
+    /// Remembers `group` and its members.
+    pub fn set(&mut self, group: &Group, members: EpochMembers) {
+        *self = EpochGroup { group: Some(group.clone()), handle: None, members };
+    }
+}
+
 /// An access epoch of this process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccessEpoch {
     None,
     Fence {
@@ -112,9 +101,7 @@ pub(super) enum AccessEpoch {
         /// locked.
         has_operations: bool,
     },
-    Start {
-        targets: Arc<EpochGroup>,
-    },
+    Start,
     /// At least one lock is held or awaited.
     Lock,
     /// One lock is held, exclusive, as the fast path has taken it: `locks` does not have it yet
@@ -126,12 +113,6 @@ pub(super) enum AccessEpoch {
         /// `MPI_MODE_NOCHECK`: no other rank holds a lock that conflicts.
         unchecked: bool,
     },
-}
-
-/// An exposure epoch of this process, from post to wait.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ExposureEpoch {
-    pub origins: Arc<EpochGroup>,
 }
 
 /// A lock of one target.
@@ -194,25 +175,17 @@ impl HeldLocks {
 }
 
 impl Epochs {
-    /// No epochs, for rank `me` of `ranks` ranks that share the counts.
-    pub fn new(me: u32, ranks: u32) -> Epochs {
+    /// No epochs.
+    pub fn new(counts: OwnCounts) -> Epochs {
         Epochs {
             access: AccessEpoch::None,
-            exposure: None,
+            is_exposed: false,
             begun_fence: None,
             locks: HeldLocks::default(),
-            counts: EpochCounts::new(me, ranks),
-            last_targets: LastGroup::default(),
-            last_origins: LastGroup::default(),
+            counts,
+            targets: EpochGroup::default(),
+            origins: EpochGroup::default(),
         }
-    }
-
-    /// Begins or ends an access epoch other than that of a start.
-    #[inline(always)]
-    pub fn set_access(&mut self, access: AccessEpoch) {
-        debug_assert!(!matches!(self.access, AccessEpoch::Start { .. }), "{self:?}");
-        // Forgotten, not dropped: only a start's epoch holds anything, and to drop is a call.
-        std::mem::forget(std::mem::replace(&mut self.access, access));
     }
 
     /// Ends the epoch of `MPI_Win_lock` if no target is locked: the one that opened it could not be
@@ -239,7 +212,7 @@ impl Epochs {
     /// Refuses what may only be called in a passive target epoch that covers `target` (`None`:
     /// every rank, or any).
     pub fn must_be_passive(&self, target: Option<usize>) -> Result<()> {
-        let covers = match (&self.access, target) {
+        let covers = match (self.access, target) {
             (AccessEpoch::Lock, Some(target)) => self.locks.contains(target),
             _ => self.is_passive(),
         };
@@ -254,12 +227,12 @@ impl Epochs {
 
     /// The access epoch in words.
     pub fn describe(&self) -> String {
-        match &self.access {
+        match self.access {
             AccessEpoch::None => "no access epoch is open".to_owned(),
             AccessEpoch::Fence { .. } => "the epoch of a fence is open".to_owned(),
-            AccessEpoch::Start { targets } => format!(
+            AccessEpoch::Start => format!(
                 "the epoch of an MPI_Win_start with {} targets is open",
-                targets.ranks.len()
+                self.targets.members.ranks.len()
             ),
             AccessEpoch::Lock => {
                 let locked: Vec<_> = self.locks.targets().map(|t| t.to_string()).collect();
@@ -280,10 +253,13 @@ pub(super) fn wrong_epoch(detail: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mica_channel::window::WindowLocks;
+    use std::sync::Arc;
 
     #[test]
     fn a_lock_that_could_not_be_asked_for_leaves_no_epoch() {
-        let mut epochs = Epochs::new(0, 3);
+        let locks = Arc::new(WindowLocks::private(3).expect("memory"));
+        let mut epochs = Epochs::new(OwnCounts::new(&locks, 0));
         epochs.access = AccessEpoch::Lock;
         epochs.locks.insert(2, HeldLock::Asking);
         epochs.close_unlocked();

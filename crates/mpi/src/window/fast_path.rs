@@ -12,7 +12,7 @@
 use mica_channel::memory::{AtomicWidth, FEW_BYTES, RegionRef};
 use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
-use mica_node::window::{BUFFERED_PUT, BriefUpdate, SoleUpdate, WaitersLeft};
+use mica_node::window::{BriefUpdate, SoleUpdate, WaitersLeft};
 
 use super::access::{AllTargets, TargetAccess};
 pub use super::element::SumOfEight;
@@ -167,7 +167,7 @@ pub fn lock(win: usize, lock_type: i32, rank: i32, assertions: i32) -> Option<()
     target.brief_lock()?.take_free().then_some(())?;
     // Nothing is open at once without an epoch.
     debug_assert!(window.0.flags.is_one_by_one());
-    epochs.set_access(AccessEpoch::BriefLock { target: rank as u32 });
+    epochs.access = AccessEpoch::BriefLock { target: rank as u32 };
     target.flag.set(TargetAccess::Passive);
     window.0.counters.count_lock();
     Some(())
@@ -183,11 +183,11 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
     // Where there are messages, they are awaited first.
     window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    is_brief_lock(&epochs.access, rank).then_some(())?;
+    is_brief_lock(epochs.access, rank).then_some(())?;
     super::passive::order_memory();
     let waiters = lock.give_back()?;
     target.flag.set(TargetAccess::Closed);
-    epochs.set_access(AccessEpoch::None);
+    epochs.access = AccessEpoch::None;
     if waiters == WaitersLeft::Some {
         window.serve_waiters(rank as usize);
     }
@@ -203,9 +203,9 @@ pub fn unlock_contended(win: usize, rank: i32) -> Option<()> {
     let target = window.0.targets.get(rank as usize)?;
     let (lock, number) = (target.brief_lock()?, target.number?);
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    is_brief_lock(&epochs.access, rank).then_some(())?;
+    is_brief_lock(epochs.access, rank).then_some(())?;
     target.flag.set(TargetAccess::Closed);
-    epochs.set_access(AccessEpoch::None);
+    epochs.access = AccessEpoch::None;
     super::passive::order_memory();
     window.give_back(number, lock.held_ticket());
     Some(())
@@ -213,21 +213,20 @@ pub fn unlock_contended(win: usize, rank: i32) -> Option<()> {
 
 /// Whether the epoch is that of a lock of `rank` that [`lock`] has taken.
 #[inline(always)]
-fn is_brief_lock(access: &AccessEpoch, rank: i32) -> bool {
-    matches!(*access, AccessEpoch::BriefLock { target } if target == rank as u32)
+fn is_brief_lock(access: AccessEpoch, rank: i32) -> bool {
+    access == AccessEpoch::BriefLock { target: rank as u32 }
 }
 
 /// `MPI_Put` of few bytes to a target that may not have posted yet.
-#[inline]
+#[inline(always)]
 pub fn put_ahead(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
     let target = window.0.targets.get(to.rank as usize)?;
-    if to.bytes > BUFFERED_PUT || window.0.flags.is_open(&target.flag) {
-        return None;
-    }
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    window.put_ahead(&mut epochs, origin, to)
+    let has_waited = window.0.flags.is_open(&target.flag);
+    (epochs.access == AccessEpoch::Start && !has_waited).then_some(())?;
+    window.put_ahead(&mut epochs, target, origin, to)
 }
 
 /// `MPI_Win_fence` without assertions, if all ranks come soon. `None` as well if they do not: then
@@ -239,9 +238,9 @@ pub fn fence(win: usize, assertions: i32) -> Option<()> {
     (window.0.remote.is_none() && assertions == 0).then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
     let may_follow = matches!(epochs.access, AccessEpoch::None | AccessEpoch::Fence { .. });
-    (may_follow && epochs.exposure.is_none()).then_some(())?;
+    (may_follow && !epochs.is_exposed).then_some(())?;
     let begun = begun_barrier::begin(&window.0.comm, window.0.choices.polls)?;
-    epochs.set_access(AccessEpoch::Fence { has_operations: false });
+    epochs.access = AccessEpoch::Fence { has_operations: false };
     window.0.flags.set_all(AllTargets::Ready);
     match begun {
         BarrierProgress::Ended => Some(()),
@@ -261,9 +260,9 @@ pub fn post(win: usize, group: u32, assertions: i32) -> Option<()> {
     (window.0.remote.is_none() && is_hint(assertions)).then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
     let in_fence = matches!(epochs.access, AccessEpoch::Fence { .. });
-    (epochs.exposure.is_none() && !in_fence).then_some(())?;
-    let origins = epochs.last_origins.take_named(group)?;
-    window.expose(engine, &mut epochs, origins);
+    (!epochs.is_exposed && !in_fence).then_some(())?;
+    epochs.origins.is_named(group).then_some(())?;
+    window.expose(engine, &mut epochs);
     Some(())
 }
 
@@ -275,8 +274,8 @@ pub fn start(win: usize, group: u32, assertions: i32) -> Option<()> {
     (window.0.remote.is_none() && is_hint(assertions)).then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
     matches!(epochs.access, AccessEpoch::None).then_some(())?;
-    let targets = epochs.last_targets.take_named(group)?;
-    window.begin_access(&mut epochs, targets);
+    epochs.targets.is_named(group).then_some(())?;
+    window.begin_access(&mut epochs);
     Some(())
 }
 
@@ -297,7 +296,7 @@ pub fn wait(win: usize) -> Option<()> {
     let window = table.get(win)?;
     window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    epochs.exposure.as_ref()?;
+    epochs.is_exposed.then_some(())?;
     let mut polls = window.0.choices.polls;
     while !window.end_exposure_of(&mut epochs) {
         polls = polls.checked_sub(1)?;

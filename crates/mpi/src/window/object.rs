@@ -205,7 +205,7 @@ impl Window {
     #[inline(never)]
     fn note_brief_lock(&self, epochs: &mut Epochs, target: usize) {
         let lock = self.0.targets[target].brief_lock().expect("it was taken");
-        epochs.set_access(AccessEpoch::Lock);
+        epochs.access = AccessEpoch::Lock;
         epochs.locks.insert(target, HeldLock::Ticket(lock.held_ticket()));
     }
 

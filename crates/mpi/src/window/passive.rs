@@ -71,7 +71,7 @@ impl Window {
     #[inline(always)]
     pub(super) fn open_lock_epoch(&self, epochs: &mut Epochs) {
         self.0.flags.set_all(AllTargets::Closed);
-        epochs.set_access(AccessEpoch::Lock);
+        epochs.access = AccessEpoch::Lock;
     }
 
     /// Closes `target`, whose lock was taken out of the access epoch of locks. With the last one
@@ -80,7 +80,7 @@ impl Window {
     pub(super) fn close_lock_epoch(&self, epochs: &mut Epochs, target: usize) {
         self.0.targets[target].flag.set(TargetAccess::Closed);
         if epochs.locks.is_empty() {
-            epochs.set_access(AccessEpoch::None);
+            epochs.access = AccessEpoch::None;
         }
     }
 
@@ -265,7 +265,7 @@ impl Window {
     /// `MPI_ERR_RMA_SYNC` when no epoch is open.
     pub fn sync(&self) -> Result<()> {
         let epochs = self.epochs();
-        if epochs.access == AccessEpoch::None && epochs.exposure.is_none() {
+        if epochs.access == AccessEpoch::None && !epochs.is_exposed {
             return Err(wrong_epoch("no epoch is open".to_owned()));
         }
         drop(epochs);

@@ -148,8 +148,8 @@ impl Window {
             return false;
         }
         let to = TargetBytes { rank: range.rank, disp: range.disp, bytes };
-        let mut epochs = self.epochs();
-        self.put_ahead(&mut epochs, origin.region().at(0), to).is_some()
+        let target = &self.0.targets[range.rank as usize];
+        self.put_ahead(&mut self.epochs(), target, origin.region().at(0), to).is_some()
     }
 
     #[inline(never)]

@@ -28,8 +28,6 @@ const ORIGINS: usize = ACCUMULATE_LOCK + size_of::<AccumulateLock>();
 #[derive(Debug)]
 pub struct WindowControl {
     base: NonNull<u8>,
-    /// In the same memory.
-    board: ExposureBoard<'static>,
     ranks: u32,
     /// How this rank wakes others.
     fencing: Fencing,
@@ -75,22 +73,8 @@ impl WindowControl {
         assert!(base.cast::<TargetLine>().is_aligned(), "control at {base:p}");
         let origins = ranks as usize * size_of::<OriginLine>();
         let board = ExposureBoard::bytes(ranks).expect("there is memory for it");
-        let posts = ExposureBoard::post_lines(ranks);
-        let completions = ExposureBoard::completion_lines(ranks);
-        // SAFETY: the first lines of the memory, which are aligned and valid when zeroed
-        // (obligations 1 and 2); they stay mapped as long as this value lives, and `board` gives
-        // them out for no longer than that.
-        let (posts, completions) = unsafe {
-            let first = base.cast::<PostLine>();
-            let next = first.add(posts).cast::<CompletionLine>();
-            (
-                slice::from_raw_parts(first.as_ptr(), posts),
-                slice::from_raw_parts(next.as_ptr(), completions),
-            )
-        };
         WindowControl {
             base,
-            board: ExposureBoard::new(posts, completions, ranks),
             ranks,
             fencing,
             first: board.next_multiple_of(ALIGN),
@@ -99,9 +83,18 @@ impl WindowControl {
     }
 
     /// Who has posted to whom, and who has completed.
-    #[inline(always)]
     pub fn board(&self) -> ExposureBoard<'_> {
-        self.board
+        let posts = ExposureBoard::post_lines(self.ranks);
+        let completions = ExposureBoard::completion_lines(self.ranks);
+        // SAFETY: the first lines of the memory, which are aligned, valid when zeroed, and mapped
+        // as long as this value lives (obligations 1 and 2 of `new`).
+        unsafe {
+            let first = self.base.cast::<PostLine>();
+            let next = first.add(posts).cast::<CompletionLine>();
+            let posts = slice::from_raw_parts(first.as_ptr(), posts);
+            let completions = slice::from_raw_parts(next.as_ptr(), completions);
+            ExposureBoard::new(posts, completions, self.ranks)
+        }
     }
 
     /// The lock of `target`.
@@ -149,7 +142,7 @@ impl WindowControl {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::{EpochCounts, LockMode};
+    use super::super::LockMode;
     use super::*;
 
     /// Zeroed memory for a control of `ranks` ranks with room to align it, and the bytes asked for.
@@ -169,9 +162,9 @@ mod tests {
             // SAFETY: zeroed memory of this test, one piece longer than asked.
             let control = unsafe { WindowControl::new(base, ranks, Fencing::Sender) };
             let end = base.addr().get() + bytes;
-            let mut counts: Vec<_> = (0..ranks).map(|me| EpochCounts::new(me, ranks)).collect();
+            let mut counts: Vec<_> = (0..ranks).map(|me| control.board().counts(me)).collect();
             let all: Vec<u32> = (0..ranks).collect();
-            counts.iter_mut().for_each(|c| c.post(control.board(), &all, |_| ()));
+            counts.iter_mut().for_each(|c| c.post(&all, |_| ()));
             for target in 0..ranks {
                 // Every line of the board has been written to, and no lock.
                 let accumulates = control.accumulate_gate(target);
@@ -193,7 +186,7 @@ mod tests {
                 assert!(last + ranks as usize * size_of::<OriginLine>() <= end);
                 for me in 0..ranks {
                     counts[me as usize].start(&[target]);
-                    assert!(counts[me as usize].is_posted(control.board(), target));
+                    assert!(counts[me as usize].is_posted(target));
                 }
             }
         }

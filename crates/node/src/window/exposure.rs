@@ -156,27 +156,44 @@ pub struct ExposureBoard<'a> {
     ranks: u32,
 }
 
-/// What one rank counts of its own: the epochs with each peer so far.
+/// One rank's epochs with each of its peers: what it counts of its own, and where the counts of
+/// the board are.
 #[derive(Debug)]
-pub struct EpochCounts {
-    me: u32,
-    /// Access epochs, by target.
-    started: Vec<Started>,
-    /// Exposure epochs, by origin.
-    posted: Vec<u32>,
+pub struct EpochCounts<'a> {
+    peers: Vec<Peer<'a>>,
+}
+
+/// The epochs with one peer.
+#[derive(Debug)]
+struct Peer<'a> {
+    exposures: Exposures<'a>,
+    accesses: Accesses<'a>,
+}
+
+/// The exposure epochs for one origin.
+#[derive(Debug)]
+struct Exposures<'a> {
+    /// How many have been posted.
+    posted: u32,
+    /// Where this rank says so.
+    posts: &'a AtomicU32,
+    completions: [&'a CompletionLine; 2],
 }
 
 /// The access epochs with one target.
-#[derive(Debug, Clone, Copy, Default)]
-struct Started {
+#[derive(Debug)]
+struct Accesses<'a> {
     /// How many have been started.
-    epochs: u32,
+    started: u32,
     /// How many the target has posted, as far as is known.
-    posts: u32,
+    posted: u32,
     /// One is under way.
     is_open: bool,
     /// The put that its completion will publish; one of no bytes is none.
     put: BufferedPut,
+    /// Where the target says how often it has posted.
+    posts: &'a AtomicU32,
+    completions: [&'a CompletionLine; 2],
 }
 
 impl<'a> ExposureBoard<'a> {
@@ -225,61 +242,81 @@ impl<'a> ExposureBoard<'a> {
         &self.posts[target as usize * Self::lines_of_row(self.ranks) + line].0[at]
     }
 
-    /// That `origin` has completed this epoch at `target`. Only the origin writes it.
-    fn completion(&self, target: u32, origin: u32, epoch: u32) -> &'a CompletionLine {
+    /// That `origin` has completed an even and an odd epoch at `target`. Only the origin writes it.
+    fn completions(&self, target: u32, origin: u32) -> [&'a CompletionLine; 2] {
         assert!(origin < self.ranks, "rank {origin} of {}", self.ranks);
         // The lines that a target polls in an epoch lie side by side.
-        let row = 2 * target as usize + epoch as usize % 2;
-        &self.completions[row * self.ranks as usize + origin as usize]
+        let line = |row| &self.completions[row * self.ranks as usize + origin as usize];
+        [line(2 * target as usize), line(2 * target as usize + 1)]
+    }
+
+    /// The epochs of rank `me`, before its first one.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn counts(&self, me: u32) -> EpochCounts<'a> {
+        let peer = |peer| Peer {
+            exposures: Exposures {
+                posted: 0,
+                posts: self.posts(me, peer),
+                completions: self.completions(me, peer),
+            },
+            accesses: Accesses {
+                started: 0,
+                posted: 0,
+                is_open: false,
+                put: BufferedPut::default(),
+                posts: self.posts(peer, me),
+                completions: self.completions(peer, me),
+            },
+        };
+        EpochCounts { peers: (0..self.ranks).map(peer).collect() }
     }
 }
 
-/// For the target: exposure epochs.
-impl EpochCounts {
-    /// Rank `me` of `ranks`, before its first epoch.
-    pub fn new(me: u32, ranks: u32) -> EpochCounts {
-        EpochCounts {
-            me,
-            started: vec![Started::default(); ranks as usize],
-            posted: vec![0; ranks as usize],
-        }
-    }
+/// The line of this epoch.
+#[inline(always)]
+fn of_epoch<'a>(completions: &[&'a CompletionLine; 2], epoch: u32) -> &'a CompletionLine {
+    completions[epoch as usize % 2]
+}
 
+/// For the target: exposure epochs.
+impl EpochCounts<'_> {
     /// `MPI_Win_post`: exposes this rank's memory to `origins`, each named once. Calls `wake` with
     /// each of them. The last epoch has ended ([`is_complete`](Self::is_complete) for each of its
     /// origins). With `MPI_MODE_NOCHECK` too: the counts of both sides must agree later.
-    pub fn post(&mut self, board: ExposureBoard, origins: &[u32], mut wake: impl FnMut(u32)) {
+    #[inline(always)]
+    pub fn post(&mut self, origins: &[u32], mut wake: impl FnMut(u32)) {
         for &origin in origins {
-            let count = &mut self.posted[origin as usize];
-            *count = count.wrapping_add(1);
-            // SYNC exposure: pairs with the Acquire in `is_posted`.
-            board.posts(self.me, origin).store(*count, Ordering::Release);
+            let exposures = &mut self.peers[origin as usize].exposures;
+            exposures.posted = exposures.posted.wrapping_add(1);
+            // SYNC exposure: pairs with the Acquire in `has_all_posts`.
+            exposures.posts.store(exposures.posted, Ordering::Release);
             wake(origin);
         }
     }
 
     /// For `MPI_Win_wait` and `MPI_Win_test`: true when `origin` has completed the epoch that was
     /// last posted to it, so that what it did is visible. Does not block.
-    #[inline]
-    pub fn is_complete(&self, board: ExposureBoard, origin: u32) -> bool {
+    #[inline(always)]
+    pub fn is_complete(&self, origin: u32) -> bool {
+        let exposures = &self.peers[origin as usize].exposures;
+        let completion = of_epoch(&exposures.completions, exposures.posted);
         // SYNC exposure: pairs with the Release in `complete`.
-        let epoch = self.posted[origin as usize];
-        let completion = board.completion(self.me, origin, epoch);
-        Stamp(completion.stamp.load(Ordering::Acquire)).epoch() == epoch
+        Stamp(completion.stamp.load(Ordering::Acquire)).epoch() == exposures.posted
     }
 
     /// Notes what else the completion of `origin` says, in an epoch that
     /// [is complete](Self::is_complete). Returns the put that the origin has left: to be carried
     /// out once, before the next post.
-    #[inline]
-    pub fn take_completion(&mut self, board: ExposureBoard, origin: u32) -> Option<BufferedPut> {
-        let epoch = self.posted[origin as usize];
-        let completion = board.completion(self.me, origin, epoch);
+    #[inline(always)]
+    pub fn take_completion(&mut self, origin: u32) -> Option<BufferedPut> {
+        let Peer { exposures, accesses } = &mut self.peers[origin as usize];
+        let completion = of_epoch(&exposures.completions, exposures.posted);
         // Relaxed: acquired by `is_complete`.
         let stamp = Stamp(completion.stamp.load(Ordering::Relaxed));
-        let started = &mut self.started[origin as usize];
-        started.posts = stamp.posts(started.posts);
-        let next = board.completion(origin, self.me, started.epochs.wrapping_add(1));
+        accesses.posted = stamp.posts(accesses.posted);
+        let next = of_epoch(&accesses.completions, accesses.started.wrapping_add(1));
         fetch_for_writing(std::ptr::from_ref(next).cast(), size_of::<CompletionLine>());
         let bytes = stamp.put_bytes();
         (bytes > 0).then(|| completion.read(bytes))
@@ -287,44 +324,32 @@ impl EpochCounts {
 }
 
 /// For the origin: access epochs.
-impl EpochCounts {
+impl EpochCounts<'_> {
     /// `MPI_Win_start`: begins an access epoch with `targets`, each named once. Does not block:
     /// before its first access to a target, the caller awaits [`is_posted`](Self::is_posted).
+    #[inline(always)]
     pub fn start(&mut self, targets: &[u32]) {
         for &target in targets {
-            let started = &mut self.started[target as usize];
-            started.epochs = started.epochs.wrapping_add(1);
-            started.is_open = true;
-            started.put.bytes = 0;
+            let accesses = &mut self.peers[target as usize].accesses;
+            accesses.started = accesses.started.wrapping_add(1);
+            accesses.is_open = true;
+            accesses.put.bytes = 0;
         }
     }
 
     /// True when `target` has posted the epoch that was last started with it: its memory may be
     /// accessed, and what it wrote before is visible. Does not block.
-    #[inline]
-    pub fn is_posted(&mut self, board: ExposureBoard, target: u32) -> bool {
-        self.has_all_posts(board, target, 0)
+    #[inline(always)]
+    pub fn is_posted(&mut self, target: u32) -> bool {
+        self.peers[target as usize].accesses.has_all_posts(0)
     }
 
     /// True when `target` has posted the epoch that was last started with it, or the one before:
     /// the epoch may be completed, with a [put](Self::buffer_put) at most. The target has read what
     /// was in the place that is used next. Does not block.
-    #[inline]
-    pub fn may_run_ahead(&mut self, board: ExposureBoard, target: u32) -> bool {
-        self.has_all_posts(board, target, 1)
-    }
-
-    /// Whether `target` has posted all epochs that were started with it but `but`. Looks at its
-    /// posts if that is not known.
-    #[inline]
-    fn has_all_posts(&mut self, board: ExposureBoard, target: u32, but: u32) -> bool {
-        let started = &mut self.started[target as usize];
-        if started.epochs.wrapping_sub(started.posts) > but {
-            let posts = board.posts(target, self.me);
-            // SYNC exposure: pairs with the Release in `post`.
-            started.posts = posts.load(Ordering::Acquire);
-        }
-        started.epochs.wrapping_sub(started.posts) <= but
+    #[inline(always)]
+    pub fn may_run_ahead(&mut self, target: u32) -> bool {
+        self.peers[target as usize].accesses.has_all_posts(1)
     }
 
     /// Leaves a put to `target` in the completion of the epoch that is under way. False, and
@@ -333,32 +358,33 @@ impl EpochCounts {
     ///
     /// # Panics
     /// If the put has no bytes, or more than [`BUFFERED_PUT`].
-    pub fn buffer_put(&mut self, board: ExposureBoard, target: u32, put: &BufferedPut) -> bool {
+    #[inline(always)]
+    pub fn buffer_put(&mut self, target: u32, put: &BufferedPut) -> bool {
         assert!((1..=BUFFERED_PUT).contains(&put.bytes), "{put:?}");
-        let started = self.started[target as usize];
-        let has_room = started.is_open && started.put.bytes == 0;
-        if !has_room || !self.may_run_ahead(board, target) {
-            return false;
+        let accesses = &mut self.peers[target as usize].accesses;
+        let has_room = accesses.is_open && accesses.put.bytes == 0;
+        let is_left = has_room && accesses.has_all_posts(1);
+        if is_left {
+            accesses.put = *put;
         }
-        self.started[target as usize].put = *put;
-        true
+        is_left
     }
 
     /// `MPI_Win_complete`: ends the access epoch at `targets`. Each of them
     /// [is posted](Self::is_posted), and all accesses to it are done; or the epoch
     /// [may run ahead](Self::may_run_ahead), and has no access but the buffered put. Calls `wake`
     /// with each.
-    pub fn complete(&mut self, board: ExposureBoard, targets: &[u32], mut wake: impl FnMut(u32)) {
+    #[inline(always)]
+    pub fn complete(&mut self, targets: &[u32], mut wake: impl FnMut(u32)) {
         for &target in targets {
-            debug_assert!(self.may_run_ahead(board, target), "target {target}");
-            let started = &mut self.started[target as usize];
-            started.is_open = false;
-            let posts = self.posted[target as usize];
-            let Started { epochs, put, .. } = *started;
-            let stamp = Stamp::new(epochs, put.bytes as u8, posts);
-            let completion = board.completion(target, self.me, epochs);
+            let Peer { exposures, accesses } = &mut self.peers[target as usize];
+            debug_assert!(accesses.has_all_posts(1), "target {target}");
+            accesses.is_open = false;
+            let put = &accesses.put;
+            let stamp = Stamp::new(accesses.started, put.bytes as u8, exposures.posted);
+            let completion = of_epoch(&accesses.completions, accesses.started);
             if put.bytes > 0 {
-                completion.write(&put);
+                completion.write(put);
             }
             // SYNC exposure: pairs with the Acquire in `is_complete`.
             completion.stamp.store(stamp.0, Ordering::Release);
@@ -367,13 +393,26 @@ impl EpochCounts {
     }
 }
 
+impl Accesses<'_> {
+    /// Whether the target has posted all epochs that were started with it but `but`. Looks at its
+    /// posts if that is not known.
+    #[inline(always)]
+    fn has_all_posts(&mut self, but: u32) -> bool {
+        if self.started.wrapping_sub(self.posted) > but {
+            // SYNC exposure: pairs with the Release in `post`.
+            self.posted = self.posts.load(Ordering::Acquire);
+        }
+        self.started.wrapping_sub(self.posted) <= but
+    }
+}
+
 #[cfg(all(test, not(loom)))]
-impl EpochCounts {
+impl EpochCounts<'_> {
     /// Goes on after this many epochs with `peer`, of which no one has looked at the posts.
-    pub(super) fn begin_at(&mut self, board: ExposureBoard, peer: u32, epochs: u32) {
-        self.posted[peer as usize] = epochs;
-        self.started[peer as usize].epochs = epochs;
-        let posts = board.posts(self.me, peer);
-        posts.store(epochs, Ordering::Relaxed);
+    pub(super) fn begin_at(&mut self, peer: u32, epochs: u32) {
+        let Peer { exposures, accesses } = &mut self.peers[peer as usize];
+        exposures.posted = epochs;
+        accesses.started = epochs;
+        exposures.posts.store(epochs, Ordering::Relaxed);
     }
 }

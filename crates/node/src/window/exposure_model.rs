@@ -56,19 +56,19 @@ fn memory_changes_hands_over_two_epochs() {
         let shared = Arc::new(Shared::new());
         let theirs = shared.clone();
         let origin = loom::thread::spawn(move || {
-            let (board, mut counts) = (theirs.board(), EpochCounts::new(1, 2));
+            let mut counts = theirs.board().counts(1);
             for _ in 0..2 {
                 counts.start(&[0]);
-                theirs.wait(1, || counts.is_posted(board, 0));
+                theirs.wait(1, || counts.is_posted(0));
                 theirs.add();
-                counts.complete(board, &[0], |rank| theirs.wake(rank));
+                counts.complete(&[0], |rank| theirs.wake(rank));
             }
         });
-        let (board, mut counts) = (shared.board(), EpochCounts::new(0, 2));
+        let mut counts = shared.board().counts(0);
         for _ in 0..2 {
             shared.add();
-            counts.post(board, &[1], |rank| shared.wake(rank));
-            shared.wait(0, || counts.is_complete(board, 1));
+            counts.post(&[1], |rank| shared.wake(rank));
+            shared.wait(0, || counts.is_complete(1));
         }
         shared.add();
         origin.join().expect("origin");
@@ -90,20 +90,20 @@ fn puts_that_run_ahead_are_found_in_their_epoch() {
         let shared = Arc::new(Shared::new());
         let theirs = shared.clone();
         let origin = loom::thread::spawn(move || {
-            let (board, mut counts) = (theirs.board(), EpochCounts::new(1, 2));
+            let mut counts = theirs.board().counts(1);
             for epoch in 1..=3 {
                 counts.start(&[0]);
                 // The third uses the words of the first again.
-                theirs.wait(1, || counts.may_run_ahead(board, 0));
-                assert!(counts.buffer_put(board, 0, &put(epoch)));
-                counts.complete(board, &[0], |rank| theirs.wake(rank));
+                theirs.wait(1, || counts.may_run_ahead(0));
+                assert!(counts.buffer_put(0, &put(epoch)));
+                counts.complete(&[0], |rank| theirs.wake(rank));
             }
         });
-        let (board, mut counts) = (shared.board(), EpochCounts::new(0, 2));
+        let mut counts = shared.board().counts(0);
         for epoch in 1..=3 {
-            counts.post(board, &[1], |rank| shared.wake(rank));
-            shared.wait(0, || counts.is_complete(board, 1));
-            assert_eq!(counts.take_completion(board, 1), Some(put(epoch)));
+            counts.post(&[1], |rank| shared.wake(rank));
+            shared.wait(0, || counts.is_complete(1));
+            assert_eq!(counts.take_completion(1), Some(put(epoch)));
         }
         origin.join().expect("origin");
     });
