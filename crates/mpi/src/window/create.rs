@@ -293,7 +293,7 @@ impl Window {
         }
         window.0.attributes.delete_all(handle)?;
         let flushed = window.flush_remote();
-        window.meet()?;
+        window.meet_last()?;
         if let Some(remote) = &window.0.remote {
             remote.close()?;
         }
