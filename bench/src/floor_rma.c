@@ -19,6 +19,8 @@
  *                   processes on 2 cores, each its own; from the first one's start to the last
  *                   one's end, as rma.c
  *   "rma sum"       the same for a sum of doubles, by the widest vectors
+ *   "rma shared sum"   two cores: each sums one half of 64 KiB or 1 MiB, and they exchange, as
+ *                   origin and target do that share an accumulate
  *
  * "ranks" is the number of cores, or of processes. */
 #ifndef _GNU_SOURCE
@@ -220,11 +222,12 @@ static void contended_lock(int me, int64_t number)
 }
 
 static Epoch *epoch;
+static long epochs; /* in a batch */
 
 static void run_epochs(int me, int batch)
 {
-    int64_t before = (int64_t)batch * EXCHANGES;
-    for (int64_t i = 1; i <= EXCHANGES; i++)
+    int64_t before = (int64_t)batch * epochs;
+    for (int64_t i = 1; i <= epochs; i++)
         epoch(me, before + i);
 }
 
@@ -234,16 +237,17 @@ static void *second(void *arg)
     pin(1);
     for (int b = 0; b <= BATCHES; b++) {
         run_epochs(1, b);
-        exchange_number((b + 1) * EXCHANGES + 1, &line[1]); /* both have ended the batch */
+        exchange_number((int)((b + 1) * epochs + 1), &line[1]); /* both have ended the batch */
     }
     return NULL;
 }
 
-static void measure_epochs(const char *name, Epoch *measured)
+static void measure_epochs(const char *name, Epoch *measured, size_t bytes, long n)
 {
     double batch[BATCHES];
     pthread_t other;
     epoch = measured;
+    epochs = n;
     memset(line, 0, sizeof line);
     if (pthread_create(&other, NULL, second, NULL)) {
         fprintf(stderr, "floor_rma: no second thread\n");
@@ -252,12 +256,12 @@ static void measure_epochs(const char *name, Epoch *measured)
     for (int b = 0; b <= BATCHES; b++) { /* the first batch warms up */
         double start = now();
         run_epochs(0, b);
-        exchange_number((b + 1) * EXCHANGES + 1, &line[0]);
+        exchange_number((int)((b + 1) * epochs + 1), &line[0]);
         if (b > 0)
-            batch[b - 1] = (now() - start) / EXCHANGES * 1e6;
+            batch[b - 1] = (now() - start) / (double)n * 1e6;
     }
     pthread_join(other, NULL);
-    bench_print(name, 8, 2, batch, "us", EXCHANGES);
+    bench_print(name, (long)bytes, 2, batch, "us", n);
 }
 
 /* ---- Long operations. */
@@ -284,6 +288,19 @@ static void sum(char *to, const char *from, size_t bytes)
         a[i] += b[i];
 }
 
+/* What two cores sum, each one half. */
+static struct {
+    char *from, *to;
+    size_t bytes;
+} shared_sum;
+
+static void sum_half(int me, int64_t number)
+{
+    size_t half = shared_sum.bytes / 2, at = (size_t)me * half;
+    sum(shared_sum.to + at, shared_sum.from + at, half);
+    exchange_number((int)number, &line[me]);
+}
+
 /* Of the processes that measure together; in memory that they share. */
 struct together {
     atomic_int arrived;
@@ -305,6 +322,19 @@ static void *shared(size_t bytes)
         exit(1);
     }
     return memory;
+}
+
+static void measure_shared_sum(size_t bytes)
+{
+    shared_sum.from = aligned_alloc(4096, bytes);
+    shared_sum.to = shared(bytes);
+    shared_sum.bytes = bytes;
+    if (!shared_sum.from)
+        exit(1);
+    memset(shared_sum.from, 0, bytes);
+    measure_epochs("rma shared sum", sum_half, bytes, (long)((64u << 20) / bytes));
+    munmap(shared_sum.to, bytes);
+    free(shared_sum.from);
 }
 
 static void measure_transfer(const char *name, Transfer *transfer, size_t bytes, int processes)
@@ -363,15 +393,18 @@ int main(void)
     measure_calls("rma atomic", fetch_and_flush);
     measure_calls("rma lock", lock_put_unlock);
     if (CPU_COUNT(&allowed) > 1) {
-        measure_epochs("rma exchange", exchange);
-        measure_epochs("rma fence", fence);
-        measure_epochs("rma pscw", post_to_wait);
-        measure_epochs("rma contended lock", contended_lock);
+        measure_epochs("rma exchange", exchange, 8, EXCHANGES);
+        measure_epochs("rma fence", fence, 8, EXCHANGES);
+        measure_epochs("rma pscw", post_to_wait, 8, EXCHANGES);
+        measure_epochs("rma contended lock", contended_lock, 8, EXCHANGES);
     }
     for (size_t bytes = 65536; bytes <= 1 << 20; bytes *= 16)
         for (int processes = 1; processes <= PROCESSES; processes *= PROCESSES) {
             measure_transfer("rma copy", copy, bytes, processes);
             measure_transfer("rma sum", sum, bytes, processes);
         }
+    /* Last: what has been mapped before lies apart in physical memory, and fits the caches less. */
+    for (size_t bytes = 65536; bytes <= 1 << 20 && CPU_COUNT(&allowed) > 1; bytes *= 16)
+        measure_shared_sum(bytes);
     return 0;
 }
