@@ -4,6 +4,9 @@
 //! speak of the past: relative links, code spans that begin with a folder of the repository
 //! (`crates/node/src`), and code spans that end in `.rs`, which may leave out the folders in front
 //! (`comm/route.rs`). Words in capitals stand for something else (`fuzz/corpus/TARGET`).
+//!
+//! The documentation in the sources has no code that `cargo test --doc` would run, for no one runs
+//! that: public items are shown at work by tests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -114,4 +117,46 @@ fn names_without_a_file_are_found() {
         dangling("docs/a.md", text, &known),
         ["docs/a.md: link to b.md", "docs/a.md: `docs/c.md`", "docs/a.md: `ring/producer.rs`"]
     );
+}
+
+/// The lines of `source` whose documentation begins a block of code that is Rust: fenced without
+/// another language's name, or indented.
+fn code_to_run(source: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let (mut in_fence, mut after_blank) = (false, true);
+    for (number, line) in (1..).zip(source.lines()) {
+        let line = line.trim_start();
+        let Some(doc) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            (in_fence, after_blank) = (false, true);
+            continue;
+        };
+        if let Some(language) = doc.trim_start().strip_prefix("```") {
+            let is_rust = !in_fence && !matches!(language, "text" | "c" | "sh" | "toml");
+            found.extend(is_rust.then_some(number));
+            in_fence = !in_fence;
+        } else if !in_fence && after_blank && doc.starts_with("     ") {
+            found.push(number);
+        }
+        after_blank = doc.trim().is_empty();
+    }
+    found
+}
+
+#[test]
+fn documentation_has_no_code_to_run() {
+    let mut found = Vec::new();
+    // cargo runs none of an example's documentation.
+    let is_checked = |file: &&String| file.ends_with(".rs") && !file.contains("/examples/");
+    for file in known().iter().filter(is_checked) {
+        let source = fs::read_to_string(workspace().join(file)).expect("a source");
+        found.extend(code_to_run(&source).iter().map(|line| format!("{file}:{line}")));
+    }
+    assert!(found.is_empty(), "make these tests, or name a language: {}", found.join(", "));
+}
+
+#[test]
+fn code_to_run_is_found() {
+    let source = "//! A.\n//!\n//!     let a = 1;\n//! ```text\n//!\n//!     a\n//! ```\n\n\
+        /// - b\n///   more\n/// ```\n/// let b = 1;\n/// ```\n\n/// ```no_run\nfn c() {}\n";
+    assert_eq!(code_to_run(source), [3, 11, 15]);
 }
