@@ -31,9 +31,9 @@ const STAGES: usize = 2 * Reachability::ALL.len();
 /// Rows: collectives, stages, either order of operands.
 const ROWS: usize = COLLECTIVES * STAGES * 2;
 
-/// The cached choices of a communicator. The answers are exactly those of [`pick`]. The first call
-/// of its kind calls that function, and the first one of a row allocates the row (a few hundred
-/// bytes); later calls cost two loads.
+/// The cached choices of communicators with one setting. The answers are exactly those of
+/// [`pick`]. The first call of its kind calls that function, and the first one of a row allocates
+/// the row (a few hundred bytes); later calls cost two loads.
 pub struct Choices {
     costs: Arc<CollectiveCosts>,
     forced: ForcedAlgorithms,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Choices {
 }
 
 impl Choices {
-    /// The choices of a communicator with this setting.
+    /// The choices of communicators with this setting.
     pub fn new(
         costs: Arc<CollectiveCosts>,
         forced: ForcedAlgorithms,
@@ -57,7 +57,17 @@ impl Choices {
         Choices { costs, forced, setting, rows: [const { OnceLock::new() }; ROWS] }
     }
 
-    /// The setting of the communicator.
+    /// Whether [`new`](Self::new) makes the same choices of this.
+    pub fn are_from(
+        &self,
+        costs: &CollectiveCosts,
+        forced: &ForcedAlgorithms,
+        setting: &GroupSetting,
+    ) -> bool {
+        (&self.setting, &self.forced, &*self.costs) == (setting, forced, costs)
+    }
+
+    /// The setting of the communicators.
     pub fn setting(&self) -> &GroupSetting {
         &self.setting
     }

@@ -1,6 +1,8 @@
 //! What a communicator knows about its ranks on one node: the policy's choices, the shared memory,
 //! and how buffers can be accessed. Made once for a communicator, by `plan`.
 
+use std::sync::Arc;
+
 use mica_policy::collective::{Algorithm, Choices, Collective, OperandOrder, Reachability};
 use mica_protocol::CounterRef;
 
@@ -11,7 +13,8 @@ use super::operation::CollectiveOperation;
 /// What a communicator knows about its ranks on this node.
 #[derive(Debug)]
 pub struct NodeContext {
-    pub(super) choices: Choices,
+    /// Shared with communicators of the same kind.
+    pub(super) choices: Arc<Choices>,
     pub(super) direction: RootedDirection,
     /// Which calls take the fast path, without a plan.
     pub(super) fast_path: FastPath,

@@ -24,6 +24,7 @@ pub mod fast_path;
 mod fast_slot;
 pub mod group;
 pub mod header;
+mod known_choices;
 pub mod offers;
 pub mod operands;
 mod operation;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use mica_node::counters::algorithm_index;
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
-use mica_policy::collective::{Algorithm, AlgorithmFamily, Choices, Reachability};
+use mica_policy::collective::{Algorithm, AlgorithmFamily, Reachability};
 use mica_policy::select::CoreUse;
 
 use super::call::NodeCall;
 use super::context::{NodeContext, RootedDirection};
 use super::fast_limits::FastPath;
 use super::group::NodeGroup;
+use super::known_choices::choices_of;
 use super::operation::CollectiveOperation;
 use super::slot::record;
 use super::tree;
@@ -187,7 +188,7 @@ impl NodeContext {
             // All ranks know the built-in costs.
             false => Arc::default(),
         };
-        let choices = Choices::new(
+        let choices = choices_of(
             costs,
             forced(mica_policy::collective::ForcedAlgorithms::in_force())?,
             mica_policy::collective::GroupSetting {
