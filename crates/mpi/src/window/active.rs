@@ -191,8 +191,7 @@ impl Window {
         for &target in &targets.members.ranks {
             self.0.targets[target].flag.set(TargetAccess::Closed);
         }
-        let job_ranks = &self.0.neighbours.job_ranks[..];
-        let wake = |number| engine.wake(job_ranks[number as usize]);
+        let wake = self.0.neighbours.waker(engine);
         counts.with(|counts| counts.complete(&targets.members.numbers, wake));
         epochs.access = AccessEpoch::None;
     }
@@ -225,8 +224,7 @@ impl Window {
     #[inline(always)]
     pub(super) fn expose(&self, engine: &Engine, epochs: &mut Epochs) {
         let Epochs { counts, origins, .. } = epochs;
-        let job_ranks = &self.0.neighbours.job_ranks[..];
-        let wake = |number| engine.wake(job_ranks[number as usize]);
+        let wake = self.0.neighbours.waker(engine);
         counts.with(|counts| counts.post(&origins.members.numbers, wake));
         epochs.is_exposed = true;
     }
@@ -321,7 +319,8 @@ impl Window {
     ) -> Option<()> {
         (1..=BUFFERED_PUT).contains(&to.bytes).then_some(())?;
         let number = target.number?;
-        let offset = target.mapped_offset(to.disp, to.bytes)? as u64;
+        matches!(target.memory, TargetMemory::Mapped(_)).then_some(())?;
+        let offset = target.locate(to.disp, 0, to.bytes)? as u64;
         let mut put = BufferedPut { offset, bytes: to.bytes, data: [0; BUFFERED_PUT] };
         origin.read_bytes(&mut put.data[..to.bytes]);
         epochs.counts.with(|counts| counts.buffer_put(number, &put)).then_some(())?;

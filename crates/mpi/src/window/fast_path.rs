@@ -223,9 +223,8 @@ pub fn put_ahead(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<(
     let table = sole_table()?;
     let window = table.get(win)?;
     let target = window.0.targets.get(to.rank as usize)?;
+    (!window.0.flags.is_open(&target.flag)).then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    let has_waited = window.0.flags.is_open(&target.flag);
-    (epochs.access == AccessEpoch::Start && !has_waited).then_some(())?;
     window.put_ahead(&mut epochs, target, origin, to)
 }
 

@@ -56,6 +56,12 @@ impl Neighbours {
         found.ok().map(|number| number as u32)
     }
 
+    /// What wakes the rank with a number, if that is no proxy.
+    #[inline(always)]
+    pub fn waker<'a>(&'a self, engine: &'a Engine) -> impl Fn(u32) + 'a {
+        |number| engine.wake(self.job_ranks[number as usize])
+    }
+
     /// Wakes the rank with this number, of those that wait for the lock of the target with number
     /// `target`.
     pub fn wake(&self, engine: &Engine, number: u32, target: u32) {

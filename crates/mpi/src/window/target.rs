@@ -91,20 +91,9 @@ impl WindowTarget {
         let TargetMemory::Mapped(region) = &self.memory else {
             return None;
         };
-        region.piece(self.short_offset(disp)?, bytes)
-    }
-
-    /// The offset of what [`mapped`](Self::mapped) returns in the target's part of the window.
-    #[inline(always)]
-    pub fn mapped_offset(&self, disp: isize, bytes: usize) -> Option<usize> {
-        self.mapped(disp, bytes)?;
-        self.short_offset(disp)
-    }
-
-    #[inline(always)]
-    fn short_offset(&self, disp: isize) -> Option<usize> {
         // The product has 64 bits at most; a negative displacement is a large one here.
-        Some((u64::from(u32::try_from(disp).ok()?) * u64::from(self.unit)) as usize)
+        let at = u64::from(u32::try_from(disp).ok()?) * u64::from(self.unit);
+        region.piece(at as usize, bytes)
     }
 
     /// Calls `f` with the place of the range, whose bytes lie in the target's memory. `None` if
