@@ -5,7 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BATCHES = 15 };
+enum { BATCHES = 15, LINE_EXCHANGES = 1000 /* before a batch, to learn how far apart cores lie */ };
+
+/* Between two polls of a line that another core writes: otherwise a poll takes the line away before
+ * the other core has stored. */
+static inline void bench_pause(void)
+{
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
 
 static inline int bench_order(const void *a, const void *b)
 {

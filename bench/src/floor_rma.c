@@ -156,16 +156,6 @@ static void measure_calls(const char *name, Operation *operation)
 
 /* ---- Two cores. */
 
-/* Without it, a poll takes the line away before the other core has stored. */
-static inline void pause_core(void)
-{
-#if defined __x86_64__
-    __builtin_ia32_pause();
-#elif defined __aarch64__
-    __asm__ volatile("yield");
-#endif
-}
-
 static int store_number(int number, void *mine)
 {
     atomic_store_explicit(&((struct line *)mine)->number, number, memory_order_release);
@@ -175,7 +165,7 @@ static int store_number(int number, void *mine)
 static int await_number(int number, void *other)
 {
     while (atomic_load_explicit(&((struct line *)other)->number, memory_order_acquire) < number)
-        pause_core();
+        bench_pause();
     return 0;
 }
 
@@ -215,7 +205,7 @@ static void contended_lock(int me, int64_t number)
 {
     (void)me;
     while (lock_call(1, 1, 0, window))
-        pause_core();
+        bench_pause();
     put_call(&number, 8, NULL, 1, 0, 8, NULL, window);
     if (unlock_call(1, window))
         exit(1);
@@ -223,6 +213,27 @@ static void contended_lock(int me, int64_t number)
 
 static Epoch *epoch;
 static long epochs; /* in a batch */
+
+/* How far apart the two cores lie meanwhile, as distance.h measures it between ranks. */
+static struct line distance[2];
+
+static void exchange_distance(int me, int number)
+{
+    atomic_store_explicit(&distance[me].number, number, memory_order_release);
+    while (atomic_load_explicit(&distance[1 - me].number, memory_order_acquire) < number)
+        bench_pause();
+}
+
+/* Microseconds of an exchange before this batch. */
+static double measure_distance(int me, int batch)
+{
+    int number = batch * (LINE_EXCHANGES + 1);
+    exchange_distance(me, ++number); /* both have come */
+    double start = now();
+    for (int i = 0; i < LINE_EXCHANGES; i++)
+        exchange_distance(me, ++number);
+    return (now() - start) / LINE_EXCHANGES * 1e6;
+}
 
 static void run_epochs(int me, int batch)
 {
@@ -236,6 +247,7 @@ static void *second(void *arg)
     (void)arg;
     pin(1);
     for (int b = 0; b <= BATCHES; b++) {
+        measure_distance(1, b);
         run_epochs(1, b);
         exchange_number((int)((b + 1) * epochs + 1), &line[1]); /* both have ended the batch */
     }
@@ -244,24 +256,28 @@ static void *second(void *arg)
 
 static void measure_epochs(const char *name, Epoch *measured, size_t bytes, long n)
 {
-    double batch[BATCHES];
+    double batch[BATCHES], apart[BATCHES];
+    char key[64];
     pthread_t other;
     epoch = measured;
     epochs = n;
     memset(line, 0, sizeof line);
+    memset(distance, 0, sizeof distance);
     if (pthread_create(&other, NULL, second, NULL)) {
         fprintf(stderr, "floor_rma: no second thread\n");
         exit(1);
     }
     for (int b = 0; b <= BATCHES; b++) { /* the first batch warms up */
-        double start = now();
+        double line_us = measure_distance(0, b), start = now();
         run_epochs(0, b);
         exchange_number((int)((b + 1) * epochs + 1), &line[0]);
         if (b > 0)
-            batch[b - 1] = (now() - start) / (double)n * 1e6;
+            batch[b - 1] = (now() - start) / (double)n * 1e6, apart[b - 1] = line_us;
     }
     pthread_join(other, NULL);
-    bench_print(name, (long)bytes, 2, batch, "us", n);
+    qsort(apart, BATCHES, sizeof *apart, bench_order);
+    snprintf(key, sizeof key, ", \"line_us\": %.3g", apart[BATCHES / 2]);
+    bench_print_more(name, (long)bytes, 2, batch, "us", n, key);
 }
 
 /* ---- Long operations. */

@@ -27,7 +27,7 @@
  * names end in " created".
  *
  * argv: [--create] NAME [SIZE...]; NAME is what stands after "rma", with _ for spaces. */
-#include "bench_mpi.h"
+#include "distance.h"
 
 #include <stdint.h>
 #include <time.h>
@@ -42,6 +42,7 @@ struct rma {
     int at_once;      /* operations that are measured together */
     long done;        /* operations of each origin so far */
     MPI_Group others; /* of all ranks but this one */
+    struct distance distance;
 };
 
 static const char *suffix = "";
@@ -271,6 +272,7 @@ static double run(void *arg, long n)
     struct rma *r = t->r;
     Operation *operation = t->m->operation;
     n *= r->at_once;
+    distance_measure(&r->distance);
     /* The greatest of the ranks' are the first start, negative, and the last end. */
     double times[2] = {-seconds()};
     if (r->is_origin)
@@ -339,9 +341,9 @@ static void open_window(struct rma *r, size_t bytes, int create, int fill)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void report(const struct rma *r, const struct measure *m, double *batch, long n)
+static void report(struct rma *r, const struct measure *m, double *batch, long n)
 {
-    char name[64];
+    char name[64], key[64];
     for (int b = 0; b < BATCHES; b++) {
         batch[b] /= r->at_once;
         if (m->per_second)
@@ -353,8 +355,8 @@ static void report(const struct rma *r, const struct measure *m, double *batch, 
     }
     snprintf(name, sizeof name, "rma %s%s", m->name, suffix);
     if (r->rank == 0)
-        bench_print(name, (long)r->bytes, r->ranks, batch, m->per_second ? "MB/s" : "us",
-                    n * r->at_once);
+        bench_print_more(name, (long)r->bytes, r->ranks, batch, m->per_second ? "MB/s" : "us",
+                         n * r->at_once, distance_key(&r->distance, key, sizeof key));
 }
 
 static void measure(struct rma *r, const struct measure *m, long bytes, int create)
@@ -466,12 +468,14 @@ int main(int argc, char **argv)
         bench_die("'%s' is none of the measures", name);
     if (r.ranks < 2 || ((busy || m->pair) && r.ranks != 2))
         bench_die("%s: not for %d ranks", name, r.ranks);
+    distance_open(&r.distance);
     if (busy)
         busy_target(&r, create);
     else if (argc < 3)
         measure(&r, m, 8, create);
     for (int i = 2; i < argc && !busy; i++)
         measure(&r, m, bench_bytes(argv[i]), create);
+    distance_close(&r.distance);
     MPI_Group_free(&r.others);
     MPI_Finalize();
     return 0;

@@ -8,7 +8,7 @@
  *   rma get fresh          rank 1 fills its window; rank 0 gets it, flushes and reads it all
  *
  * Only the operation and its flush count. argv: NAME [SIZE...]; NAME is put, accumulate or get. */
-#include "bench_mpi.h"
+#include "distance.h"
 
 #include <stdint.h>
 
@@ -18,6 +18,7 @@ struct fresh {
     int n; /* elements */
     int rank;
     int64_t done, sum; /* operations; what each element of a sum has */
+    struct distance *distance;
 };
 
 typedef void Operation(struct fresh *f);
@@ -64,6 +65,7 @@ static double run(void *arg, long n)
     Operation *operation = ((struct task *)arg)->operation;
     int maker = operation == get;
     double counted = 0;
+    distance_measure(f->distance);
     for (long i = 0; i < n; i++) {
         f->done++;
         f->sum += f->done;
@@ -91,12 +93,13 @@ static double run(void *arg, long n)
     return counted;
 }
 
-static void measure(const char *name, Operation *operation, int rank, long bytes)
+static void measure(const char *name, Operation *operation, struct distance *distance, int rank,
+                    long bytes)
 {
-    struct fresh f = {.rank = rank, .n = (int)(bytes / 8)};
+    struct fresh f = {.rank = rank, .n = (int)(bytes / 8), .distance = distance};
     struct task task = {&f, operation};
     double batch[BATCHES];
-    char measure[64];
+    char measure[64], key[64];
     if (bytes < 8 || bytes % 8)
         bench_die("%ld bytes are not a multiple of 8", bytes);
     f.buffer = (int64_t *)bench_alloc((size_t)bytes, 0);
@@ -111,13 +114,15 @@ static void measure(const char *name, Operation *operation, int rank, long bytes
         batch[b] *= 1e6;
     snprintf(measure, sizeof measure, "rma %s fresh", name);
     if (rank == 0)
-        bench_print(measure, bytes, 2, batch, "us", n);
+        bench_print_more(measure, bytes, 2, batch, "us", n,
+                         distance_key(distance, key, sizeof key));
     MPI_Win_free(&f.win);
     free(f.buffer);
 }
 
 int main(int argc, char **argv)
 {
+    struct distance distance;
     int rank, ranks;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -131,10 +136,12 @@ int main(int argc, char **argv)
         bench_die("'%s' is none of the measures", name);
     if (ranks != 2)
         bench_die("not for %d ranks", ranks);
+    distance_open(&distance);
     if (argc < 3)
-        measure(name, operation, rank, 65536);
+        measure(name, operation, &distance, rank, 65536);
     for (int i = 2; i < argc; i++)
-        measure(name, operation, rank, bench_bytes(argv[i]));
+        measure(name, operation, &distance, rank, bench_bytes(argv[i]));
+    distance_close(&distance);
     MPI_Finalize();
     return 0;
 }

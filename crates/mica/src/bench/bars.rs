@@ -105,7 +105,7 @@ fn fill(
     rows: &[ResultRow],
 ) -> Result<(), String> {
     let row = wanted.find(rows)?;
-    judged.place = row.key.place();
+    judged.place = row.place();
     judged.unit = row.unit.clone();
     let who = bar.variant.as_deref().map_or(MICA.to_owned(), variant_name);
     let median = |row: &ResultRow, name: &str| row.contestants.get(name).map(|stats| stats.median);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::position::Position;
 use super::run::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::Suite;
@@ -77,14 +78,25 @@ impl FigureKey {
     }
 }
 
-/// Values of one contestant, each with its round.
-type Values = Vec<(usize, f64)>;
+/// The further key of a figure that says how far apart its ranks' cores lay, in microseconds.
+const LINE_US: &str = "line_us";
 
-/// All figures.
+/// A figure of one contestant.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    pub round: usize,
+    pub value: f64,
+    /// How far apart the ranks' cores lay, if the program says so.
+    line_us: Option<f64>,
+}
+
+/// All figures; of those that say how far apart their ranks' cores lay, the ones that can be
+/// compared ([`Position`]).
 #[derive(Default)]
 pub struct FigureTable {
-    values: BTreeMap<FigureKey, BTreeMap<String, Values>>,
+    samples: BTreeMap<FigureKey, BTreeMap<String, Vec<Sample>>>,
     units: BTreeMap<FigureKey, String>,
+    positions: BTreeMap<FigureKey, Position>,
 }
 
 impl FigureTable {
@@ -111,24 +123,56 @@ impl FigureTable {
                     key.at.push((parameter.to_owned(), KeyValue::Number(number)));
                 }
                 data.units.insert(key.clone(), figure.unit.clone());
-                let contestants = data.values.entry(key).or_default();
-                let values = contestants.entry(run.contestant.clone()).or_default();
-                values.push((run.round, figure.value));
+                let contestants = data.samples.entry(key).or_default();
+                let samples = contestants.entry(run.contestant.clone()).or_default();
+                samples.push(Sample {
+                    round: run.round,
+                    value: figure.value,
+                    line_us: figure.more.get(LINE_US).and_then(Value::as_f64),
+                });
             }
         }
+        data.keep_comparable();
         data
+    }
+
+    /// Leaves out what was measured in other positions than the common one. Floors stay: they are
+    /// chosen by the figure that they bound.
+    fn keep_comparable(&mut self) {
+        for (key, contestants) in &mut self.samples {
+            let times = |samples: &Vec<Sample>| samples.iter().map(|s| s.line_us).collect();
+            let launched = contestants.iter().filter(|(name, _)| *name != FLOOR);
+            let times: Vec<_> = launched.map(|(_, samples)| times(samples)).collect();
+            let Some(position) = Position::common(&times) else { continue };
+            for samples in contestants.values_mut() {
+                samples.retain(|sample| sample.line_us.is_some_and(|us| position.has(us)));
+            }
+            self.positions.insert(key.clone(), position);
+        }
     }
 
     /// The keys that were measured, without floors, in order.
     pub fn keys(&self) -> impl Iterator<Item = &FigureKey> {
-        let all = self.values.iter();
+        let all = self.samples.iter();
         all.filter(|(_, by)| by.keys().any(|name| name != FLOOR)).map(|(key, _)| key)
     }
 
-    /// The keys of a measure of the floor program, with their figures.
-    pub fn floors<'a>(&'a self, measure: &'a str) -> impl Iterator<Item = (&'a FigureKey, Stats)> {
-        let all = self.values.keys().filter(move |key| key.measure == measure);
-        all.filter_map(|key| Some((key, self.stats(FLOOR, key)?)))
+    /// The keys of a measure of the floor program, with their figures: those in `position`, where
+    /// the program says its own.
+    pub fn floors<'a>(
+        &'a self,
+        measure: &'a str,
+        position: Option<Position>,
+    ) -> impl Iterator<Item = (&'a FigureKey, Stats)> {
+        let is_there = move |sample: &&Sample| {
+            position.zip(sample.line_us).is_none_or(|(position, us)| position.has(us))
+        };
+        let all = self.samples.keys().filter(move |key| key.measure == measure);
+        all.filter_map(move |key| {
+            let there = self.samples(FLOOR, key).iter().filter(is_there);
+            let values: Vec<f64> = there.map(|sample| sample.value).collect();
+            Some((key, Stats::of(&values)?))
+        })
     }
 
     /// The unit of a figure.
@@ -136,15 +180,20 @@ impl FigureTable {
         self.units.get(key).map_or("", String::as_str)
     }
 
-    /// A contestant's values of all rounds.
-    pub fn values(&self, contestant: &str, key: &FigureKey) -> &[(usize, f64)] {
-        let found = self.values.get(key).and_then(|by| by.get(contestant));
+    /// Where the launches were that are compared, if all said so.
+    pub fn position(&self, key: &FigureKey) -> Option<Position> {
+        self.positions.get(key).copied()
+    }
+
+    /// A contestant's figures of all rounds.
+    pub fn samples(&self, contestant: &str, key: &FigureKey) -> &[Sample] {
+        let found = self.samples.get(key).and_then(|by| by.get(contestant));
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// Statistics of these values.
+    /// Statistics of these figures.
     pub fn stats(&self, contestant: &str, key: &FigureKey) -> Option<Stats> {
-        let values: Vec<f64> = self.values(contestant, key).iter().map(|&(_, v)| v).collect();
+        let values: Vec<f64> = self.samples(contestant, key).iter().map(|s| s.value).collect();
         Stats::of(&values)
     }
 }

@@ -20,6 +20,7 @@ mod hosts;
 mod html;
 mod place;
 mod plot;
+mod position;
 mod progress;
 mod report;
 mod results;

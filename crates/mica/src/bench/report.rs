@@ -115,7 +115,7 @@ impl BenchReport {
         header.extend(contestants.iter().map(|name| name.to_string()));
         header.extend(words(&["floor", "x floor", "best peer", "mica / best peer"]));
         let row = |row: &ResultRow| {
-            let mut cells = vec![row.key.measure.clone(), row.key.place(), row.unit.clone()];
+            let mut cells = vec![row.key.measure.clone(), row.place(), row.unit.clone()];
             for name in &contestants {
                 cells.push(match row.contestants.get(*name) {
                     Some(stats) => shown(stats, detail),

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::data::{FigureKey, FigureTable};
+use super::data::{FigureKey, FigureTable, Sample};
+use super::position::Position;
 use super::run::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::{Better, MICA, Suite};
@@ -17,6 +18,9 @@ pub struct ResultRow {
     pub key: FigureKey,
     pub unit: String,
     pub better: Better,
+    /// Where the launches were that are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
     pub contestants: BTreeMap<String, Stats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<Bound>,
@@ -30,6 +34,14 @@ pub struct ResultRow {
     pub ratio_by_round: Option<Stats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor_ratio: Option<f64>,
+}
+
+impl ResultRow {
+    /// The key's [place](FigureKey::place), with the position of the launches.
+    pub fn place(&self) -> String {
+        let position = self.position.map(|position| format!("; {}", position.text()));
+        self.key.place() + &position.unwrap_or_default()
+    }
 }
 
 /// The hardware's limit, in the row's unit.
@@ -75,6 +87,7 @@ fn row(data: &FigureTable, suite: &Suite, contestants: &[String], key: &FigureKe
         key: key.clone(),
         unit,
         better,
+        position: data.position(key),
         contestants: stats,
         floor,
         best_peer,
@@ -101,9 +114,10 @@ fn best_peer(stats: &BTreeMap<String, Stats>, better: Better) -> Option<String> 
 
 /// Ratios of the rounds in which both contestants have a value.
 fn by_round(data: &FigureTable, a: &str, b: &str, key: &FigureKey) -> Option<Stats> {
-    let others: BTreeMap<usize, f64> = data.values(b, key).iter().copied().collect();
-    let ratio = |(round, value): &(usize, f64)| quotient(Some(*value), others.get(round).copied());
-    let ratios: Vec<f64> = data.values(a, key).iter().filter_map(ratio).collect();
+    let others = data.samples(b, key).iter().map(|other| (other.round, other.value));
+    let others: BTreeMap<usize, f64> = others.collect();
+    let ratio = |own: &Sample| quotient(Some(own.value), others.get(&own.round).copied());
+    let ratios: Vec<f64> = data.samples(a, key).iter().filter_map(ratio).collect();
     Stats::of(&ratios)
 }
 
@@ -117,7 +131,7 @@ fn floor(data: &FigureTable, suite: &Suite, key: &FigureKey, unit: &str) -> Opti
     });
     rules.find_map(|rule| {
         let bytes = rule.from_bytes.unwrap_or(key.bytes);
-        let (from, stats) = data.floors(&rule.from).find(|(key, _)| {
+        let (from, stats) = data.floors(&rule.from, data.position(key)).find(|(key, _)| {
             key.bytes == bytes && rule.from_ranks.is_none_or(|ranks| ranks == key.ranks)
         })?;
         Some(Bound {
@@ -177,7 +191,7 @@ pub fn hardware(
         }
     }
     for measure in measures {
-        for (key, stats) in data.floors(measure) {
+        for (key, stats) in data.floors(measure, None) {
             let title = suite.measure(measure).title;
             let name = title.unwrap_or_else(|| measure.to_owned());
             let cores = if key.ranks == 1 { "core" } else { "cores" };
@@ -276,6 +290,32 @@ pub mod tests {
         assert_eq!(time.floor_ratio, Some(2.0));
         assert_eq!((speed.best_peer.as_deref(), speed.ratio), (Some("x"), Some(1.5)));
         assert_eq!(speed.floor.as_ref().unwrap().value, 200.0);
+    }
+
+    #[test]
+    fn only_launches_in_the_common_position_are_compared() {
+        let mut runs = Vec::new();
+        let mut add = |round, who, value, line_us: f64| {
+            let mut run = run(round, who, "time", 8, value, "us");
+            run.figures[0].more.insert("line_us".into(), line_us.into());
+            runs.push(run);
+        };
+        for (round, (mica_line, x_line)) in
+            [(0.05, 0.2), (0.2, 0.05), (0.2, 0.05), (0.05, 0.05), (0.2, 0.2)]
+                .into_iter()
+                .enumerate()
+        {
+            add(round, "mica", 2.0 * mica_line, mica_line);
+            add(round, "x", 10.0 * x_line, x_line);
+        }
+        let suite = suite();
+        let rows = rows(&FigureTable::of(&runs, &suite), &suite, &["mica", "x"].map(str::to_owned));
+        // The median of all is 0.4 of one and 0.5 of the other: of different positions.
+        assert_eq!(rows[0].ratio.map(|ratio| (ratio * 1e3).round()), Some(200.0));
+        let place = "8 B, 2 ranks; a line in 0.200 to 0.200 us, 5 of 10 launches";
+        assert_eq!((rows[0].place().as_str(), rows[0].contestants["x"].rounds), (place, 2));
+        // The last round alone has both there.
+        assert_eq!(rows[0].ratio_by_round.unwrap().rounds, 1);
     }
 
     #[test]
