@@ -29,6 +29,7 @@ static int refusals_filter(struct sock_filter *code, unsigned short n)
  *   cma        process_vm_readv and process_vm_writev fail with EPERM
  *   readv, writev   only one of the two does
  *   procmap    the ioctl PROCMAP_QUERY fails with EPERM
+ *   memory     fallocate fails with ENOSPC
  *   proc       there is no /proc
  *   dumpable   other processes may not trace this one */
 static int refusals_begin(const char *what)
@@ -48,6 +49,14 @@ static int refusals_begin(const char *what)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
+    struct sock_filter memory[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    if (!strcmp(what, "memory"))
+        return refusals_filter(memory, 4);
     if (!strcmp(what, "cma"))
         return refusals_filter(vm, 5);
     if (!strcmp(what, "readv") || !strcmp(what, "writev")) {

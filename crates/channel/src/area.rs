@@ -76,6 +76,16 @@ impl Area {
         Turn { area: self, turn, mine: lines.of(self.area.me()), lines }
     }
 
+    /// Allocates the cell of a member in an operation slot, unless it is known to be: to be called
+    /// before this process writes it.
+    ///
+    /// # Errors
+    /// When there is no memory, with the number of bytes.
+    #[inline(always)]
+    pub fn allocate_before_writing(&self, turn: usize, member: usize) -> Result<(), SegmentError> {
+        self.area.allocate_before_writing(turn, member)
+    }
+
     /// The cell of a member in an operation slot. Regions and views derived from it panic when they
     /// reach outside of the cell, and keep the area open.
     #[inline]
@@ -271,6 +281,12 @@ impl<'a> Turn<'a> {
     #[inline(always)]
     pub fn inline_region(self, member: usize) -> RegionRef<'a> {
         self.area.inline_region(self.turn, member)
+    }
+
+    /// See [`Area::allocate_before_writing`].
+    #[inline(always)]
+    pub fn allocate_before_writing(self, member: usize) -> Result<(), SegmentError> {
+        self.area.allocate_before_writing(self.turn, member)
     }
 
     /// See [`Area::cell`].

@@ -84,11 +84,6 @@ impl AreaLayout {
         self.cells + ((member * TURNS + turn) << self.cell_shift)
     }
 
-    /// Bytes of the cells of one member.
-    pub fn member_cells_bytes(&self) -> usize {
-        TURNS * self.cell_bytes()
-    }
-
     /// Bytes of the whole area.
     pub fn bytes(&self) -> usize {
         self.cell(0, self.members).next_multiple_of(PAGE)

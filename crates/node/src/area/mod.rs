@@ -22,9 +22,11 @@
 //!
 //! Areas lie in the job's file beyond the slots, at an offset that follows from the communicator's
 //! context ([`Geometry::area`](crate::segment::Geometry::area)), so that no message is needed to
-//! agree on it. Memory is allocated when an area is opened, within the node's
-//! [budget](crate::segment::AreaBudget). If the budget does not suffice, all members are refused
-//! alike and work without an area.
+//! agree on it. The node's [budget](crate::segment::AreaBudget) is asked for all of it when an area
+//! is opened. If that does not suffice, all members are refused alike and work without an area.
+//! Head and lines are allocated then, a cell before a member first
+//! [writes](RawArea::allocate_before_writing) to it: many communicators never need one, and a
+//! pair's cells take 0.3 ms to allocate and give back, several times as long as the rest.
 
 mod completion;
 mod head;
@@ -43,7 +45,8 @@ pub use layout::{CELL_MAX, CELL_MIN, TURNS, cell_bytes};
 pub use line::{FinishedNumber, FlagLine, INLINE, Inline};
 
 use crate::park::{Fencing, ParkingSpot};
-use crate::segment::JobSegment;
+use crate::segment::{JobSegment, SegmentError};
+use crate::sync::{AtomicU32, Ordering};
 use head::{AreaHead, Awaited};
 use layout::{AreaLayout, MEMBER_BYTES};
 use mapping::AreaMapping;
@@ -62,6 +65,9 @@ pub struct RawArea {
     /// The parking spot of each member, in `segment`.
     spots: Box<[NonNull<ParkingSpot>]>,
     segment: Arc<JobSegment>,
+    /// The cells that this process knows to be allocated: those of each member, a bit for each
+    /// operation slot.
+    allocated: Box<[AtomicU32]>,
     /// Offset of the area in the file.
     offset: u64,
 }
@@ -131,8 +137,8 @@ impl RawArea {
         unsafe { self.at(self.layout.finished_number(member)).cast().as_ref() }
     }
 
-    /// Address of the cell of a member in an operation slot. The cell of another member is backed
-    /// by memory once that member has published something.
+    /// Address of the cell of a member in an operation slot: memory, once a member has
+    /// [allocated](Self::allocate_before_writing) it.
     ///
     /// # Panics
     /// If there is no such slot or member.
@@ -140,6 +146,23 @@ impl RawArea {
     pub fn cell(&self, turn: usize, member: usize) -> NonNull<u8> {
         self.check(turn, member);
         self.at(self.layout.cell(turn, member))
+    }
+
+    /// Allocates the cell of a member in an operation slot, unless it is known to be. To be called
+    /// before it is written, by who writes it, be it the member's own or another's.
+    ///
+    /// # Errors
+    /// When there is no memory, with the number of bytes.
+    ///
+    /// # Panics
+    /// If there is no such slot or member.
+    #[inline(always)]
+    pub fn allocate_before_writing(&self, turn: usize, member: usize) -> Result<(), SegmentError> {
+        // Relaxed: only the kernel is asked again by a thread that does not know yet.
+        match self.allocated[member].load(Ordering::Relaxed) & 1 << turn {
+            0 => self.allocate_cell(turn, member),
+            _ => Ok(()),
+        }
     }
 
     /// Prefetches this member's line and `bytes` bytes of its cell in this operation slot for

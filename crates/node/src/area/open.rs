@@ -4,6 +4,7 @@ use super::RawArea;
 use super::layout::{AreaLayout, MEMBER_BYTES};
 use super::mapping::AreaMapping;
 use crate::segment::{JobSegment, PAGE, SegmentError};
+use crate::sync::{AtomicU32, Ordering};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -15,8 +16,7 @@ impl JobSegment {
     /// its bound, or the node's [budget](JobSegment::area_budget) is used up.
     ///
     /// # Errors
-    /// When there is no memory for this member's own part, or no address space, with the number of
-    /// bytes.
+    /// When there is no memory for the head, or no address space, with the number of bytes.
     ///
     /// # Panics
     /// If there is no such member, or a member is not on this node.
@@ -58,23 +58,26 @@ impl JobSegment {
             fencing: self.wake_fencing(),
             members: members.into(),
             spots: (members.iter()).map(|&m| NonNull::from(&self.block(m).parking.0)).collect(),
+            allocated: members.iter().map(|_| AtomicU32::new(0)).collect(),
             segment: Arc::clone(self),
             offset,
         };
-        area.touch_own_part()?;
+        // The member that first writes a page determines where it is placed.
+        area.mapping.populate(area.layout.lines(me), MEMBER_BYTES);
         Ok(Some(area))
     }
 }
 
 impl RawArea {
-    /// Allocates and maps this member's cells, and maps its lines. The member that first writes a
-    /// page determines where it is placed.
-    fn touch_own_part(&self) -> Result<(), SegmentError> {
-        let cells = self.layout.cell(0, self.me);
-        let bytes = self.layout.member_cells_bytes();
-        self.segment.allocate(self.offset as usize + cells, bytes)?;
-        self.mapping.populate(cells, bytes);
-        self.mapping.populate(self.layout.lines(self.me), MEMBER_BYTES);
+    /// Allocates the cell of a member in an operation slot, and maps it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn allocate_cell(&self, turn: usize, member: usize) -> Result<(), SegmentError> {
+        self.check(turn, member);
+        let (cell, bytes) = (self.layout.cell(turn, member), self.layout.cell_bytes());
+        self.segment.allocate(self.offset as usize + cell, bytes)?;
+        self.mapping.populate(cell, bytes);
+        self.allocated[member].fetch_or(1 << turn, Ordering::Relaxed);
         Ok(())
     }
 }

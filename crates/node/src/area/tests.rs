@@ -65,6 +65,7 @@ fn members_read_what_the_others_published_and_turns_are_used_again() {
             line.with_data_mut(|data| unsafe { data.write(words) });
             // SAFETY: as above; the cell belongs to this member and has this many bytes.
             unsafe {
+                area.allocate_before_writing(turn, me).expect("memory");
                 area.cell(turn, me).write_bytes(value(me) as u8, bytes);
             }
             line.set_word(value(me));
@@ -103,6 +104,9 @@ fn the_last_to_close_gives_the_memory_back() {
     let mut areas = open_all(&segment, context(0, 3), &[0, 1, 2]);
     let bytes = areas[0].as_ref().expect("room").bytes() as u64;
     assert_eq!(segment.area_budget().used(), bytes);
+    for area in areas.iter().flatten() {
+        (0..TURNS).for_each(|turn| area.allocate_before_writing(turn, area.me()).expect("memory"));
+    }
     assert_eq!(memory(&segment) - before, bytes, "all cells are allocated");
     let last = areas.pop();
     drop(areas);
@@ -113,13 +117,28 @@ fn the_last_to_close_gives_the_memory_back() {
 }
 
 #[test]
-fn a_member_pays_for_its_own_cells_when_it_opens() {
+fn a_cell_costs_memory_when_it_is_to_be_written() {
     let segment = job(2, MIB, 4 * MIB);
     let before = memory(&segment);
-    let first = segment.open_area(2, &[0, 1], 0).expect("memory");
-    let area = first.as_ref().expect("room");
-    let own = (TURNS * area.cell_bytes()) as u64;
-    assert_eq!(memory(&segment) - before, area.bytes() as u64 - own);
+    let areas = open_all(&segment, 2, &[0, 1]);
+    let [first, second] = [0, 1].map(|me| areas[me].as_ref().expect("room"));
+    let cell = first.cell_bytes() as u64;
+    let lines = first.bytes() as u64 - 2 * TURNS as u64 * cell;
+    assert_eq!(memory(&segment) - before, lines, "no cell yet");
+    first.allocate_before_writing(1, 0).expect("memory");
+    first.allocate_before_writing(1, 0).expect("memory");
+    assert_eq!(memory(&segment) - before, lines + cell);
+    // SAFETY: the cell is the first member's, and nobody else is there.
+    unsafe { first.cell(1, 0).write(7) };
+    // Another member may be the first to know of a cell, or the last.
+    first.allocate_before_writing(3, 1).expect("memory");
+    second.allocate_before_writing(3, 1).expect("memory");
+    second.allocate_before_writing(1, 0).expect("memory");
+    assert_eq!(memory(&segment) - before, lines + 2 * cell);
+    // SAFETY: as above.
+    assert_eq!(unsafe { second.cell(1, 0).read() }, 7, "it keeps what is in it");
+    let is_mine = std::panic::AssertUnwindSafe(|| first.allocate_before_writing(TURNS, 0));
+    assert!(std::panic::catch_unwind(is_mine).is_err(), "there is no such slot");
 }
 
 #[test]

@@ -62,6 +62,7 @@ pub async fn perform(
     operation: &CollectiveOperation,
     how: PathChoice,
 ) -> Result<PathTaken> {
+    allocate_cells(slot, operation)?;
     let cells = match how {
         PathChoice::Cells { base } => CellFallback { base, among: None, operand: None },
         PathChoice::Direct { direction, offers } => {
@@ -99,6 +100,20 @@ pub async fn perform(
         }
     };
     in_cells(slot, operation, &cells).await.map(|()| PathTaken::Cells)
+}
+
+/// Allocates the cells that this rank may write: its own; at the root of a gather or scatter, which
+/// writes there what or where a member's part is, all.
+fn allocate_cells(slot: &OperationSlot<'_>, operation: &CollectiveOperation) -> Result<()> {
+    match operation {
+        CollectiveOperation::Barrier | CollectiveOperation::Finalize => Ok(()),
+        CollectiveOperation::Gather { root, .. } | CollectiveOperation::Scatter { root, .. }
+            if *root == slot.me() =>
+        {
+            (0..slot.size()).try_for_each(|member| slot.allocate_cell(member))
+        }
+        _ => slot.allocate_cell(slot.me()),
+    }
 }
 
 /// By direct copy, if all buffers can be accessed.

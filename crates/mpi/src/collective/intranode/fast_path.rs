@@ -73,6 +73,15 @@ fn payload<'a>(slot: FastSlot<'a>, member: usize, bytes: usize) -> RegionRef<'a>
     }
 }
 
+/// As [`payload`] of this rank, for it to write.
+#[inline(always)]
+fn own_payload(slot: FastSlot<'_>, bytes: usize) -> Result<RegionRef<'_>> {
+    match bytes <= INLINE {
+        true => Ok(slot.inline_region(slot.me())),
+        false => slot.cell_to_write(slot.me()),
+    }
+}
+
 /// A blocking barrier; `None` if it must take the slow path.
 #[inline]
 pub fn barrier(comm: &Comm) -> Option<Result<()>> {
@@ -94,7 +103,7 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
     let counted = (kind, bytes, brought);
     Some(run(&opened, comm, counted, |slot| {
         if root == slot.me() {
-            region.at(0).copy_to(payload(slot, root, bytes), bytes);
+            region.at(0).copy_to(own_payload(slot, bytes)?, bytes);
             slot.publish();
             return Ok(());
         }
@@ -130,7 +139,7 @@ pub fn gather(
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
         let Some(result) = result else {
-            send.at(0).copy_to(payload(slot, me, bytes), bytes);
+            send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
             slot.publish_for(root);
             return Ok(());
         };
@@ -168,7 +177,8 @@ pub fn scatter(
     let counted = (OperationKind::from(Collective::Scatter).rooted(root), bytes, brought);
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
-        let place = |member: usize| match cells::fits_in_line(bytes, size) {
+        let in_line = cells::fits_in_line(bytes, size);
+        let place = |member: usize| match in_line {
             true => {
                 let line = slot.inline_region(root);
                 line.at(cells::place_for(root, member, size) * bytes)
@@ -177,6 +187,9 @@ pub fn scatter(
         };
         if let Some(send) = send {
             for member in cells::after(slot.group()) {
+                if !in_line {
+                    slot.cell_to_write(member)?;
+                }
                 send.at(member * bytes).copy_to(place(member), bytes);
             }
             slot.publish();
@@ -206,7 +219,7 @@ pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> O
     let counted = (Collective::Allgather, bytes, bytes);
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
-        send.at(0).copy_to(payload(slot, me, bytes), bytes);
+        send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
         slot.publish();
         send.at(0).copy_to(part(me), bytes);
         for member in cells::after(slot.group()) {
@@ -236,6 +249,9 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
             true => slot.inline_region(member),
             false => slot.cell(member),
         };
+        if !in_line {
+            slot.cell_to_write(me)?;
+        }
         let mine = block(me);
         for member in cells::after(slot.group()) {
             send.at(member * bytes).copy_to(mine.at(place(me, member)), bytes);
@@ -265,7 +281,7 @@ pub fn allreduce(
     let opened = open(comm, |limits| takes(bytes, limits.allreduce))?;
     let counted = (Collective::Allreduce, bytes, bytes);
     Some(run(&opened, comm, counted, |slot| {
-        send.at(0).copy_to(payload(slot, slot.me(), bytes), bytes);
+        send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
         slot.publish();
         fold_all(comm, slot, send, result, bytes, kernel)
     }))
@@ -287,7 +303,7 @@ pub fn reduce(
     let counted = (OperationKind::from(Collective::Reduce).rooted(root), bytes, bytes);
     Some(run(&opened, comm, counted, |slot| {
         let Some(result) = result else {
-            send.at(0).copy_to(payload(slot, slot.me(), bytes), bytes);
+            send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
             slot.publish_for(root);
             return Ok(());
         };
@@ -318,12 +334,13 @@ pub fn reduce_scatter(
     let counted = (Collective::ReduceScatter, total, total);
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
+        let cell = slot.cell_to_write(me)?;
         let (mut from, mut mine) = (0, 0);
         for member in 0..size {
             let bytes = bytes_of(member);
             match member == me {
                 true => mine = from,
-                false => send.at(from).copy_to(slot.cell(me).at(member * room), bytes),
+                false => send.at(from).copy_to(cell.at(member * room), bytes),
             }
             from += bytes;
         }
@@ -354,7 +371,7 @@ pub fn scan(
     let counted = (Collective::Scan, bytes, bytes);
     Some(run(&opened, comm, counted, |slot| {
         let me = slot.me();
-        send.at(0).copy_to(payload(slot, me, bytes), bytes);
+        send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
         slot.publish();
         for member in 0..me {
             wait_for(comm, slot, member)?;

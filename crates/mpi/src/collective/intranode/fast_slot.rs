@@ -109,6 +109,16 @@ impl<'a> FastSlot<'a> {
         self.group.me()
     }
 
+    /// A member's cell, for this rank to write.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    #[inline(always)]
+    pub fn cell_to_write(self, member: usize) -> Result<RegionRef<'a>> {
+        self.turn.allocate_before_writing(member)?;
+        Ok(self.turn.cell(member))
+    }
+
     /// See [`OperationSlot::cell`].
     #[inline(always)]
     pub fn cell(self, member: usize) -> RegionRef<'a> {

@@ -449,6 +449,14 @@ impl<'a> OperationSlot<'a> {
         self.group.finish(self.number);
     }
 
+    /// Allocates the cell of `member`, unless it is known to be: before this rank writes it.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn allocate_cell(&self, member: usize) -> Result<()> {
+        Ok(self.group.area.allocate_before_writing(self.at, member)?)
+    }
+
     /// Memory of `member` for the payload, or a part of it.
     #[inline]
     pub fn cell(&self, member: usize) -> RegionRef<'a> {
