@@ -394,11 +394,11 @@ impl<'a> RegionRef<'a> {
     #[inline(always)]
     pub fn combine_into<R>(
         self,
-        inout: &Region,
+        inout: RegionRef<'_>,
         bytes: usize,
         f: impl FnOnce(&[u8], &mut [u8]) -> R,
     ) -> R {
-        let (input, inout) = (self.checked(bytes), inout.at(0).checked(bytes));
+        let (input, inout) = (self.checked(bytes), inout.checked(bytes));
         if bytes == 0 {
             return f(&[], &mut []);
         }
@@ -440,7 +440,7 @@ pub fn combine<R>(
     bytes: usize,
     f: impl FnOnce(&[u8], &mut [u8]) -> R,
 ) -> R {
-    input.at(0).combine_into(inout, bytes, f)
+    input.at(0).combine_into(inout.at(0), bytes, f)
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use mica_node::window::AccumulateGate;
 
 use super::admission::NeededEpoch;
 use super::element::{
-    BRIEF_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, may_be_compared,
+    BRIEF_ELEMENTS, BULK_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run,
+    may_be_compared,
 };
 use super::fast_path::{ElementCall, TargetBytes};
 use super::help::{LongTransfer, TransferOperation};
@@ -27,9 +28,6 @@ use crate::constants as c;
 use crate::datatype::{self, BasicType, Datatype};
 use crate::error::{Error, Result};
 use crate::op::Op;
-
-/// Elements that a bulk update changes before it lets others in: 128 KiB of doubles, about 3 us.
-const BULK_ELEMENTS: usize = 16384;
 
 /// Bytes that an origin and its target change together before they let others in: about 10 us.
 const HELPED_BYTES: usize = 1 << 20;

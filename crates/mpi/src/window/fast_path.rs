@@ -16,7 +16,7 @@ use mica_node::window::{BriefUpdate, SoleUpdate, WaitersLeft};
 
 use super::access::{AllTargets, TargetAccess};
 pub use super::element::SumOfEight;
-use super::element::{BRIEF_ELEMENTS, ElementUpdate, may_be_compared};
+use super::element::{BRIEF_ELEMENTS, BULK_ELEMENTS, ElementUpdate, may_be_compared};
 use super::epoch::AccessEpoch;
 use super::object::{Window, sole_table};
 use super::place::Direction;
@@ -139,7 +139,13 @@ pub fn accumulate(
     let window = table.get(win)?;
     let update = ElementUpdate::of(op, datatype::basic_of(datatype)?)?;
     let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
-    window.accumulate_briefly((update, element_bytes), origin, to, table.section())
+    match to.bytes <= BRIEF_ELEMENTS * element_bytes {
+        true => window.accumulate_briefly((update, element_bytes), origin, to, table.section()),
+        false if to.bytes <= BULK_ELEMENTS * element_bytes => {
+            window.accumulate_in_bulk(&update, origin, to)
+        }
+        false => None,
+    }
 }
 
 /// `MPI_Win_flush` and `MPI_Win_flush_local`.
@@ -434,14 +440,31 @@ impl Window {
     ) -> Option<()> {
         let (target, first) = self.open_place(to)?;
         let width = AtomicWidth::at(first.address(), element_bytes)?;
-        if to.bytes > BRIEF_ELEMENTS * width.bytes() {
-            return None;
-        }
         let _in_progress = self.begin_update(target, Some(alone))?;
         for at in (0..to.bytes).step_by(width.bytes()) {
             let input = update.input(origin.at(at), width);
             update.apply_atomically(first.at(at), width, input);
         }
+        self.count(to);
+        Some(())
+    }
+
+    /// An accumulate of more elements side by side, which excludes others meanwhile. `None` as well
+    /// for so many that the target may help.
+    #[inline(never)]
+    fn accumulate_in_bulk(
+        &self,
+        update: &ElementUpdate,
+        origin: RegionRef<'_>,
+        to: TargetBytes,
+    ) -> Option<()> {
+        (to.bytes < self.0.choices.help_min).then_some(())?;
+        let (target, first) = self.open_place(to)?;
+        // Else accumulates go by messages.
+        target.locks.as_ref()?;
+        let (gate, me) = self.gate(target);
+        let _in_progress = gate.bulk(me);
+        update.apply(origin, first, to.bytes);
         self.count(to);
         Some(())
     }

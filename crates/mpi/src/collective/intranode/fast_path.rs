@@ -431,7 +431,7 @@ fn fold<'a>(
         let operand = operand(member); // one call, so that it is inlined
         match member == last {
             true => operand.copy_to(result.at(0), bytes),
-            false => operand.combine_into(result, bytes, kernel),
+            false => operand.combine_into(result.at(0), bytes, kernel),
         }
     }
 }
