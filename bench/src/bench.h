@@ -43,6 +43,15 @@ static inline void bench_print_more(const char *measure, long bytes, int ranks, 
                iterations, more);
 }
 
+/* How far apart two cores lay, as the key `line_us` of a figure's line: the median of BATCHES times
+ * in `us`. */
+static inline const char *bench_line_key(double *us, char *text, size_t room)
+{
+    qsort(us, BATCHES, sizeof *us, bench_order);
+    snprintf(text, room, ", \"line_us\": %.3g", us[BATCHES / 2]);
+    return text;
+}
+
 static inline void bench_print(const char *measure, long bytes, int ranks, double *batch,
                                const char *unit, long iterations)
 {

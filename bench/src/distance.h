@@ -26,14 +26,14 @@ struct distance {
 static inline void distance_open(struct distance *d)
 {
     MPI_Comm node;
-    int ranks, rank, unit;
+    int ranks, together, rank, unit;
     MPI_Aint bytes;
     memset(d, 0, sizeof *d);
     d->win = MPI_WIN_NULL;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Comm_size(node, &unit);
-    if (ranks == 2 && unit == 2) {
+    MPI_Comm_size(node, &together);
+    if (ranks == 2 && together == 2) {
         MPI_Comm_rank(node, &rank);
         MPI_Win_allocate_shared(LINE_BYTES, 1, MPI_INFO_NULL, node, &d->mine, &d->win);
         MPI_Win_shared_query(d->win, 1 - rank, &bytes, &unit, &d->other);
@@ -68,12 +68,7 @@ static inline void distance_measure(struct distance *d)
 /* The key of a figure's line after BATCHES batches at least: for bench_print_more. */
 static inline const char *distance_key(struct distance *d, char *text, size_t room)
 {
-    text[0] = '\0';
-    if (d->measured >= BATCHES) {
-        qsort(d->us, BATCHES, sizeof *d->us, bench_order);
-        snprintf(text, room, ", \"line_us\": %.3g", d->us[BATCHES / 2]);
-    }
-    return text;
+    return d->measured >= BATCHES ? bench_line_key(d->us, text, room) : "";
 }
 
 static inline void distance_close(struct distance *d)

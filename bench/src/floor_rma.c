@@ -219,9 +219,8 @@ static struct line distance[2];
 
 static void exchange_distance(int me, int number)
 {
-    atomic_store_explicit(&distance[me].number, number, memory_order_release);
-    while (atomic_load_explicit(&distance[1 - me].number, memory_order_acquire) < number)
-        bench_pause();
+    store_number(number, &distance[me]);
+    await_number(number, &distance[1 - me]);
 }
 
 /* Microseconds of an exchange before this batch. */
@@ -271,13 +270,14 @@ static void measure_epochs(const char *name, Epoch *measured, size_t bytes, long
         double line_us = measure_distance(0, b), start = now();
         run_epochs(0, b);
         exchange_number((int)((b + 1) * epochs + 1), &line[0]);
-        if (b > 0)
-            batch[b - 1] = (now() - start) / (double)n * 1e6, apart[b - 1] = line_us;
+        if (b > 0) {
+            batch[b - 1] = (now() - start) / (double)n * 1e6;
+            apart[b - 1] = line_us;
+        }
     }
     pthread_join(other, NULL);
-    qsort(apart, BATCHES, sizeof *apart, bench_order);
-    snprintf(key, sizeof key, ", \"line_us\": %.3g", apart[BATCHES / 2]);
-    bench_print_more(name, (long)bytes, 2, batch, "us", n, key);
+    bench_print_more(name, (long)bytes, 2, batch, "us", n,
+                     bench_line_key(apart, key, sizeof key));
 }
 
 /* ---- Long operations. */

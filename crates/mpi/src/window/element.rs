@@ -145,7 +145,7 @@ impl ElementUpdate {
         }
     }
 
-    /// Changes elements side by side, of so many bytes, by plain loads and stores.
+    /// Updates `bytes` bytes of contiguous elements by plain loads and stores.
     #[inline]
     pub fn apply(&self, input: RegionRef<'_>, inout: RegionRef<'_>, bytes: usize) {
         match self.action {

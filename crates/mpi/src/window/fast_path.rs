@@ -331,8 +331,8 @@ impl Window {
         self.0.counters.count_operation(AccessClass::Memory, range.bytes);
     }
 
-    /// Copies as many bytes as `range` has between `here` and the target. `None` as well for so
-    /// many that the target may help.
+    /// Copies as many bytes as `range` has between `here` and the target. `None` as well from
+    /// `help_min` bytes on: the target may help with those.
     #[inline(always)]
     pub(super) fn copy_at_once(
         &self,
@@ -449,8 +449,8 @@ impl Window {
         Some(())
     }
 
-    /// An accumulate of more elements side by side, which excludes others meanwhile. `None` as well
-    /// for so many that the target may help.
+    /// An accumulate of more contiguous elements, which excludes other updates of the target.
+    /// `None` as well from `help_min` bytes on: the target may help with those.
     #[inline(never)]
     fn accumulate_in_bulk(
         &self,

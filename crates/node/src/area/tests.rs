@@ -128,7 +128,7 @@ fn a_cell_costs_memory_when_it_is_to_be_written() {
     first.allocate_before_writing(1, 0).expect("memory");
     first.allocate_before_writing(1, 0).expect("memory");
     assert_eq!(memory(&segment) - before, lines + cell);
-    // SAFETY: the cell is the first member's, and nobody else is there.
+    // SAFETY: the cell is the first member's, and no other thread accesses it.
     unsafe { first.cell(1, 0).write(7) };
     // Another member may be the first to know of a cell, or the last.
     first.allocate_before_writing(3, 1).expect("memory");

@@ -102,8 +102,8 @@ pub async fn perform(
     in_cells(slot, operation, &cells).await.map(|()| PathTaken::Cells)
 }
 
-/// Allocates the cells that this rank may write: its own; at the root of a gather or scatter, which
-/// writes there what or where a member's part is, all.
+/// Allocates the cells that this rank may write. That is its own; the root of a gather or scatter
+/// also writes to each member's cell: its part, or where the part begins.
 fn allocate_cells(slot: &OperationSlot<'_>, operation: &CollectiveOperation) -> Result<()> {
     match operation {
         CollectiveOperation::Barrier | CollectiveOperation::Finalize => Ok(()),
