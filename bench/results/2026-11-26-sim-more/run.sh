@@ -1,14 +1,15 @@
 #!/bin/sh
 # The solver on 4 and 64 nodes and the FFT on 64: mpiexec and mica in PATH, the programs of bench/sim_programs.sh in $PROGRAMS.
-# Writes a JSON file a run; what is there is not simulated again.
+# Writes a compressed JSON file a run; what is there is not simulated again.
 set -eu
 programs=${PROGRAMS:-target/sim-programs}
 # run NAME NODES OPTIONS... -- PROGRAM ARGUMENTS...
 run() {
     name=$1 nodes=$2
     shift 2
-    [ ! -s "$name.json" ] || return 0
+    [ ! -s "$name.json.gz" ] || return 0
     mpiexec -n 2 mica sim run -q -n "$nodes" --machine power5-redstorm --region pcontrol --json "$name.json" "$@"
+    gzip -9 -n "$name.json"
 }
 for policy in base header payload message; do
     run "fft-64-$policy" 64 --policy "$policy" -- "$programs/fft"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The solver on 16 and 64 nodes: mica in PATH, the programs of bench/sim_programs.sh in $PROGRAMS. Writes a JSON file a run.
+# The solver on 16 and 64 nodes: mica in PATH, the programs of bench/sim_programs.sh in $PROGRAMS. Writes a compressed JSON file a run.
 set -eu
 amg=${PROGRAMS:-target/sim-programs}/amg
 # run NODES SLOW-DOWN POLICY POINTS BOX
@@ -7,6 +7,7 @@ run() {
     # shellcheck disable=SC2086 # lists
     mica sim run -q -n "$1" --machine power5-redstorm --set processor.mhz=2100 --set "memory.slow_down=$2" --policy "$3" \
         --region pcontrol --json "amg-$1-$2-$3.json" -- "$amg" -laplacian -n $4 -P $5 -c 1 1 10 -solver 1
+    gzip -9 -n "amg-$1-$2-$3.json"
 }
 for slow_down in 1.0 7.5; do
     for policy in base header payload message; do
