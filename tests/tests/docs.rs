@@ -5,10 +5,13 @@
 //! (`crates/node/src`), and code spans that end in `.rs`, which may leave out the folders in front
 //! (`comm/route.rs`). Words in capitals stand for something else (`fuzz/corpus/TARGET`).
 //!
+//! `docs/README.md` names every page below `docs`. A folder of `bench/results` is cited by a
+//! document or the newest of its kind, and has its raw data compressed.
+//!
 //! The documentation in the sources has no code that `cargo test --doc` would run, for no one runs
 //! that: public items are shown at work by tests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -117,6 +120,104 @@ fn names_without_a_file_are_found() {
         dangling("docs/a.md", text, &known),
         ["docs/a.md: link to b.md", "docs/a.md: `docs/c.md`", "docs/a.md: `ring/producer.rs`"]
     );
+}
+
+/// The paths of the relative links of the document `file`.
+fn linked(file: &str, text: &str) -> BTreeSet<String> {
+    let links = between(text, "](", ')').filter(|link| !link.contains(':'));
+    links.filter_map(|link| resolve(file, link.split('#').next()?)).collect()
+}
+
+#[test]
+fn index_names_every_page() {
+    let index = "docs/README.md";
+    let text = fs::read_to_string(workspace().join(index)).expect("the index");
+    let named = linked(index, &text);
+    let known = known();
+    let is_page = |file: &&String| {
+        file.starts_with("docs/") && file.ends_with(".md") && file.as_str() != index
+    };
+    let missing: Vec<&String> =
+        known.iter().filter(is_page).filter(|page| !named.contains(*page)).collect();
+    assert!(missing.is_empty(), "{index} does not name {missing:?}");
+}
+
+/// What the results in a folder `YYYY-MM-DD-KIND` or `YYYY-MM-DD-KIND-x` are of: a letter or a
+/// digit at the end counts the runs of one day.
+fn kind(folder: &str) -> &str {
+    let rest = folder.get("YYYY-MM-DD-".len()..).unwrap_or(folder);
+    match rest.rsplit_once('-') {
+        Some((kind, run)) if run.len() == 1 => kind,
+        _ => rest,
+    }
+}
+
+/// Whether `text` names `folder`, and not one whose name only begins alike.
+fn cites(text: &str, folder: &str) -> bool {
+    let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
+    text.match_indices(folder).any(|(at, _)| !goes_on(&text[at + folder.len()..]))
+}
+
+/// The folders that no text of `documents` cites and that are not the newest of their kind.
+fn outdated<'a>(folders: &BTreeSet<&'a str>, documents: &[String]) -> Vec<&'a str> {
+    let newest: BTreeMap<&str, &str> =
+        folders.iter().map(|&folder| (kind(folder), folder)).collect();
+    let is_kept = |folder: &str| {
+        newest[kind(folder)] == folder || documents.iter().any(|text| cites(text, folder))
+    };
+    folders.iter().copied().filter(|folder| !is_kept(folder)).collect()
+}
+
+#[test]
+fn results_are_cited_or_the_newest_of_their_kind() {
+    let known = known();
+    let is_document =
+        |file: &&String| *file == "README.md" || file.starts_with("docs/") && file.ends_with(".md");
+    let read = |file: &String| fs::read_to_string(workspace().join(file)).expect("a document");
+    let documents: Vec<String> = known.iter().filter(is_document).map(read).collect();
+    let below = known.iter().filter_map(|path| path.strip_prefix("bench/results/"));
+    let folders = below.filter_map(|path| Some(path.split_once('/')?.0)).collect();
+    let outdated = outdated(&folders, &documents);
+    assert!(outdated.is_empty(), "remove or cite these of bench/results: {outdated:?}");
+}
+
+#[test]
+fn outdated_results_are_found() {
+    let folders = ["2026-11-25-rma", "2026-11-25-rma-b", "2026-11-25-rma-get", "2026-11-26-rma"];
+    let folders = folders.into_iter().collect();
+    assert_eq!(outdated(&folders, &[]), ["2026-11-25-rma", "2026-11-25-rma-b"]);
+    let documents = ["(../bench/results/2026-11-25-rma-b/summary.md)".to_owned()];
+    assert_eq!(outdated(&folders, &documents), ["2026-11-25-rma"]);
+}
+
+/// Bytes of an uncompressed file of results from which it counts as raw data. The longest that
+/// people read are descriptions of hosts and tables of 30 KiB.
+const RAW_BYTES: u64 = 32 << 10;
+
+/// Whether a file of results should be compressed: `raw.json` always, others if they are long, but
+/// for what `mica bench` writes to be read.
+fn is_raw(path: &str, bytes: u64) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_read = name == "summary.json"
+        || [".md", ".html", ".svg", ".gz"].iter().any(|end| name.ends_with(end));
+    name == "raw.json" || !is_read && bytes > RAW_BYTES
+}
+
+#[test]
+fn raw_data_of_results_is_compressed() {
+    let mut raw = Vec::new();
+    for file in known().into_iter().filter(|file| file.starts_with("bench/results/")) {
+        let about = fs::metadata(workspace().join(&file)).expect("a file");
+        if about.is_file() && is_raw(&file, about.len()) {
+            raw.push(file);
+        }
+    }
+    assert!(raw.is_empty(), "compress by `gzip -9 -n`: {}", raw.join(", "));
+    let of_bench = "bench/results/2026-11-28-rma";
+    assert!(is_raw(&format!("{of_bench}/raw.json"), 1));
+    assert!(is_raw(&format!("{of_bench}/table.csv"), RAW_BYTES + 1));
+    assert!(!is_raw(&format!("{of_bench}/raw.json.gz"), 1 << 20));
+    assert!(!is_raw(&format!("{of_bench}/summary.json"), 1 << 20));
 }
 
 /// The lines of `source` whose documentation begins a block of code that is Rust: fenced without
