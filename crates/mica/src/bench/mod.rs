@@ -15,6 +15,7 @@ mod figure;
 #[cfg(test)]
 mod golden;
 mod guidelines;
+mod gzip;
 mod host;
 mod hosts;
 mod html;

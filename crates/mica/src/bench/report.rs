@@ -278,7 +278,7 @@ impl BenchReport {
         let mut text = format!("# {}\n\n{}.\n\n", self.title, self.host.line());
         let _ = writeln!(
             text,
-            "`{}`: {} interleaved rounds. How each run was started and bound is in raw.json.\n",
+            "`{}`: {} interleaved rounds. How each run was started and bound is in raw.json.gz.\n",
             self.command, self.rounds
         );
         for (name, version) in &self.host.versions {

@@ -10,7 +10,7 @@ use super::figure::Figure;
 /// The contestant name of the floor programs' figures.
 pub const FLOOR: &str = "floor";
 
-/// One run of one program by one contestant: an element of `raw.json`.
+/// One run of one program by one contestant: an element of `raw.json.gz`.
 #[derive(Debug, Clone, Serialize)]
 pub struct BenchRun {
     pub round: usize,

@@ -16,6 +16,7 @@ use super::contestant::{self, Contestant};
 use super::data::FigureTable;
 use super::execute::Executor;
 use super::guidelines;
+use super::gzip;
 use super::host::{self, HostFacts};
 use super::hosts::Hosts;
 use super::html;
@@ -397,15 +398,17 @@ fn unused(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn write(out: &Path, report: &BenchReport, runs: &[BenchRun]) -> Result<(), String> {
-    let put = |name: &str, text: String| {
+    let put_bytes = |name: &str, bytes: &[u8]| {
         let path = out.join(name);
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+        fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))
     };
+    let put = |name: &str, text: String| put_bytes(name, text.as_bytes());
     let pretty = |value: &serde_json::Value| format!("{value:#}\n");
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
     put("command", format!("{}\n", report.command))?;
     put("host.json", pretty(&json!(report.host)))?;
-    put("raw.json", pretty(&json!({ "runs": runs, "cache_misses": report.misses })))?;
+    let raw = pretty(&json!({ "runs": runs, "cache_misses": report.misses }));
+    put_bytes("raw.json.gz", &gzip::compressed(&raw))?;
     put("summary.json", pretty(&json!(report)))?;
     put("summary.md", report.markdown())?;
     if !report.plots.is_empty() {

@@ -201,7 +201,7 @@ fn run_in(folder: &Path, trouble: &str, words: &[&str]) -> (ExitCode, Value, Str
     let suite = Suite::read(&places.suite).unwrap();
     let executor = Executor::plain(&places.work).unwrap();
     let code = session::run(&options, &places, &suite, executor).unwrap();
-    let raw = fs::read_to_string(out.join("raw.json")).unwrap();
+    let raw = gzip::tests::decompressed(&fs::read(out.join("raw.json.gz")).unwrap());
     let summary = fs::read_to_string(out.join("summary.md")).unwrap();
     (code, serde_json::from_str(&raw).unwrap(), summary)
 }
