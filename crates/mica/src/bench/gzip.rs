@@ -1,4 +1,4 @@
-//! Raw data in gzip's format, which `zcat` shows. It shrinks to a tenth and less.
+//! Raw data in gzip's format, which `zcat` shows. It shrinks to about a tenth.
 
 use std::io::Write as _;
 
