@@ -1,22 +1,26 @@
-# Mica. `make run` shows it at work on a fresh machine, `make test` runs every test and proof, `make check` the quick tests,
-# `make proof` the models, and tests under interpreter, sanitizers and the other architecture, `make fuzz` the fuzz targets for long,
-# `make install PREFIX=/opt/mica` installs it.
+# Mica. `make run` shows it at work on a fresh machine, `make test` runs the lints, every test, and the proofs that the changes since the
+# last full run need (FULL=1: all proofs), `make lint` what needs no build of the library, `make check` the quick tests, `make proof` all
+# proofs (SINCE=REV: those that the changes since REV need), `make fuzz` the fuzz targets for long, `make install PREFIX=/opt/mica` installs
+# it, `make setup` gets what all of these need.
 
 PREFIX ?= /usr/local
 
-.PHONY: run test check proof fuzz install build setup
+.PHONY: run test lint check proof fuzz install build setup
 
 run:
 	@sh scripts/run.sh
 
 test:
-	@sh scripts/test.sh
+	@FULL=$(FULL) sh scripts/contained.sh sh scripts/test.sh
+
+lint:
+	@sh scripts/lint.sh
 
 check:
-	@sh scripts/check.sh
+	@sh scripts/contained.sh sh scripts/check.sh
 
 proof:
-	@sh scripts/proof.sh
+	@sh scripts/contained.sh sh scripts/proof.sh $(if $(SINCE),$$(sh scripts/proof.sh since $(SINCE)))
 
 fuzz:
 	@sh scripts/proof.sh fuzz

@@ -19,6 +19,11 @@ say() {
     printf '== %s\n' "$*"
 }
 
+# milliseconds: the time, of which only differences count.
+milliseconds() {
+    date +%s%3N
+}
+
 fail() {
     printf '== FAILED: %s\n' "$*" >&2
     exit 1
@@ -26,13 +31,13 @@ fail() {
 
 # failures NAME: of a step that ran tests, what each failed test said first. Many who look see only the last lines of a run.
 failures() {
-    awk '/^---- .* stdout ----$/ { print; lines = 6; next } lines > 0 && NF { print "    " $0; lines-- }' "$LOGS/$1.log"
+    awk '/^---- / && !/^----$/ { print; lines = 6; next } lines > 0 && NF { print "    " $0; lines-- }' "$LOGS/$1.log" | cut -c 1-400
 }
 
 # processor_seconds FILE: the processor time of children between two outputs of `times` in the file.
 processor_seconds() {
     awk 'NR % 2 == 0 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); used[NR] += 60 * t[1] + t[2] } }
-        END { print int(used[4] - used[2]) }' "$1"
+        END { printf "%.1f\n", used[4] - used[2] }' "$1"
 }
 
 # Seconds that a step may take, twice what the longest takes on two cores: a test that waits forever must not take the run's own limit.
@@ -71,7 +76,7 @@ step() {
     step_name=$1
     shift
     step_log=$LOGS/$step_name.log
-    step_start=$(date +%s)
+    step_start=$(milliseconds)
     times >"$LOGS/$step_name.times"
     : >"$step_log"
     end_after "$STEP_LIMIT" "$LOGS/$step_name.pid" >>"$step_log" 2>&1 </dev/null &
@@ -89,9 +94,13 @@ step() {
     rm -f "$LOGS/$step_name.pid"
     if [ $step_status = 0 ]; then
         times >>"$LOGS/$step_name.times"
-        say "$step_name: done in $(($(date +%s) - step_start)) s, $(processor_seconds "$LOGS/$step_name.times") s of a core"
+        step_core=$(processor_seconds "$LOGS/$step_name.times")
+        step_wall=$(awk "BEGIN { printf \"%.1f\", ($(milliseconds) - $step_start) / 1000 }")
+        say "$step_name: done in $step_wall s, $step_core s of a core"
+        [ ! -d "$LOGS/times" ] || printf '{"group":"steps","name":"%s","wall":%s,"core":%s}\n' \
+            "$step_name" "$step_wall" "$step_core" >>"$LOGS/times/steps.jsonl"
     else
-        tail -n 60 "$step_log" >&2
+        tail -n 60 "$step_log" | cut -c 1-500 >&2
         failures "$step_name" >&2
         fail "$step_name (status $step_status): $*; all of its output is in $step_log"
     fi
@@ -103,13 +112,6 @@ shown() {
     shift
     say "$shown_name: $*"
     "$@" || fail "$shown_name (status $?): $*"
-}
-
-# need PACKAGE COMMAND...: adds the package to $missing if the command fails.
-need() {
-    package=$1
-    shift
-    "$@" >/dev/null 2>&1 || missing="$missing $package"
 }
 
 # results NAME: what cargo says of the tests of a step.

@@ -1,7 +1,21 @@
 #!/bin/sh
-# What shows that claims hold, besides the tests: `proof.sh STEP...`, or all of them in order. Each says why it is skipped
-# where its tool cannot be had. Tools that cargo installs lie in target/tools.
+# What shows that claims hold, besides the tests:
+#
+#   proof.sh PROOF...       these (deny, loom, loom:MODULES, miri-node, miri-channel, miri-mpi, thread, address, aarch64); all without any
+#   proof.sh since [REV]    prints those that the changes since REV need (scripts/proofs_of.sh), or since the last full run; all if that
+#                           is not known
+#   proof.sh all            prints all
+#   proof.sh stamp          notes that all of them have passed for the commit that is checked out
+#   proof.sh faults [NAME]  makes each deliberate fault of tests/proofs in a copy of the sources, and runs the proofs that its paths
+#                           select: one must find it
+#   proof.sh fuzz           the long run of the fuzz targets
+#
+# Each proof says why it is skipped where its tool cannot be had. Tools that cargo installs lie in target/tools.
 . "$(dirname "$0")/common.sh"
+. "$ROOT/scripts/proofs_of.sh"
+
+# The last full run: the commit, and the compiler.
+STAMP=$ROOT/tests/proofs/last-full-run
 
 CARGO_DENY=0.20.2
 CARGO_FUZZ=0.13.2
@@ -25,19 +39,6 @@ tool() {
     fi
 }
 
-shell() {
-    if ! command -v shellcheck >/dev/null; then
-        say "shellcheck: skipped, it is not there (Debian: shellcheck)"
-        return 0
-    fi
-    step shellcheck shellcheck -x -P scripts:bench scripts/*.sh wrappers/mpicc bindings/*.sh bench/*.sh
-}
-
-# The documentation is for who works on the code: of private items, too, to which public ones may link then.
-doc() {
-    step doc env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --locked
-}
-
 deny() {
     if ! tool cargo-deny "$CARGO_DENY"; then
         say "cargo-deny: skipped"
@@ -47,42 +48,71 @@ deny() {
     say "cargo-deny: licences, bans and sources; advisories are not asked (deny.toml says why)"
 }
 
-# Interleavings of the shared-memory primitives. loom replaces the atomics of the whole build, so
-# it has a build directory of its own.
+# loom [MODULE...]: interleavings of the shared-memory primitives in these modules, or in all. loom replaces the atomics of the whole
+# build, so it has a build directory of its own.
 loom() {
+    [ $# != 0 ] || set -- model
     step loom env RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$CARGO_TARGET/loom" \
         CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        cargo test --release --locked -p mica-node --lib model
+        cargo test --release --locked -p mica-node --lib -- "$@"
     results loom
     if ! grep -qE '^test result: ok. [1-9]' "$LOGS/loom.log"; then
         fail "loom: no model ran"
     fi
 }
 
-# What the steps use, which say so where it is missing: a linter of shell scripts, and what compiles and runs programs for
-# the other architecture.
-missing_tools() {
-    missing=
-    need shellcheck shellcheck --version
-    need qemu-user qemu-aarch64 --version
-    need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
-    need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.so.6
-    echo "$missing"
+# since [REV]: the proofs that the changes since REV need, those in the work tree among them.
+since() {
+    if [ $# = 0 ]; then
+        [ -f "$STAMP" ] || { echo "$ALL_PROOFS"; return; }
+        read -r since_commit since_compiler <"$STAMP"
+        # Another compiler may break what no change of ours does.
+        [ "$since_compiler" = "$(rustc --version)" ] || { echo "$ALL_PROOFS"; return; }
+        set -- "$since_commit"
+    fi
+    if ! git merge-base --is-ancestor "$1" HEAD 2>/dev/null; then
+        echo "$ALL_PROOFS"
+        return
+    fi
+    { git diff --name-only --no-renames "$1"; git ls-files --others --exclude-standard; } | proofs_of_all
 }
-tools() {
-    missing=$(missing_tools)
-    if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        export DEBIAN_FRONTEND=noninteractive
-        # shellcheck disable=SC2086 # a list
-        { apt-get update && apt-get install -y --no-install-recommends $missing; } \
-            >"$LOGS/apt-proof.log" 2>&1 </dev/null || true
-        missing=$(missing_tools)
+
+stamp() {
+    if [ -n "$(git status --porcelain)" ]; then
+        say "no stamp: the work tree has changes that are not committed"
+        return
     fi
-    if [ -n "$missing" ]; then
-        say "for scripts/proof.sh:$missing not there, and cannot be installed here"
-    else
-        say "for scripts/proof.sh: all there"
+    printf '%s %s\n' "$(git rev-parse HEAD)" "$(rustc --version)" >"$STAMP"
+    say "all proofs have passed; commit ${STAMP#"$ROOT"/}"
+}
+
+# faults [NAME...]: each fault in a copy of the sources with a build directory that all of them share; a proof must fail.
+faults() {
+    if [ $# = 0 ]; then
+        for fault in tests/proofs/*.patch; do
+            fault=${fault##*/}
+            set -- "$@" "${fault%.patch}"
+        done
     fi
+    fault_tree=$BUILD/faults/tree
+    missed=
+    for fault in "$@"; do
+        rm -rf "$fault_tree"
+        mkdir -p "$fault_tree"
+        git ls-files -z | xargs -0 cp --parents -t "$fault_tree"
+        ln -s "$BUILD/faults/target" "$fault_tree/target"
+        mkdir -p "$BUILD/faults/target"
+        ln -sfn "$DIST" "$BUILD/faults/target/dist"
+        (cd "$fault_tree" && patch -p1 --quiet <"$ROOT/tests/proofs/$fault.patch") || fail "faults: $fault.patch does not apply"
+        fault_proofs=$(sed -n 's/^+++ b\///p' "tests/proofs/$fault.patch" | proofs_of_all)
+        found=
+        for proof in $fault_proofs; do
+            (cd "$fault_tree" && MICA_BRIEF=1 sh scripts/proof.sh "$proof") >"$LOGS/fault-$fault-$proof.log" 2>&1 || found="$found $proof"
+        done
+        say "fault $fault: $fault_proofs: found by${found:- NONE}"
+        [ -n "$found" ] || missed="$missed $fault"
+    done
+    [ -z "$missed" ] || fail "faults that no proof found:$missed"
 }
 
 # The long run of the fuzz targets (`make fuzz`): FUZZ_SECONDS for each target, those in FUZZ_TARGETS or all.
@@ -103,17 +133,27 @@ fuzz() {
     done
 }
 
-if [ $# = 0 ]; then
-    sh scripts/setup.sh
-    sh scripts/install.sh "$DIST"
-    tools
-    set -- shell doc deny loom miri thread address aarch64
-fi
+case ${1-} in
+    all) echo "$ALL_PROOFS"; exit ;;
+    since | stamp | faults | fuzz) "$@"; exit ;;
+    '')
+        sh scripts/setup.sh
+        sh scripts/install.sh "$DIST"
+        # shellcheck disable=SC2086 # a list
+        set -- $ALL_PROOFS
+        ;;
+esac
 for proof in "$@"; do
     case $proof in
-        tools | shell | doc | deny | loom | fuzz) "$proof" ;;
-        miri | aarch64) sh "scripts/$proof.sh" ;;
+        deny | loom) "$proof" ;;
+        loom:*)
+            modules=$(echo "${proof#loom:}" | sed 's/\([a-z_]*\),*/\1:: /g')
+            # shellcheck disable=SC2086 # a list
+            loom $modules
+            ;;
+        miri-*) sh scripts/miri.sh "${proof#miri-}" ;;
+        aarch64) sh scripts/aarch64.sh ;;
         thread | address) sh scripts/sanitizers.sh "$proof" ;;
-        *) fail "proof.sh: there is no step $proof" ;;
+        *) fail "proof.sh: there is no proof $proof" ;;
     esac
 done

@@ -49,6 +49,6 @@ exec "$prefix/bin/mpicc-plain" -fsanitize=$sanitizer -fno-omit-frame-pointer -no
 END
     chmod 755 "$prefix/bin/mpicc"
     step "$sanitizer-sanitizer" env MICA_SANITIZER="$sanitizer" MICA_PREFIX="$prefix" \
-        cargo test -p mica-tests --locked --test sanitizers -- --nocapture
+        cargo test -p mica-tests --locked --test jobs -- sanitizers:: --nocapture
     results "$sanitizer-sanitizer"
 done

@@ -1,5 +1,5 @@
 /* Collectives to which a known rank comes late, each at a line of its own: the table of `mpiexec
- * --late-arrivals` names the lines and the ranks (tests/tests/late.rs looks for the words in the
+ * --late-arrivals` names the lines and the ranks (tests/jobs/late.rs looks for the words in the
  * comments there). What they compute is checked as ever. Argument: rounds. */
 #include "test.h"
 

@@ -1,4 +1,4 @@
-"""Calls whose place the profiler must name (tests/tests/profile.rs), from two threads as well."""
+"""Calls whose place the profiler must name (tests/jobs/profile.rs), from two threads as well."""
 
 import threading
 

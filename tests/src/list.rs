@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! program ranks=N,N,... [timeout=SECONDS] [fail=WORD,WORD,...] [nocma=no] [basic=no] [nodes=no]
-//! [KEY=VALUE ...] [-- ARGS ...]
+//! [hosts=yes] [KEY=VALUE ...] [-- ARGS ...]
 //! ```
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Install, Job, WATCHDOG};
+use crate::{Install, Job, Outcome, Traffic, WATCHDOG, without_table};
 
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Entry {
     pub basic: bool,
     /// Run again on two virtual nodes?
     pub nodes: bool,
+    /// Run again on two hosts?
+    pub hosts: bool,
     /// Variables in the environment.
     pub env: Vec<(String, String)>,
     /// The program's arguments.
@@ -61,6 +63,7 @@ fn parse_line(line: &str) -> Result<Entry, String> {
         nocma: true,
         basic: true,
         nodes: true,
+        hosts: false,
         env: Vec::new(),
         args: Vec::new(),
     };
@@ -79,9 +82,11 @@ fn parse_line(line: &str) -> Result<Entry, String> {
             "nocma" if value == "no" => entry.nocma = false,
             "basic" if value == "no" => entry.basic = false,
             "nodes" if value == "no" => entry.nodes = false,
+            "hosts" if value == "yes" => entry.hosts = true,
             "nocma" | "basic" | "nodes" => {
                 return Err(format!("{key}={value}: only 'no' has a meaning"));
             }
+            "hosts" => return Err(format!("hosts={value}: only 'yes' has a meaning")),
             _ if key.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') => {
                 entry.env.push((key.to_owned(), value.to_owned()));
             }
@@ -105,6 +110,19 @@ pub enum Verdict {
     Failed(String),
 }
 
+/// A run of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryRun {
+    /// What became of it.
+    pub verdict: Verdict,
+    /// What it sent, if it was asked for the tables and ended well.
+    pub traffic: Option<Traffic>,
+    /// From its start to its end.
+    pub wall: Duration,
+    /// The processor time of all its processes.
+    pub core: Duration,
+}
+
 impl Entry {
     /// Whether its variables only force rendezvous for shorter messages, whatever the channel.
     pub fn forces_requests(&self) -> bool {
@@ -121,19 +139,26 @@ impl Entry {
         mpiexec: Job,
         ranks: u32,
         wrapper: Option<&PathBuf>,
-    ) -> Verdict {
+    ) -> EntryRun {
         let program = install.program(&self.program);
         let mut job = mpiexec
             .args(["-n", &ranks.to_string()])
             .args(wrapper)
             .args([&program])
             .args(&self.args)
+            .cores(ranks as usize)
             .limit(self.timeout);
         for (key, value) in &self.env {
             job = job.env(key, value);
         }
         let outcome = job.run();
-        let ended_well = !outcome.hung && outcome.survivors.is_empty();
+        let verdict = self.judge(&outcome);
+        let traffic = Traffic::read(&outcome.stderr);
+        EntryRun { verdict, traffic, wall: outcome.wall, core: outcome.core }
+    }
+
+    fn judge(&self, outcome: &Outcome) -> Verdict {
+        let ended_well = !outcome.hung() && outcome.survivors.is_empty();
         if let Some(word) = &self.fail {
             let said = word.split(',').all(|word| outcome.stderr.contains(word));
             if ended_well && outcome.code() != 0 && said && !outcome.stdout.contains("No Errors") {
@@ -142,7 +167,7 @@ impl Entry {
             return Verdict::Failed(format!("must fail and say '{word}':\n{}", outcome.report()));
         }
         // The library must be silent: any output on stderr is a failure as well.
-        if ended_well && outcome.code() == 0 && outcome.stderr.is_empty() {
+        if ended_well && outcome.code() == 0 && without_table(&outcome.stderr).is_empty() {
             match outcome.stdout.trim_end() {
                 "No Errors" => return Verdict::Passed,
                 line if line.starts_with("SKIP: ") && !line.contains('\n') => {
@@ -181,6 +206,7 @@ mod tests {
             ("prog ranks=x", "line 1: ranks=x"),
             ("prog ranks=1 bogus=2", "line 1: unknown key 'bogus'"),
             ("prog ranks=1 basic=1", "line 1: basic=1: only 'no' has a meaning"),
+            ("prog ranks=1 hosts=no", "line 1: hosts=no: only 'yes' has a meaning"),
             ("prog ranks=1 word", "line 1: 'word' is not KEY=VALUE"),
         ] {
             let message = parse_list(text).unwrap_err();

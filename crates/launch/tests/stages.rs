@@ -14,6 +14,11 @@ use mica_node::segment::{JobSegment, WaitKind, Waiting, monotonic_ns};
 fn main() -> ExitCode {
     match std::env::var("MICA_TEST_ROLE") {
         Ok(role) => rank(&role),
+        // As a test runner asks for the list of tests (libtest's terse format): they are one to it.
+        Err(_) if std::env::args().any(|argument| argument == "--list") => {
+            println!("stages: test");
+            ExitCode::SUCCESS
+        }
         Err(_) => {
             tests();
             ExitCode::SUCCESS

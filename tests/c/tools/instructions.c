@@ -1,4 +1,4 @@
-/* What callgrind counts for the instruction guard (tests/tests/instructions.rs).
+/* What callgrind counts for the instruction guard (tests/jobs/instructions.rs).
  *
  *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE
  *         [test | put | fetch | accumulate | lock]

@@ -1,5 +1,5 @@
 /* Collectives whose blocks the communication matrix must name: of neighborhoods, persistent ones and
- * reductions (tests/tests/profile.rs has the numbers). */
+ * reductions (tests/jobs/profile.rs has the numbers). */
 #include <mpi.h>
 #include <stdlib.h>
 

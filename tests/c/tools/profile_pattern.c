@@ -1,4 +1,4 @@
-/* A pattern whose profile is known by construction (tests/tests/profile.rs). Lines that the test
+/* A pattern whose profile is known by construction (tests/jobs/profile.rs). Lines that the test
  * names carry a mark; it looks for the marks. */
 #include <mpi.h>
 #include <stdio.h>

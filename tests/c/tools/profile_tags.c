@@ -1,4 +1,4 @@
-/* Two messages that are received in the other order, by their tags (tests/tests/profile.rs): what
+/* Two messages that are received in the other order, by their tags (tests/jobs/profile.rs): what
  * rank 1 does between its receives begins only after what rank 0 does between its sends. */
 #include <mpi.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* Threads that send at the same time, one-sided operations, an inter-communicator and a child
- * process, all of known amounts (tests/tests/profile.rs). Two ranks. */
+ * process, all of known amounts (tests/jobs/profile.rs). Two ranks. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>

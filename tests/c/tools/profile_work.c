@@ -1,5 +1,5 @@
 /* Every rank computes for 100 ms, however many there are: together they compute longer, the more there are
- * (tests/tests/profile.rs). */
+ * (tests/jobs/profile.rs). */
 #include <mpi.h>
 #include <time.h>
 

@@ -17,6 +17,11 @@ mod refusals;
 use kit::{Outcome, Scenario, run};
 
 fn main() {
+    // As a test runner asks for the list of tests (libtest's terse format): they are one to it.
+    if std::env::args().any(|argument| argument == "--list") {
+        println!("scenarios: test");
+        return;
+    }
     let mut scenarios: Vec<Scenario> = Vec::new();
     scenarios.extend(conformance::SCENARIOS);
     scenarios.extend(lives::SCENARIOS);
@@ -24,7 +29,8 @@ fn main() {
     scenarios.extend(refusals::SCENARIOS);
     scenarios.extend(forks::SCENARIOS);
     scenarios.extend(reach::SCENARIOS);
-    let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let filters: Vec<String> =
+        std::env::args().skip(1).filter(|a| !a.starts_with('-') && a != "scenarios").collect();
     // Before any scenario migrates something.
     kit::unseen_mremap();
     let mut failed = Vec::new();

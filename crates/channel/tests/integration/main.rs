@@ -1,0 +1,4 @@
+//! Copies by layouts, and the net channel over loopback.
+
+mod layout_copy;
+mod net;

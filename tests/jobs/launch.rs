@@ -1,0 +1,326 @@
+//! Tests of `mpiexec`: what it accepts, what the ranks see, how it ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mica_tests::{Install, Job, MARK, processes_with_mark, target};
+use rustix::process::Signal;
+
+/// `mpiexec ARGS...`; the argument JOB stands for the helper program.
+fn mpiexec(args: &[&str]) -> Job {
+    let install = Install::find();
+    let job = install.job().to_string_lossy().into_owned();
+    let args: Vec<_> = args.iter().map(|a| if *a == "JOB" { job.as_str() } else { a }).collect();
+    install.mpiexec(args)
+}
+
+fn hello(n: u32) -> Vec<String> {
+    let mut lines: Vec<_> = (0..n).map(|r| format!("hello from {r} of {n}")).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn number_of_ranks() {
+    for flag in ["-n", "-np"] {
+        for n in [1, 2, 5] {
+            let out = mpiexec(&[flag, &n.to_string(), "JOB", "hello"]).run().expect_success();
+            assert_eq!(out.sorted(), hello(n), "{}", out.report());
+            assert_eq!(out.stderr, "", "a normal run is silent");
+        }
+    }
+}
+
+#[test]
+fn mpirun_is_the_same() {
+    let install = Install::find();
+    let out = Job::new(install.bin("mpirun")).args(["-n", "3"]).args([install.job()]).run();
+    assert_eq!(out.expect_success().sorted(), hello(3));
+}
+
+#[test]
+fn without_a_launcher_it_is_a_job_of_one() {
+    let out = Job::new(Install::find().job()).args(["hello"]).run().expect_success();
+    assert_eq!(out.stdout, "hello from 0 of 1\n");
+    assert_eq!(out.stderr, "");
+}
+
+#[test]
+fn silent_programs_print_nothing() {
+    let out = mpiexec(&["-n", "4", "JOB", "silent"]).run().expect_success();
+    assert_eq!((out.stdout.as_str(), out.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn many_programs_one_job() {
+    let args = [
+        "-n", "1", "JOB", "show", "A", ":", "-n", "2", "JOB", "show", "B", ":", "-n", "1", "JOB",
+        "show",
+    ];
+    let out = mpiexec(&args).env("A", "1").env("B", "2").run().expect_success();
+    let lines = out.sorted();
+    assert_eq!(lines.len(), 4, "{}", out.report());
+    for (rank, end) in [" A=1", " B=2", " B=2", ""].into_iter().enumerate() {
+        assert!(lines[rank].starts_with(&format!("rank={rank} size=4 cwd=")), "{}", out.report());
+        assert!(lines[rank].ends_with(end), "{}", out.report());
+    }
+}
+
+#[test]
+fn environment() {
+    // -x exports (and may set) a variable, -env is for this program only, -genv for all
+    let args = [
+        "-genv", "ALL", "all", "-n", "1", "-env", "ONE", "first", "-x", "PASSED", "-x", "SET=here",
+        "JOB", "show", "ALL", "ONE", "PASSED", "SET", ":", "-n", "1", "JOB", "show", "ALL", "ONE",
+    ];
+    let out = mpiexec(&args).env("PASSED", "on").run().expect_success();
+    let lines = out.sorted();
+    assert!(lines[0].ends_with(" ALL=all ONE=first PASSED=on SET=here"), "{}", out.report());
+    assert!(lines[1].ends_with(" ALL=all ONE=(unset)"), "{}", out.report());
+}
+
+#[test]
+fn working_directory() {
+    let dir = target().join("tests-c").join("a directory");
+    fs::create_dir_all(&dir).unwrap();
+    let dir = dir.canonicalize().unwrap();
+    for flag in ["-wdir", "--wdir"] {
+        let out = mpiexec(&[flag, dir.to_str().unwrap(), "-n", "2", "JOB", "show"])
+            .run()
+            .expect_success();
+        for line in out.sorted() {
+            assert!(line.ends_with(&format!("cwd={}", dir.display())), "{}", out.report());
+        }
+    }
+    let out = mpiexec(&["-n", "1", "JOB", "show"]).dir(&dir).run().expect_success();
+    assert!(out.stdout.ends_with(&format!("cwd={}\n", dir.display())), "{}", out.report());
+    mpiexec(&["-wdir", "/no/such/directory", "-n", "2", "JOB"])
+        .run()
+        .expect_failure()
+        .says("/no/such/directory");
+}
+
+#[test]
+fn arguments_pass_unchanged() {
+    let args = ["-n", "2", "JOB", "args", "-n", "--label", "a b", "", "*", "-x", "$HOME", "ü"];
+    let out = mpiexec(&args).run().expect_success();
+    assert_eq!(out.stdout, "-n\n--label\na b\n\n*\n-x\n$HOME\nü\n");
+}
+
+/// Every line is whole and labelled with its rank, however many bytes the ranks write at once.
+#[test]
+fn labels() {
+    for flag in ["-l", "--label"] {
+        let out = mpiexec(&[flag, "-n", "4", "JOB", "lines", "500"]).run().expect_success();
+        let mut next = [0; 4];
+        for line in out.stdout.lines() {
+            let rank =
+                line.find(": line ")
+                    .and_then(|at| line[..at].chars().next_back())
+                    .and_then(|c| c.to_digit(10))
+                    .unwrap_or_else(|| panic!("a broken line: '{line}'")) as usize;
+            let text = format!(
+                "{rank}: line {} of a text that is long enough to be cut in two somewhere",
+                next[rank]
+            );
+            let label =
+                line.strip_suffix(&text).unwrap_or_else(|| panic!("a broken line: '{line}'"));
+            assert!(label.contains(&rank.to_string()), "no rank in the label: '{line}'");
+            next[rank] += 1;
+        }
+        assert_eq!(next, [500; 4]);
+    }
+}
+
+#[test]
+fn standard_input_goes_to_rank_0() {
+    let text: String = (0..20_000).map(|i| format!("line {i}\n")).collect();
+    let out = mpiexec(&["-n", "3", "JOB", "cat"]).stdin(text.clone()).run().expect_success();
+    let (others, echoed): (Vec<_>, Vec<_>) =
+        out.stdout.lines().partition(|l| l.starts_with("rank "));
+    assert_eq!(echoed.join("\n") + "\n", text);
+    assert_eq!(others.len(), 2);
+    assert!(others.iter().all(|l| l.ends_with(" read 0 bytes")), "{others:?}");
+    // and an empty standard input is at its end
+    mpiexec(&["-n", "2", "JOB", "cat"]).run().expect_success();
+}
+
+#[test]
+fn exit_status_is_that_of_the_failing_rank() {
+    mpiexec(&["-n", "3", "JOB", "exit", "0", "0"]).run().expect_code(0);
+    mpiexec(&["-n", "3", "JOB", "exit", "41", "2"]).run().expect_code(41);
+    mpiexec(&["-n", "1", "JOB", "exit", "7", "0"]).run().expect_code(7);
+    // a rank that leaves without MPI_Finalize while others wait for it ends the job
+    mpiexec(&["-n", "4", "JOB", "early", "19", "1"]).run().expect_code(19).says("rank 1");
+}
+
+#[test]
+fn abort_ends_the_job_with_its_code() {
+    for (n, rank) in [("1", "0"), ("4", "2")] {
+        mpiexec(&["-n", n, "JOB", "abort", "33", rank]).run().expect_code(33);
+    }
+    // MPI_Abort in a job without a launcher
+    Job::new(Install::find().job()).args(["abort", "21", "0"]).run().expect_code(21);
+}
+
+#[test]
+fn signals_are_forwarded_and_everything_ends() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut job = mpiexec(&["-n", "4", "JOB", "spin"]).start();
+        job.wait_for("ready");
+        let living = processes_with_mark(job.mark()).len();
+        assert!(living > 4, "mpiexec and four ranks: {living} processes");
+        job.signal(signal);
+        let out = job.finish().expect_failure();
+        assert_eq!(out.code(), 128 + signal.as_raw(), "{}", out.report());
+    }
+}
+
+#[test]
+fn a_killed_mpiexec_leaves_no_rank() {
+    let mut job = mpiexec(&["-n", "4", "JOB", "spin"]).start();
+    job.wait_for("ready");
+    job.signal(Signal::KILL);
+    job.finish().expect_failure();
+}
+
+#[test]
+fn timeout_ends_the_job() {
+    let out = mpiexec(&["--timeout", "1", "-n", "3", "JOB", "spin"]).run().expect_failure();
+    assert!(out.stdout.contains("ready"), "{}", out.report());
+    out.says("1 s");
+    // a limit that is long enough changes nothing
+    mpiexec(&["--timeout", "100", "-n", "2", "JOB", "hello"]).run().expect_code(0);
+}
+
+#[test]
+fn binding() {
+    for args in
+        [["--bind-to", "core"], ["--bind-to", "none"], ["-bind-to", "none"], ["--map-by", "core"]]
+    {
+        for n in ["1", "2", "7"] {
+            let all = [&args[..], &["-n", n, "JOB", "hello"]].concat();
+            mpiexec(&all).run().expect_success();
+        }
+    }
+    // with --bind-to core, each of two ranks sees one processor if there are two
+    let install = Install::find();
+    let nproc = |bind: &str| {
+        let out = install.mpiexec(["--bind-to", bind, "-n", "2", "nproc"]).run().expect_success();
+        out.stdout.lines().map(|l| l.parse::<usize>().unwrap()).collect::<Vec<_>>()
+    };
+    let all = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(nproc("none"), [all, all]);
+    assert!(nproc("core").iter().all(|n| *n < all || all == 1), "{:?} of {all}", nproc("core"));
+}
+
+/// mpiexec also starts programs that do not use MPI, as scripts expect.
+#[test]
+fn programs_without_mpi() {
+    let out = Install::find().mpiexec(["-n", "3", "echo", "hi"]).run().expect_success();
+    assert_eq!(out.stdout, "hi\nhi\nhi\n");
+    Install::find().mpiexec(["-n", "2", "false"]).run().expect_code(1);
+}
+
+#[test]
+fn starts_more_ranks_than_cores() {
+    let out = mpiexec(&["-n", "24", "JOB", "hello"]).run().expect_success();
+    assert_eq!(out.sorted(), hello(24));
+}
+
+#[test]
+fn a_hundred_and_twenty_eight_ranks() {
+    let out = mpiexec(&["-n", "128", "JOB", "hello"]).run().expect_success();
+    assert_eq!(out.sorted(), hello(128));
+}
+
+/// Virtual hosts h0, h1, ..., each with `ranks` ranks that take part in an allreduce.
+fn on_many_hosts(hosts: u32, ranks: u32) {
+    let names: Vec<String> = (0..hosts).map(|host| format!("h{host}")).collect();
+    let (names, each) = (names.join(","), ranks.to_string());
+    let options = ["--launcher", "fork", "-hosts", &names, "-ppn", &each];
+    let words = [&options[..], &["JOB", "hello"]].concat();
+    let out = mpiexec(&words).limit(MANY_LIMIT).run().expect_success();
+    assert_eq!(out.sorted(), hello(hosts * ranks), "{}", out.report());
+    assert_eq!(out.stderr, "");
+}
+
+/// Time for hundreds of processes on a machine of two cores that others use too.
+const MANY_LIMIT: Duration = Duration::from_secs(900);
+
+/// More than one host starts agents on: the controller starts 32, and these the others.
+#[test]
+fn more_hosts_than_one_starts() {
+    on_many_hosts(40, 1);
+}
+
+#[test]
+#[ignore = "takes minutes on two cores"]
+fn sixty_four_hosts_of_sixteen_ranks() {
+    on_many_hosts(64, 16);
+}
+
+#[test]
+#[ignore = "takes 300 MiB and, on two cores, ten seconds"]
+fn a_thousand_ranks() {
+    let words = ["-n", "1000", "JOB", "hello"];
+    let out = mpiexec(&words).limit(MANY_LIMIT).run().expect_success();
+    assert_eq!(out.sorted(), hello(1000));
+}
+
+#[test]
+fn foreign_launchers_are_named() {
+    let cases: [(&[(&str, &str)], &str); 4] = [
+        (&[("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "9")], "PMI"),
+        (&[("PMIX_RANK", "1"), ("PMIX_NAMESPACE", "job@1")], "PMIx"),
+        (&[("OMPI_COMM_WORLD_SIZE", "2"), ("OMPI_COMM_WORLD_RANK", "1")], "Open MPI"),
+        (&[("PALS_RANKID", "0")], "PALS"),
+    ];
+    for (env, name) in cases {
+        let mut job = Job::new(Install::find().job()).args(["hello"]);
+        for (key, value) in env {
+            job = job.env(key, value);
+        }
+        let out = job.run().expect_failure().says(name);
+        assert!(!out.stdout.contains("hello"), "{}", out.report());
+        // our own launcher under the foreign one works
+        let mut job = mpiexec(&["-n", "2", "JOB", "hello"]);
+        for (key, value) in env {
+            job = job.env(key, value);
+        }
+        assert_eq!(job.run().expect_success().sorted(), hello(2));
+    }
+}
+
+#[test]
+fn command_line_errors_name_the_mistake() {
+    for (args, word) in [
+        (&["-n", "0", "JOB"][..], "0"),
+        (&["-n", "-3", "JOB"], "-3"),
+        (&["-n", "many", "JOB"], "many"),
+        (&["-n", "2"], "program"),
+        (&["-n", "2", "./no-such-program-here"], "no-such-program-here"),
+        (&["--no-such-option", "JOB"], "--no-such-option"),
+        (&["--bind-to", "moon", "JOB"], "moon"),
+        (&["-n", "1", "JOB", ":", "-n", "x", "JOB"], "x"),
+    ] {
+        mpiexec(args).run().expect_failure().says(word);
+    }
+}
+
+/// Tests the watchdog itself: marks are found in /proc.
+#[test]
+fn the_harness_finds_survivors() {
+    // The survivor reports that it runs, and then stops: a process amid fork or exec shows no
+    // environment.
+    let survivor = "echo started; exec >/dev/null 2>&1; kill -STOP $$";
+    let script = format!("(setsid sh -c '{survivor}' &) | head -n 1");
+    let out = Job::new(PathBuf::from("/bin/sh")).args(["-c", &script]).run();
+    assert_eq!(out.survivors.len(), 1, "{}", out.report());
+    let mark = format!("no such mark {}", std::process::id());
+    assert!(processes_with_mark(&mark).is_empty());
+    assert!(Path::new("/proc/self/environ").exists() && !MARK.is_empty());
+    let hung = Job::new("/bin/sleep").args(["60"]).limit(Duration::from_millis(50)).run();
+    assert!(hung.hung() && hung.survivors.is_empty());
+}

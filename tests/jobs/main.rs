@@ -1,0 +1,28 @@
+//! The tests of whole programs: jobs of the installed library, its launcher and its tools. What
+//! they share is the crate's library. One program, so that its parts are linked once.
+
+mod ability;
+mod adapter;
+mod bindings;
+mod collectives;
+mod faults;
+mod foreign;
+mod hang;
+mod hosts;
+mod instructions;
+mod late;
+mod launch;
+mod lenient;
+mod links;
+mod mpi4py;
+mod placement;
+mod profile;
+mod programs;
+mod python;
+mod record;
+mod sanitizers;
+mod sim;
+mod surroundings;
+mod tools;
+mod top;
+mod tuning;

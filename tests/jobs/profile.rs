@@ -1,0 +1,421 @@
+//! `mica profile` on programs whose profile is known by construction: exact counts and bytes, the
+//! lines of the calls, the rank that comes late. Where a test is about time it asserts a minimum.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use mica_tests::{Install, Job, Outcome, TWO_NODES, target, workspace};
+use rustix::process::Signal;
+use serde_json::Value;
+
+const RANKS: u64 = 3;
+
+/// A directory of its own for a test.
+fn directory(test: &str) -> PathBuf {
+    let directory = target().join("profile-tests").join(test);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).expect("target is writable");
+    directory
+}
+
+/// `mica profile -o DIRECTORY -- mpiexec ARGUMENTS`.
+fn profiled(directory: &Path, arguments: &[&str]) -> Job {
+    let install = Install::find();
+    let job = Job::new(install.bin("mica")).args(["profile", "-o"]).args([directory]);
+    job.args(["--"]).args([install.bin("mpiexec")]).args(arguments)
+}
+
+fn text(path: PathBuf) -> String {
+    path.to_str().expect("a path in UTF-8").to_owned()
+}
+
+/// The profile that a job left, and that it left nothing else.
+fn profile(directory: &Path, outcome: &Outcome) -> Value {
+    let read = fs::read_to_string(directory.join("profile.json"));
+    let read = read.unwrap_or_else(|error| panic!("{error}\n{}", outcome.report()));
+    let entries = fs::read_dir(directory).expect("the directory").flatten();
+    for entry in entries.map(|entry| entry.file_name().into_string().expect("UTF-8")) {
+        assert!(!entry.contains("records"), "{entry} was left behind");
+    }
+    serde_json::from_str(&read).expect("JSON")
+}
+
+/// Number of the line of a source that has this mark.
+fn marked(source: &str, mark: &str) -> u64 {
+    let source = fs::read_to_string(workspace().join("tests").join(source)).expect("a source");
+    let line = source.lines().position(|line| line.contains(&format!("site: {mark}")));
+    line.unwrap_or_else(|| panic!("no mark {mark}")) as u64 + 1
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or_else(|| panic!("no {name} in {value}"))
+}
+
+/// The site of a call record or late arrival.
+fn site<'a>(profile: &'a Value, record: &Value) -> &'a Value {
+    &list(profile, "sites")[number(record, "site") as usize]
+}
+
+/// Sum of a number over the records of a call, optionally of those at a line.
+fn sum(profile: &Value, call: &str, line: Option<u64>, what: &str) -> u64 {
+    let calls = list(profile, "calls").iter().filter(|record| record["call"] == call);
+    let here = |record: &&Value| {
+        line.is_none_or(|line| site(profile, record)["line"].as_u64() == Some(line))
+    };
+    calls.filter(here).map(|record| number(record, what)).sum()
+}
+
+/// Messages, bytes, blocks of collectives and their bytes from one rank to another.
+fn pair(profile: &Value, from: u64, to: u64) -> [u64; 4] {
+    let of = |pair: &&Value| number(pair, "from") == from && number(pair, "to") == to;
+    let found = list(profile, "matrix").iter().find(of);
+    let names = ["messages", "bytes", "collective_messages", "collective_bytes"];
+    names.map(|name| found.map_or(0, |pair| number(pair, name)))
+}
+
+#[test]
+fn known_pattern_is_counted_exactly() {
+    let directory = directory("pattern");
+    let program = text(Install::find().program("tools/profile_pattern"));
+    let outcome = profiled(&directory, &["-n", "3", &program]).run().expect_success();
+    let profile = profile(&directory, &outcome);
+    assert_eq!(number(&profile["job"], "exit_code"), 0);
+    let is_mica = profile["job"]["library"].as_str().is_some_and(|text| text.contains("Mica"));
+    assert_eq!(profile["job"]["is_mica"], is_mica);
+
+    let source = "c/tools/profile_pattern.c";
+    for (call, mark, count, bytes) in [
+        ("MPI_Send", "send", 50 * RANKS, 50 * 24_576 * RANKS),
+        ("MPI_Send", "reversed", 1, 8),
+        ("MPI_Startall", "start", 3 * RANKS, 300 * RANKS),
+        ("MPI_Allreduce", "late", 4 * RANKS, 4 * 8 * RANKS),
+    ] {
+        let line = Some(marked(source, mark));
+        let found = ["count", "bytes"].map(|what| sum(&profile, call, line, what));
+        assert_eq!(found, [count, bytes], "{call} at {mark}");
+        assert_eq!(sum(&profile, call, line, "sends"), count);
+    }
+    assert_eq!(sum(&profile, "MPI_Irecv", None, "count"), 50 * RANKS);
+    assert_eq!(sum(&profile, "MPI_Irecv", None, "bytes"), 0);
+    assert_eq!(sum(&profile, "MPI_Alltoall", None, "bytes"), 4 * RANKS);
+    assert_eq!(sum(&profile, "MPI_Alltoallv", None, "bytes"), 4 * RANKS * RANKS);
+    // The root's block; the other ranks' arguments do not count.
+    assert_eq!(sum(&profile, "MPI_Scatter", None, "bytes"), 4);
+    // Between MPI_Pcontrol(0) and MPI_Pcontrol(1).
+    assert_eq!(sum(&profile, "MPI_Barrier", None, "count"), 0);
+
+    // The ring, the message of `reversed` to the world's last rank, the persistent messages; the
+    // blocks of both all-to-alls and of the scatter, and four sums of 8 bytes.
+    let ring = 50 * 24_576 + 3 * 100;
+    assert_eq!(pair(&profile, 0, 1), [53, ring, 7, 44]);
+    assert_eq!(pair(&profile, 0, 2), [1, 8, 7, 44]);
+    assert_eq!(pair(&profile, 2, 0), [53, ring, 6, 40]);
+    let report = fs::read_to_string(directory.join("report.txt")).expect("a report");
+    let place = format!("profile_pattern.c:{}", marked(source, "late"));
+    assert!(report.contains(&place), "{report}");
+    assert!(outcome.stdout.contains(&report), "{}", outcome.report());
+}
+
+/// A profile keeps the tags that a replay needs: in the order of the sends the same run would be
+/// predicted to take half as long.
+#[test]
+fn a_replay_matches_messages_by_the_tags_of_a_profile() {
+    let install = Install::find();
+    if !install.is_mica() {
+        println!("skipped: only mica has replays");
+        return;
+    }
+    let directory = directory("tags");
+    let program = text(install.program("tools/profile_tags"));
+    profiled(&directory, &["-n", "2", &program]).run().expect_success();
+    let mica = Job::new(install.bin("mica")).args(["sim", "replay"]).args([&directory]);
+    let options = ["--ranks", "2", "--machine", "xeon8480-ndr", "--json"];
+    let outcome = mica.args(options).run().expect_success();
+    let replayed: Value = serde_json::from_str(&outcome.stdout).expect("JSON alone");
+    let seconds = list(&replayed, "predictions")[0]["seconds"].as_f64();
+    // Each rank computes for 50 ms at least, one after the other.
+    assert!(seconds >= Some(0.1), "{replayed}");
+}
+
+/// The blocks of `tools/profile_moves` from one rank to another, and their bytes.
+fn moved(from: u64, to: u64) -> [u64; 2] {
+    let mut sum = [0, 0];
+    let mut add = |condition: bool, blocks: u64, bytes: u64| {
+        if condition {
+            sum[0] += blocks;
+            sum[1] += blocks * bytes;
+        }
+    };
+    let (is_next, number) = (to == (from + 1) % RANKS, to + 1);
+    add(to + 1 == from, 1, 4); // the line
+    add(to == from + 1, 1, 8);
+    add(is_next, 1, 12); // the ring
+    add(is_next, 1, 8);
+    add(is_next, 2, 20);
+    add(true, 2, 8); // persistent
+    add(true, 3, 4 * number);
+    add(to == 0, 1, 4); // reductions
+    add(true, 1, 4 * number);
+    add(true, 1, 8);
+    add(to > from, 2, 4);
+    sum
+}
+
+#[test]
+fn blocks_of_all_collectives_are_in_the_matrix() {
+    let directory = directory("moves");
+    let program = text(Install::find().program("tools/profile_moves"));
+    let outcome = profiled(&directory, &["-n", "3", &program]).run().expect_success();
+    let profile = profile(&directory, &outcome);
+    for (from, to) in (0..RANKS).flat_map(|from| (0..RANKS).map(move |to| (from, to))) {
+        let [blocks, bytes] = if from == to { [0, 0] } else { moved(from, to) };
+        let found = pair(&profile, from, to);
+        assert_eq!(found, [0, 0, blocks, bytes], "from {from} to {to}");
+    }
+    // Blocks to MPI_PROC_NULL are none: 4 bytes to each rank but the last, 8 to each but the first.
+    let bytes = |call: &str| sum(&profile, call, None, "bytes");
+    assert_eq!(bytes("MPI_Neighbor_alltoallv"), 12 * (RANKS - 1));
+    assert_eq!(bytes("MPI_Neighbor_alltoallw"), 12 * RANKS);
+    assert_eq!(bytes("MPI_Neighbor_alltoallv_init"), 0);
+    assert_eq!(bytes("MPI_Start"), RANKS * (2 * 20 + 4 * (1 + 2 + 3)));
+    assert_eq!(bytes("MPI_Startall"), RANKS * 2 * (8 + 4 * (1 + 2 + 3)));
+}
+
+#[test]
+fn rank_that_sleeps_before_a_collective_is_blamed_with_its_line() {
+    let directory = directory("late");
+    let program = text(Install::find().program("tools/profile_pattern"));
+    let outcome = profiled(&directory, &["-n", "3", &program]).run().expect_success();
+    let profile = profile(&directory, &outcome);
+    let late = &list(&profile, "late")[0];
+    assert_eq!((late["call"].as_str(), number(late, "rank")), (Some("MPI_Allreduce"), 1));
+    // On a busy machine another rank may have been later once.
+    assert!(number(late, "times") >= 3, "{late}");
+    assert!(number(late, "wait_ns") >= 2 * 3 * 30_000_000, "{late}");
+    let place = site(&profile, late);
+    assert_eq!(number(place, "line"), marked("c/tools/profile_pattern.c", "late"));
+    assert_eq!(place["function"], "come_late");
+    assert!(place["file"].as_str().is_some_and(|file| file.ends_with("profile_pattern.c")));
+    // Those who waited did so in the call: four times 50 ms.
+    let rank_0 = &list(&profile, "ranks")[0];
+    assert!(number(rank_0, "mpi_ns") >= 100_000_000, "{rank_0}");
+    assert!(number(rank_0, "app_ns") >= number(rank_0, "mpi_ns"), "{rank_0}");
+    // Mica says why; other libraries do not.
+    let is_mica = profile["job"]["is_mica"] == true;
+    assert_eq!(profile["waits"].is_array(), is_mica);
+    let for_peers = |wait: &&Value| number(wait, "rank") == 0 && wait["reason"] == "peer";
+    if is_mica {
+        let wait = list(&profile, "waits").iter().find(for_peers);
+        let wait = wait.expect("rank 0 waits for peers");
+        assert!(number(wait, "ns") >= 100_000_000, "{wait}");
+    }
+}
+
+#[test]
+fn exit_codes_and_records_survive_an_end_without_finalize() {
+    let program = text(Install::find().program("tools/profile_pattern"));
+    for (how, code) in [("exit", 3), ("abort", 5)] {
+        let directory = directory(how);
+        let outcome = profiled(&directory, &["-n", "1", &program, how]).run().expect_code(code);
+        let profile = profile(&directory, &outcome);
+        assert_eq!(number(&profile["job"], "exit_code"), code as u64);
+        assert_eq!(list(&profile, "ranks")[0]["finalized"], false);
+        assert_eq!(sum(&profile, "MPI_Allreduce", None, "count"), 4, "{how}");
+    }
+}
+
+#[test]
+fn threads_windows_groups_and_children_are_counted_exactly() {
+    let directory = directory("threads");
+    let program = text(Install::find().program("tools/profile_threads"));
+    let outcome = profiled(&directory, &["-n", "2", &program]).run().expect_success();
+    let profile = profile(&directory, &outcome);
+    let line = Some(marked("c/tools/profile_threads.c", "thread") - 1);
+    let (of_threads, bytes) = (2 * 4 * 200, 2 * 4 * 200 * 64);
+    assert_eq!(sum(&profile, "MPI_Sendrecv", line, "count"), of_threads);
+    assert_eq!(sum(&profile, "MPI_Sendrecv", None, "bytes"), bytes);
+    assert_eq!(sum(&profile, "MPI_Put", None, "bytes"), 16);
+    assert_eq!(sum(&profile, "MPI_Get", None, "bytes"), 8);
+    // One to the other group, one that is refused and sends nothing, on both ranks.
+    assert_eq!(sum(&profile, "MPI_Send", None, "count"), 3);
+    assert_eq!(sum(&profile, "MPI_Send", None, "bytes"), 2);
+    assert_eq!(pair(&profile, 0, 1), [802, 800 * 64 + 16 + 2, 0, 0]);
+    assert_eq!(pair(&profile, 1, 0), [801, 800 * 64 + 8, 0, 0]);
+    assert!(list(&profile, "ranks").iter().all(|rank| rank["finalized"] == true));
+}
+
+#[test]
+fn levels_tell_nodes_apart() {
+    let directory = directory("nodes");
+    let program = text(Install::find().program("tools/profile_pattern"));
+    let mut job = profiled(&directory, &["-n", "4", &program]);
+    for (name, value) in TWO_NODES {
+        job = job.env(name, value);
+    }
+    let outcome = job.run().expect_success();
+    let profile = profile(&directory, &outcome);
+    let of = |level: &str| -> u64 {
+        let sizes = list(&profile, "sizes").iter().filter(|size| size["level"] == level);
+        sizes.map(|size| number(size, "messages")).sum()
+    };
+    let nodes = list(&profile, "ranks").iter().map(|rank| number(rank, "node"));
+    let nodes: Vec<u64> = nodes.collect();
+    let away = (0..4).filter(|rank| nodes[*rank] != nodes[(rank + 1) % 4]).count() as u64;
+    assert!(away > 0, "{nodes:?}");
+    // Messages to the next rank, and one from rank 0 to rank 3.
+    let reversed = u64::from(nodes[0] != nodes[3]);
+    assert_eq!(of("network"), away * 53 + reversed, "{nodes:?}");
+}
+
+#[test]
+fn lines_of_python_are_named() {
+    let directory = directory("python");
+    let python = env::var_os("MICA_PYTHON");
+    let python = python.map_or_else(|| target().join("venv/bin/python"), PathBuf::from);
+    let script = text(workspace().join("tests/python/profile_calls.py"));
+    let outcome = profiled(&directory, &["-n", "2", &text(python), &script]).run();
+    let outcome = outcome.expect_success();
+    let profile = profile(&directory, &outcome);
+    // mpi4py calls the forms with large counts.
+    let source = "python/profile_calls.py";
+    let line = Some(marked(source, "pass_on"));
+    assert_eq!(sum(&profile, "MPI_Sendrecv_c", line, "count"), 2 * 2 * 20, "{profile:#}");
+    assert_eq!(sum(&profile, "MPI_Sendrecv_c", line, "bytes"), 2 * 2 * 20 * 1000);
+    assert_eq!(sum(&profile, "MPI_Barrier", Some(marked(source, "barrier")), "count"), 2);
+    let named = |name: &str| {
+        let sites = list(&profile, "sites").iter();
+        sites.filter(|site| site["language"] == "python" && site["function"] == name).count()
+    };
+    assert_eq!((named("pass_on"), named("<module>")), (1, 1));
+}
+
+/// `mica profile OPTIONS -- mpiexec -n 3 profile_pattern`.
+fn profiled_pattern(options: &[&str]) -> Outcome {
+    let install = Install::find();
+    let job = Job::new(install.bin("mica")).args(["profile"]).args(options);
+    job.args(["--"])
+        .args([install.bin("mpiexec")])
+        .args(["-n", "3", &text(install.program("tools/profile_pattern"))])
+        .run()
+        .expect_success()
+}
+
+#[test]
+fn settings_are_compared_side_by_side() {
+    let directory = directory("compare");
+    let output = directory.to_str().expect("UTF-8");
+    let options = ["--compare", "MICA_DIRECT=off", "--rounds", "1", "-o", output];
+    let outcome = profiled_pattern(&options);
+    let read = |name: &str| fs::read_to_string(directory.join(name)).expect("an output");
+    let comparison: Value = serde_json::from_str(&read("comparison.json")).expect("JSON");
+    let sides = list(&comparison, "sides");
+    let names: Vec<&str> = sides.iter().filter_map(|side| side["name"].as_str()).collect();
+    assert_eq!(names, ["as it is", "MICA_DIRECT=off"]);
+    let place = format!("profile_pattern.c:{}", marked("c/tools/profile_pattern.c", "send"));
+    for side in sides {
+        let is_send = |row: &&Value| {
+            let site = row["site"].as_str().unwrap_or_default();
+            row["call"] == "MPI_Send" && site.ends_with(&place)
+        };
+        let row = list(side, "calls").iter().find(is_send).expect("the send");
+        assert_eq!(number(row, "count"), 50 * RANKS);
+        assert_eq!(number(row, "bytes"), 50 * 24_576 * RANKS);
+        assert!(side["mpi_s"]["median"].as_f64() > Some(0.0), "{side}");
+    }
+    assert!(outcome.stdout.contains(&read("comparison.txt")));
+    let row = format!("| {} | {} |", 50 * RANKS, 50 * 24_576 * RANKS);
+    let table = read("comparison.md");
+    let table = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.contains(&row), "no {row} in:\n{table}");
+}
+
+#[test]
+fn overhead_is_measured_and_leaves_nothing() {
+    let outcome = profiled_pattern(&["--overhead", "--rounds", "2", "--json"]);
+    let overhead: Value = serde_json::from_str(&outcome.stdout).expect("JSON alone");
+    assert_eq!(number(&overhead, "rounds"), 2);
+    for name in ["without_s", "with_s"] {
+        // The program sleeps for 200 ms in all.
+        assert!(overhead[name]["min"].as_f64() > Some(0.2), "{overhead}");
+    }
+    let install = Install::find();
+    let job = Job::new(install.bin("mica")).args(["profile", "--overhead", "--rounds", "1", "--"]);
+    job.args(["sh", "-c", "exit 4"]).run().expect_failure().says("without the profiler");
+}
+
+#[test]
+fn signal_ends_the_job_and_leaves_nothing() {
+    let directory = directory("signal");
+    let program = text(Install::find().program("tools/profile_pattern"));
+    let mut job = profiled(&directory, &["-n", "2", &program, "wait"]).start();
+    job.wait_for("waiting");
+    job.signal(Signal::TERM);
+    let outcome = job.finish().expect_failure();
+    let left = fs::read_dir(&directory).expect("the directory").flatten();
+    let records = left.filter(|entry| entry.file_name().to_string_lossy().contains("records"));
+    assert_eq!(records.count(), 0, "{}", outcome.report());
+}
+
+#[test]
+fn command_without_mpi_is_reported_as_such() {
+    let job = Job::new(Install::find().bin("mica")).args(["profile", "--text", "--"]);
+    let outcome = job.args(["sh", "-c", "exit 4"]).run().expect_code(4);
+    outcome.says("no rank left a record");
+}
+
+/// A `perf` that runs the command and reports as many cache misses as `count` says of `N` ranks.
+fn perf_that_counts(directory: &Path, count: &str) {
+    let script = format!(
+        "#!/bin/sh\nwhile [ \"$1\" != -- ]; do\n    [ \"$1\" = -o ] && file=$2\n    shift\ndone\n\
+         shift\n\
+         N=$(echo \"$*\" | sed -n 's/.* -n \\([0-9]*\\) .*/\\1/p')\nN=${{N:-1}}\n\
+         echo \"$(({count})),,cache-misses:u,1,100.00,,\" >\"$file\"\nexec \"$@\"\n"
+    );
+    let perf = directory.join("perf");
+    fs::write(&perf, script).expect("own directory");
+    fs::set_permissions(&perf, fs::Permissions::from_mode(0o755)).expect("own file");
+}
+
+#[test]
+fn scaling_names_contention_by_what_is_counted() {
+    let directory = directory("scaling");
+    let install = Install::find();
+    let program = text(install.program("tools/profile_work"));
+    let path = env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", directory.display());
+    for (count, reason) in [
+        ("1000 * N * N + 1000", "2.5 times the cache misses: ranks contend for caches and memory"),
+        ("1000 + N", "1.0 times the cache misses: caches are not the reason"),
+    ] {
+        perf_that_counts(&directory, count);
+        let outcome = Job::new(install.bin("mica"))
+            .args(["profile", "--scaling", "1,2", "--json", "--"])
+            .args([install.bin("mpiexec")])
+            .args(["-n", "1", &program])
+            .env("PATH", &path)
+            .run()
+            .expect_success();
+        let scaling: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        assert!(scaling["runs"][1]["cache_misses"].is_u64(), "{scaling:#}");
+        // On one node and on two: each rank does the same, so two compute twice as long.
+        let findings = list(&scaling, "findings");
+        assert_eq!(findings.len(), 2, "{scaling:#}");
+        for finding in findings {
+            let said = finding.as_str().expect("text");
+            assert!(said.contains(reason) && said.starts_with("2 ranks"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn json_is_all_that_standard_output_has() {
+    let outcome = profiled_pattern(&["--json"]);
+    let profile: Value = serde_json::from_str(&outcome.stdout).expect("JSON and nothing else");
+    assert_eq!(list(&profile, "ranks").len(), 3);
+}

@@ -1,0 +1,53 @@
+//! Cases that users of mpi4py run into: workers of mpi4py.futures, and exceptions while other ranks
+//! wait.
+//! `MICA_PYTHON` names the Python (default `target/venv/bin/python`).
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mica_tests::{Install, Job, target, workspace};
+
+/// `mpiexec OPTIONS python ARGUMENTS FILE`, the file in tests/python.
+fn python(options: &[&str], arguments: &[&str], file: &str) -> Job {
+    let python = env::var_os("MICA_PYTHON");
+    let python = python.map_or_else(|| target().join("venv/bin/python"), PathBuf::from);
+    let job = Install::find().mpiexec(options);
+    let job = job.args([&python]).args(arguments);
+    job.args([workspace().join("tests/python").join(file)])
+}
+
+#[test]
+fn existing_workers_do_the_work() {
+    let out = python(&["-n", "3"], &["-m", "mpi4py.futures"], "futures_spawn.py").run();
+    assert_eq!(out.expect_success().stdout, "[0, 1, 4, 9, 16]\n");
+}
+
+/// Workers cannot be spawned yet: the error names a remedy. mpi4py's main thread keeps waiting, so
+/// a time limit ends the job.
+#[test]
+fn workers_that_would_be_spawned_are_an_error_with_a_remedy() {
+    let out = python(&["-n", "1", "--timeout", "10"], &[], "futures_spawn.py").run();
+    out.expect_failure()
+        .says("MPI_Comm_spawn is not implemented")
+        .says("python -m mpi4py.futures SCRIPT");
+}
+
+#[test]
+fn an_exception_of_one_rank_ends_the_job() {
+    let job = python(&["-n", "3"], &["-m", "mpi4py"], "exception.py");
+    let out = job.limit(Duration::from_secs(60)).run().expect_failure();
+    out.says("RuntimeError: on purpose").says("rank 2");
+}
+
+/// Without `-m mpi4py` the rank that raises calls MPI_Finalize as it exits, while the others are in
+/// a barrier. They ignore SIGTERM: else mpiexec, which learns of the first end, may end them before
+/// they have printed why they fail.
+#[test]
+fn an_exception_without_the_module_ends_the_job_too() {
+    let stubborn = ["-n", "3", "--grace", "5", "env", "--ignore-signal=TERM"];
+    let job = python(&stubborn, &[], "exception.py");
+    let out = job.limit(Duration::from_secs(60)).run().expect_failure();
+    out.says("RuntimeError: on purpose")
+        .says("rank 2 of the job has called MPI_Finalize where this rank has called MPI_Barrier");
+}

@@ -1,0 +1,89 @@
+//! Which test runs when: a queue that workers empty, what took longest last time first.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use mica_tests::{TestTime, core_count, target};
+
+use crate::load::LoadProcesses;
+use crate::options::Options;
+use crate::process;
+use crate::report::Report;
+use crate::test_binary::{self, TestCase};
+
+/// Tests under way at a time, for each core: those that wait for cores or for time take none.
+const TESTS_PER_CORE: usize = 3;
+
+/// Runs the tests that the options select; true if all passed.
+pub fn run(options: &Options) -> Result<bool, String> {
+    let folder = target().join("logs/times");
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let times = folder.join(format!("{}.jsonl", options.name));
+    let mut cases = selected(options)?;
+    longest_first(&mut cases, &last_times(&times));
+    let cases: VecDeque<TestCase> = (0..options.repeat).flat_map(|_| cases.clone()).collect();
+    let outputs = target().join("logs").join(&options.name);
+    let _ = fs::remove_dir_all(&outputs);
+    fs::create_dir_all(&outputs).map_err(|error| format!("{}: {error}", outputs.display()))?;
+    fs::write(&times, "").map_err(|error| format!("{}: {error}", times.display()))?;
+
+    let report = Report::new(options, times.clone(), cases.len());
+    let load = LoadProcesses::start(options.load)?;
+    let (queue, number) = (Mutex::new(cases), AtomicUsize::new(0));
+    let one = || -> Result<(), String> {
+        loop {
+            let next = queue.lock().expect("no worker panics").pop_front();
+            let Some(case) = next else { return Ok(()) };
+            let output: PathBuf =
+                outputs.join(format!("{}.out", number.fetch_add(1, Ordering::Relaxed)));
+            let run = process::run(&case, &output, &times, options.limit)?;
+            if run.passed {
+                let _ = fs::remove_file(&output);
+            }
+            report.add(&case, &run);
+        }
+    };
+    let errors: Vec<String> = thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..TESTS_PER_CORE * core_count()).map(|_| scope.spawn(one)).collect();
+        let ends = workers.into_iter().map(|worker| worker.join().expect("no worker panics"));
+        ends.filter_map(Result::err).collect()
+    });
+    drop(load);
+    match errors.into_iter().next() {
+        Some(error) => Err(error),
+        None => report.finish(),
+    }
+}
+
+/// The tests that the options select.
+fn selected(options: &Options) -> Result<Vec<TestCase>, String> {
+    let mut cases = Vec::new();
+    for binary in test_binary::read(&options.binaries)? {
+        if options.packages.is_empty() || options.packages.contains(&binary.package) {
+            cases.extend(binary.tests()?);
+        }
+    }
+    cases.retain(|case| options.wants(&case.full_name()));
+    match cases.is_empty() {
+        true => Err("no test has such a name".to_owned()),
+        false => Ok(cases),
+    }
+}
+
+/// How long tests took in the last run of this name, in seconds.
+fn last_times(file: &PathBuf) -> BTreeMap<String, f64> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let times = text.lines().filter_map(|line| serde_json::from_str::<TestTime>(line).ok());
+    times.filter(|time| time.group == "tests").map(|time| (time.name, time.wall)).collect()
+}
+
+/// Tests of which no time is known come first: new ones, and all of them on a new machine.
+fn longest_first(cases: &mut [TestCase], times: &BTreeMap<String, f64>) {
+    let time = |case: &TestCase| times.get(&case.full_name()).copied().unwrap_or(f64::MAX);
+    cases.sort_by(|a, b| time(b).total_cmp(&time(a)));
+}

@@ -1,0 +1,108 @@
+//! Which proofs a change needs (`scripts/proofs_of.sh`): the mapping knows every kind of file, and
+//! a change in any area selects what can find a fault there; and when all proofs ran last.
+
+use std::fs;
+use std::process::Command;
+
+use crate::workspace;
+
+/// Commits after which all proofs must run again.
+const FULL_EVERY: u32 = 20;
+
+/// The proofs that a change of these files needs.
+fn proofs(paths: &[&str]) -> String {
+    let script = ". scripts/proofs_of.sh; printf '%s\\n' \"$@\" | proofs_of_all";
+    let output = Command::new("sh")
+        .args(["-c", script, "sh"])
+        .args(paths)
+        .current_dir(workspace())
+        .output()
+        .expect("sh starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("names in UTF-8")
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).current_dir(workspace()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output.status.success().then_some(text)
+}
+
+#[test]
+fn a_change_selects_what_can_find_a_fault_there() {
+    for (paths, expected) in [
+        (&["crates/node/src/ring/producer.rs"][..], "aarch64 miri-node loom:ring,fifo"),
+        (
+            &["crates/node/src/ring/mod.rs", "crates/node/src/cells/pool.rs"],
+            "aarch64 miri-node loom:cells,ring,fifo",
+        ),
+        (
+            &["crates/node/src/sync.rs", "crates/node/src/ring/mod.rs"],
+            "aarch64 loom miri-node thread",
+        ),
+        (&["crates/channel/src/memory/view.rs"], "aarch64 address miri-channel"),
+        (&["crates/mpi/src/datatype/layout.rs"], "address miri-mpi"),
+        (&["crates/protocol/src/send.rs"], "aarch64 address thread"),
+        (&["docs/guide.md", "README.md", "crates/mica/src/main.rs"], ""),
+        (&["scripts/miri.sh"], "miri-channel miri-mpi miri-node"),
+    ] {
+        assert_eq!(proofs(paths), expected, "{paths:?}");
+    }
+}
+
+#[test]
+fn what_is_not_known_selects_all() {
+    let all = proofs(&["scripts/proof.sh"]);
+    for path in ["crates/new/src/lib.rs", "Cargo.lock", "crates/node/Cargo.toml", "new.c", "new/x"]
+    {
+        assert_eq!(proofs(&[path]), all, "{path}");
+    }
+}
+
+/// Every module with models of loom has its own line, and its models are what that line runs.
+#[test]
+fn every_model_is_selected_by_its_module() {
+    let node = workspace().join("crates/node/src");
+    let mut models = 0;
+    for entry in fs::read_dir(&node).expect("the crate node") {
+        let path = entry.expect("an entry").path();
+        let module = path.file_stem().expect("a name").to_str().expect("UTF-8").to_owned();
+        let is_model = |text: &str| text.contains("loom::model");
+        let (file, has_model) = match path.is_dir() {
+            true => {
+                let files = fs::read_dir(&path).expect("a folder").flatten();
+                let mut texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+                (format!("{module}/mod.rs"), texts.any(|text| is_model(&text)))
+            }
+            false => (format!("{module}.rs"), is_model(&fs::read_to_string(&path).expect("text"))),
+        };
+        let selected = proofs(&[&format!("crates/node/src/{file}")]);
+        let has_line = selected.split(' ').any(|proof| {
+            let modules = proof.strip_prefix("loom:").unwrap_or_default();
+            modules.split(',').any(|name| name == module)
+        });
+        models += u32::from(has_model);
+        assert!(!has_model || has_line || module == "sync", "{file}: {selected}");
+    }
+    assert!(models > 10, "only {models} modules with models");
+}
+
+/// `make test FULL=1` notes the commit, of which all proofs have passed.
+#[test]
+fn all_proofs_have_run_not_long_ago() {
+    let stamp = workspace().join("tests/proofs/last-full-run");
+    let text = fs::read_to_string(&stamp).unwrap_or_else(|e| panic!("{}: {e}", stamp.display()));
+    let commit = text.split_whitespace().next().expect("a commit").to_owned();
+    let Some(count) = git(&["rev-list", "--count", &format!("{commit}..HEAD")]) else {
+        println!(
+            "skipped: {commit} is not in this clone, so all proofs run (scripts/proof.sh since)"
+        );
+        return;
+    };
+    let count: u32 = count.parse().expect("a number");
+    assert!(
+        count <= FULL_EVERY,
+        "{count} commits since all proofs ran, {FULL_EVERY} at most: run make test FULL=1 and \
+         commit tests/proofs/last-full-run"
+    );
+}
