@@ -8,7 +8,7 @@ step build-library cargo build --release --locked -p mica-mpi5
 step build-preloads cargo build --profile commands --locked -p mica-profile-preload -p mica-sim-plugin
 if [ "$COMMANDS_PROFILE" = dev ]; then
     # With the tests, so that one set of features is compiled, and not two.
-    step build-tools cargo build --workspace --all-targets --locked
+    step build-tools cargo build --workspace --exclude mica-mpi5 --all-targets --locked
 else
     step build-tools cargo build --profile "$COMMANDS_PROFILE" --locked -p mica-launch -p mica
 fi

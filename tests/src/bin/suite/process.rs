@@ -15,8 +15,9 @@ use crate::test_binary::TestCase;
 const POLL: Duration = Duration::from_millis(2);
 /// How long mpiexec may take for its hang report.
 const REPORT: Duration = Duration::from_secs(3);
-/// The package whose tests take cores for each of their jobs, and none for themselves.
-const TAKES_CORES_ITSELF: &str = "mica-tests";
+/// Packages whose tests take no core for themselves: those of `mica-tests` do so for each of their
+/// jobs, and what `mica-launch` starts mostly waits.
+const WITHOUT_CORE: [&str; 2] = ["mica-tests", "mica-launch"];
 
 /// What became of a test.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ pub fn run(
     times: &Path,
     limit: Duration,
 ) -> Result<TestRun, String> {
-    let _core = Cores::take(usize::from(case.binary.package != TAKES_CORES_ITSELF));
+    let _core = Cores::take(usize::from(!WITHOUT_CORE.contains(&case.binary.package.as_str())));
     let error = |what: &Path, e: std::io::Error| format!("{}: {e}", what.display());
     let file = File::create(output).map_err(|e| error(output, e))?;
     let copy = file.try_clone().map_err(|e| error(output, e))?;

@@ -1,5 +1,6 @@
 //! The test binaries that cargo has built, and the tests that they have.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,13 +52,20 @@ impl TestBinary {
 
     /// Asks it for its tests.
     pub fn tests(&self) -> Result<Vec<TestCase>, String> {
-        let output = self.command().args(["--list", "--format", "terse"]).output();
+        let all = self.list(&[])?;
+        // Those that only other tests start, as processes.
+        let ignored: BTreeSet<String> = self.list(&["--ignored"])?.into_iter().collect();
+        let run = all.into_iter().filter(|name| !ignored.contains(name));
+        Ok(run.map(|name| TestCase { binary: self.clone(), name }).collect())
+    }
+
+    fn list(&self, options: &[&str]) -> Result<Vec<String>, String> {
+        let output = self.command().args(["--list", "--format", "terse"]).args(options).output();
         let output = output.map_err(|error| format!("{}: {error}", self.path.display()))?;
         if !output.status.success() {
             return Err(format!("{} --list: {}", self.path.display(), output.status));
         }
-        let case = |name: &str| TestCase { binary: self.clone(), name: name.to_owned() };
-        Ok(listed(&String::from_utf8_lossy(&output.stdout)).map(case).collect())
+        Ok(listed(&String::from_utf8_lossy(&output.stdout)).map(str::to_owned).collect())
     }
 }
 

@@ -27,7 +27,7 @@ impl Other {
     fn start(net: &mut Net, role: &str) -> Other {
         let exe = std::env::current_exe().expect("this program");
         let mut child = Command::new(exe)
-            .args(["--exact", "faults::the_other_rank", "--ignored", "--nocapture"])
+            .args(["--exact", "net::faults::the_other_rank", "--ignored", "--nocapture"])
             .env(ROLE, role)
             .env(PROVIDER, net.offer().provider.split(';').next().expect("a name"))
             .stdin(Stdio::piped())
