@@ -1,10 +1,10 @@
 #!/bin/sh
 # setup.sh [PURPOSE...]: looks for what the purposes need, in a second if all is there; gets what is missing if this is root on Debian or
-# Ubuntu, or says in one line what to type. build: compiles and installs. lint: `make lint`. test: `make test`, `make run`. All of
-# them without an argument.
+# Ubuntu, or says in one line what to type. build: compiles and installs. lint: `make lint`. test: `make test`, `make run`. python: the
+# environment of those two, in target/venv. All of them without an argument.
 . "$(dirname "$0")/common.sh"
 
-[ $# != 0 ] || set -- build lint test
+[ $# != 0 ] || set -- build lint test python
 
 # Debian packages, and the command that works where what they bring is there: must, what nothing works without; may, what some
 # tests and tools use, which say so where it is missing.
@@ -17,13 +17,13 @@ packages() {
     must libudev-dev pkg-config --exists libudev
     for purpose in "$@"; do
         case $purpose in
-            build) ;;
+            build | python) ;;
             lint)
                 must git git --version
                 may shellcheck shellcheck --version
                 ;;
             test) for_tests ;;
-            *) fail "setup.sh: '$purpose' is neither build nor lint nor test" ;;
+            *) fail "setup.sh: '$purpose' is neither build nor lint nor test nor python" ;;
         esac
     done
 }
@@ -118,5 +118,5 @@ python_environment() {
     fi
 }
 case " $* " in
-    *" test "*) python_environment ;;
+    *" python "*) python_environment ;;
 esac

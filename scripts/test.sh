@@ -19,7 +19,7 @@ export CARGO_PROFILE_DEV_DEBUG=false
 rm -rf "$LOGS/times"
 mkdir -p "$LOGS/times"
 
-sh scripts/setup.sh
+sh scripts/setup.sh build lint test
 sh scripts/lint.sh
 say "lint: done after $(($(date +%s) - start)) s"
 if [ -n "${FULL-}" ]; then
@@ -31,6 +31,7 @@ say "proofs: ${proofs:-none, by what has changed since the last full run}"
 
 # The library is optimized as a whole, which one core does; the other compiles the tests meanwhile.
 (
+    sh scripts/setup.sh python
     step build-library cargo build --release --locked -p mica-mpi5
 ) &
 library=$!
@@ -39,7 +40,7 @@ build_tests() {
 }
 step build-tests build_tests
 step doc env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --locked
-wait "$library" || fail "build-library: see above"
+wait "$library" || fail "build-library or python: see above"
 sh scripts/install.sh "$DIST"
 
 # Waiting ranks yield their core. To a nice process it is lost for a slice of some milliseconds each time, to an idle one not.
@@ -49,6 +50,8 @@ if chrt -i 0 true 2>/dev/null; then
 fi
 proof=
 if [ -n "$proofs" ]; then
+    # Beside the programs that run here anyway, two test programs need not be compiled for the other architecture.
+    [ -n "${FULL-}" ] || export MICA_BRIEF=1
     # shellcheck disable=SC2086 # lists
     $idle sh scripts/proof.sh $proofs >"$LOGS/proof.log" 2>&1 &
     proof=$!

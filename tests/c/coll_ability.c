@@ -50,7 +50,7 @@ static void collective(int kind, int n, int in_place, int stride)
 static void collectives(void)
 {
     /* Items of 8 bytes: up to half a MiB, from or for each rank. */
-    static const int counts[] = {1, 8, 100, 1024, 4096, 10000, 50000, 131072 / 2};
+    static const int counts[] = {1, 8, 100, 1024, 4096, 10000, 65536};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (int kind = 0; kind < COLL_KINDS; kind++)
             if (is_asked(coll_names[kind])) {

@@ -12,6 +12,10 @@ use rustix::process::Signal;
 /// The number of ranks, and which of them differs from the others.
 const WHO: [(u32, u32); 4] = [(2, 0), (2, 1), (4, 0), (4, 3)];
 
+/// The same for another setting of what all of [`WHO`] have been tried with: the first of two, the
+/// last of four.
+const FEWER: [(u32, u32); 2] = [(2, 0), (4, 3)];
+
 /// The exit code of `refuse` if it is not permitted to refuse something.
 const NOT_PERMITTED: i32 = 77;
 
@@ -54,10 +58,10 @@ fn text(path: &std::path::Path) -> &str {
 }
 
 /// Runs with one rank lacking `what` from its start, under these settings.
-fn taken_away_before(what: &str, env: &[(&str, &str)]) {
+fn taken_away_before(what: &str, env: &[(&str, &str)], whom: &[(u32, u32)]) {
     let install = Install::find();
     let (refuse, ability) = (install.program("tools/refuse"), install.program("coll_ability"));
-    for who in WHO {
+    for &who in whom {
         let before = [text(&refuse), what];
         let job = but_one(&install, who, &before, &[text(&ability)]);
         let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
@@ -99,27 +103,27 @@ const SOON: (&str, &str) = ("MICA_MAPPED_AFTER", "3");
 
 #[test]
 fn one_rank_without_proc() {
-    taken_away_before("proc", &[SOON]);
+    taken_away_before("proc", &[SOON], &FEWER);
 }
 
 #[test]
 fn one_rank_without_procmap_query() {
-    taken_away_before("procmap", &[SOON]);
-    taken_away_before("procmap", &[("MICA_COLL", "direct"), SOON]);
+    taken_away_before("procmap", &[SOON], &WHO);
+    taken_away_before("procmap", &[("MICA_COLL", "direct"), SOON], &FEWER);
 }
 
 #[test]
 fn one_rank_without_copies_by_the_kernel() {
-    taken_away_before("cma", &[SOON]);
-    taken_away_before("cma", &[("MICA_COLL", "direct"), ("MICA_DIRECT", "cma")]);
-    taken_away_before("writev", &[("MICA_COLL", "direct"), SOON]);
+    taken_away_before("cma", &[SOON], &WHO);
+    taken_away_before("cma", &[("MICA_COLL", "direct"), ("MICA_DIRECT", "cma")], &FEWER);
+    taken_away_before("writev", &[("MICA_COLL", "direct"), SOON], &FEWER);
 }
 
 #[test]
 fn one_rank_with_another_direct_channel() {
     set_on_one("MICA_DIRECT", "cma", &WHO);
-    set_on_one("MICA_DIRECT", "off", &WHO);
-    set_on_one("MICA_DIRECT", "mapped", &WHO);
+    set_on_one("MICA_DIRECT", "off", &FEWER);
+    set_on_one("MICA_DIRECT", "mapped", &FEWER);
 }
 
 /// Settings that may differ between ranks.

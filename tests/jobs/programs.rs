@@ -116,9 +116,10 @@ fn run(name: &str) {
         true => Namespaces::new(),
         false => None,
     };
+    let wanted = std::env::var("MICA_TEST_LINES").unwrap_or_default();
     let mut lines: VecDeque<(Entry, u32)> = list()
         .into_iter()
-        .filter(|entry| family(entry) == name)
+        .filter(|entry| family(entry) == name && entry.program.contains(&wanted))
         .flat_map(|entry| entry.ranks.clone().into_iter().map(move |n| (entry.clone(), n)))
         .collect();
     // Rounds of as many ranks as possible first: they take longest.
