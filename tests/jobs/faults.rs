@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mica_tests::{Install, Outcome, processes_with_mark};
+use mica_tests::{Cores, Install, Outcome, processes_with_mark};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Everything outside its processes that a job could leave behind.
@@ -119,6 +119,7 @@ fn names_rank_and_signal(out: &Outcome, rank: u32, name: &str, number: i32) {
 #[test]
 fn kill_9_in_the_middle_of_a_large_exchange() {
     let install = Install::find();
+    let _alone = Cores::alone();
     let before = Traces::now();
     for (n, victim, bytes) in [(8, 5, "1000000"), (8, 0, "4000000"), (2, 1, "30000"), (3, 2, "100")]
     {
@@ -134,6 +135,7 @@ fn kill_9_in_the_middle_of_a_large_exchange() {
 #[test]
 fn kill_9_in_the_middle_of_collectives() {
     let install = Install::find();
+    let _alone = Cores::alone();
     let before = Traces::now();
     let mapped = [("MICA_COLL", "direct"), ("MICA_MAPPED_AFTER", "2"), ("MICA_MAPPED_MIN", "4K")];
     for (n, victim, bytes, env) in [
@@ -158,6 +160,7 @@ fn kill_9_in_the_middle_of_collectives() {
 #[test]
 fn kill_9_of_a_rank_that_holds_a_lock() {
     let install = Install::find();
+    let _alone = Cores::alone();
     let before = Traces::now();
     let settings = [
         (8, 5, &[("MICA_WINDOW_LOCK", "mcs")] as &[_]),
@@ -190,6 +193,7 @@ fn kill_9_of_a_rank_that_holds_a_lock() {
 #[test]
 fn kill_9_of_a_target_that_helps() {
     let install = Install::find();
+    let _alone = Cores::alone();
     let before = Traces::now();
     let helps = [("MICA_WINDOW_HELP_MIN", "8K"), ("MICA_MAPPED_AFTER", "1")];
     for (n, victim) in [(2, 1), (2, 0), (3, 2)] {
@@ -206,6 +210,7 @@ fn kill_9_of_a_target_that_helps() {
 fn a_rank_that_kills_itself() {
     let install = Install::find();
     let job = install.job();
+    let _alone = Cores::alone();
     let before = Traces::now();
     for (signal, name) in
         [(Signal::KILL, "SIGKILL"), (Signal::SEGV, "SIGSEGV"), (Signal::ABORT, "SIGABRT")]
@@ -243,6 +248,7 @@ fn a_rank_that_dies_in_the_cell_path() {
 #[test]
 fn a_normal_run_leaves_nothing() {
     let install = Install::find();
+    let _alone = Cores::alone();
     let before = Traces::now();
     let job = install.job();
     for _ in 0..3 {

@@ -282,7 +282,7 @@ fn as_stranger(program: &PathBuf, arguments: &[&str]) -> Option<Output> {
 
 /// A copy of a program where every user can run it.
 fn for_all(program: PathBuf) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("mica-test-top-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("test-top-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder for temporary files");
     let copy = folder.join(program.file_name().expect("a program's name"));
     fs::copy(&program, &copy).expect("a copy");

@@ -8,6 +8,9 @@
 //! killed gives its cores back. Who wants several takes them under the lock `entry`, one after the
 //! other: holders of cores never wait for `entry`, so all who wait there are served in turn, and
 //! those who want many are not passed over by those who want few.
+//!
+//! A test that looks at the machine as a whole (what has a job left in /tmp?) is [alone](Cores::alone)
+//! on it: all others hold the lock `machine` together, and such a test holds it exclusively.
 
 use std::cell::Cell;
 use std::fs::{self, File, TryLockError};
@@ -40,26 +43,41 @@ pub fn core_count() -> usize {
 }
 
 impl Cores {
-    /// Waits for `wanted` cores, or for all of them if the machine has fewer. None if this thread
-    /// holds some already.
+    /// Waits for `wanted` cores, or for all of them if the machine has fewer, and until nobody is
+    /// alone on the machine. Takes nothing if this thread holds some already.
     ///
     /// # Panics
     /// If `target/cores` cannot be written.
     pub fn take(wanted: usize) -> Self {
         let wanted = wanted.min(core_count());
         let mut locks = Vec::new();
-        if wanted > 0 && !HELD.get() {
+        if !HELD.replace(true) {
             let entry = open("entry");
             entry.lock().expect("flock of target/cores/entry");
+            let machine = open("machine");
+            machine.lock_shared().expect("flock of target/cores/machine");
             while locks.len() < wanted {
                 locks.extend(free().take(wanted - locks.len()));
                 if locks.len() < wanted {
                     thread::sleep(RETRY);
                 }
             }
-            HELD.set(true);
+            locks.push(machine);
         }
         Self { locks, not_send: PhantomData }
+    }
+
+    /// Waits until no other test has a job or cores; none begins until this is dropped.
+    ///
+    /// # Panics
+    /// If `target/cores` cannot be written, or this thread holds cores.
+    pub fn alone() -> Self {
+        assert!(!HELD.replace(true), "a thread that holds cores cannot wait for others");
+        let entry = open("entry");
+        entry.lock().expect("flock of target/cores/entry");
+        let machine = open("machine");
+        machine.lock().expect("flock of target/cores/machine");
+        Self { locks: vec![machine], not_send: PhantomData }
     }
 }
 
@@ -105,8 +123,8 @@ mod tests {
                 scope.spawn(move || {
                     for _ in 0..20 {
                         let cores = Cores::take(wanted);
-                        assert_eq!(cores.locks.len(), wanted.min(all));
-                        let held = cores.locks.len();
+                        let held = cores.locks.len() - 1;
+                        assert_eq!(held, wanted.min(all));
                         let sum = now.fetch_add(held, std::sync::atomic::Ordering::SeqCst) + held;
                         most.fetch_max(sum, std::sync::atomic::Ordering::SeqCst);
                         thread::yield_now();
@@ -116,6 +134,27 @@ mod tests {
             }
         });
         assert_eq!(most.into_inner(), all);
+    }
+
+    #[test]
+    fn who_is_alone_sees_no_other() {
+        let others = std::sync::atomic::AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for is_alone in [false, true, false, true] {
+                let others = &others;
+                scope.spawn(move || {
+                    for _ in 0..10 {
+                        let cores = if is_alone { Cores::alone() } else { Cores::take(0) };
+                        let now = others.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        assert!(!is_alone || now == 0);
+                        thread::yield_now();
+                        assert!(!is_alone || others.load(std::sync::atomic::Ordering::SeqCst) == 1);
+                        others.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                        drop(cores);
+                    }
+                });
+            }
+        });
     }
 
     #[test]

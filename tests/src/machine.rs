@@ -67,7 +67,7 @@ impl Machine {
     fn with(slurm: bool) -> Machine {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("mica-machine-{}-{number}", std::process::id());
+        let name = format!("test-machine-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(folder.join("state")).expect("a temporary folder");
         for inner in ["spool", "tmp"] {
