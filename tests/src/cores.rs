@@ -1,6 +1,6 @@
 //! The machine's cores as a budget that all test processes share.
 //!
-//! A job takes as many cores as it has ranks that compute, up to all of them, and gives them back
+//! A job takes as many cores as it keeps busy, up to all of them, and gives them back
 //! when it ends; one that only waits takes none. So jobs that wait run beside jobs that compute,
 //! and two that compute do not take each other's cores, which would let both spin in vain.
 //!

@@ -15,7 +15,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
 
-use crate::cores::{Cores, core_count};
+use crate::cores::Cores;
 use crate::stacks::stacks;
 
 /// How long a job may take before it counts as hung.
@@ -67,11 +67,12 @@ impl Job {
             stdin: None,
             dir: None,
             limit: WATCHDOG,
-            cores: core_count(),
+            cores: 1,
         }
     }
 
-    /// Says how many cores it keeps busy: its ranks that compute. The default is all.
+    /// Says how many cores it keeps busy. The default is one: most tests of the launcher and of
+    /// tools wait more than they compute.
     pub fn cores(mut self, busy: usize) -> Self {
         self.cores = busy;
         self
