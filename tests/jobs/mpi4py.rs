@@ -100,7 +100,6 @@ impl SuiteJob<'_> {
         let source = path("MICA_MPI4PY_SRC", "mpi4py-src");
         let folder = workspace().join("tests/python");
         let job = (self.mpiexec)(&install)
-            .cores(self.ranks as usize)
             .args(["-n", &self.ranks.to_string()])
             .args([&python, &folder.join("run_mpi4py.py")])
             .args(["--limit", "300"])

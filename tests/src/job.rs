@@ -71,8 +71,8 @@ impl Job {
         }
     }
 
-    /// Says how many cores it keeps busy. The default is one: most tests of the launcher and of
-    /// tools wait more than they compute.
+    /// Says how many cores it keeps busy. The default is one, which is what jobs of 2 to 8
+    /// ranks came to: their ranks wait for one another, and for their start and end.
     pub fn cores(mut self, busy: usize) -> Self {
         self.cores = busy;
         self

@@ -146,8 +146,6 @@ impl Entry {
             .args(wrapper)
             .args([&program])
             .args(&self.args)
-            // Half of them wait for the others at any time.
-            .cores(ranks.div_ceil(2) as usize)
             .limit(self.timeout);
         for (key, value) in &self.env {
             job = job.env(key, value);
