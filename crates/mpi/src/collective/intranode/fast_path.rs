@@ -469,6 +469,9 @@ fn run(
     let slot =
         FastSlot::begin(group, kind.into(), bytes, |number| wait_until_free(comm, group, number))?;
     let result = work(slot);
+    if result.is_err() {
+        slot.announce_failed();
+    }
     slot.finish(if brought > INLINE { brought.min(FETCH_MAX) } else { 0 });
     result
 }

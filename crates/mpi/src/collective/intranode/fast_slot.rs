@@ -142,6 +142,14 @@ impl<'a> FastSlot<'a> {
         self.turn.set_word(self.header.0);
     }
 
+    /// Stores the header of an operation that has failed, which may not have come to that: the
+    /// header in a line must be that of the last operation of its slot, or of the one before. A
+    /// rank that waits in this slot later takes an older one for the call of that operation.
+    #[cold]
+    pub fn announce_failed(self) {
+        self.announce();
+    }
+
     #[inline(always)]
     fn store_stamp(self) {
         // Both together, after the payload: as in `OperationSlot::publish`.
