@@ -9,8 +9,9 @@
 //! other: holders of cores never wait for `entry`, so all who wait there are served in turn, and
 //! those who want many are not passed over by those who want few.
 //!
-//! A test that looks at the machine as a whole (what has a job left in /tmp?) is [alone](Cores::alone)
-//! on it: all others hold the lock `machine` together, and such a test holds it exclusively.
+//! A test that looks at the machine as a whole (what has a job left in /tmp?) is
+//! [alone](Cores::alone) on it: all others hold the lock `machine` together, and such a test holds
+//! it exclusively.
 
 use std::cell::Cell;
 use std::fs::{self, File, TryLockError};

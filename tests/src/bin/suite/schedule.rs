@@ -85,7 +85,8 @@ fn last_times(file: &PathBuf) -> BTreeMap<String, f64> {
 /// Modules whose tests take longest, for a machine where no times are known.
 const LONG: [&str; 3] = [" programs::", " mpi4py::", " ability::"];
 
-/// New tests, of which no time is known, come before the others, and the long ones among them first.
+/// New tests, of which no time is known, come before the others, and the long ones among them
+/// first.
 fn longest_first(cases: &mut [TestCase], times: &BTreeMap<String, f64>) {
     let time = |case: &TestCase| {
         let name = case.full_name();
