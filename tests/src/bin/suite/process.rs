@@ -39,7 +39,9 @@ pub fn run(
     times: &Path,
     limit: Duration,
 ) -> Result<TestRun, String> {
-    let _core = Cores::take(usize::from(!WITHOUT_CORE.contains(&case.binary.package.as_str())));
+    // None at all, and not none of the cores: a test may want to be alone on the machine.
+    let takes_core = !WITHOUT_CORE.contains(&case.binary.package.as_str());
+    let _core = takes_core.then(|| Cores::take(1));
     let error = |what: &Path, e: std::io::Error| format!("{}: {e}", what.display());
     let file = File::create(output).map_err(|e| error(output, e))?;
     let copy = file.try_clone().map_err(|e| error(output, e))?;
