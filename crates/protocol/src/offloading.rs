@@ -37,6 +37,7 @@ impl EngineState {
         let Some(offload) = &mut self.offload else {
             return false;
         };
+        let held = self.direct.hold(view);
         let pid = self.direct.process(peer);
         let (job, class) = match (&window, rts.remote) {
             (Some(window), _) => {
@@ -60,6 +61,7 @@ impl EngineState {
             sender_op: rts.op,
             class,
             _window: window,
+            _held: held,
         }));
         offload.active.push(id);
         // The progress thread may be asleep, and it must drive the copy.

@@ -169,6 +169,9 @@ pub(crate) struct Copying {
     pub class: TrafficClass,
     /// Stays mapped until the cookie, which is dropped first, is gone.
     pub _window: Option<MappedWindow>,
+    /// The receive buffer's pages stay where they are as long: the engine may be a device, which
+    /// writes to them whatever the threads of the process do.
+    pub _held: Option<Exposed>,
 }
 
 /// What to do with a message that is longer than the buffer.

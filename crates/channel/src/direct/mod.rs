@@ -289,6 +289,13 @@ impl Direct {
         self.reach.exposed(address, len, ExpectedUse::Once)
     }
 
+    /// Keeps the pages of `view`, gaps included, where they are as long as the result lives: for
+    /// memory that a copy engine accesses in the background. Counts as no use.
+    pub fn hold(&mut self, view: &View) -> Option<Exposed> {
+        let (address, len) = view.span();
+        self.reach.exposed(address, len, ExpectedUse::Never)
+    }
+
     /// As [`expose`](Self::expose) for a buffer that was exposed before, without asking the kernel
     /// whether it still lies there. A peer may open a window on it, but must not copy before
     /// [`confirm`](Self::confirm) has returned true. `None` for a buffer that is not known, or that

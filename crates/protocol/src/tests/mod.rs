@@ -14,6 +14,7 @@ mod scripted;
 
 mod adapters;
 mod added_segments;
+mod copies;
 mod floods;
 mod help;
 mod long_waits;
