@@ -1,8 +1,8 @@
 //! The test list: one line for each test, in the style of MPICH's.
 //!
 //! ```text
-//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD,WORD,...] [nocma=no] [basic=no] [nodes=no]
-//! [hosts=yes] [KEY=VALUE ...] [-- ARGS ...]
+//! program ranks=N,N,... [cores=N] [timeout=SECONDS] [fail=WORD,WORD,...] [nocma=no] [basic=no]
+//! [nodes=no] [hosts=yes] [KEY=VALUE ...] [-- ARGS ...]
 //! ```
 
 use std::path::PathBuf;
@@ -17,6 +17,8 @@ pub struct Entry {
     pub program: String,
     /// The program is run once for each of these numbers of ranks.
     pub ranks: Vec<u32>,
+    /// Cores that a run keeps busy ([`Job::cores`]).
+    pub cores: usize,
     /// The watchdog's limit for a run.
     pub timeout: Duration,
     /// If set, the run must fail and its output must contain this word, or all of these words
@@ -58,6 +60,7 @@ fn parse_line(line: &str) -> Result<Entry, String> {
     let mut entry = Entry {
         program,
         ranks: Vec::new(),
+        cores: 1,
         timeout: WATCHDOG,
         fail: None,
         nocma: true,
@@ -77,6 +80,7 @@ fn parse_line(line: &str) -> Result<Entry, String> {
         let number = |v: &str| v.parse::<u32>().map_err(|e| format!("{key}={value}: {e}"));
         match key {
             "ranks" => entry.ranks = value.split(',').map(number).collect::<Result<_, _>>()?,
+            "cores" => entry.cores = number(value)? as usize,
             "timeout" => entry.timeout = Duration::from_secs(number(value)?.into()),
             "fail" => entry.fail = Some(value.to_owned()),
             "nocma" if value == "no" => entry.nocma = false,
@@ -146,6 +150,7 @@ impl Entry {
             .args(wrapper)
             .args([&program])
             .args(&self.args)
+            .cores(self.cores)
             .limit(self.timeout);
         for (key, value) in &self.env {
             job = job.env(key, value);
@@ -185,12 +190,13 @@ mod tests {
 
     #[test]
     fn a_line_with_everything() {
-        let text =
-            "# comment\n\nprog ranks=1,8 timeout=5 MICA_DIRECT=off nocma=no basic=no -- 3 x=y\n";
+        let text = "# comment\n\nprog ranks=1,8 cores=2 timeout=5 MICA_DIRECT=off nocma=no \
+                    basic=no -- 3 x=y\n";
         let list = parse_list(text).unwrap();
         assert_eq!(list.len(), 1);
         assert_eq!(list[0].program, "prog");
         assert_eq!(list[0].ranks, [1, 8]);
+        assert_eq!(list[0].cores, 2);
         assert_eq!(list[0].timeout, Duration::from_secs(5));
         assert_eq!(list[0].env, [("MICA_DIRECT".to_owned(), "off".to_owned())]);
         assert_eq!(list[0].args, ["3", "x=y"]);

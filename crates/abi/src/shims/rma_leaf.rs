@@ -159,7 +159,7 @@ pub fn leaf_win_flush(rank: c_int, win: MPI_Win) -> Option<()> {
 /// MPI_Win_flush_local.
 #[inline(always)]
 pub fn leaf_win_flush_local(rank: c_int, win: MPI_Win) -> Option<()> {
-    fast_path::flush(win.0, rank)
+    fast_path::flush_local(win.0, rank)
 }
 
 /// MPI_Win_lock.

@@ -9,6 +9,8 @@
 //! ([`sole_table`]), in programs whose threads enter one at a time. The methods serve both paths:
 //! with several threads, they are what the other path tries first.
 
+use std::sync::atomic::{Ordering, compiler_fence};
+
 use mica_channel::memory::{AtomicWidth, FEW_BYTES, RegionRef};
 use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
@@ -148,14 +150,21 @@ pub fn accumulate(
     }
 }
 
-/// `MPI_Win_flush` and `MPI_Win_flush_local`.
+/// `MPI_Win_flush`.
 #[inline(always)]
 pub fn flush(win: usize, rank: i32) -> Option<()> {
+    flush_local(win, rank).map(|()| super::passive::complete_operations())
+}
+
+/// `MPI_Win_flush_local`: of a target without messages, operations are complete at the origin when
+/// they return.
+#[inline(always)]
+pub fn flush_local(win: usize, rank: i32) -> Option<()> {
     let table = sole_table()?;
     let window = &table.get(win)?.0;
     let target = window.targets.get(usize::try_from(rank).ok()?)?;
     let is_known = window.flags.is_flushable(&target.flag);
-    (is_known && window.remote.is_none()).then(super::passive::order_memory)
+    (is_known && window.remote.is_none()).then_some(())
 }
 
 /// `MPI_Win_lock`, exclusive and without assertions, of a lock that is free.
@@ -190,7 +199,10 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
     window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
     is_brief_lock(epochs.access, rank).then_some(())?;
-    super::passive::order_memory();
+    // No full fence: who wants the lock of this target sees the operations by that, and nobody else
+    // may read what an exclusive lock protects. For the compiler alone, which would keep the lock's
+    // address from above in a register that this leaf had to save.
+    compiler_fence(Ordering::AcqRel);
     let waiters = lock.give_back()?;
     target.flag.set(TargetAccess::Closed);
     epochs.access = AccessEpoch::None;
@@ -212,7 +224,6 @@ pub fn unlock_contended(win: usize, rank: i32) -> Option<()> {
     is_brief_lock(epochs.access, rank).then_some(())?;
     target.flag.set(TargetAccess::Closed);
     epochs.access = AccessEpoch::None;
-    super::passive::order_memory();
     window.give_back(number, lock.held_ticket());
     Some(())
 }

@@ -174,7 +174,7 @@ impl Window {
         }
         let held = epochs.locks.remove(target);
         self.close_lock_epoch(&mut epochs, target);
-        order_memory();
+        complete_operations();
         release(self, epochs, held.map(|held| (target, held)))
     }
 
@@ -206,7 +206,7 @@ impl Window {
     /// All operations on those of `targets` that are accessed by messages are done when this
     /// returns.
     fn flush_before_release(&self, targets: &[usize]) -> Result<()> {
-        order_memory();
+        complete_operations();
         match &self.0.remote {
             Some(remote) => remote.flush(&self.remote_among(targets)),
             None => Ok(()),
@@ -233,7 +233,9 @@ impl Window {
                 target => target,
             },
         };
-        order_memory();
+        if side == FlushedSide::Both {
+            complete_operations();
+        }
         let is_known = target.is_some_and(|target| {
             let flag = &self.0.targets[target].flag;
             self.0.flags.is_flushable(flag)
@@ -345,10 +347,13 @@ impl Window {
 /// What the calls of this file name the rank.
 const RANK: &[(&str, &str)] = &[("target_rank", "rank")];
 
-/// What was done before is visible to whom the program notifies afterwards.
-#[inline]
-pub(super) fn order_memory() {
-    fence(Ordering::AcqRel);
+/// This rank's operations by loads and stores are done at the target, also for an origin that does
+/// the same with another of its own before it reads what these have written: at least one of the
+/// two sees the other's (MPI 5.0, 12.5.4). Stores leave a processor before later loads by a full
+/// fence alone.
+#[inline(always)]
+pub(super) fn complete_operations() {
+    fence(Ordering::SeqCst);
 }
 
 /// Joins the queue of `target`'s lock, or asks the target for it; `None`: no lock is needed
