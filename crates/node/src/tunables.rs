@@ -117,6 +117,9 @@ tunables! {
     CELL_BYTES: "cell_bytes", "MICA_CELL_BYTES", "8K", TunableKind::Bytes,
         "Size of a cell (a multiple of 64); under the basic design, of the chunks of a long \
          message.", Launcher;
+    PAGE_SIZE: "page_size", "MICA_PAGE_SIZE", "0", TunableKind::Bytes,
+        "Bytes of a page of memory, where the kernel's pages are smaller: for tests of what other \
+         kernels need (a power of two; the same for all ranks).", Alike;
     DIRECT: "direct", "MICA_DIRECT", "auto",
         TunableKind::Choice(&["auto", "cma", "mapped", "xpmem", "off"]),
         "Single-copy transfer: by process_vm_readv (cma), by load and store in buffers moved to \

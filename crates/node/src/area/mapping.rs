@@ -1,7 +1,8 @@
 //! The mapping of an area: its part of the job's file.
 
 use super::head::AreaHead;
-use crate::segment::{JobSegment, MappedPart, PAGE, SegmentError};
+use crate::page::page_size;
+use crate::segment::{JobSegment, MappedPart, SegmentError};
 use std::ptr::NonNull;
 
 /// The mapping of an area: its part of the job's file.
@@ -33,7 +34,7 @@ impl AreaMapping {
 
     /// Maps allocated bytes for writing, as [`JobSegment::populate`] does.
     pub fn populate(&self, offset: usize, bytes: usize) {
-        let start = offset / PAGE * PAGE;
+        let start = offset - offset % page_size();
         let end = offset + bytes;
         debug_assert!(end <= self.0.bytes());
         // SAFETY: the range lies in our mapping; populating does not change its bytes.

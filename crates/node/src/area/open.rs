@@ -3,6 +3,7 @@
 use super::RawArea;
 use super::layout::{AreaLayout, MEMBER_BYTES};
 use super::mapping::AreaMapping;
+use crate::page::page_size;
 use crate::segment::{JobSegment, PAGE, SegmentError};
 use crate::sync::{AtomicU32, Ordering};
 use std::ptr::NonNull;
@@ -47,7 +48,7 @@ impl JobSegment {
         if !granted {
             if mapping.head().leave(members.len()) {
                 // If the kernel refuses, the page stays allocated until the job ends.
-                let _ = self.punch(offset, PAGE as u64);
+                let _ = self.punch(offset, page_size() as u64);
             }
             return Ok(None);
         }

@@ -27,7 +27,7 @@ const CONTEXT_LEADER_SHIFT: u32 = 40;
 /// no areas.
 const CONTEXT_IDS: u64 = 1 << 37;
 
-/// A page of memory.
+/// The unit of the layout. No page of memory is smaller ([`page_size`](crate::page::page_size)).
 pub const PAGE: usize = 4096;
 
 /// Bytes that a rank's control data may take: with them, the doorbells and marks of a job of up to

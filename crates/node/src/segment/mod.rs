@@ -25,6 +25,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 mod wait_record;
+mod window_budget;
 mod window_space;
 
 pub use ability::{
@@ -50,6 +51,7 @@ use crate::counters::ALL;
 use crate::doorbell::{self, Doorbell};
 use crate::fifo::{FifoHead, FifoLine, FifoStorage};
 use crate::helper_slots::HelperSlots;
+use crate::page::page_size;
 use crate::park::{self, Fencing};
 use crate::ring::{LINE, RingStorage};
 use crate::sync::{AtomicU32, AtomicU64};
@@ -60,6 +62,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use window_budget::WindowBudget;
 use window_space::TakenParts;
 
 /// Environment variable: number of the descriptor that holds the segment.
@@ -122,7 +125,10 @@ const TOKENS_OFFSET: usize = 2048;
 /// Offset of the count of area bytes: in the header's page, in a line of its own.
 const AREAS_OFFSET: usize = 2048 + 128;
 
-const _: () = assert!(size_of::<SegmentHeader>() <= TOKENS_OFFSET);
+/// Offset of the count of window bytes, likewise.
+const WINDOWS_OFFSET: usize = 2048 - 128;
+
+const _: () = assert!(size_of::<SegmentHeader>() <= WINDOWS_OFFSET);
 const _: () = assert!(AREAS_OFFSET + 128 <= report::QUESTION_OFFSET);
 
 /// A mapped job segment.
@@ -264,6 +270,27 @@ impl JobSegment {
         let used = unsafe { &*self.at(AREAS_OFFSET).cast::<AtomicU64>() };
         let header = self.header();
         AreaBudget::new(used, header.areas_bytes, header.area_bytes)
+    }
+
+    /// The memory of this node's windows.
+    pub(crate) fn window_budget(&self) -> WindowBudget<'_> {
+        // SAFETY: as for the helper slots; zeroed memory is a count of no bytes.
+        let promised = unsafe { &*self.at(WINDOWS_OFFSET).cast::<AtomicU64>() };
+        WindowBudget::new(promised)
+    }
+
+    /// Bytes of the file that have memory.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub(crate) fn allocated_bytes(&self) -> io::Result<u64> {
+        // SAFETY: all-zero bytes are a valid stat.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: fstat writes to `stat` only.
+        match unsafe { libc::fstat(self.fd.as_raw_fd(), &mut stat) } {
+            0 => Ok(stat.st_blocks as u64 * 512),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// Process that started the ranks of this node, as far as known; in a job of one rank, the rank
@@ -504,7 +531,7 @@ impl JobSegment {
     /// the page faults.
     pub fn populate(&self, offset: usize, bytes: usize) {
         let end = offset + bytes;
-        let start = offset / PAGE * PAGE;
+        let start = offset - offset % page_size();
         debug_assert!(end <= self.geometry.total_bytes());
         // SAFETY: the range lies in our mapping; populating does not change its bytes.
         unsafe { libc::madvise(self.at(start).cast(), end - start, libc::MADV_POPULATE_WRITE) };

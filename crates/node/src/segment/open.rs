@@ -9,6 +9,7 @@ use super::block::GivenLine;
 use super::spec::{JobSpec, NodeMembers};
 use super::{Geometry, JobSegment, MAGIC, PAGE, RankBlock, SegmentError, SegmentHeader};
 use crate::handover;
+use crate::page::page_size;
 use crate::tunables::{SegmentShape, segment_shape};
 
 impl JobSegment {
@@ -364,6 +365,11 @@ fn system(call: &'static str, bytes: usize) -> SegmentError {
 }
 
 fn map(fd: &OwnedFd, offset: u64, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
+    // As a kernel with such pages would.
+    if !offset.is_multiple_of(page_size() as u64) {
+        let source = io::Error::from_raw_os_error(libc::EINVAL);
+        return Err(SegmentError::System { call: "mmap", bytes, source });
+    }
     // SAFETY: a fresh mapping at an address that the kernel chooses; MAP_NORESERVE since most of
     // the segment is never touched, and memory of the areas is allocated separately.
     let base = unsafe {

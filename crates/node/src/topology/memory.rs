@@ -31,6 +31,12 @@ pub fn system_memory(name: &str) -> Option<u64> {
     bytes_of(&read(Path::new(MEMINFO))?, name)
 }
 
+/// Whether the kernel promises more memory than it has. If it does not (`vm.overcommit_memory=2`),
+/// it refuses a page that is touched for the first time as soon as it has promised all.
+pub fn overcommits() -> bool {
+    read(Path::new("/proc/sys/vm/overcommit_memory")).is_none_or(|mode| mode.trim() != "2")
+}
+
 const MEMINFO: &str = "/proc/meminfo";
 
 fn read(path: &Path) -> Option<String> {

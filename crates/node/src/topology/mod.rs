@@ -24,7 +24,7 @@ pub use hwloc::{
 };
 #[cfg(feature = "hwloc")]
 pub use mapping::{BindTo, MapBy, MapRequest, RankSlot, map, map_user, map_wide};
-pub use memory::{available_memory, memory_limit, system_memory};
+pub use memory::{available_memory, memory_limit, overcommits, system_memory};
 #[cfg(feature = "launcher")]
 pub use reserve::{Occupied, Reservation, occupied};
 pub use sysfs::{place_below, place_on};

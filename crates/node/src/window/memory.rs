@@ -5,23 +5,24 @@
 //! It lies in the job's file, in the zone of the rank that allocates it
 //! ([`Geometry::window_zone`](crate::segment::Geometry::window_zone)). Only that rank, the owner,
 //! decides where: it keeps the list of what is taken in its own memory, announces the offset to its
-//! peers by a message, and they map the same part. Pages are allocated with the memory, so that no
-//! access fails later (SIGBUS), and are zero. Whether there is memory for them is asked before: the
-//! kernel would end processes, any of the user's, until it has enough.
+//! peers by a message, and they map the same part. Pages come when they are touched, on the NUMA
+//! domain of who touches them, and are zero. Whether there is memory for all that the node's
+//! windows may come to touch is asked before: the kernel would end processes, any of the user's,
+//! until it has enough. Where it promises no more than it has, pages are allocated with the memory,
+//! so that no access fails later (SIGBUS).
 //!
 //! The owner's [`WindowMemory`] returns the pages when it is dropped. Peers that still have the
 //! part mapped would read zeros then, and what they write would not be given back: drop theirs
 //! first (`MPI_Win_free` is collective).
 
-use crate::segment::{JobSegment, MappedPart, PAGE, SegmentError, WINDOW_ZONE};
-use crate::topology::available_memory;
+use crate::page::page_size;
+use crate::segment::{JobSegment, MappedPart, SegmentError, WINDOW_ZONE};
+use crate::topology::{available_memory, overcommits};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// A request of at most this many bytes is not compared with the memory available.
 const UNCHECKED: usize = 4 << 20;
-/// Bytes between two comparisons.
-const CHECKED_PIECE: usize = 256 << 20;
 
 /// Memory of a window, mapped in this process.
 #[derive(Debug)]
@@ -47,15 +48,21 @@ impl WindowMemory {
         bytes: usize,
     ) -> Result<WindowMemory, SegmentError> {
         let no_space = SegmentError::NoFileSpace { bytes };
-        let pages = bytes.max(1).checked_next_multiple_of(PAGE);
+        let pages = bytes.max(1).checked_next_multiple_of(page_size());
         let (Some(pages), true) = (pages, segment.has_slots()) else {
             return Err(no_space);
         };
         let offset = segment.taken_parts().take(pages as u64).ok_or(no_space)?;
         let place = segment.window_offset(me) + offset;
-        let mapped = allocate_pages(segment, place as usize, pages)
-            .and_then(|()| segment.map_part(place, pages));
-        match mapped {
+        if let Err(error) = promise(segment, pages) {
+            segment.taken_parts().give_back(offset);
+            return Err(error);
+        }
+        let allocated = match overcommits() {
+            true => Ok(()),
+            false => segment.allocate(place as usize, pages),
+        };
+        match allocated.and_then(|()| segment.map_part(place, pages)) {
             Ok(part) => Ok(WindowMemory {
                 segment: Arc::clone(segment),
                 part,
@@ -85,10 +92,10 @@ impl WindowMemory {
         offset: u64,
         bytes: usize,
     ) -> Result<WindowMemory, SegmentError> {
-        let pages = bytes.max(1).checked_next_multiple_of(PAGE);
+        let pages = bytes.max(1).checked_next_multiple_of(page_size());
         let is_inside = |&pages: &usize| {
             let end = offset.checked_add(pages as u64);
-            offset.is_multiple_of(PAGE as u64) && end.is_some_and(|end| end <= WINDOW_ZONE)
+            offset.is_multiple_of(page_size() as u64) && end.is_some_and(|end| end <= WINDOW_ZONE)
         };
         let (Some(pages), true) = (pages.filter(is_inside), segment.has_slots()) else {
             return Err(SegmentError::NoFileSpace { bytes });
@@ -121,25 +128,29 @@ impl Drop for WindowMemory {
     }
 }
 
-/// Allocates pages if there is memory for all of them, which is asked for again and again: other
-/// ranks may allocate theirs at the same time. What an error leaves allocated is the caller's.
-fn allocate_pages(segment: &JobSegment, place: usize, bytes: usize) -> Result<(), SegmentError> {
-    for start in (0..bytes).step_by(CHECKED_PIECE) {
-        let rest = bytes - start;
-        if rest > UNCHECKED
-            && let Some(available) = available_memory()
-            && rest as u64 > available
-        {
-            return Err(SegmentError::NoMemory { bytes, available });
-        }
-        segment.allocate(place + start, rest.min(CHECKED_PIECE))?;
+/// Counts `bytes` bytes of a window, if there is memory for them and for what else is promised.
+fn promise(segment: &JobSegment, bytes: usize) -> Result<(), SegmentError> {
+    let promised = segment.window_budget().promise(bytes);
+    if bytes <= UNCHECKED {
+        return Ok(());
     }
-    Ok(())
+    let (Some(available), Ok(allocated)) = (available_memory(), segment.allocated_bytes()) else {
+        return Ok(());
+    };
+    // As much has not been touched yet, or some more: not all of the file are windows.
+    let untouched = promised.saturating_sub(allocated);
+    if untouched <= available {
+        return Ok(());
+    }
+    segment.window_budget().give_back(bytes);
+    let others = untouched.saturating_sub(bytes as u64);
+    Err(SegmentError::NoMemory { bytes, available: available.saturating_sub(others) })
 }
 
 /// Returns the pages to the system and the place to the zone. A place whose pages the kernel keeps
 /// is not used again: its bytes may not be zero.
 fn give_back(segment: &JobSegment, owner: u32, offset: u64, bytes: usize) {
+    segment.window_budget().give_back(bytes);
     let place = segment.window_offset(owner) + offset;
     if segment.punch(place, bytes as u64).is_ok() {
         segment.taken_parts().give_back(offset);
@@ -151,17 +162,14 @@ mod tests {
     use super::*;
     use crate::segment::JobSpec;
     use crate::topology::CorePlace;
-    use std::os::unix::fs::MetadataExt;
 
     fn segment(ranks: usize) -> Arc<JobSegment> {
         let places = vec![CorePlace::UNKNOWN; ranks];
         Arc::new(JobSegment::create(&JobSpec::on_one_node(&places, 2, &[])).expect("segment"))
     }
 
-    /// Bytes of the file that have memory.
     fn file_bytes(segment: &JobSegment) -> u64 {
-        let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("dup"));
-        file.metadata().expect("our file").blocks() * 512
+        segment.allocated_bytes().expect("our file")
     }
 
     fn read(memory: &WindowMemory) -> Vec<u8> {
@@ -180,9 +188,10 @@ mod tests {
         let mine = segment(3);
         let fd = mine.as_fd().try_clone_to_owned().expect("dup");
         let theirs = Arc::new(JobSegment::attach(fd).expect("attach"));
-        for (owner, wanted) in [(0, 1), (2, PAGE), (2, 3 * PAGE + 5), (1, 0)] {
+        let page = page_size();
+        for (owner, wanted) in [(0, 1), (2, page), (2, 3 * page + 5), (1, 0)] {
             let memory = WindowMemory::allocate(&mine, owner, wanted).expect("memory");
-            assert_eq!(memory.bytes(), wanted.max(1).next_multiple_of(PAGE));
+            assert_eq!(memory.bytes(), wanted.max(1).next_multiple_of(page));
             assert!(read(&memory).iter().all(|&byte| byte == 0));
             let peer = WindowMemory::open(&theirs, owner, memory.offset(), wanted).expect("maps");
             write(&memory, 0..1, 7);
@@ -194,17 +203,34 @@ mod tests {
 
     #[test]
     fn dropped_memory_is_returned_and_comes_back_as_zeros() {
-        const BYTES: usize = 64 * PAGE;
+        let bytes = 64 * page_size();
         let segment = segment(1);
         let before = file_bytes(&segment);
         for _ in 0..3 {
-            let memory = WindowMemory::allocate(&segment, 0, BYTES).expect("memory");
+            let memory = WindowMemory::allocate(&segment, 0, bytes).expect("memory");
             assert_eq!(memory.offset(), 0, "the place is used again");
+            assert_eq!(file_bytes(&segment), before, "no page before it is touched");
+            write(&memory, 5 * page_size()..6 * page_size(), 1);
+            assert_eq!(file_bytes(&segment), before + page_size() as u64);
+            write(&memory, 5 * page_size()..6 * page_size(), 0);
             assert!(read(&memory).iter().all(|&byte| byte == 0));
             write(&memory, 0..memory.bytes(), 0xFF);
-            assert!(file_bytes(&segment) >= before + BYTES as u64);
+            assert!(file_bytes(&segment) >= before + bytes as u64);
         }
         assert_eq!(file_bytes(&segment), before);
+    }
+
+    #[test]
+    fn what_all_windows_together_cannot_have_is_refused() {
+        let Some(available) = available_memory() else { return };
+        let segment = segment(2);
+        let two_thirds = (available / 3 * 2) as usize;
+        let first = WindowMemory::allocate(&segment, 0, two_thirds).expect("fits");
+        let error = WindowMemory::allocate(&segment, 1, two_thirds).expect_err("too much");
+        assert!(matches!(error, SegmentError::NoMemory { .. }), "{error}");
+        drop(first);
+        WindowMemory::allocate(&segment, 1, two_thirds).expect("fits again");
+        assert_eq!(segment.window_budget().promise(0), 0);
     }
 
     #[test]
@@ -219,7 +245,9 @@ mod tests {
         }
         let fits = WindowMemory::allocate(&segment, 0, 1).expect("nothing is taken");
         assert_eq!(fits.offset(), 0);
-        for (offset, bytes) in [(1, 1), (WINDOW_ZONE, 1), (u64::MAX - 4095, 1), (0, usize::MAX)] {
+        for (offset, bytes) in
+            [(1, 1), (WINDOW_ZONE, 1), (u64::MAX - (page_size() as u64 - 1), 1), (0, usize::MAX)]
+        {
             assert!(WindowMemory::open(&segment, 0, offset, bytes).is_err());
         }
     }
