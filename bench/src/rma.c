@@ -24,13 +24,16 @@
  * ranks are origins, the figure is the time from the first one's start to the last one's end. (A
  * rank's own clock would show less: of ranks that share a core, one may be done before another
  * begins.) With --create the windows are made by MPI_Win_create of memory that malloc gave, and the
- * names end in " created".
+ * names end in " created"; with --thread as well each rank has a second thread that sleeps, so that
+ * the library cannot know who stores to that memory, and they end in " created, thread".
  *
- * argv: [--create] NAME [SIZE...]; NAME is what stands after "rma", with _ for spaces. */
+ * argv: [--create [--thread]] NAME [SIZE...]; NAME is what stands after "rma", with _ for spaces. */
 #include "distance.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { BURST = 16, SLOT = 64 };
 
@@ -449,6 +452,13 @@ static const struct measure *find(const char *name)
     return NULL;
 }
 
+static void *sleep_on(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
 int main(int argc, char **argv)
 {
     struct rma r = {0};
@@ -457,7 +467,11 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &r.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &r.ranks);
     int create = bench_option(&argc, argv, "--create");
-    suffix = create ? " created" : "";
+    int thread = bench_option(&argc, argv, "--thread");
+    suffix = !create ? "" : thread ? " created, thread" : " created";
+    pthread_t second;
+    if (thread && pthread_create(&second, NULL, sleep_on, NULL))
+        bench_die("a second thread cannot be started");
     MPI_Comm_group(MPI_COMM_WORLD, &world);
     MPI_Group_excl(world, 1, &r.rank, &r.others);
     MPI_Group_free(&world);

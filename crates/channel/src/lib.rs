@@ -23,6 +23,7 @@ pub mod direct;
 pub mod memory;
 pub mod net;
 pub mod offload;
+mod own_devices;
 pub mod shm;
 pub mod transport;
 pub mod window;

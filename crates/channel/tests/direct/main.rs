@@ -7,6 +7,7 @@
 mod blocks;
 mod conformance;
 mod forks;
+mod holders;
 mod kit;
 mod lives;
 mod mock;
@@ -29,6 +30,7 @@ fn main() {
     scenarios.extend(lives::SCENARIOS);
     scenarios.extend(blocks::SCENARIOS);
     scenarios.extend(refusals::SCENARIOS);
+    scenarios.extend(holders::SCENARIOS);
     scenarios.extend(forks::SCENARIOS);
     scenarios.extend(reach::SCENARIOS);
     let filters: Vec<String> =

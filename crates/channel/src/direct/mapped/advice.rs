@@ -44,27 +44,37 @@ impl MigratedBuffers {
 
     /// Carries out the program's advice on the migrated parts of `pages`, and returns these parts.
     ///
+    /// Memory that is to be discarded is replaced by fresh private pages. In a slot in use (a
+    /// window lies there, or a transfer is in progress) it stays in the file, where peers reach it,
+    /// and a hole takes the place of its contents. Then it still counts as migrated.
+    ///
     /// # Errors
     /// The error number for `madvise` to return.
     pub fn advised(
         &mut self,
         pages: &Range<usize>,
         wish: AdviceKind,
+        advice: i32,
     ) -> Result<Vec<Range<usize>>, i32> {
         let met = self.migrated(pages)?;
+        let mut has_renewed = false;
         for (area, place) in &met {
             match wish {
                 AdviceKind::Plain | AdviceKind::Nothing => {}
                 AdviceKind::Refused(errno) => return Err(errno),
                 AdviceKind::Child(kind, advice) => self.advise_child(place.file(), kind, advice),
+                AdviceKind::Fresh if !self.slots[place.slot as usize].is_idle() => {
+                    self.empty(place, advice)?;
+                }
                 AdviceKind::Fresh => {
                     let at = area.addresses.start;
                     // SAFETY: the program does not need the content, by its advice.
                     unsafe { raw::renew(at, area.addresses.len(), raw::protection(area))? };
+                    has_renewed = true;
                 }
             }
         }
-        if wish == AdviceKind::Fresh && !met.is_empty() {
+        if has_renewed {
             if self.taken_back.len() >= REMEMBERED {
                 self.taken_back.remove(0);
             }
@@ -72,6 +82,18 @@ impl MigratedBuffers {
             self.have_lost(pages);
         }
         Ok(met.into_iter().map(|(area, _)| area.addresses).collect())
+    }
+
+    /// Discards the contents of a part that stays in the file.
+    fn empty(&self, place: &MigratedRange, advice: i32) -> Result<(), i32> {
+        let (at, bytes) = (place.addresses.start, place.addresses.len());
+        // Memory of a file knows no MADV_FREE. The call changes no contents there, and refuses
+        // what it would refuse for plain memory (locked pages).
+        let advice = if advice == libc::MADV_FREE { libc::MADV_DONTNEED } else { advice };
+        // SAFETY: the program does not need the content, by its advice.
+        unsafe { raw::advise(at, bytes, advice)? };
+        let punched = self.segment.punch(place.offset, bytes as u64);
+        punched.map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))
     }
 
     fn advise_child(&mut self, file: Range<u64>, kind: InChild, advice: ChildAdvice) {

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::eligibility::{MappedFiles, SkipReason};
+use super::eligibility::SkipReason;
 use super::extents::union;
+use super::holders::PageHolders;
 use super::origin::MallocBlocks;
 use crate::direct::{DirectOptions, Exposure};
 use mica_node::procmap::ProcMap;
@@ -36,7 +37,7 @@ pub(super) struct MigratedBuffers {
     pub moves: u64,
     pub kept: BTreeMap<SkipReason, u64>,
     pub blocks: MallocBlocks,
-    pub files: MappedFiles,
+    pub holders: PageHolders,
     /// First pages of migrated malloc blocks, which are areas of their own.
     pub heads: BTreeSet<usize>,
     /// What the program has advised for children.

@@ -1,13 +1,13 @@
 //! Which memory may be migrated: the checks before a migration, and the reasons to skip it
 //! (docs/design/mapped.md has the hazards).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::raw;
 use crate::direct::cma;
@@ -72,13 +72,32 @@ pub enum SkipReason {
     /// No thread could be started that gives freed memory back.
     #[error("no thread could be started that gives freed memory back (a limit on threads?)")]
     NoHelper,
-    /// A GPU driver pins memory, which the kernel does not count.
+    /// A device is open or mapped: its driver may have pinned memory, which the kernel does not
+    /// count, and the device may write to it.
     #[error("a device that may have registered memory unseen is in use")]
     Device,
+    /// A handler of user faults watches memory (userfaultfd).
+    #[error("memory is watched by userfaultfd")]
+    UserFaults,
+    /// Some memory may have a protection key, which a move would lose.
+    #[error("the process uses memory protection keys")]
+    Keys,
+    /// It becomes a window, and another thread, or the kernel in an asynchronous read, may store to
+    /// it meanwhile.
+    #[error("a window in a process with several threads, or with asynchronous I/O")]
+    OpenToStores,
 }
 
-/// Number of the library's threads, which access users' memory only as part of a transfer.
-static HELPERS: AtomicU32 = AtomicU32::new(0);
+/// The library's threads, which access users' memory only as part of a transfer: their number, and
+/// in the upper half how often it has changed.
+static HELPERS: AtomicU64 = AtomicU64::new(0);
+
+const CHANGE: u64 = 1 << 32;
+
+/// The number in a value of [`HELPERS`].
+fn number_of(helpers: u64) -> u32 {
+    helpers as u32
+}
 
 /// Marks the calling thread as one of the library, until it is dropped. A process whose other
 /// threads are all so marked counts as single-threaded. Such a thread accesses users' memory only
@@ -91,24 +110,25 @@ impl HelperThread {
     /// Marks the calling thread, which must drop the value when it ends.
     #[allow(clippy::new_without_default)]
     pub fn new() -> HelperThread {
-        HELPERS.fetch_add(1, Ordering::Relaxed);
+        HELPERS.fetch_add(CHANGE + 1, Ordering::AcqRel);
         HelperThread(())
     }
 
     /// How many there are.
     pub(super) fn count() -> u32 {
-        HELPERS.load(Ordering::Relaxed)
+        number_of(HELPERS.load(Ordering::Relaxed))
     }
 
     /// Resets the count in a child of `fork`, which has none of its parent's helpers.
     pub(super) fn none_in_child() {
-        HELPERS.store(0, Ordering::Relaxed);
+        let helpers = HELPERS.load(Ordering::Relaxed);
+        HELPERS.fetch_add(CHANGE - u64::from(number_of(helpers)), Ordering::AcqRel);
     }
 }
 
 impl Drop for HelperThread {
     fn drop(&mut self) {
-        HELPERS.fetch_sub(1, Ordering::Relaxed);
+        HELPERS.fetch_add(CHANGE - 1, Ordering::AcqRel);
     }
 }
 
@@ -123,8 +143,13 @@ pub(super) struct ProcessStatus {
 
 impl ProcessStatus {
     pub fn now() -> Result<ProcessStatus, SkipReason> {
+        // SYNC helpers: a helper counts as one only while the kernel counts it as a thread. If the
+        // number has not changed meanwhile, the kernel has counted all of them.
+        let before = HELPERS.load(Ordering::Acquire);
         let status = fs::read_to_string("/proc/self/status").map_err(|_| SkipReason::Kernel)?;
-        ProcessStatus::parse(&status, HELPERS.load(Ordering::Relaxed)).ok_or(SkipReason::Kernel)
+        let has_changed = HELPERS.load(Ordering::Acquire) != before;
+        let helpers = if has_changed { 0 } else { number_of(before) };
+        ProcessStatus::parse(&status, helpers).ok_or(SkipReason::Kernel)
     }
 
     fn parse(status: &str, helpers: u32) -> Option<ProcessStatus> {
@@ -146,13 +171,15 @@ pub(super) fn allocator_is_known() -> bool {
     *KNOWN.get_or_init(|| {
         const OTHERS: [&CStr; 6] =
             [c"mallctl", c"je_mallctl", c"_rjem_mallctl", c"mi_malloc", c"tc_malloc", c"rpmalloc"];
-        let huge_heaps = std::env::var("GLIBC_TUNABLES").is_ok_and(|t| t.contains("hugetlb"));
+        // Heaps of huge pages are purged; tagged memory would lose its tags.
+        let unfit = |tunables: String| tunables.contains("hugetlb") || tunables.contains("tagging");
+        let is_unfit = std::env::var("GLIBC_TUNABLES").is_ok_and(unfit);
         let symbol = |name: &CStr| {
             // SAFETY: the name is NUL-terminated; looking it up has no side effect on what is
             // loaded.
             unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
         };
-        !huge_heaps
+        !is_unfit
             && OTHERS.iter().all(|name| symbol(name).is_null())
             && object_of(symbol(c"malloc")).is_some_and(|object| is_libc(&object))
     })
@@ -207,66 +234,6 @@ pub(super) fn check_area(area: &MappedArea, name: &[u8], page: usize) -> Result<
         || name.starts_with(b"[heap]")
         || name.starts_with(b"[anon");
     if area.is_private_data() && plain { Ok(()) } else { Err(SkipReason::Kind) }
-}
-
-/// What the mapped files reveal about the process, by device and inode.
-#[derive(Debug, Default)]
-pub(super) struct MappedFiles {
-    known: HashMap<(u64, u64), Meaning>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
-    Nothing,
-    /// A ring of io_uring, or a context of asynchronous I/O: the kernel may be writing to the
-    /// program's memory.
-    AsyncReads,
-    Device,
-}
-
-impl Meaning {
-    fn of(name: &[u8]) -> Meaning {
-        if name.starts_with(b"anon_inode:[io_uring]") || name.starts_with(b"/[aio]") {
-            Meaning::AsyncReads
-        } else if name.starts_with(b"/dev/nvidia") {
-            Meaning::Device
-        } else {
-            Meaning::Nothing
-        }
-    }
-}
-
-impl MappedFiles {
-    /// Whether the kernel may be writing to memory of the process by itself. Costs one query for
-    /// each file area.
-    pub fn has_async_reads(&mut self, maps: &ProcMap) -> Result<bool, SkipReason> {
-        let mut at = 0;
-        let mut found = false;
-        while let Some(area) = maps.next_of_a_file(at).map_err(|_| SkipReason::Kernel)? {
-            let key = (area.device, area.inode);
-            let meaning = match self.known.get(&key) {
-                Some(known) => *known,
-                None => {
-                    let mut name = [0u8; 64];
-                    // A name too long for the buffer is none of these.
-                    let _ = maps.named(area.addresses.start, &mut name);
-                    let meaning = Meaning::of(&name);
-                    // All anonymous inodes may share one inode number.
-                    if !name.starts_with(b"anon_inode:") {
-                        self.known.insert(key, meaning);
-                    }
-                    meaning
-                }
-            };
-            match meaning {
-                Meaning::Nothing => {}
-                Meaning::AsyncReads => found = true,
-                Meaning::Device => return Err(SkipReason::Device),
-            }
-            at = area.addresses.end;
-        }
-        Ok(found)
-    }
 }
 
 /// The advice that undoes advice on how fork and core dumps treat memory.

@@ -7,7 +7,7 @@
 //!
 //! | call | here |
 //! |---|---|
-//! | `madvise`: MADV_DONTNEED, MADV_FREE | fresh private pages, then the call: they read as zeros |
+//! | `madvise`: MADV_DONTNEED, MADV_FREE | zeros: fresh private pages, or a hole in the file |
 //! | MADV_DONTFORK, MADV_WIPEONFORK and their reverse | noted, for the child's fork handler |
 //! | MADV_REMOVE | EINVAL, as for private memory |
 //! | MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL | nothing: there is nothing to be read ahead |
@@ -273,16 +273,19 @@ fn on_madvise(address: usize, len: usize, advice: i32) -> Result<usize, i32> {
         };
         let mut rest = vec![pages.clone()];
         for owner in &mut owners.list {
-            let met = owner.advised(&pages, wish)?;
+            let met = owner.advised(&pages, wish, advice)?;
             rest = rest.iter().flat_map(|part| super::extents::without(part, &met)).collect();
         }
-        if wish == AdviceKind::Fresh {
-            return plain();
-        }
+        let mut result = Ok(0);
         for part in rest {
-            kernel(libc::SYS_madvise, [part.start, part.len(), advice as usize, 0, 0])?;
+            match kernel(libc::SYS_madvise, [part.start, part.len(), advice as usize, 0, 0]) {
+                Ok(_) => {}
+                // As in the kernel: what is not mapped does not keep the rest from being advised.
+                Err(libc::ENOMEM) => result = Err(libc::ENOMEM),
+                Err(errno) => return Err(errno),
+            }
         }
-        Ok(0)
+        result
     })
 }
 

@@ -7,7 +7,7 @@
 //! the program may unmap, move, enlarge or replace its memory at any time, unseen by the library.
 //! Only hints (where to query) and pins (what is in use) are stored.
 //!
-//! - `eligibility`, `origin`: which memory may be migrated;
+//! - `eligibility`, `origin`, `holders`: which memory may be migrated;
 //! - `migration`: moving pages (`raw`: its system calls);
 //! - `owner`, `census`, `extents`: counting uses and finding buffers, what lies where, giving
 //!   memory back;
@@ -22,6 +22,7 @@ mod census;
 mod eligibility;
 mod extents;
 mod fork;
+mod holders;
 mod hooks;
 mod loader;
 mod migration;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::buffers::{
     Count, Lent, MigratedBuffers, MigratedRange, Recalled, SlotHint, extents, meet,
 };
-use super::eligibility::{self, MappedFiles, SkipReason};
+use super::eligibility::{self, SkipReason};
+use super::holders::PageHolders;
 use super::migration::{self, Backing, SignalsBlocked};
 use super::origin::MallocBlocks;
 use super::planning::MigrationPlan;
@@ -97,7 +98,7 @@ impl MigratedBuffers {
             moves: 0,
             kept: BTreeMap::new(),
             blocks: MallocBlocks::default(),
-            files: MappedFiles::default(),
+            holders: PageHolders::default(),
             heads: BTreeSet::new(),
             in_child: Vec::new(),
             taken_back: Vec::new(),
@@ -185,12 +186,15 @@ impl MigratedBuffers {
             let _ = self.sweep_in_process();
             return Attempt::Done(Some(exposed));
         }
-        let possible = ready.and_then(|data| self.prepare(address, len, &whole, data));
+        // A handler may start a thread or an asynchronous read, or store to the pages.
+        let blocked = SignalsBlocked::new();
+        let possible = ready.and_then(|data| self.prepare((address, len, expected), &whole, data));
         let result = match possible {
             Ok(_) if watch == BufferWatch::Off => return Attempt::Possible,
             Ok(plan) => self.put(&plan),
             Err(why) => Err(why),
         };
+        drop(blocked);
         self.note(&whole, result);
         Attempt::Done(result.ok().and_then(|()| self.reach(address, len, &whole)))
     }
@@ -366,17 +370,16 @@ impl MigratedBuffers {
         let backing = Backing::File { fd, anchor: target.anchor };
         let page = self.page;
         let apart: Vec<Range<usize>> = self.heads.iter().map(|&at| at..at + page).collect();
-        let blocked = plan.is_single.then(SignalsBlocked::new);
         let result = moving.iter().cloned().try_for_each(|run| {
             // SAFETY: 1. `plan` has found the pages to be readable data, of a buffer in use by the
             // library, or around one; Rust code reaches them by raw addresses only, and their
-            // contents stay; 2. by MPI's rules no thread writes to a buffer in use, and pages
-            // beyond one are moved only if there is no other thread, with signals blocked, and no
-            // transfer by a peer in progress (`lent`, and pins); 3. `plan` has checked for other
+            // contents stay; 2. by MPI's rules no thread writes to a buffer in use; pages beyond
+            // one, and memory that becomes a window, are moved only if there is no other thread and
+            // no asynchronous read, with signals blocked; no transfer by a peer or a device is in
+            // progress (`lent`, pins, and `holders`); 3. `plan` has checked for other
             // mappings of the same part.
             unsafe { migration::move_pages(run, backing, plan.node, &apart) }
         });
-        drop(blocked);
         // The census now includes all pages that have been moved.
         let census = self.sweep(plan.is_single)?;
         if result.is_err() {

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::buffers::{FileSlot, MigratedBuffers, MigratedRange, meet};
 use super::eligibility::{self, ProcessStatus, SkipReason};
+use super::holders::AsyncReads;
 use super::migration::HUGE;
+use crate::direct::ExpectedUse;
 use mica_node::segment::{SLOT_SPAN, SLOTS};
 
 /// Bytes of migrated buffers that are moved a second time at most, to lie in one slot with another
@@ -40,8 +42,7 @@ impl MigratedBuffers {
     /// Determines which pages to move where, so that all of a buffer's pages lie in one slot.
     pub fn prepare(
         &mut self,
-        address: usize,
-        len: usize,
+        (address, len, expected): (usize, usize, ExpectedUse),
         whole: &Range<usize>,
         data: &[Range<usize>],
     ) -> Result<MigrationPlan, SkipReason> {
@@ -52,9 +53,15 @@ impl MigratedBuffers {
         if process.has_pinned {
             return Err(SkipReason::Pinned);
         }
-        let writers = match process.is_single && !self.files.has_async_reads(&self.maps)? {
-            true => PageWriters::ThisThread,
-            false => PageWriters::Others,
+        // No rule of MPI keeps the program from storing to what only becomes a window.
+        let becomes_window = expected == ExpectedUse::Often;
+        if becomes_window && !process.is_single {
+            return Err(SkipReason::OpenToStores);
+        }
+        let writers = match (self.holders.survey(&self.maps)?, process.is_single) {
+            (AsyncReads::None, true) => PageWriters::ThisThread,
+            _ if becomes_window => return Err(SkipReason::OpenToStores),
+            _ => PageWriters::Others,
         };
         let mut pages = match writers {
             PageWriters::ThisThread => self.enclosing(address, len),

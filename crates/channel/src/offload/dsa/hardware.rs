@@ -15,6 +15,7 @@ use super::descriptor::Descriptor;
 use super::error::NoDevice;
 use super::portal::{Portal, Submission};
 use super::queues::{self, QueueInfo, QueueMode};
+use crate::own_devices::OwnDevice;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -27,6 +28,8 @@ const PORTAL_BYTES: usize = 4096;
 /// An open work queue.
 #[derive(Debug)]
 pub(super) struct Hardware {
+    /// Dropped before the file is closed.
+    _own: OwnDevice,
     /// Keeps the queue open; descriptors are written to it if there is no mapping.
     file: File,
     portal: Option<PortalMapping>,
@@ -93,7 +96,13 @@ impl Hardware {
         if portal.is_some() && !instruction::is_available(queue.mode) {
             return Err(NoDevice::NoInstruction { queue: queue.device.clone(), mode: queue.mode });
         }
+        let mapped = portal.as_ref().map_or(0..0, |portal| {
+            let start = portal.0.as_ptr().addr();
+            start..start + PORTAL_BYTES
+        });
+        let own = OwnDevice::new(&file, mapped).map_err(|error| cannot("fstat", error))?;
         Ok(Hardware {
+            _own: own,
             file,
             portal,
             mode: queue.mode,
