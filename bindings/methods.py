@@ -186,13 +186,13 @@ Status_set_elements         status::write(status)?.set_bytes(datatype.bytes_of_e
 Status_set_elements_x       status::write(status)?.set_bytes(datatype.bytes_of_elements(count)?)
 
 Topo_test                   status = comm.topology().map_or(c::UNDEFINED, Topology::kind)
-Cart_create                 comm_cart = comm_old.create_cart(dims, &truths(periods), reordering(reorder))?
-Cart_map                    newrank = comm.cart_map(dims, &truths(periods))?
+Cart_create                 comm_cart = comm_old.create_cart(dims, &truths(periods)?, reordering(reorder))?
+Cart_map                    newrank = comm.cart_map(dims, &truths(periods)?)?
 Cartdim_get                 ndims = comm.cart()?.dims().len()
 Cart_get                    dims, periods, coords = comm.cart_at_this_rank()?
 Cart_coords                 coords = comm.cart()?.coords(comm.checked_rank(rank)?)
 Cart_rank                   rank = comm.cart()?.rank(slice(coords, comm.cart()?.dims().len() as c_int, "coords", "ndims")?)?
-Cart_sub                    newcomm = comm.cart_sub(&truths(slice(remain_dims, comm.cart()?.dims().len() as c_int, "remain_dims", "ndims")?))?
+Cart_sub                    newcomm = comm.cart_sub(&truths(slice(remain_dims, comm.cart()?.dims().len() as c_int, "remain_dims", "ndims")?)?)?
 Cart_shift                  rank_source, rank_dest = comm.cart()?.shift(comm.rank(), direction, disp)?
 Graph_create                comm_graph = comm_old.create_graph(index, topology::edges_of(index, edges)?, reordering(reorder))?
 Graph_map                   newrank = comm.graph_map(index, topology::edges_of(index, edges)?)?

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use mica_channel::memory::{try_collect, try_collect_valid};
 use mica_mpi::{Error, Result};
 
 use crate::convert::{
@@ -226,8 +227,11 @@ pub fn address(place: *mut c_void) -> *mut *mut c_void {
 }
 
 /// The logicals of an array.
-pub fn truths(flags: &[c_int]) -> Vec<bool> {
-    flags.iter().map(|&flag| flag != 0).collect()
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+pub fn truths(flags: &[c_int]) -> Result<Vec<bool>> {
+    Ok(try_collect(flags.iter().map(|&flag| flag != 0))?)
 }
 
 /// Whether ranks may be others in a new communicator.
@@ -258,7 +262,7 @@ pub unsafe fn numbers(
     let length = length.elements(of_length)?;
     check_array(list.as_ptr(), length, argument)?;
     // SAFETY: by the contract above, and not null if it has elements.
-    Ok(unsafe { list.to_vec(length) })
+    unsafe { list.to_vec(length) }
 }
 
 /// The datatypes of the caller's array.
@@ -273,8 +277,7 @@ pub unsafe fn datatypes(
 ) -> Result<Vec<Datatype>> {
     // SAFETY: by the contract above.
     let handles = unsafe { slice(list, length, argument, of_length)? };
-    let resolved = handles.iter().map(|h| Datatype::resolve_as(h.raw(), argument));
-    resolved.collect()
+    try_collect_valid(handles.iter().map(|h| Datatype::resolve_as(h.raw(), argument)))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::ffi::c_int;
 
 use crate::types::{MPI_Aint, MPI_Count};
+use mica_channel::memory::try_collect;
 use mica_mpi::constants::{ERR_ARG, UNDEFINED};
 use mica_mpi::{Error, Result};
 
@@ -88,11 +89,14 @@ impl PolyArray {
 
     /// The first `n` elements; none of them is read when `n` is 0.
     ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    ///
     /// # Safety
     /// The caller's array is readable and has at least `n` elements.
-    pub unsafe fn to_vec(self, n: usize) -> Vec<i64> {
+    pub unsafe fn to_vec(self, n: usize) -> Result<Vec<i64>> {
         // SAFETY: every `i` is below `n`.
-        (0..n).map(|i| unsafe { self.get(i) }).collect()
+        Ok(try_collect((0..n).map(|i| unsafe { self.get(i) }))?)
     }
 }
 
@@ -180,6 +184,7 @@ fn no_place(argument: &'static str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mica_mpi::constants::ERR_NO_MEM;
 
     #[test]
     fn both_widths_read_the_same() {
@@ -188,13 +193,21 @@ mod tests {
         // SAFETY: the arrays have three elements.
         let (a, b) = unsafe {
             (
-                PolyArray::new(&raw const narrow[0]).to_vec(3),
-                PolyArray::new(&raw const wide[0]).to_vec(3),
+                PolyArray::new(&raw const narrow[0]).to_vec(3).unwrap(),
+                PolyArray::new(&raw const wide[0]).to_vec(3).unwrap(),
             )
         };
         assert_eq!(a, wide);
         assert_eq!(b, wide);
         assert!(PolyArray::new(std::ptr::null::<c_int>()).is_null());
+    }
+
+    #[test]
+    fn more_elements_than_memory_are_an_error() {
+        let one: c_int = 1;
+        // SAFETY: no element is read, since there is no memory for as many.
+        let all = unsafe { PolyArray::new(&raw const one).to_vec(1 << 60) };
+        assert_eq!(all.unwrap_err().code(), ERR_NO_MEM);
     }
 
     #[test]

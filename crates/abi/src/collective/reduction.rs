@@ -131,7 +131,7 @@ pub unsafe fn reduce_scatter(
     check_arrays(!recvcounts.is_null())?;
     // SAFETY: by the contract above; an intercommunicator's array has this length too (its local
     // group's).
-    let counts = unsafe { recvcounts.to_vec(comm.size()) };
+    let counts = unsafe { recvcounts.to_vec(comm.size())? };
     let total = counts.iter().fold(0_i64, |sum, &n| sum.saturating_add(n));
     // SAFETY: by the contract above.
     let send = unsafe { operand(sendbuf, datatype.bounds(total)) };

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use mica_channel::memory::{try_collect, try_collect_valid};
 use mica_mpi::constants as c;
 use mica_mpi::request::{self, FoundRequests, RequestOutcome};
 use mica_mpi::{Error, Result};
@@ -95,8 +96,8 @@ fn clear(requests: &mut [MPI_Request], outcomes: &[RequestOutcome]) {
     }
 }
 
-fn raw(requests: &[MPI_Request]) -> Vec<u32> {
-    requests.iter().map(|r| r.raw()).collect()
+fn raw(requests: &[MPI_Request]) -> Result<Vec<u32>> {
+    Ok(try_collect(requests.iter().map(|r| r.raw()))?)
 }
 
 /// MPI_Wait.
@@ -206,7 +207,7 @@ pub unsafe fn mpi_waitall(
         return Ok(());
     }
     let rest = &mut requests[plain..];
-    let outcomes = request::wait_all(&raw(rest))?;
+    let outcomes = request::wait_all(&raw(rest)?)?;
     clear(rest, &outcomes);
     // SAFETY: as the caller promises.
     unsafe { deliver_all(outcomes.iter(), plain, array_of_statuses) }
@@ -230,7 +231,7 @@ pub unsafe fn mpi_testall(
             Out::new(done, "flag")?,
         )
     };
-    let outcomes = request::test_all(&raw(requests))?;
+    let outcomes = request::test_all(&raw(requests)?)?;
     done.set(flag(outcomes.is_some()));
     let Some(outcomes) = outcomes else {
         return Ok(());
@@ -294,7 +295,7 @@ pub unsafe fn mpi_waitany(
             Out::new(index, "index")?,
         )
     };
-    let found = request::wait_any(&raw(requests))?;
+    let found = request::wait_any(&raw(requests)?)?;
     // SAFETY: as the caller promises.
     unsafe { deliver_any(found, requests, index, |_| (), status) }
 }
@@ -318,7 +319,7 @@ pub unsafe fn mpi_testany(
             Out::new(done, "flag")?,
         )
     };
-    let found = request::test_any(&raw(requests))?;
+    let found = request::test_any(&raw(requests)?)?;
     // SAFETY: as the caller promises.
     unsafe { deliver_any(found, requests, index, |yes| done.set(flag(yes)), status) }
 }
@@ -374,7 +375,7 @@ pub unsafe fn mpi_waitsome(
     unsafe {
         let requests = slice_mut(array_of_requests, incount, "array_of_requests", "incount")?;
         let outcount = Out::new(outcount, "outcount")?;
-        let found = request::wait_some(&raw(requests))?;
+        let found = request::wait_some(&raw(requests)?)?;
         deliver_some(found, requests, outcount, array_of_indices, array_of_statuses)
     }
 }
@@ -394,7 +395,7 @@ pub unsafe fn mpi_testsome(
     unsafe {
         let requests = slice_mut(array_of_requests, incount, "array_of_requests", "incount")?;
         let outcount = Out::new(outcount, "outcount")?;
-        let found = request::test_some(&raw(requests))?;
+        let found = request::test_some(&raw(requests)?)?;
         deliver_some(found, requests, outcount, array_of_indices, array_of_statuses)
     }
 }
@@ -413,7 +414,7 @@ pub unsafe fn mpi_request_get_status_all(
     let (requests, done) = unsafe {
         (slice(array_of_requests, count, "array_of_requests", "count")?, Out::new(done, "flag")?)
     };
-    let outcomes = requests.iter().map(|r| request::status(r.raw())).collect::<Result<Vec<_>>>()?;
+    let outcomes = try_collect_valid(requests.iter().map(|r| request::status(r.raw())))?;
     let all: Option<Vec<RequestOutcome>> = outcomes.into_iter().collect();
     done.set(flag(all.is_some()));
     if let (Some(all), false) = (all, array_of_statuses.is_null()) {

@@ -1,9 +1,8 @@
 //! Parts of multi-dimensional arrays: subarrays and distributed arrays (MPI 5.0, 5.1.3 and 5.1.4).
 
-use mica_channel::memory::TypeLayout;
+use mica_channel::memory::{TypeLayout, try_collect, try_concat, try_with_capacity};
 
-use super::Datatype;
-use super::TypeArguments;
+use super::{Datatype, TypeArguments, no_memory};
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -19,8 +18,8 @@ fn check_dims(ndims: usize) -> Result<()> {
 /// The dimensions from the one that varies fastest to the slowest.
 fn fastest_first(order: i32, ndims: usize) -> Result<Vec<usize>> {
     match order {
-        c::ORDER_C => Ok((0..ndims).rev().collect()),
-        c::ORDER_FORTRAN => Ok((0..ndims).collect()),
+        c::ORDER_C => try_collect((0..ndims).rev()).map_err(no_memory),
+        c::ORDER_FORTRAN => try_collect(0..ndims).map_err(no_memory),
         _ => Err(Error::argument(
             c::ERR_ARG,
             "order",
@@ -99,7 +98,7 @@ impl Datatype {
         old: &Datatype,
     ) -> Result<Datatype> {
         check_dims(sizes.len())?;
-        let mut portions = Vec::with_capacity(sizes.len());
+        let mut portions = try_with_capacity(sizes.len()).map_err(no_memory)?;
         for (i, ((&size, &subsize), &start)) in sizes.iter().zip(subsizes).zip(starts).enumerate() {
             if size < 1 {
                 return bad("array_of_sizes", i, size, "a size is at least 1");
@@ -123,7 +122,7 @@ impl Datatype {
             &[sizes, subsizes, starts],
             &[order.into()],
             old,
-        );
+        )?;
         Ok(Datatype::derived(arguments, layout, old.0.core.signature.repeat(elements)?))
     }
 
@@ -161,7 +160,7 @@ impl Datatype {
         let fastest = fastest_first(order, ndims)?;
         // Processes are numbered in row-major order whatever the order of the array.
         let mut left = rank;
-        let mut portions = Vec::with_capacity(ndims);
+        let mut portions = try_with_capacity(ndims).map_err(no_memory)?;
         for i in (0..ndims).rev() {
             let coordinate = left % psizes[i];
             left /= psizes[i];
@@ -169,10 +168,12 @@ impl Datatype {
         }
         portions.reverse();
         let (layout, elements) = array(&fastest, gsizes, &portions, old)?;
-        let wide = |list: &[i32]| list.iter().map(|&n| i64::from(n)).collect::<Vec<_>>();
-        let after = [wide(distribs), wide(dargs), wide(psizes), vec![order.into()]].concat();
+        let wide =
+            |list: &[i32]| try_collect(list.iter().map(|&n| i64::from(n))).map_err(no_memory);
+        let after = [&wide(distribs)?[..], &wide(dargs)?, &wide(psizes)?, &[order.into()]];
+        let after = try_concat(&after).map_err(no_memory)?;
         let before = [size.into(), rank.into(), ndims as i64];
-        let arguments = TypeArguments::array(c::COMBINER_DARRAY, &before, &[gsizes], &after, old);
+        let arguments = TypeArguments::array(c::COMBINER_DARRAY, &before, &[gsizes], &after, old)?;
         Ok(Datatype::derived(arguments, layout, old.0.core.signature.repeat(elements)?))
     }
 }

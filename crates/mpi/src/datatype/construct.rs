@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::TypeLayout;
+use mica_channel::memory::{TypeLayout, try_collect, try_collect_valid};
 
 use super::TypeArguments;
 use super::signature::Signature;
-use super::{Datatype, TypeCore, check_count};
+use super::{Datatype, TypeCore, check_count, no_memory};
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -41,7 +41,7 @@ fn in_bytes(displacements: &[i64], old: &Datatype) -> Result<Vec<i64>> {
             Error::argument(c::ERR_ARG, "array_of_displacements", displacement, reason)
         })
     };
-    displacements.iter().enumerate().map(scale).collect()
+    try_collect_valid(displacements.iter().enumerate().map(scale))
 }
 
 impl Datatype {
@@ -51,7 +51,12 @@ impl Datatype {
         signature: Arc<Signature>,
     ) -> Datatype {
         let layout = Arc::new(layout);
-        Datatype::new(TypeCore { arguments, layout, signature, basic: None, permanent: false })
+        let mut elements = arguments.datatypes.iter().map(Datatype::element);
+        let first = elements.next().flatten();
+        let element = first.filter(|_| elements.all(|element| element == first));
+        let core =
+            TypeCore { arguments, layout, signature, basic: None, element, permanent: false };
+        Datatype::new(core)
     }
 
     /// The signature of this many elements.
@@ -69,7 +74,7 @@ impl Datatype {
     pub fn contiguous(count: i64, old: &Datatype) -> Result<Datatype> {
         let n = check_count(count, "count")?;
         let arguments =
-            TypeArguments::new(c::COMBINER_CONTIGUOUS, &[&[count]], &[], vec![old.clone()]);
+            TypeArguments::new(c::COMBINER_CONTIGUOUS, &[&[count]], &[], vec![old.clone()])?;
         Ok(Datatype::derived(arguments, old.layout().contiguous(n)?, old.signed(n)?))
     }
 
@@ -80,7 +85,7 @@ impl Datatype {
             Error::argument(c::ERR_ARG, "stride", stride, reason)
         })?;
         let counts = [count, blocklength, stride];
-        let arguments = TypeArguments::new(c::COMBINER_VECTOR, &[&counts], &[], vec![old.clone()]);
+        let arguments = TypeArguments::new(c::COMBINER_VECTOR, &[&counts], &[], vec![old.clone()])?;
         Datatype::strided(arguments, count, blocklength, bytes, old)
     }
 
@@ -88,7 +93,7 @@ impl Datatype {
     pub fn hvector(count: i64, blocklength: i64, stride: i64, old: &Datatype) -> Result<Datatype> {
         let counts = [count, blocklength];
         let arguments =
-            TypeArguments::new(c::COMBINER_HVECTOR, &[&counts], &[stride], vec![old.clone()]);
+            TypeArguments::new(c::COMBINER_HVECTOR, &[&counts], &[stride], vec![old.clone()])?;
         Datatype::strided(arguments, count, blocklength, stride, old)
     }
 
@@ -108,7 +113,7 @@ impl Datatype {
     pub fn indexed(lengths: &[i64], displacements: &[i64], old: &Datatype) -> Result<Datatype> {
         let count = [lengths.len() as i64];
         let counts = [&count[..], lengths, displacements];
-        let arguments = TypeArguments::new(c::COMBINER_INDEXED, &counts, &[], vec![old.clone()]);
+        let arguments = TypeArguments::new(c::COMBINER_INDEXED, &counts, &[], vec![old.clone()])?;
         Datatype::blocks(arguments, lengths, &in_bytes(displacements, old)?, old)
     }
 
@@ -117,7 +122,7 @@ impl Datatype {
         let count = [lengths.len() as i64];
         let counts = [&count[..], lengths];
         let arguments =
-            TypeArguments::new(c::COMBINER_HINDEXED, &counts, displacements, vec![old.clone()]);
+            TypeArguments::new(c::COMBINER_HINDEXED, &counts, displacements, vec![old.clone()])?;
         Datatype::blocks(arguments, lengths, displacements, old)
     }
 
@@ -138,7 +143,7 @@ impl Datatype {
         let head = [displacements.len() as i64, length];
         let counts = [&head[..], displacements];
         let arguments =
-            TypeArguments::new(c::COMBINER_INDEXED_BLOCK, &counts, &[], vec![old.clone()]);
+            TypeArguments::new(c::COMBINER_INDEXED_BLOCK, &counts, &[], vec![old.clone()])?;
         Datatype::equal_blocks(arguments, length, &in_bytes(displacements, old)?, old)
     }
 
@@ -147,7 +152,7 @@ impl Datatype {
         let head = [displacements.len() as i64, length];
         let old_types = vec![old.clone()];
         let arguments =
-            TypeArguments::new(c::COMBINER_HINDEXED_BLOCK, &[&head], displacements, old_types);
+            TypeArguments::new(c::COMBINER_HINDEXED_BLOCK, &[&head], displacements, old_types)?;
         Datatype::equal_blocks(arguments, length, displacements, old)
     }
 
@@ -180,15 +185,15 @@ impl Datatype {
         )?;
         let count = [lengths.len() as i64];
         let counts = [&count[..], lengths];
-        let arguments =
-            TypeArguments::new(c::COMBINER_STRUCT, &counts, displacements, types.to_vec());
+        let fields = try_collect(types.iter().cloned()).map_err(no_memory)?;
+        let arguments = TypeArguments::new(c::COMBINER_STRUCT, &counts, displacements, fields)?;
         Ok(Datatype::derived(arguments, layout, signature))
     }
 
     /// `MPI_Type_create_resized`.
     pub fn resized(old: &Datatype, lb: i64, extent: i64) -> Result<Datatype> {
         let arguments =
-            TypeArguments::new(c::COMBINER_RESIZED, &[], &[lb, extent], vec![old.clone()]);
+            TypeArguments::new(c::COMBINER_RESIZED, &[], &[lb, extent], vec![old.clone()])?;
         Ok(Datatype::derived(arguments, old.layout().resized(lb, extent)?, old.signed(1)?))
     }
 
@@ -198,10 +203,11 @@ impl Datatype {
         let core = &old.0.core;
         let attributes = old.attributes().duplicate(old.handle(), c::DATATYPE_NULL)?;
         let core = TypeCore {
-            arguments: TypeArguments::new(c::COMBINER_DUP, &[], &[], vec![old.clone()]),
+            arguments: TypeArguments::new(c::COMBINER_DUP, &[], &[], vec![old.clone()])?,
             layout: Arc::clone(&core.layout),
             signature: Arc::clone(&core.signature),
             basic: core.basic,
+            element: core.element,
             permanent: false,
         };
         Ok(Datatype::with_core(Arc::new(core), old.committed(), attributes))

@@ -116,7 +116,7 @@ fn along(
 ) -> Result<()> {
     let signature = datatype.0.core.signature.repeat(count as u64)?;
     let (mut native_at, mut external_at) = (0, 0);
-    signature.runs(&mut |basic, external, count| {
+    signature.runs(|basic, external, count| {
         let entry =
             ExternalEntry { basic, native: basic.size() as usize, external: external as usize };
         let mut left = count;

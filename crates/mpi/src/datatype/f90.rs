@@ -40,17 +40,19 @@ static MADE: Mutex<BTreeMap<Key, Datatype>> = Mutex::new(BTreeMap::new());
 /// freed.
 fn unnamed(combiner: i32, p: i32, r: i32, basic: BasicType) -> Result<Datatype> {
     let mut made = lock(&MADE);
+    let integers: &[i64] = match combiner {
+        c::COMBINER_F90_INTEGER => &[r.into()],
+        _ => &[p.into(), r.into()],
+    };
+    let arguments = TypeArguments::new(combiner, &[integers], &[], Vec::new())?;
     let datatype = made.entry((combiner, p, r)).or_insert_with(|| {
-        let integers: &[i64] = match combiner {
-            c::COMBINER_F90_INTEGER => &[r.into()],
-            _ => &[p.into(), r.into()],
-        };
         let layout: TypeLayout = Datatype::layout_of(basic);
         Datatype::new(TypeCore {
-            arguments: TypeArguments::new(combiner, &[integers], &[], Vec::new()),
+            arguments,
             layout: Arc::new(layout),
             signature: Signature::basic(basic, None),
             basic: Some(basic),
+            element: Some(basic),
             permanent: true,
         })
     });

@@ -22,7 +22,7 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use mica_channel::memory::{Shape, TypeLayout, TypeLayoutError};
+use mica_channel::memory::{OutOfMemory, Shape, TypeLayout, TypeLayoutError, try_concat};
 
 use crate::attribute::AttributeSet;
 use crate::constants as c;
@@ -84,6 +84,21 @@ struct TypeArguments {
     datatypes: Vec<Datatype>,
 }
 
+/// Without recursion: programs nest datatypes as deep as they like.
+impl Drop for TypeArguments {
+    fn drop(&mut self) {
+        let mut rest = std::mem::take(&mut self.datatypes);
+        while let Some(datatype) = rest.pop() {
+            if let TypeHandle::Counted(inner) = datatype.0
+                && let Some(inner) = Arc::into_inner(inner)
+                && let Some(mut core) = Arc::into_inner(inner.core)
+            {
+                rest.append(&mut core.arguments.datatypes);
+            }
+        }
+    }
+}
+
 /// What the constructor fixed; shared by the handles that `MPI_Type_get_contents` gives out.
 #[derive(Debug)]
 struct TypeCore {
@@ -91,6 +106,8 @@ struct TypeCore {
     layout: Arc<TypeLayout>,
     signature: Arc<Signature>,
     basic: Option<BasicType>,
+    /// The machine type of all its entries, if it is one.
+    element: Option<BasicType>,
     /// Predefined, with or without a name: never freed, always committed.
     permanent: bool,
 }
@@ -205,8 +222,17 @@ fn show(handle: u32) -> String {
 
 impl From<TypeLayoutError> for Error {
     fn from(error: TypeLayoutError) -> Error {
-        Error::other(c::ERR_ARG, error.to_string())
+        match error {
+            TypeLayoutError::OutOfMemory { bytes } => no_memory(OutOfMemory { bytes }),
+            _ => Error::other(c::ERR_ARG, error.to_string()),
+        }
     }
+}
+
+/// The error of a datatype for whose description there is no memory.
+#[cold]
+fn no_memory(failed: OutOfMemory) -> Error {
+    Error::OutOfMemory { bytes: failed.bytes as u64, what: "the description of a datatype" }
 }
 
 fn small(values: &[&[i64]]) -> bool {
@@ -216,7 +242,13 @@ fn small(values: &[&[i64]]) -> bool {
 impl TypeArguments {
     /// Of a predefined, named datatype.
     pub fn named() -> TypeArguments {
-        TypeArguments::new(c::COMBINER_NAMED, &[], &[], Vec::new())
+        TypeArguments {
+            combiner: c::COMBINER_NAMED,
+            integers: Vec::new(),
+            addresses: Vec::new(),
+            counts: Vec::new(),
+            datatypes: Vec::new(),
+        }
     }
 
     /// Counts that are `int` or `MPI_Count`, displacements that are `MPI_Aint` or `MPI_Count`, and
@@ -226,22 +258,17 @@ impl TypeArguments {
         counts: &[&[i64]],
         displacements: &[i64],
         datatypes: Vec<Datatype>,
-    ) -> TypeArguments {
-        let mut arguments = TypeArguments {
-            combiner,
-            integers: Vec::new(),
-            addresses: Vec::new(),
-            counts: Vec::new(),
-            datatypes,
-        };
+    ) -> Result<TypeArguments> {
+        let mut arguments = TypeArguments::named();
+        (arguments.combiner, arguments.datatypes) = (combiner, datatypes);
         if small(counts) {
-            arguments.integers = counts.concat();
-            arguments.addresses = displacements.to_vec();
+            arguments.integers = try_concat(counts).map_err(no_memory)?;
+            arguments.addresses = try_concat(&[displacements]).map_err(no_memory)?;
         } else {
-            arguments.counts = counts.concat();
-            arguments.counts.extend_from_slice(displacements);
+            let counts = try_concat(counts).map_err(no_memory)?;
+            arguments.counts = try_concat(&[&counts, displacements]).map_err(no_memory)?;
         }
-        arguments
+        Ok(arguments)
     }
 
     /// Of an array constructor: integers before and after `sizes`, which alone can be large.
@@ -251,19 +278,19 @@ impl TypeArguments {
         sizes: &[&[i64]],
         after: &[i64],
         old: &Datatype,
-    ) -> TypeArguments {
-        let (integers, counts) = if small(sizes) {
-            ([before, &sizes.concat(), after].concat(), Vec::new())
-        } else {
-            ([before, after].concat(), sizes.concat())
+    ) -> Result<TypeArguments> {
+        let mut arguments = TypeArguments::named();
+        (arguments.combiner, arguments.datatypes) = (combiner, vec![old.clone()]);
+        let sizes = try_concat(sizes).map_err(no_memory)?;
+        let integers: &[&[i64]] = match small(&[&sizes]) {
+            true => &[before, &sizes, after],
+            false => &[before, after],
         };
-        TypeArguments {
-            combiner,
-            integers,
-            addresses: Vec::new(),
-            counts,
-            datatypes: vec![old.clone()],
+        arguments.integers = try_concat(integers).map_err(no_memory)?;
+        if !small(&[&sizes]) {
+            arguments.counts = sizes;
         }
+        Ok(arguments)
     }
 }
 
@@ -307,6 +334,7 @@ impl Datatype {
             layout: Arc::new(layout),
             signature: Signature::basic(basic, external),
             basic: Some(basic),
+            element: Some(basic),
             permanent: true,
         };
         let datatype = Datatype::new(core);
@@ -430,13 +458,7 @@ impl Datatype {
     /// The machine type of all its entries, if it is one: what accumulates work on (MPI 5.0,
     /// 12.3.4).
     pub fn element(&self) -> Option<BasicType> {
-        let core = &self.0.core;
-        if core.basic.is_some() {
-            return core.basic;
-        }
-        let mut parts = core.arguments.datatypes.iter().map(Datatype::element);
-        let first = parts.next()??;
-        parts.all(|part| part == Some(first)).then_some(first)
+        self.0.core.element
     }
 
     /// The name (`MPI_Type_get_name`), empty if none was set.

@@ -4,6 +4,9 @@
 use std::sync::Arc;
 
 use super::basic::BasicType;
+use mica_channel::memory::{try_push, try_with_capacity};
+
+use super::no_memory;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -17,7 +20,28 @@ pub(super) struct Signature {
     pub external: u64,
     /// Number of basic elements.
     pub elements: u64,
+    /// Levels of the tree.
+    depth: u32,
     kind: SignatureNode,
+}
+
+/// Trees of more levels are dropped without recursion: programs nest datatypes as deep as they
+/// like.
+const RECURSION_MAX: u32 = 24;
+
+impl Drop for Signature {
+    fn drop(&mut self) {
+        if self.depth <= RECURSION_MAX {
+            return;
+        }
+        let mut rest = Vec::new();
+        self.give_up_parts(&mut rest);
+        while let Some(part) = rest.pop() {
+            if let Some(mut part) = Arc::into_inner(part) {
+                part.give_up_parts(&mut rest);
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -25,6 +49,24 @@ enum SignatureNode {
     Basic(BasicType),
     Repeat(u64, Arc<Signature>),
     Sequence(Box<[Arc<Signature>]>),
+}
+
+/// What [`Signature::runs`] has still to go through.
+enum Upcoming<'a> {
+    Repeat(u64, &'a Signature),
+    Sequence(std::slice::Iter<'a, Arc<Signature>>),
+}
+
+impl<'a> Upcoming<'a> {
+    fn next(&mut self) -> Option<&'a Signature> {
+        match self {
+            Upcoming::Repeat(count, body) => {
+                *count = count.checked_sub(1)?;
+                Some(body)
+            }
+            Upcoming::Sequence(parts) => parts.next().map(|part| &**part),
+        }
+    }
 }
 
 fn overflow(count: u64) -> Error {
@@ -41,7 +83,8 @@ impl Signature {
         }
         let bytes = basic.size();
         let external = external.unwrap_or(bytes);
-        Arc::new(Signature { bytes, external, elements: 1, kind: SignatureNode::Basic(basic) })
+        let kind = SignatureNode::Basic(basic);
+        Arc::new(Signature { bytes, external, elements: 1, depth: 1, kind })
     }
 
     /// This signature, repeated `count` times.
@@ -62,6 +105,7 @@ impl Signature {
             bytes: product(self.bytes)?,
             external: product(self.external)?,
             elements: product(self.elements)?,
+            depth: body.depth.saturating_add(1),
             kind: SignatureNode::Repeat(times, Arc::clone(body)),
         }))
     }
@@ -77,10 +121,10 @@ impl Signature {
                 Some((last, same)) if Arc::ptr_eq(same, &part) => {
                     *last = last.checked_add(count).ok_or_else(|| overflow(count))?;
                 }
-                _ => runs.push((count, part)),
+                _ => try_push(&mut runs, (count, part)).map_err(no_memory)?,
             }
         }
-        let mut parts = Vec::with_capacity(runs.len());
+        let mut parts = try_with_capacity(runs.len()).map_err(no_memory)?;
         let (mut bytes, mut external) = (0u64, 0u64);
         for (count, part) in runs {
             let part = part.repeat(count)?;
@@ -101,75 +145,98 @@ impl Signature {
             bytes: parts.iter().map(|part| part.bytes).sum(),
             external: parts.iter().map(|part| part.external).sum(),
             elements: parts.iter().map(|part| part.elements).sum(),
+            depth: parts.iter().map(|part| part.depth).max().unwrap_or(0).saturating_add(1),
             kind: SignatureNode::Sequence(parts.into()),
         })
     }
 
     /// Number of basic elements in the first `bytes` packed bytes, all of one or more such
     /// datatypes. `None` if a basic element is cut.
-    pub fn elements_in(&self, bytes: u64) -> Option<u64> {
-        if self.bytes == 0 {
-            return (bytes == 0).then_some(0);
-        }
-        let (whole, mut rest) = (bytes / self.bytes, bytes % self.bytes);
-        let whole = whole.checked_mul(self.elements)?;
-        let partial = match &self.kind {
-            _ if rest == 0 => 0,
-            SignatureNode::Basic(_) => return None,
-            SignatureNode::Repeat(_, body) => body.elements_in(rest)?,
-            SignatureNode::Sequence(parts) => {
-                let mut elements = 0;
-                for part in parts {
-                    if rest <= part.bytes {
-                        elements += part.elements_in(rest)?;
-                        break;
-                    }
-                    rest -= part.bytes;
-                    elements += part.elements;
-                }
-                elements
+    pub fn elements_in(&self, mut bytes: u64) -> Option<u64> {
+        let (mut signature, mut elements) = (self, 0u64);
+        loop {
+            if signature.bytes == 0 {
+                return (bytes == 0).then_some(elements);
             }
-        };
-        whole.checked_add(partial)
+            let (whole, rest) = (bytes / signature.bytes, bytes % signature.bytes);
+            elements = elements.checked_add(whole.checked_mul(signature.elements)?)?;
+            bytes = rest;
+            match &signature.kind {
+                _ if rest == 0 => return Some(elements),
+                SignatureNode::Basic(_) => return None,
+                SignatureNode::Repeat(_, body) => signature = body,
+                SignatureNode::Sequence(parts) => {
+                    signature = parts.iter().find(|part| {
+                        let is_here = bytes <= part.bytes;
+                        if !is_here {
+                            bytes -= part.bytes;
+                            elements += part.elements;
+                        }
+                        is_here
+                    })?;
+                }
+            }
+        }
     }
 
     /// Number of packed bytes of the first `elements` basic elements of one or more such datatypes.
-    pub fn bytes_of(&self, elements: u64) -> Option<u64> {
-        if self.elements == 0 {
-            return (elements == 0).then_some(0);
-        }
-        let (whole, mut rest) = (elements / self.elements, elements % self.elements);
-        let whole = whole.checked_mul(self.bytes)?;
-        let partial = match &self.kind {
-            _ if rest == 0 => 0,
-            SignatureNode::Basic(_) => 0, // has one element, so there is no rest
-            SignatureNode::Repeat(_, body) => body.bytes_of(rest)?,
-            SignatureNode::Sequence(parts) => {
-                let mut bytes = 0;
-                for part in parts {
-                    if rest <= part.elements {
-                        bytes += part.bytes_of(rest)?;
-                        break;
-                    }
-                    rest -= part.elements;
-                    bytes += part.bytes;
-                }
-                bytes
+    pub fn bytes_of(&self, mut elements: u64) -> Option<u64> {
+        let (mut signature, mut bytes) = (self, 0u64);
+        loop {
+            if signature.elements == 0 {
+                return (elements == 0).then_some(bytes);
             }
-        };
-        whole.checked_add(partial)
+            let (whole, rest) = (elements / signature.elements, elements % signature.elements);
+            bytes = bytes.checked_add(whole.checked_mul(signature.bytes)?)?;
+            elements = rest;
+            match &signature.kind {
+                // A basic element has one element, so there is no rest.
+                SignatureNode::Basic(_) => return Some(bytes),
+                _ if rest == 0 => return Some(bytes),
+                SignatureNode::Repeat(_, body) => signature = body,
+                SignatureNode::Sequence(parts) => {
+                    signature = parts.iter().find(|part| {
+                        let is_here = elements <= part.elements;
+                        if !is_here {
+                            elements -= part.elements;
+                            bytes += part.bytes;
+                        }
+                        is_here
+                    })?;
+                }
+            }
+        }
     }
 
     /// Calls `run(basic, bytes of one in external32, how many)` for the entries in order; equal
     /// neighbours are merged where that is cheap.
-    pub fn runs(&self, run: &mut impl FnMut(BasicType, u64, u64) -> Result<()>) -> Result<()> {
-        match &self.kind {
-            SignatureNode::Basic(basic) => run(*basic, self.external, 1),
-            SignatureNode::Repeat(count, body) => match &body.kind {
-                SignatureNode::Basic(basic) => run(*basic, body.external, *count),
-                _ => (0..*count).try_for_each(|_| body.runs(run)),
-            },
-            SignatureNode::Sequence(parts) => parts.iter().try_for_each(|part| part.runs(run)),
+    pub fn runs(&self, mut run: impl FnMut(BasicType, u64, u64) -> Result<()>) -> Result<()> {
+        // The innermost last.
+        let mut rest = vec![Upcoming::Repeat(1, self)];
+        while let Some(upcoming) = rest.last_mut() {
+            let Some(signature) = upcoming.next() else {
+                rest.pop();
+                continue;
+            };
+            match &signature.kind {
+                SignatureNode::Basic(basic) => run(*basic, signature.external, 1)?,
+                SignatureNode::Repeat(count, body) => match &body.kind {
+                    SignatureNode::Basic(basic) => run(*basic, body.external, *count)?,
+                    _ => rest.push(Upcoming::Repeat(*count, body)),
+                },
+                SignatureNode::Sequence(parts) => rest.push(Upcoming::Sequence(parts.iter())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the parts to `to`.
+    fn give_up_parts(&mut self, to: &mut Vec<Arc<Signature>>) {
+        self.depth = 1;
+        match std::mem::replace(&mut self.kind, SignatureNode::Sequence(Box::default())) {
+            SignatureNode::Basic(_) => {}
+            SignatureNode::Repeat(_, body) => to.push(body),
+            SignatureNode::Sequence(parts) => to.extend(parts),
         }
     }
 }
@@ -197,11 +264,37 @@ mod tests {
     }
 
     #[test]
+    fn levels_take_no_stack() {
+        let work = || {
+            let (int, byte) =
+                (Signature::basic(BasicType::I32, None), Signature::basic(BasicType::Byte, None));
+            let levels = 50_000;
+            let mut nested = Arc::clone(&int);
+            for _ in 0..levels {
+                nested = Signature::sequence([(1, nested), (1, Arc::clone(&byte))]).unwrap();
+            }
+            assert_eq!((nested.elements, nested.bytes), (levels + 1, levels + 4));
+            assert_eq!((nested.elements_in(4), nested.elements_in(3)), (Some(1), None));
+            assert_eq!(nested.elements_in(2 * (levels + 4) + 5), Some(2 * (levels + 1) + 2));
+            assert_eq!((nested.bytes_of(1), nested.bytes_of(3)), (Some(4), Some(6)));
+            let mut seen = 0;
+            nested
+                .runs(|_, _, n| {
+                    seen += n;
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(seen, levels + 1);
+        };
+        std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap().join().unwrap();
+    }
+
+    #[test]
     fn repeats_merge_and_overflow_is_an_error() {
         let int = Signature::basic(BasicType::I32, None);
         let many = int.repeat(3).unwrap().repeat(5).unwrap();
         let mut seen = Vec::new();
-        many.runs(&mut |basic, _, count| {
+        many.runs(|basic, _, count| {
             seen.push((basic, count));
             Ok(())
         })

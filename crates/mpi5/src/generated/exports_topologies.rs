@@ -24,7 +24,7 @@ call! {
         periods: *const c_int, reorder: c_int, comm_cart: *mut MPI_Comm) on Comm(comm_old)
     => method::give(comm_cart, "comm_cart", ||
         Comm::resolve(comm_old.raw())?.create_cart(method::slice(dims, ndims, "dims", "ndims")?,
-        &truths(method::slice(periods, ndims, "periods", "ndims")?), reordering(reorder)))
+        &truths(method::slice(periods, ndims, "periods", "ndims")?)?, reordering(reorder)))
 }
 
 call! {
@@ -39,7 +39,7 @@ call! {
     MPI_Cart_map PMPI_Cart_map(comm: MPI_Comm, ndims: c_int, dims: *const c_int,
         periods: *const c_int, newrank: *mut c_int) on Comm(comm)
     => method::give(newrank, "newrank", || Comm::resolve(comm.raw())?.cart_map(method::slice(dims,
-        ndims, "dims", "ndims")?, &truths(method::slice(periods, ndims, "periods", "ndims")?)))
+        ndims, "dims", "ndims")?, &truths(method::slice(periods, ndims, "periods", "ndims")?)?))
 }
 
 call! {
@@ -61,7 +61,7 @@ call! {
         newcomm: *mut MPI_Comm) on Comm(comm)
     => method::give(newcomm, "newcomm", || { let comm = Comm::resolve(comm.raw())?;
         comm.cart_sub(&truths(slice(remain_dims, comm.cart()?.dims().len() as c_int, "remain_dims",
-        "ndims")?)) })
+        "ndims")?)?) })
 }
 
 call! {

@@ -1,5 +1,7 @@
 //! Checked arithmetic of layouts.
 
+use crate::memory::OutOfMemory;
+
 /// A layout that cannot be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -10,6 +12,18 @@ pub enum TypeLayoutError {
         /// Which quantity.
         what: &'static str,
     },
+    /// There is no memory for its parts.
+    #[error("there is no memory for {bytes} bytes of the datatype's description")]
+    OutOfMemory {
+        /// The requested size in bytes.
+        bytes: usize,
+    },
+}
+
+impl From<OutOfMemory> for TypeLayoutError {
+    fn from(OutOfMemory { bytes }: OutOfMemory) -> TypeLayoutError {
+        TypeLayoutError::OutOfMemory { bytes }
+    }
 }
 
 impl TypeLayoutError {

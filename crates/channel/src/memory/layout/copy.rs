@@ -4,11 +4,13 @@
 //! One set of loops serves both [directions](CopyDirection). Whole nodes take [`full`] and
 //! [`repeat`], whose innermost loops work on blocks of a constant length; a range within a node is
 //! found by arithmetic ([`range`]) and split into a partial first node, whole nodes, and a partial
-//! last node.
+//! last node. They recurse into the nodes below; [`deep`] has the loop for what is too deep for
+//! that.
 
 use super::super::bytes::copy_small;
 use super::TypeLayout;
-use super::node::{LayoutNode, LayoutNodeKind, part_at};
+use super::deep;
+use super::node::{LayoutNode, LayoutNodeKind, RECURSION_MAX, part_at};
 
 /// Which way the bytes go; a type, so that each direction has loops of its own.
 pub(in super::super) trait CopyDirection {
@@ -56,7 +58,9 @@ pub(in super::super) unsafe fn elements<D: CopyDirection>(
     let node = &*layout.root.node;
     // SAFETY: obligations 1 to 3, passed on.
     unsafe {
-        if position == 0 && n as u64 == node.size * count as u64 {
+        if node.depth > RECURSION_MAX {
+            deep::elements::<D>(node, layout.extent(), memory, position as u64, packed, n as u64);
+        } else if position == 0 && n as u64 == node.size * count as u64 {
             repeat::<D>(node, count as u64, layout.extent(), memory, packed);
         } else {
             repeat_range::<D>(node, layout.extent(), memory, position as u64, packed, n as u64);
@@ -249,7 +253,7 @@ unsafe fn scatter<D: CopyDirection>(len: usize, offsets: &[i64], memory: *mut u8
 /// # Safety
 /// 1. `start + n <= node.size`;
 /// 2. M, P, D for these bytes.
-unsafe fn range<D: CopyDirection>(
+pub(super) unsafe fn range<D: CopyDirection>(
     node: &LayoutNode,
     memory: *mut u8,
     start: u64,
@@ -305,7 +309,7 @@ unsafe fn range<D: CopyDirection>(
 /// # Safety
 /// 1. `start + n` is at most the packed length of the loop;
 /// 2. M, P, D for these bytes.
-unsafe fn repeat_range<D: CopyDirection>(
+pub(super) unsafe fn repeat_range<D: CopyDirection>(
     node: &LayoutNode,
     stride: i64,
     memory: *mut u8,

@@ -3,12 +3,18 @@
 use std::sync::Arc;
 
 use super::arithmetic::{Result, TypeLayoutError, span};
+use crate::memory::{try_collect, try_push, try_with_capacity};
 
 const SIZE: TypeLayoutError = TypeLayoutError::overflow("size");
 const DISPLACEMENT: TypeLayoutError = TypeLayoutError::overflow("displacement");
 
 /// Parts of at most this many pieces are spliced into the sequence they belong to.
 const SPLICE: usize = 32;
+
+/// Trees of at most this many levels are walked by recursion, which is faster; loops over deeper
+/// ones keep their place on the heap. A level takes some 400 bytes of stack, and programs nest as
+/// many structs as they like, also in threads with stacks of 16 KiB.
+pub(super) const RECURSION_MAX: u32 = 24;
 
 /// Bytes relative to an origin, in message order.
 #[derive(Debug)]
@@ -21,7 +27,25 @@ pub(super) struct LayoutNode {
     pub high: i64,
     /// Number of blocks, saturating.
     pub blocks: u64,
+    /// Levels of the tree.
+    pub depth: u32,
     pub kind: LayoutNodeKind,
+}
+
+/// Without recursion where the tree is deep.
+impl Drop for LayoutNode {
+    fn drop(&mut self) {
+        if self.depth <= RECURSION_MAX {
+            return;
+        }
+        let mut rest = Vec::new();
+        self.give_up_bodies(&mut rest);
+        while let Some(node) = rest.pop() {
+            if let Some(mut node) = Arc::into_inner(node) {
+                node.give_up_bodies(&mut rest);
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -54,6 +78,7 @@ impl PlacedNode {
             low: 0,
             high: len as i64,
             blocks: 1,
+            depth: 1,
             kind: LayoutNodeKind::Block,
         };
         PlacedNode { offset, node: Arc::new(node) }
@@ -115,10 +140,11 @@ impl PlacedNode {
         };
         let (stride, body) = (body.0, Arc::clone(body.1));
         let blocks = body.blocks.saturating_mul(count);
+        let depth = body.depth.saturating_add(1);
         let kind = LayoutNodeKind::Loop { count, stride, body };
         Ok(PlacedNode {
             offset: self.offset,
-            node: Arc::new(LayoutNode { size, low, high, blocks, kind }),
+            node: Arc::new(LayoutNode { size, low, high, blocks, depth, kind }),
         })
     }
 }
@@ -135,6 +161,13 @@ enum LayoutPiece {
 }
 
 impl LayoutPiece {
+    fn depth(&self) -> u32 {
+        match self {
+            LayoutPiece::Block { .. } => 1,
+            LayoutPiece::Other(placed) => placed.node.depth,
+        }
+    }
+
     fn offset(&self) -> i64 {
         match self {
             LayoutPiece::Block { offset, .. } => *offset,
@@ -175,40 +208,43 @@ impl Sequence {
         // representable.
         let base = part.offset;
         match &part.node.kind {
-            LayoutNodeKind::Block => self.block(base, part.node.size),
+            LayoutNodeKind::Block => self.block(base, part.node.size)?,
             LayoutNodeKind::Scatter { len, offsets } if offsets.len() <= SPLICE => {
-                offsets.iter().for_each(|at| self.block(base + at, *len));
+                offsets.iter().try_for_each(|at| self.block(base + at, *len))?;
             }
             LayoutNodeKind::Blocks { starts, offsets } if offsets.len() <= SPLICE => {
                 let lengths = starts.windows(2).map(|pair| pair[1] - pair[0]);
-                offsets.iter().zip(lengths).for_each(|(at, len)| self.block(base + at, len));
+                let mut blocks = offsets.iter().zip(lengths);
+                blocks.try_for_each(|(at, len)| self.block(base + at, len))?;
             }
             LayoutNodeKind::Sequence { parts, .. } if parts.len() <= SPLICE => {
                 for inner in parts {
                     let offset = base + inner.offset;
                     match inner.node.kind {
-                        LayoutNodeKind::Block => self.block(offset, inner.node.size),
-                        _ => self.pieces.push(LayoutPiece::Other(PlacedNode {
-                            offset,
-                            node: Arc::clone(&inner.node),
-                        })),
+                        LayoutNodeKind::Block => self.block(offset, inner.node.size)?,
+                        _ => {
+                            let node = Arc::clone(&inner.node);
+                            let piece = LayoutPiece::Other(PlacedNode { offset, node });
+                            try_push(&mut self.pieces, piece)?;
+                        }
                     }
                 }
             }
-            _ => self.pieces.push(LayoutPiece::Other(part)),
+            _ => try_push(&mut self.pieces, LayoutPiece::Other(part))?,
         }
         Ok(())
     }
 
-    fn block(&mut self, offset: i64, len: u64) {
+    fn block(&mut self, offset: i64, len: u64) -> Result<()> {
         match self.pieces.last_mut() {
             Some(LayoutPiece::Block { offset: last, len: so_far })
                 if *last + *so_far as i64 == offset =>
             {
                 *so_far += len;
             }
-            _ => self.pieces.push(LayoutPiece::Block { offset, len }),
+            _ => try_push(&mut self.pieces, LayoutPiece::Block { offset, len })?,
         }
+        Ok(())
     }
 
     /// The node of all parts.
@@ -221,7 +257,7 @@ impl Sequence {
             let count = pieces.len() as u64;
             return pieces.swap_remove(0).into_placed().repeat(count, stride);
         }
-        let mut starts = Vec::with_capacity(pieces.len() + 1);
+        let mut starts = try_with_capacity(pieces.len() + 1)?;
         let (mut size, mut blocks, mut low, mut high) = (0u64, 0u64, i64::MAX, i64::MIN);
         let (mut all_blocks, mut one_length) = (true, true);
         for piece in &pieces {
@@ -242,16 +278,19 @@ impl Sequence {
         }
         high.checked_sub(low).ok_or(TypeLayoutError::overflow("true extent"))?;
         starts.push(size);
-        let offsets = || pieces.iter().map(LayoutPiece::offset).collect();
+        let offsets = || try_collect(pieces.iter().map(LayoutPiece::offset)).map(Box::from);
+        let below = pieces.iter().map(LayoutPiece::depth).max().unwrap_or(0);
+        let depth = if all_blocks { 1 } else { below.saturating_add(1) };
         let kind = if all_blocks && one_length {
-            LayoutNodeKind::Scatter { len: pieces[0].size(), offsets: offsets() }
+            LayoutNodeKind::Scatter { len: pieces[0].size(), offsets: offsets()? }
         } else if all_blocks {
-            LayoutNodeKind::Blocks { starts: starts.into(), offsets: offsets() }
+            LayoutNodeKind::Blocks { starts: starts.into(), offsets: offsets()? }
         } else {
-            let parts = pieces.into_iter().map(LayoutPiece::into_placed).collect();
-            LayoutNodeKind::Sequence { starts: starts.into(), parts }
+            let parts = try_collect(pieces.into_iter().map(LayoutPiece::into_placed))?;
+            LayoutNodeKind::Sequence { starts: starts.into(), parts: parts.into() }
         };
-        Ok(PlacedNode { offset: 0, node: Arc::new(LayoutNode { size, low, high, blocks, kind }) })
+        let node = LayoutNode { size, low, high, blocks, depth, kind };
+        Ok(PlacedNode { offset: 0, node: Arc::new(node) })
     }
 }
 
@@ -276,26 +315,45 @@ pub(super) fn part_at(starts: &[u64], position: u64) -> (usize, u64) {
 impl LayoutNode {
     /// Displacement of the byte at `position`, less than `size`, and the number of bytes that
     /// follow without a gap.
-    pub fn seek(&self, position: u64) -> (i64, u64) {
-        match &self.kind {
-            LayoutNodeKind::Block => (position as i64, self.size - position),
-            LayoutNodeKind::Loop { count: _, stride, body } => {
-                let (at, len) = body.seek(position % body.size);
-                ((position / body.size) as i64 * stride + at, len)
+    pub fn seek(&self, mut position: u64) -> (i64, u64) {
+        let (mut node, mut base) = (self, 0);
+        loop {
+            match &node.kind {
+                LayoutNodeKind::Block => return (base + position as i64, node.size - position),
+                LayoutNodeKind::Loop { count: _, stride, body } => {
+                    base += (position / body.size) as i64 * stride;
+                    position %= body.size;
+                    node = body;
+                }
+                LayoutNodeKind::Scatter { len, offsets } => {
+                    let within = position % len;
+                    let at = offsets[(position / len) as usize] + within as i64;
+                    return (base + at, len - within);
+                }
+                LayoutNodeKind::Blocks { starts, offsets } => {
+                    let (index, within) = part_at(starts, position);
+                    return (base + offsets[index] + within as i64, starts[index + 1] - position);
+                }
+                LayoutNodeKind::Sequence { starts, parts } => {
+                    let (index, within) = part_at(starts, position);
+                    (base, position) = (base + parts[index].offset, within);
+                    node = &parts[index].node;
+                }
             }
-            LayoutNodeKind::Scatter { len, offsets } => {
-                let within = position % len;
-                (offsets[(position / len) as usize] + within as i64, len - within)
+        }
+    }
+
+    /// Moves the nodes below to `to`.
+    fn give_up_bodies(&mut self, to: &mut Vec<Arc<LayoutNode>>) {
+        self.depth = 1;
+        match std::mem::replace(&mut self.kind, LayoutNodeKind::Block) {
+            LayoutNodeKind::Loop { body, .. } => to.push(body),
+            LayoutNodeKind::Sequence { parts, .. } => {
+                to.extend(parts.into_iter().map(|part| part.node));
             }
-            LayoutNodeKind::Blocks { starts, offsets } => {
-                let (index, within) = part_at(starts, position);
-                (offsets[index] + within as i64, starts[index + 1] - position)
-            }
-            LayoutNodeKind::Sequence { starts, parts } => {
-                let (index, within) = part_at(starts, position);
-                let (at, len) = parts[index].node.seek(within);
-                (parts[index].offset + at, len)
-            }
+            LayoutNodeKind::Block
+            | LayoutNodeKind::Scatter { .. }
+            | LayoutNodeKind::Blocks { .. } => {}
         }
     }
 }
