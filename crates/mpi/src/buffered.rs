@@ -136,7 +136,7 @@ impl Ledger {
     fn reclaim(&mut self, state: &mut EngineState) {
         let used = &mut self.used;
         self.sends.retain(|charge| {
-            let sent = state.take_send(charge.send);
+            let sent = state.take_send(charge.send).is_some();
             if sent {
                 *used -= charge.bytes;
             }

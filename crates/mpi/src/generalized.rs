@@ -34,6 +34,8 @@ enum GeneralizedPhase {
     Complete,
     /// Freed before it was complete: its handle lives until it is.
     Abandoned,
+    /// The program's free function was, or is being, called.
+    Freed,
 }
 
 impl fmt::Debug for Generalized {
@@ -51,7 +53,16 @@ fn check(code: i32) -> Result<()> {
 
 impl Generalized {
     fn is_complete(&self) -> bool {
-        *lock(&self.phase) == GeneralizedPhase::Complete
+        matches!(*lock(&self.phase), GeneralizedPhase::Complete | GeneralizedPhase::Freed)
+    }
+
+    /// Calls the program's free function, unless another call has: it is called once.
+    fn free(&self) -> i32 {
+        let before = std::mem::replace(&mut *lock(&self.phase), GeneralizedPhase::Freed);
+        match before {
+            GeneralizedPhase::Freed => c::ERR_REQUEST,
+            _ => (self.callbacks.free)(),
+        }
     }
 }
 
@@ -68,7 +79,7 @@ impl RequestOperation for Generalized {
         let (status, mut code) = (self.callbacks.query)();
         if then == OnCompletion::Take {
             // If both functions fail, the error of the one called last is returned (MPI 5.0, 13.2).
-            code = match (self.callbacks.free)() {
+            code = match self.free() {
                 c::SUCCESS => code,
                 last => last,
             };
@@ -83,12 +94,12 @@ impl RequestOperation for Generalized {
     fn abandon(&self) -> Result<bool> {
         {
             let mut phase = lock(&self.phase);
-            if *phase != GeneralizedPhase::Complete {
+            if matches!(*phase, GeneralizedPhase::UnderWay | GeneralizedPhase::Abandoned) {
                 *phase = GeneralizedPhase::Abandoned;
                 return Ok(false);
             }
         }
-        check((self.callbacks.free)())?;
+        check(self.free())?;
         Ok(true)
     }
 }
@@ -115,10 +126,16 @@ pub fn complete(handle: u32) -> Result<()> {
         .ok_or_else(|| refused("this is not a generalized request"))?;
     let before = {
         let mut phase = lock(&operation.phase);
-        std::mem::replace(&mut *phase, GeneralizedPhase::Complete)
+        let before = *phase;
+        if before == GeneralizedPhase::UnderWay {
+            *phase = GeneralizedPhase::Complete;
+        }
+        before
     };
     match before {
-        GeneralizedPhase::Complete => Err(refused("this generalized request is complete already")),
+        GeneralizedPhase::Complete | GeneralizedPhase::Freed => {
+            Err(refused("this generalized request is complete already"))
+        }
         GeneralizedPhase::UnderWay => {
             // Another thread may wait for it.
             process::engine()?.enter(EngineState::note_completion);
@@ -126,7 +143,7 @@ pub fn complete(handle: u32) -> Result<()> {
         }
         GeneralizedPhase::Abandoned => {
             request::forget(handle);
-            check((operation.callbacks.free)())
+            check(operation.free())
         }
     }
 }

@@ -27,6 +27,12 @@ pub(crate) static EMPTY_GRID: Lenience = Lenience::new(
      MPI_COMM_NULL; MPI asks for positive lengths (MPI_Dims_create finds some)",
 );
 
+/// A request that has nothing to cancel.
+pub(crate) static INACTIVE_CANCEL: Lenience = Lenience::new(
+    "MPI_Cancel got a persistent request that is not active: nothing is cancelled; MPI asks for an \
+     active one",
+);
+
 impl Lenience {
     const fn new(text: &'static str) -> Lenience {
         Lenience { said: Once::new(), text }

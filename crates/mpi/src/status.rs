@@ -1,6 +1,6 @@
 //! The status of a message or an operation (MPI 5.0, 3.2.5), in terms of its communicator.
 
-use mica_protocol::{MatchEnvelope, ReceiveCompletion};
+use mica_protocol::{MatchEnvelope, ReceiveCompletion, SendEnd};
 
 use crate::comm::Comm;
 use crate::constants as c;
@@ -54,6 +54,15 @@ impl Status {
 pub(crate) fn status_of(comm: &Comm, envelope: &MatchEnvelope, bytes: usize) -> Status {
     let source = comm.rank_of(envelope.source).map_or(c::ANY_SOURCE, |rank| rank as i32);
     Status { source, tag: envelope.tag, bytes: bytes as u64, cancelled: Cancelled::No }
+}
+
+/// The status of a send.
+#[inline]
+pub(crate) fn of_send(end: SendEnd) -> Status {
+    match end {
+        SendEnd::Sent => Status::EMPTY,
+        SendEnd::Cancelled => Status { cancelled: Cancelled::Yes, ..Status::EMPTY },
+    }
 }
 
 /// Status of a receive, and the error if the message did not fit.

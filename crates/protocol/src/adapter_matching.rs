@@ -21,8 +21,8 @@ use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation::{
-    MessageId, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId, RecvOp, RtsState, SendId,
-    SendOp, SendPhase,
+    MessageId, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId, RecvOp, RtsState, SendEnd,
+    SendId, SendOp, SendPhase,
 };
 use crate::select::SendCompletion;
 use crate::state::{EngineState, UnexpectedMessage};
@@ -77,9 +77,9 @@ impl EngineState {
             phase: SendPhase::AwaitingReply,
             rts_state: RtsState::default(),
         };
-        let id = self.operations.sends.insert(op) as u32;
-        self.post(AdapterOperationKind::Send { id, completion, packed });
-        Ok(Some(SendId(id)))
+        let key = self.operations.sends.insert(op);
+        self.post(AdapterOperationKind::Send { id: key.index(), completion, packed });
+        Ok(Some(SendId(key)))
     }
 
     /// Posts a receive to the adapter, of the message that an `Extract` has taken, if one has.
@@ -92,9 +92,9 @@ impl EngineState {
         extracted: Option<u64>,
     ) -> Result<RecvId, Fault> {
         let packed = bounce(view)?;
-        let id = RecvId(self.operations.recvs.insert(RecvOp::new(pattern, view)) as u32);
+        let id = RecvId(self.operations.recvs.insert(RecvOp::new(pattern, view)));
         let operation = self.post(AdapterOperationKind::Receive { id, extracted, packed });
-        self.operations.recvs[id.0 as usize].stage = ReceiveStage::AtAdapter { operation };
+        self.operations.recvs[id.index()].stage = ReceiveStage::AtAdapter { operation };
         Ok(id)
     }
 
@@ -146,7 +146,7 @@ impl EngineState {
         let AdapterOperation { token, kind } = &adapter.operations[at];
         match kind {
             AdapterOperationKind::Send { id, completion, packed } => {
-                let op = &operations.sends[*id as usize];
+                let op = &operations.sends[*id];
                 let view = packed.as_ref().unwrap_or(&op.view);
                 let to = MatchKey { context: op.context, peer: Some(op.peer), tag: Some(op.tag) };
                 let operation = match completion {
@@ -156,7 +156,7 @@ impl EngineState {
                 matching.post(operation, *token)
             }
             AdapterOperationKind::Receive { id, extracted, packed } => {
-                let op = &operations.recvs[id.0 as usize];
+                let op = &operations.recvs[id.index()];
                 let view = packed.as_ref().unwrap_or(&op.view);
                 let operation = match extracted {
                     Some(extract) => MatchOperation::ReceiveExtracted(*extract, view),
@@ -207,7 +207,7 @@ impl EngineState {
         match operation.kind {
             AdapterOperationKind::Question => adapter.answer = Some(*done),
             AdapterOperationKind::Send { id, .. } => {
-                self.operations.sends[id as usize].phase = SendPhase::Complete;
+                self.operations.sends[id].phase = SendPhase::Ended(SendEnd::Sent);
                 self.note_completion();
             }
             AdapterOperationKind::Receive { id, packed, .. } => {
@@ -223,7 +223,7 @@ impl EngineState {
         packed: Option<&View>,
         done: &MatchCompletion,
     ) {
-        let op = &self.operations.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.index()];
         let capacity = op.view.len();
         if done.outcome == MatchOutcome::Cancelled {
             return self.finish_cancelled(id);
@@ -293,7 +293,7 @@ impl EngineState {
             adapter.queued.iter().any(|&at| {
                 let kind = &adapter.operations[at].kind;
                 matches!(kind, AdapterOperationKind::Receive { id, extracted: None, .. }
-                    if self.operations.recvs[id.0 as usize].pattern.matches(envelope))
+                    if self.operations.recvs[id.index()].pattern.matches(envelope))
             })
         })
     }

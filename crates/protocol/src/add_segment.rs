@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::added_segments::AddedSegment;
 use crate::engine::Engine;
-use crate::operation::{ReceiveStage, SendPhase};
+use crate::operation::ReceiveStage;
 use crate::start::{StartError, open_wake_socket, polling};
 use crate::state::{EngineState, NOTIFY_WAITERS};
 use mica_channel::shm::SegmentTransport;
@@ -135,12 +135,12 @@ impl EngineState {
         if let Some((source, _)) = self.channels.transports[transport].peek() {
             return Some((source, "a message"));
         }
-        let sends = self.operations.sends.iter().map(|(_, op)| op);
-        let mut pending = sends.filter(|op| op.phase != SendPhase::Complete);
+        let sends = self.operations.sends.iter();
+        let mut pending = sends.filter(|op| op.phase.end().is_none());
         if let Some(op) = pending.find(|op| peers.contains(&op.peer)) {
             return Some((op.peer, "a send"));
         }
-        let receives = self.operations.recvs.iter().map(|(_, op)| op);
+        let receives = self.operations.recvs.iter();
         let sources = receives.filter_map(|op| match &op.stage {
             ReceiveStage::Posted { .. } | ReceiveStage::AtAdapter { .. } => op.pattern.source,
             ReceiveStage::Incoming { envelope, .. }

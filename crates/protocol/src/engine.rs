@@ -271,7 +271,7 @@ impl Engine {
     fn wait_for_send(&self, id: SendId) -> Result<(), Fault> {
         self.drive(
             |state, list| list.add(state.pending_send(id)),
-            |state| state.take_send(id).then_some(()),
+            |state| state.take_send(id).map(|_| ()),
         )
     }
 

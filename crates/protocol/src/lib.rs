@@ -19,6 +19,7 @@ mod adapter_matching;
 mod adapter_operations;
 mod add_segment;
 mod added_segments;
+mod cancel;
 mod channels;
 mod cooperative;
 mod engine;
@@ -32,6 +33,7 @@ pub mod matching;
 mod network_record;
 mod offloading;
 mod operation;
+mod operation_table;
 #[doc(hidden)]
 pub mod packet;
 mod pending;
@@ -70,7 +72,9 @@ pub use matching::{MatchEnvelope, MatchPattern, UnexpectedCounts};
 pub use mica_node::counters::{CounterRef, WindowCounterRef};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
-pub use operation::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendId, StartedReceive};
+pub use operation::{
+    MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendEnd, SendId, StartedReceive,
+};
 pub use packet::HelpRequest;
 pub use pending::{Describe, FindCall, IdleScene, Pending, WaitList};
 pub use poll::Poll;

@@ -55,7 +55,7 @@ impl EngineState {
             }
             (None, None) => return false,
         };
-        self.operations.recvs[id.0 as usize].copying = Some(Box::new(Copying {
+        self.operations.recvs[id.index()].copying = Some(Box::new(Copying {
             cookie: offload.engine.start(job),
             peer,
             sender_op: rts.op,
@@ -65,8 +65,8 @@ impl EngineState {
         }));
         offload.active.push(id);
         // The progress thread may be asleep, and it must drive the copy.
-        if !self.operations.recvs[id.0 as usize].long {
-            self.operations.recvs[id.0 as usize].long = self.begin_long_message();
+        if !self.operations.recvs[id.index()].long {
+            self.operations.recvs[id.index()].long = self.begin_long_message();
         }
         self.threads.notifications |= NOTIFY_WAITERS;
         true
@@ -81,7 +81,7 @@ impl EngineState {
         while let Some(&id) = self.offload.as_ref().and_then(|o| o.active.get(at)) {
             let help = self.threads.in_progress_thread
                 || (self.threads.waiting_threads > 0 && self.threads.long_messages.is_none());
-            let progress = match &self.operations.recvs[id.0 as usize].copying {
+            let progress = match &self.operations.recvs[id.index()].copying {
                 Some(copying) if help => copying.cookie.assist(),
                 Some(copying) => copying.cookie.check(),
                 None => JobProgress::Done,
@@ -94,7 +94,7 @@ impl EngineState {
             if let Some(offload) = &mut self.offload {
                 offload.active.swap_remove(at);
             }
-            if let Some(copying) = self.operations.recvs[id.0 as usize].copying.take() {
+            if let Some(copying) = self.operations.recvs[id.index()].copying.take() {
                 let Copying { peer, sender_op, class, .. } = *copying;
                 if matches!(progress, JobProgress::Failed(_)) {
                     self.ask_for_cells(id, peer, sender_op)?;
@@ -120,7 +120,7 @@ impl EngineState {
         self.polls_copy_jobs()
             && self.offload.as_ref().is_some_and(|o| {
                 o.active.iter().any(|id| {
-                    let copying = &self.operations.recvs[id.0 as usize].copying;
+                    let copying = &self.operations.recvs[id.index()].copying;
                     copying.as_ref().is_none_or(|c| {
                         !c.cookie.is_self_driven() || c.cookie.check() != JobProgress::Pending
                     })

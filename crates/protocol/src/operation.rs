@@ -2,6 +2,7 @@
 //! it is. `send.rs`, `receive.rs`, `rendezvous.rs` and `offloading.rs` advance them.
 
 use crate::matching::{MatchEnvelope, MatchPattern};
+use crate::operation_table::OperationKey;
 use crate::select::{SendCompletion, SendPlan};
 use mica_channel::direct::{Exposed, MappedWindow, RemoteRun};
 use mica_channel::memory::View;
@@ -9,9 +10,9 @@ use mica_channel::offload::Cookie;
 use mica_channel::transport::ReadableRegion;
 use mica_node::counters::TrafficClass;
 
-/// A send that is in progress.
+/// A send that has begun. Once its completion was taken it names nothing any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SendId(pub(crate) u32);
+pub struct SendId(pub(crate) OperationKey);
 
 #[derive(Debug)]
 pub(crate) struct SendOp {
@@ -34,7 +35,25 @@ pub(crate) enum SendPhase {
     /// Waits for FIN or CTS.
     AwaitingReply,
     /// Complete.
-    Complete,
+    Ended(SendEnd),
+}
+
+impl SendPhase {
+    pub fn end(self) -> Option<SendEnd> {
+        match self {
+            SendPhase::Ended(end) => Some(end),
+            _ => None,
+        }
+    }
+}
+
+/// How a send has completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendEnd {
+    /// The message has left the buffer, and was matched if the send waits for that.
+    Sent,
+    /// It was cancelled; nothing was sent.
+    Cancelled,
 }
 
 /// What a sender keeps for the receiver of a long message.
@@ -68,9 +87,16 @@ impl RtsState {
     }
 }
 
-/// A receive that is in progress.
+/// A receive that has begun. Once its completion was taken it names nothing any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RecvId(pub(crate) u32);
+pub struct RecvId(pub(crate) OperationKey);
+
+impl RecvId {
+    #[inline(always)]
+    pub(crate) fn index(self) -> u32 {
+        self.0.index()
+    }
+}
 
 /// A message that a matched probe has taken (MPI 5.0, 3.8.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -16,6 +16,7 @@
 //! | `CREDIT` | messages received since the start | |
 //! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
 //! | `RTS_REST` | sender's op, receiver's op | |
+//! | `CANCEL`, `CANCELLED` | sender's op | |
 //! | `HELP` | length, copy_index; offset in the window; buffer (2 words); operation | |
 //!
 //! `tag` and `aux` of a `HELP` are the bytes at the ends that are not divided.
@@ -66,6 +67,12 @@ pub const CREDIT: u8 = 14;
 
 /// The origin of a long transfer in this rank's part of a window asks for help.
 pub const HELP: u8 = 15;
+
+/// The sender cancels a message.
+pub const CANCEL: u8 = 16;
+
+/// The receiver has dropped a message that was cancelled before a receive has matched it.
+pub const CANCELLED: u8 = 17;
 
 /// Maximum number of cells that one control message announces.
 pub const CELLS_MAX: usize = (INLINE - 8) / 2;
@@ -307,6 +314,23 @@ pub fn rts_rest(sender_op: u32, receiver_op: u32) -> Packet {
     p.set_word(0, u64::from(sender_op));
     p.set_word(1, u64::from(receiver_op));
     p
+}
+
+pub fn cancel(sender_op: u32) -> Packet {
+    let mut p = Packet::of_kind(CANCEL);
+    p.set_word(0, u64::from(sender_op));
+    p
+}
+
+pub fn cancelled(sender_op: u32) -> Packet {
+    let mut p = Packet::of_kind(CANCELLED);
+    p.set_word(0, u64::from(sender_op));
+    p
+}
+
+/// The sender's op of a `CANCEL` or `CANCELLED`.
+pub fn read_cancel(p: &Packet) -> u32 {
+    p.word(0) as u32
 }
 
 /// `class`: the path that the bytes took.

@@ -215,6 +215,11 @@ impl EngineState {
                 self.on_help(source, packet);
                 Ok(())
             }
+            packet::CANCEL => self.on_cancel(source, packet),
+            packet::CANCELLED => {
+                self.on_cancelled(packet);
+                Ok(())
+            }
             kind => {
                 debug_assert!(false, "packet of unknown kind {kind} from rank {source}");
                 Ok(())

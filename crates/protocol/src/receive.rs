@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation::{
     FastReceive, MessageId, Overlong, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId,
-    RecvOp, SendPhase,
+    RecvOp, SendEnd, SendPhase,
 };
 use crate::packet;
 use crate::pending::Pending;
@@ -26,12 +26,12 @@ impl EngineState {
         }
         let unexpected = self.matching.unexpected.find(&pattern);
         let op = RecvOp::new(pattern, view);
-        let id = RecvId(self.operations.recvs.insert(op) as u32);
+        let id = RecvId(self.operations.recvs.insert(op));
         match unexpected {
             None => {
                 let ticket = self.matching.posted.post(pattern, id);
                 let long = self.is_long(view.len()) && self.begin_long_message();
-                let op = &mut self.operations.recvs[id.0 as usize];
+                let op = &mut self.operations.recvs[id.index()];
                 op.stage = ReceiveStage::Posted { ticket };
                 op.long = long;
             }
@@ -59,26 +59,30 @@ impl EngineState {
             tag: Some(envelope.tag),
         };
         let op = RecvOp::new(pattern, view);
-        let id = RecvId(self.operations.recvs.insert(op) as u32);
+        let id = RecvId(self.operations.recvs.insert(op));
         self.accept(id, envelope, message, InboundTarget::Probed(probed.0 as usize))?;
         self.received_unexpected(envelope.source)?;
         Ok(id)
     }
 
+    /// Whether the completion of a receive is still to be taken.
+    #[inline]
+    pub fn has_receive(&self, id: RecvId) -> bool {
+        self.operations.recvs.get(id.0).is_some()
+    }
+
     /// The result of a receive, if it is complete; the receive is then removed.
     #[inline]
     pub fn take_received(&mut self, id: RecvId) -> Option<ReceiveCompletion> {
-        let ReceiveStage::Complete(completion) = self.operations.recvs[id.0 as usize].stage else {
-            return None;
-        };
-        self.operations.recvs.remove(id.0 as usize);
+        let completion = self.received(id)?;
+        self.operations.recvs.remove(id.index());
         Some(completion)
     }
 
     /// The result of a receive, if it is complete; the receive is kept.
     #[inline]
     pub fn received(&self, id: RecvId) -> Option<ReceiveCompletion> {
-        match self.operations.recvs[id.0 as usize].stage {
+        match self.operations.recvs.get(id.0)?.stage {
             ReceiveStage::Complete(completion) => Some(completion),
             _ => None,
         }
@@ -86,7 +90,9 @@ impl EngineState {
 
     /// Describes a pending receive, for hang reports.
     pub fn pending_receive(&self, id: RecvId) -> Pending {
-        let op = &self.operations.recvs[id.0 as usize];
+        let Some(op) = self.operations.recvs.get(id.0) else {
+            return Pending::of(WaitKind::Receive);
+        };
         Pending {
             peer: op.pattern.source,
             tag: op.pattern.tag,
@@ -96,15 +102,19 @@ impl EngineState {
         }
     }
 
-    /// Whether a receive is complete.
+    /// Whether a receive is complete, or gone.
     #[inline]
     pub fn is_received(&self, id: RecvId) -> bool {
-        matches!(self.operations.recvs[id.0 as usize].stage, ReceiveStage::Complete(_))
+        let op = self.operations.recvs.get(id.0);
+        op.is_none_or(|op| matches!(op.stage, ReceiveStage::Complete(_)))
     }
 
     /// Cancels a receive if it is not matched yet; it then completes as cancelled (MPI 5.0, 3.8.4).
     pub fn cancel_receive(&mut self, id: RecvId) {
-        match self.operations.recvs[id.0 as usize].stage {
+        let Some(op) = self.operations.recvs.get(id.0) else {
+            return;
+        };
+        match op.stage {
             ReceiveStage::Posted { ticket } => {
                 self.matching.posted.remove(ticket);
                 self.finish_cancelled(id);
@@ -116,7 +126,7 @@ impl EngineState {
 
     /// Completes a receive as cancelled.
     pub(crate) fn finish_cancelled(&mut self, id: RecvId) {
-        let op = &self.operations.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.index()];
         let MatchPattern { context, source, tag } = op.pattern;
         let envelope =
             MatchEnvelope { context, source: source.unwrap_or(self.me), tag: tag.unwrap_or(-1) };
@@ -162,9 +172,7 @@ impl EngineState {
             UnexpectedMessage::Buffered { copy, .. } => copy.len(),
             UnexpectedMessage::Announced(rts) => rts.len as usize,
             UnexpectedMessage::AtAdapter { bytes, .. } => *bytes,
-            UnexpectedMessage::FromSelf { send } => {
-                self.operations.sends[*send as usize].view.len()
-            }
+            UnexpectedMessage::FromSelf { send } => self.operations.sends[*send].view.len(),
         }
     }
 
@@ -178,7 +186,7 @@ impl EngineState {
     ) -> Result<(), Fault> {
         match message {
             UnexpectedMessage::Buffered { copy, arrived, acknowledge } => {
-                let op = &mut self.operations.recvs[id.0 as usize];
+                let op = &mut self.operations.recvs[id.index()];
                 op.view.copy_from(&copy.start(arrived));
                 let total = copy.len();
                 op.stage = ReceiveStage::Incoming { envelope, total, position: arrived };
@@ -203,9 +211,9 @@ impl EngineState {
                 Ok(())
             }
             UnexpectedMessage::FromSelf { send } => {
-                let view = self.operations.sends[send as usize].view.clone();
+                let view = self.operations.sends[send].view.clone();
                 self.deliver_own(id, &envelope, &view);
-                self.operations.sends[send as usize].phase = SendPhase::Complete;
+                self.operations.sends[send].phase = SendPhase::Ended(SendEnd::Sent);
                 self.note_completion();
                 Ok(())
             }
@@ -214,7 +222,7 @@ impl EngineState {
 
     /// Copies a message of this rank to itself.
     pub(crate) fn deliver_own(&mut self, id: RecvId, envelope: &MatchEnvelope, view: &View) {
-        let op = &self.operations.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.index()];
         op.view.copy_from(view);
         let capacity = op.view.len();
         let sent = view.len();
@@ -225,7 +233,7 @@ impl EngineState {
     }
 
     pub(crate) fn finish_incoming(&mut self, id: RecvId) {
-        let op = &self.operations.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.index()];
         if let ReceiveStage::Incoming { envelope, total, .. } = op.stage {
             let capacity = op.view.len();
             self.finish(
@@ -236,7 +244,7 @@ impl EngineState {
     }
 
     pub(crate) fn finish(&mut self, id: RecvId, completion: ReceiveCompletion) {
-        let op = &mut self.operations.recvs[id.0 as usize];
+        let op = &mut self.operations.recvs[id.index()];
         op.stage = ReceiveStage::Complete(completion);
         op.exposed = None;
         if std::mem::take(&mut op.long) {
@@ -253,7 +261,7 @@ impl EngineState {
         let sent = if in_slot { usize::from(packet.inline_len) } else { packet.payload as usize };
         if let Some(id) = self.matching.posted.take(&envelope) {
             self.report(EngineEventKind::Arrived, &envelope, sent, 1);
-            let op = &mut self.operations.recvs[id.0 as usize];
+            let op = &mut self.operations.recvs[id.index()];
             if in_slot {
                 op.view.unpack(0, &packet.inline[..sent]);
             } else {
@@ -284,7 +292,7 @@ impl EngineState {
         let target = match self.matching.posted.take(&envelope) {
             Some(id) => {
                 self.report(EngineEventKind::Arrived, &envelope, total, 1);
-                self.operations.recvs[id.0 as usize].stage =
+                self.operations.recvs[id.index()].stage =
                     ReceiveStage::Incoming { envelope, total, position: 0 };
                 InboundTarget::Receive(id)
             }
@@ -305,7 +313,11 @@ impl EngineState {
     pub(crate) fn on_more_cells(&mut self, source: u32, packet: &Packet) {
         match packet.word(0) {
             0 => self.unload_inbound(source, packet),
-            op => self.unload_streamed(source, packet, RecvId((op - 1) as u32)),
+            op => self.unload_streamed(
+                source,
+                packet,
+                RecvId(self.operations.recvs.key_at((op - 1) as u32)),
+            ),
         }
     }
 
@@ -316,7 +328,7 @@ impl EngineState {
             return;
         };
         let view = match inbound.target {
-            InboundTarget::Receive(id) => self.operations.recvs[id.0 as usize].view.clone(),
+            InboundTarget::Receive(id) => self.operations.recvs[id.index()].view.clone(),
             InboundTarget::Unexpected(ticket) => copy_of(self.matching.unexpected.get(ticket).1),
             InboundTarget::Probed(index) => copy_of(&self.matching.probed[index].1),
         };
@@ -340,14 +352,14 @@ impl EngineState {
 
     /// Unloads the cells, or the chunk, of a message that receive `id` requested by a CTS.
     fn unload_streamed(&mut self, source: u32, packet: &Packet, id: RecvId) {
-        let op = &self.operations.recvs[id.0 as usize];
+        let op = &self.operations.recvs[id.index()];
         let ReceiveStage::Incoming { envelope, total, position } = op.stage else {
             debug_assert!(false, "cells for a receive that sent no CTS");
             return;
         };
         let view = op.view.clone();
         let position = self.unload(source, packet, &view, position, total);
-        self.operations.recvs[id.0 as usize].stage =
+        self.operations.recvs[id.index()].stage =
             ReceiveStage::Incoming { envelope, total, position };
         if position == total {
             self.finish_incoming(id);
@@ -378,8 +390,7 @@ impl EngineState {
     /// FIFO has been read, the sender may continue (chai-2009, 3.1.1, step 3).
     pub(crate) fn on_rts_rest(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (sender_op, receiver_op) = (packet.word(0) as u32, packet.word(1) as u32);
-        let ReceiveStage::Incoming { position, .. } =
-            self.operations.recvs[receiver_op as usize].stage
+        let ReceiveStage::Incoming { position, .. } = self.operations.recvs[receiver_op].stage
         else {
             debug_assert!(false, "more for a receive that is not in progress");
             return Ok(());

@@ -29,7 +29,7 @@ impl EngineState {
     /// Sends the RTS of send `id` to its receiver, which is reached over the network. False when
     /// there is no room.
     pub(crate) fn send_rts_remote(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &mut self.operations.sends[id as usize];
+        let op = &mut self.operations.sends[id];
         let (peer, len) = (op.peer, op.view.len());
         let is_held = self.channels.is_held(peer);
         let Some(net) = self.channels.transport_to(peer) else {
@@ -57,7 +57,7 @@ impl EngineState {
         let head = packet::rts(op.context, op.tag, &rts);
         let sent = self.channels.send(peer, &head, None)?;
         if sent {
-            self.operations.sends[id as usize].phase = SendPhase::AwaitingReply;
+            self.operations.sends[id].phase = SendPhase::AwaitingReply;
         }
         Ok(sent)
     }
@@ -98,7 +98,7 @@ impl EngineState {
     fn start_reads(&mut self) -> Result<(), Fault> {
         while let Some(&at) = self.remote_reads.waiting.front() {
             let read = self.remote_reads.all[at];
-            let view = &self.operations.recvs[read.recv.0 as usize].view;
+            let view = &self.operations.recvs[read.recv.index()].view;
             let Some(net) = self.channels.transport_to(read.peer) else {
                 return Ok(());
             };

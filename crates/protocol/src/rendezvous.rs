@@ -23,7 +23,7 @@ use crate::cooperative::{PeerRange, await_answer};
 use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::MatchEnvelope;
-use crate::operation::{ReceiveStage, RecvId, SendPhase};
+use crate::operation::{ReceiveStage, RecvId, SendEnd, SendPhase};
 use crate::packet::{self, JoinPacket, PushOutcome, RtsPacket};
 use crate::select::BufferFacts;
 use crate::state::EngineState;
@@ -51,7 +51,7 @@ struct OpenedBuffer {
 impl EngineState {
     /// Sends the RTS of send `id` to its receiver. False when the ring is full.
     pub(crate) fn send_rts(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &mut self.operations.sends[id as usize];
+        let op = &mut self.operations.sends[id];
         let (peer, len) = (op.peer, op.view.len());
         if !self.channels.has_room(peer, 0) {
             return Ok(false);
@@ -59,7 +59,7 @@ impl EngineState {
         if self.channels.is_remote(peer) {
             return self.send_rts_remote(id);
         }
-        let op = &mut self.operations.sends[id as usize];
+        let op = &mut self.operations.sends[id];
         let remote =
             if let Some((address, _)) = op.view.as_contiguous() {
                 Some(SenderBuffer::Contiguous { address: address as u64 })
@@ -110,7 +110,7 @@ impl EngineState {
             self.cooperative_copies.of(self.me, index).confirm(CopyEnd::Back, is_right);
         }
         let long = self.is_long(len) && self.begin_long_message();
-        let op = &mut self.operations.sends[id as usize];
+        let op = &mut self.operations.sends[id];
         op.phase = SendPhase::AwaitingReply;
         op.rts_state.long = long;
         Ok(true)
@@ -124,7 +124,7 @@ impl EngineState {
         rts: RtsPacket,
     ) -> Result<(), Fault> {
         let (peer, total) = (envelope.source, rts.len as usize);
-        let op = &mut self.operations.recvs[id.0 as usize];
+        let op = &mut self.operations.recvs[id.index()];
         op.stage = ReceiveStage::Incoming { envelope, total, position: 0 };
         let view = op.view.clone();
         let len = total.min(view.len());
@@ -313,14 +313,14 @@ impl EngineState {
     ) -> Result<(), Fault> {
         let join = JoinPacket {
             sender_op: rts.op,
-            receiver_op: id.0,
+            receiver_op: id.index(),
             len: len as u64,
             address: view.as_contiguous().map_or(0, |(a, _)| a as u64),
             exposure: opened.as_ref().map(|m| m.exposed.exposure()),
             sender_copies_all: copier == Copier::Sender,
             unverified: opened.as_ref().is_some_and(|m| m.unverified),
         };
-        let op = &mut self.operations.recvs[id.0 as usize];
+        let op = &mut self.operations.recvs[id.index()];
         op.exposed = opened.map(|m| m.exposed);
         let ReceiveStage::Incoming { envelope, .. } = op.stage else {
             unreachable!("a message that is fetched is incoming")
@@ -328,7 +328,7 @@ impl EngineState {
         let peer = envelope.source;
         self.send_control(peer, packet::join(&join))?;
         if let (true, Some(index), Some(exposed)) =
-            (join.unverified, rts.copy_index, &self.operations.recvs[id.0 as usize].exposed)
+            (join.unverified, rts.copy_index, &self.operations.recvs[id.index()].exposed)
         {
             // While the `JOIN` is in flight.
             let is_right = self.direct.confirm(join.address as usize, len, exposed);
@@ -359,7 +359,7 @@ impl EngineState {
 
     /// This side has done its part of receive `id`, and waits for the sender's.
     fn await_push(&mut self, id: RecvId, sender_op: u32, own_part: PushOutcome) {
-        let op = &mut self.operations.recvs[id.0 as usize];
+        let op = &mut self.operations.recvs[id.index()];
         if let ReceiveStage::Incoming { envelope, total, .. } = op.stage {
             op.stage = ReceiveStage::Cooperative {
                 envelope,
@@ -376,7 +376,7 @@ impl EngineState {
         peer: u32,
         sender_op: u32,
     ) -> Result<(), Fault> {
-        self.send_control(peer, packet::cts(sender_op, id.0, 0))
+        self.send_control(peer, packet::cts(sender_op, id.index(), 0))
     }
 
     /// Opens `len` bytes of this rank's `view` to peers, if it is contiguous.
@@ -389,7 +389,7 @@ impl EngineState {
     pub(crate) fn on_join(&mut self, packet: &Packet) -> Result<(), Fault> {
         let join = packet::read_join(packet);
         let (id, len) = (join.sender_op, join.len as usize);
-        let op = &self.operations.sends[id as usize];
+        let op = &self.operations.sends[id];
         let (peer, view) = (op.peer, op.view.clone());
         let peer_range = PeerRange::open(&mut self.direct, peer, join.address, join.exposure, len);
         let right = match op.rts_state.copy_index.filter(|_| join.unverified) {
@@ -407,7 +407,7 @@ impl EngineState {
                     stored.is_err()
                 });
         } else {
-            let index = self.operations.sends[id as usize].rts_state.copy_index;
+            let index = self.operations.sends[id].rts_state.copy_index;
             let index = index.expect("JOIN names a message with a cooperative copy");
             let copy = self.cooperative_copies.of(self.me, index);
             let mut took = false;
@@ -426,7 +426,7 @@ impl EngineState {
             }
         }
         if failed {
-            self.operations.sends[id as usize].rts_state.push_failed = true;
+            self.operations.sends[id].rts_state.push_failed = true;
         } else if join.sender_copies_all {
             self.complete_send(id, TrafficClass::Mapped);
         }
@@ -441,8 +441,8 @@ impl EngineState {
     pub(crate) fn on_pushed(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (id, outcome) = packet::read_pushed(packet);
         let push_failed = outcome == PushOutcome::Failed;
-        let id = RecvId(id);
-        let op = &mut self.operations.recvs[id.0 as usize];
+        let id = RecvId(self.operations.recvs.key_at(id));
+        let op = &mut self.operations.recvs[id.index()];
         let ReceiveStage::Cooperative { envelope, total, sender_op, failed } = op.stage else {
             debug_assert!(false, "a push from rank {source} to a receive that did not join");
             return Ok(());
@@ -458,27 +458,27 @@ impl EngineState {
     /// The receiver has received (or has matched) the message, and no longer uses its memory.
     pub(crate) fn on_fin(&mut self, packet: &Packet) {
         let (id, class) = packet::read_fin(packet);
-        if !self.operations.sends[id as usize].rts_state.push_failed {
+        if !self.operations.sends[id].rts_state.push_failed {
             self.complete_send(id, class);
         }
     }
 
     fn complete_send(&mut self, id: u32, class: TrafficClass) {
-        let op = &self.operations.sends[id as usize];
+        let op = &self.operations.sends[id];
         // A short message that was only acknowledged was counted when it left.
         let (peer, len) = (op.peer, op.view.len());
         if len > self.selection.ring_max(peer) {
             self.count_message(class, peer, len);
         }
-        let op = &mut self.operations.sends[id as usize];
-        op.phase = SendPhase::Complete;
+        let op = &mut self.operations.sends[id];
+        op.phase = SendPhase::Ended(SendEnd::Sent);
         self.release_rts(id);
         self.note_completion();
     }
 
     /// Releases the memory that the message keeps for peers.
     pub(crate) fn release_rts(&mut self, id: u32) {
-        let rts_state = std::mem::take(&mut self.operations.sends[id as usize].rts_state);
+        let rts_state = std::mem::take(&mut self.operations.sends[id].rts_state);
         if let Some(index) = rts_state.copy_index {
             self.cooperative_copies.give_back(index);
         }
@@ -486,7 +486,7 @@ impl EngineState {
             self.end_long_message();
         }
         if let Some(exposed) = rts_state.registered {
-            let peer = self.operations.sends[id as usize].peer;
+            let peer = self.operations.sends[id].peer;
             let transport = self.channels.transport_to(peer);
             transport.expect("the transport that registered it").conceal(exposed);
         }

@@ -32,33 +32,41 @@ impl EngineState {
             end: None,
             abandoned: false,
         };
-        let index = self.schedules.running.insert(running);
+        let key = self.schedules.running.insert(running);
+        let index = key.index();
         self.begin_stage(index);
         self.advance_schedule(index);
         if self.schedules.running[index].end.is_none() {
-            self.schedules.active.push(index as u32);
+            self.schedules.active.push(index);
             self.polled_waits += usize::from(has_tasks);
         }
-        ScheduleId(index as u32)
+        ScheduleId(key)
+    }
+
+    /// Whether the result of a schedule is still to be taken.
+    pub fn has_schedule(&self, id: ScheduleId) -> bool {
+        self.schedules.running.get(id.0).is_some()
     }
 
     /// The result of a schedule, if it is complete; the schedule is kept.
     pub fn schedule_result(&self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
-        self.schedules.running[id.0 as usize].end.clone()
+        self.schedules.running.get(id.0)?.end.clone()
     }
 
     /// The result of a schedule, if it is complete; the schedule is then removed.
     pub fn take_schedule(&mut self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
-        self.schedules.running[id.0 as usize].end.as_ref()?;
-        self.schedules.running.remove(id.0 as usize).end
+        self.schedules.running.get(id.0)?.end.as_ref()?;
+        self.schedules.running.remove(id.0.index()).end
     }
 
     /// Lets a schedule continue; its completion is never asked for.
     pub fn abandon_schedule(&mut self, id: ScheduleId) {
-        let running = &mut self.schedules.running[id.0 as usize];
+        let Some(running) = self.schedules.running.get_mut(id.0) else {
+            return;
+        };
         running.abandoned = true;
         if running.end.is_some() {
-            self.schedules.running.remove(id.0 as usize);
+            self.schedules.running.remove(id.0.index());
         }
     }
 
@@ -76,7 +84,7 @@ impl EngineState {
 
     /// True when no abandoned schedule is in progress.
     pub(crate) fn no_abandoned_schedule(&self) -> bool {
-        self.schedules.active.iter().all(|&index| !self.schedules.running[index as usize].abandoned)
+        self.schedules.active.iter().all(|&index| !self.schedules.running[index].abandoned)
     }
 
     /// Advances all schedules after something has completed.
@@ -84,7 +92,7 @@ impl EngineState {
     pub(crate) fn advance_schedules(&mut self) {
         let mut at = 0;
         while at < self.schedules.active.len() {
-            let index = self.schedules.active[at] as usize;
+            let index = self.schedules.active[at];
             self.advance_schedule(index);
             if self.schedules.running[index].end.is_some() {
                 self.schedules.active.swap_remove(at);
@@ -101,7 +109,7 @@ impl EngineState {
     }
 
     /// Starts the messages of a schedule's current stage.
-    fn begin_stage(&mut self, index: usize) {
+    fn begin_stage(&mut self, index: u32) {
         let RunningSchedule { context, tag, at, .. } = self.schedules.running[index];
         let stages = self.schedules.running[index].stages.clone();
         let Some(stage) = stages.get(at) else { return };
@@ -131,10 +139,10 @@ impl EngineState {
     }
 
     /// Advances a schedule as far as possible.
-    fn advance_schedule(&mut self, index: usize) {
+    fn advance_schedule(&mut self, index: u32) {
         while self.schedules.running[index].end.is_none() {
             let mut sends = std::mem::take(&mut self.schedules.running[index].sends);
-            sends.retain(|&id| !self.take_send(id));
+            sends.retain(|&id| self.take_send(id).is_none());
             let mut receives = std::mem::take(&mut self.schedules.running[index].receives);
             let mut truncated = None;
             receives.retain(|&id| match self.take_received(id) {
@@ -181,7 +189,7 @@ impl EngineState {
         }
     }
 
-    fn complete_schedule(&mut self, index: usize, end: Result<(), ScheduleFailure>) {
+    fn complete_schedule(&mut self, index: u32, end: Result<(), ScheduleFailure>) {
         self.schedules.running[index].end = Some(end);
         self.note_completion();
     }

@@ -6,16 +6,16 @@
 
 use crate::fault::Fault;
 use crate::operation::{ReceiveCompletion, RecvId, SendId};
+use crate::operation_table::{OperationKey, OperationTable};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use mica_channel::memory::View;
-use slab::Slab;
 
-/// A schedule that is in progress.
+/// A schedule that has begun. Once its completion was taken it names nothing any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ScheduleId(pub(crate) u32);
+pub struct ScheduleId(pub(crate) OperationKey);
 
 /// One message of a stage. Peers are job-wide ranks.
 #[derive(Debug, Clone)]
@@ -97,7 +97,7 @@ pub enum ScheduleFailure {
 /// The schedules of this rank.
 #[derive(Debug, Default)]
 pub(crate) struct Schedules {
-    pub running: Slab<RunningSchedule>,
+    pub running: OperationTable<RunningSchedule>,
     /// Those that have not ended.
     pub active: Vec<u32>,
 }

@@ -3,7 +3,7 @@
 use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::MatchEnvelope;
-use crate::operation::{RtsState, SendId, SendOp, SendPhase};
+use crate::operation::{RtsState, SendEnd, SendId, SendOp, SendPhase};
 use crate::packet::{self, CELLS_MAX};
 use crate::pending::Pending;
 use crate::select::{SendCompletion, SendPlan};
@@ -80,16 +80,17 @@ impl EngineState {
         let (plan, rts_state) = self.prepare(peer, view, plan);
         let phase = SendPhase::Queued { plan, completion };
         let op = SendOp { peer, context, tag, view: view.clone(), phase, rts_state };
-        let id = self.operations.sends.insert(op) as u32;
+        let key = self.operations.sends.insert(op);
+        let id = key.index();
         self.enqueue(peer, id);
         if in_turn {
             self.advance_outbox(peer)?;
         }
-        if self.operations.sends[id as usize].phase == SendPhase::Complete {
-            self.operations.sends.remove(id as usize);
+        if self.operations.sends[id].phase.end().is_some() {
+            self.operations.sends.remove(id);
             return Ok(None);
         }
-        Ok(Some(SendId(id)))
+        Ok(Some(SendId(key)))
     }
 
     /// Opens the buffer of a long message to its receiver. If the buffer is mapped, an RTS is worth
@@ -119,24 +120,39 @@ impl EngineState {
         (plan, RtsState::of(exposed))
     }
 
-    /// True when the send is complete; it is then removed.
-    pub fn take_send(&mut self, id: SendId) -> bool {
-        let done = self.is_sent(id);
-        if done {
-            self.operations.sends.remove(id.0 as usize);
-        }
-        done
+    /// Whether the completion of a send is still to be taken.
+    #[inline]
+    pub fn has_send(&self, id: SendId) -> bool {
+        self.operations.sends.get(id.0).is_some()
     }
 
-    /// True when the send is complete.
+    /// How the send has completed; it is then removed. One that is gone counts as sent.
+    pub fn take_send(&mut self, id: SendId) -> Option<SendEnd> {
+        let Some(op) = self.operations.sends.get(id.0) else {
+            return Some(SendEnd::Sent);
+        };
+        let end = op.phase.end()?;
+        self.operations.sends.remove(id.0.index());
+        Some(end)
+    }
+
+    /// As [`take_send`](Self::take_send), but the send is kept.
+    #[inline]
+    pub fn sent(&self, id: SendId) -> Option<SendEnd> {
+        self.operations.sends.get(id.0).map_or(Some(SendEnd::Sent), |op| op.phase.end())
+    }
+
+    /// True when the send is complete, or gone.
     #[inline]
     pub fn is_sent(&self, id: SendId) -> bool {
-        self.operations.sends[id.0 as usize].phase == SendPhase::Complete
+        self.sent(id).is_some()
     }
 
     /// Describes a pending send, for hang reports.
     pub fn pending_send(&self, id: SendId) -> Pending {
-        let op = &self.operations.sends[id.0 as usize];
+        let Some(op) = self.operations.sends.get(id.0) else {
+            return Pending::of(WaitKind::Send);
+        };
         Pending {
             peer: Some(op.peer),
             tag: Some(op.tag),
@@ -177,9 +193,9 @@ impl EngineState {
             phase: SendPhase::AwaitingReply,
             rts_state: RtsState::default(),
         };
-        let send = self.operations.sends.insert(op) as u32;
-        self.insert_unexpected(envelope, 0, UnexpectedMessage::FromSelf { send });
-        Ok(Some(SendId(send)))
+        let key = self.operations.sends.insert(op);
+        self.insert_unexpected(envelope, 0, UnexpectedMessage::FromSelf { send: key.index() });
+        Ok(Some(SendId(key)))
     }
 
     fn enqueue(&mut self, peer: u32, send: u32) {
@@ -212,7 +228,7 @@ impl EngineState {
             let Some(PeerState { outbox, .. }) = peers.get(peer) else {
                 return false;
             };
-            let head = outbox.ordered.front().map(|&id| &sends[id as usize]);
+            let head = outbox.ordered.front().map(|&id| &sends[id]);
             // What the head of the queue needs in the arena: asking for less would find room that
             // does not suffice.
             let head = head.filter(|_| outbox.control.is_empty());
@@ -270,7 +286,7 @@ impl EngineState {
 
     /// Advances the send at the head of its outbox. True when it may leave the outbox.
     fn advance_send(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &self.operations.sends[id as usize];
+        let op = &self.operations.sends[id];
         let (peer, context, tag) = (op.peer, op.context, op.tag);
         match op.phase {
             SendPhase::Queued { plan, .. }
@@ -286,12 +302,11 @@ impl EngineState {
                     self.send_eager(peer, context, tag, &view)?
                 };
                 if sent {
-                    self.operations.sends[id as usize].phase =
-                        if completion == SendCompletion::Matched {
-                            SendPhase::AwaitingReply
-                        } else {
-                            SendPhase::Complete
-                        };
+                    self.operations.sends[id].phase = if completion == SendCompletion::Matched {
+                        SendPhase::AwaitingReply
+                    } else {
+                        SendPhase::Ended(SendEnd::Sent)
+                    };
                     self.note_completion();
                 }
                 Ok(sent)
@@ -302,7 +317,7 @@ impl EngineState {
                 Some(chunk) => self.stream_chunks(id, position, target, chunk),
                 None => self.stream(id, position, Some(target)),
             },
-            SendPhase::AwaitingReply | SendPhase::Complete => Ok(true),
+            SendPhase::AwaitingReply | SendPhase::Ended(_) => Ok(true),
         }
     }
 
@@ -355,7 +370,7 @@ impl EngineState {
         mut position: usize,
         mut target: Option<u64>,
     ) -> Result<bool, Fault> {
-        let op = &self.operations.sends[id as usize];
+        let op = &self.operations.sends[id];
         let (peer, context, tag, view) = (op.peer, op.context, op.tag, op.view.clone());
         let len = view.len();
         while position < len && self.channels.has_room(peer, 0) {
@@ -386,9 +401,9 @@ impl EngineState {
             position = end;
             target = target.or(Some(0));
         }
-        let op = &mut self.operations.sends[id as usize];
+        let op = &mut self.operations.sends[id];
         if position == len {
-            op.phase = SendPhase::Complete;
+            op.phase = SendPhase::Ended(SendEnd::Sent);
             self.release_rts(id);
             self.note_completion();
             self.count_message(TrafficClass::Cells, peer, len);
@@ -410,7 +425,7 @@ impl EngineState {
         target: u64,
         chunk: usize,
     ) -> Result<bool, Fault> {
-        let op = &self.operations.sends[id as usize];
+        let op = &self.operations.sends[id];
         let (peer, view) = (op.peer, op.view.clone());
         let len = view.len();
         while position < len {
@@ -422,7 +437,7 @@ impl EngineState {
                     let again = packet::rts_rest(id, (target - 1) as u32);
                     self.channels.send(peer, &again, None)?
                 };
-                self.operations.sends[id as usize].phase = if sent_rts {
+                self.operations.sends[id].phase = if sent_rts {
                     SendPhase::AwaitingReply
                 } else {
                     SendPhase::Streaming { position, target }
@@ -431,7 +446,7 @@ impl EngineState {
             }
             position += bytes;
         }
-        self.operations.sends[id as usize].phase = SendPhase::Complete;
+        self.operations.sends[id].phase = SendPhase::Ended(SendEnd::Sent);
         self.release_rts(id);
         self.note_completion();
         self.count_message(self.channels.eager_class(peer), peer, len);
@@ -441,7 +456,7 @@ impl EngineState {
     /// The receiver asks for a message through cells or in chunks, or for the rest of one.
     pub(crate) fn on_cts(&mut self, packet: &Packet) -> Result<(), Fault> {
         let (id, receiver_op) = (packet.word(0) as u32, packet.word(1));
-        let op = &mut self.operations.sends[id as usize];
+        let op = &mut self.operations.sends[id];
         let peer = op.peer;
         op.phase =
             SendPhase::Streaming { position: packet.word(2) as usize, target: receiver_op + 1 };

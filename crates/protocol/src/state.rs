@@ -9,6 +9,7 @@ use crate::fault::Fault;
 use crate::help_state::HelpState;
 use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::operation::{RecvId, RecvOp, SendId, SendOp};
+use crate::operation_table::OperationTable;
 use crate::packet::RtsPacket;
 use crate::polling::Polling;
 use crate::rma_transfers::RmaTransfers;
@@ -80,8 +81,8 @@ pub(crate) struct Matching {
 /// The sends and receives that have begun and whose completion was not taken.
 #[derive(Debug, Default)]
 pub(crate) struct Operations {
-    pub sends: Slab<SendOp>,
-    pub recvs: Slab<RecvOp>,
+    pub sends: OperationTable<SendOp>,
+    pub recvs: OperationTable<RecvOp>,
     /// Operations that go on but whose completion the program does not ask for.
     pub abandoned: Abandoned,
 }
@@ -448,8 +449,12 @@ impl EngineState {
     /// Removes the abandoned operations that have completed.
     fn reap(&mut self) {
         let Abandoned { mut sends, mut receives } = std::mem::take(&mut self.operations.abandoned);
-        sends.retain(|&id| !self.take_send(id));
-        receives.retain(|&id| self.take_received(id).is_none());
+        sends.retain(|&id| self.take_send(id).is_none());
+        receives.retain(|&id| {
+            let is_received = self.is_received(id);
+            self.take_received(id);
+            !is_received
+        });
         self.operations.abandoned = Abandoned { sends, receives };
     }
 

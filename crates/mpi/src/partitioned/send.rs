@@ -72,7 +72,7 @@ impl RequestOperation for SendRound {
 
     fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
         let mut progress = lock(&self.progress);
-        progress.sends.retain(|&id| !state.take_send(id));
+        progress.sends.retain(|&id| state.take_send(id).is_none());
         let ended = progress.missing == 0 && progress.sends.is_empty();
         ended.then_some((Status::EMPTY, None))
     }

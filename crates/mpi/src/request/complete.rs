@@ -1,21 +1,23 @@
 //! The wait and test families: of one request, of all, of any and of some (MPI 5.0, 3.7.3 to
 //! 3.7.6).
 
+use mica_channel::memory::try_collect_valid;
 use mica_protocol::{EngineState, Poll, WaitList};
 
 use super::{
-    OnCompletion, PROC_NULL_HANDLE, Request, RequestOutcome, SENT_HANDLE, forget, list_all, plain,
+    OnCompletion, PROC_NULL_HANDLE, Request, RequestOutcome, SENT_HANDLE, is_shared, list_all,
+    plain, release,
 };
 use crate::error::Result;
 use crate::process;
 
 /// Frees the handle, unless the request is persistent, and returns the outcome as the program sees
-/// it.
+/// it: of several calls that found the request complete, one gets its outcome.
 fn finish(handle: u32, outcome: RequestOutcome) -> RequestOutcome {
-    if !outcome.keep {
-        forget(handle);
+    match outcome.keep || is_shared(handle) || release(handle, &outcome) {
+        true => outcome.settled(),
+        false => RequestOutcome::gone(outcome.comm),
     }
-    outcome.settled()
 }
 
 /// `MPI_Wait`: blocks until the request is complete; the handle is used up.
@@ -79,7 +81,7 @@ fn get_any(handle: u32, then: OnCompletion) -> Result<Option<RequestOutcome>> {
 
 /// The active requests among some; the others count as complete.
 fn resolve_all(handles: &[u32]) -> Result<Vec<Option<Request>>> {
-    handles.iter().map(|&handle| Request::resolve_active(handle)).collect()
+    try_collect_valid(handles.iter().map(|&handle| Request::resolve_active(handle)))
 }
 
 /// `MPI_Waitall`: blocks until all requests are complete; all handles are used up. One outcome for
@@ -93,7 +95,7 @@ pub fn wait_all(handles: &[u32]) -> Result<Vec<RequestOutcome>> {
         None => Ok(RequestOutcome::EMPTY),
         Some(request) => Ok(finish(handle, request.wait_among(&requests[i + 1..])?)),
     };
-    handles.iter().enumerate().map(outcome).collect()
+    try_collect_valid(handles.iter().enumerate().map(outcome))
 }
 
 /// `MPI_Testall`: the outcomes if all requests are complete; all handles are used up then.

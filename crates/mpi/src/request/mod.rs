@@ -6,6 +6,7 @@ mod plain;
 
 use std::any::Any;
 use std::fmt::{self, Debug};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mica_protocol::{
@@ -17,7 +18,8 @@ use crate::collective::CallLabel;
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::handle::{self, HandleTable};
+use crate::handle::{self, HandleTable, Then};
+use crate::lenient;
 use crate::process;
 use crate::status::{self, Status};
 use crate::sync::lock;
@@ -87,14 +89,38 @@ pub trait RequestOperation: Any + Send + Sync + Debug {
     }
 }
 
-/// Starts a persistent operation and returns the active request.
-pub type Begin = dyn Fn() -> Result<Request> + Send + Sync;
+/// What a persistent request starts, again and again. Its functions run outside the engine.
+pub trait PersistentOperation: Any + Send + Sync {
+    /// `MPI_Start`: starts the operation and returns the active request.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    fn begin(self: Arc<Self>) -> Result<Request>;
+
+    /// The request was freed; what is active goes on. Called once.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    fn end(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// An operation that is all in what starts it.
+struct Begin<F>(F);
+
+impl<F: Fn() -> Result<Request> + Send + Sync + 'static> PersistentOperation for Begin<F> {
+    fn begin(self: Arc<Self>) -> Result<Request> {
+        (self.0)()
+    }
+}
 
 /// A persistent request (MPI 5.0, 3.9, 6.13): what `MPI_Start` does, and the operation while it is
 /// active.
 struct Persistent {
-    begin: Box<Begin>,
+    operation: Arc<dyn PersistentOperation>,
     active: Mutex<Option<Request>>,
+    freed: AtomicBool,
 }
 
 impl Debug for Persistent {
@@ -117,6 +143,8 @@ pub struct RequestOutcome {
     /// There was no request, or an inactive one: the status is the empty one, to which an error
     /// code belongs (MPI 5.0, 3.7.3).
     pub empty: bool,
+    /// Another call, or the same call for another element of its array, took the completion.
+    gone: bool,
     /// The operation to [complete](RequestOperation::complete) outside the engine, and whether it
     /// was taken.
     after: Option<(Arc<dyn RequestOperation>, OnCompletion)>,
@@ -129,6 +157,7 @@ impl RequestOutcome {
         comm: 0,
         keep: true,
         empty: true,
+        gone: false,
         after: None,
     };
 
@@ -138,6 +167,20 @@ impl RequestOutcome {
     /// The outcome of a receive from `MPI_PROC_NULL`.
     const PROC_NULL: RequestOutcome =
         RequestOutcome { status: Status::PROC_NULL, empty: false, ..RequestOutcome::SENT };
+
+    /// The outcome of a request of `comm` (0: none) whose completion was taken already.
+    #[cold]
+    fn gone(comm: u32) -> RequestOutcome {
+        let reason = "another call completed or freed this request meanwhile, \
+                      or the call's array has it twice";
+        let value = "a request that is gone";
+        RequestOutcome {
+            error: Some(Error::argument(c::ERR_REQUEST, "request", value, reason)),
+            comm,
+            gone: true,
+            ..RequestOutcome::SENT
+        }
+    }
 
     /// Must be called outside the engine before the outcome is returned.
     fn settled(mut self) -> RequestOutcome {
@@ -216,7 +259,13 @@ impl Request {
         comm: &Comm,
         begin: impl Fn() -> Result<Request> + Send + Sync + 'static,
     ) -> Request {
-        let persistent = Persistent { begin: Box::new(begin), active: Mutex::new(None) };
+        Request::persistent_of(comm, Arc::new(Begin(begin)))
+    }
+
+    /// A persistent request of this operation, inactive at first.
+    pub fn persistent_of(comm: &Comm, operation: Arc<dyn PersistentOperation>) -> Request {
+        let persistent =
+            Persistent { operation, active: Mutex::new(None), freed: AtomicBool::new(false) };
         Request { comm: Some(comm.clone()), work: RequestWork::Persistent(Arc::new(persistent)) }
     }
 
@@ -265,16 +314,16 @@ impl Request {
     ) -> Option<RequestOutcome> {
         let take = then == OnCompletion::Take;
         let comm = self.comm.as_ref();
+        if self.is_gone(state) {
+            return Some(RequestOutcome::gone(comm.map_or(0, Comm::handle)));
+        }
         let mut after = None;
         let (status, error) = match &self.work {
             RequestWork::Sent => (Status::EMPTY, None),
             RequestWork::Done(status) => (*status, None),
             RequestWork::Send(id) => {
-                let sent = if take { state.take_send(*id) } else { state.is_sent(*id) };
-                if !sent {
-                    return None;
-                }
-                (Status::EMPTY, None)
+                let end = if take { state.take_send(*id) } else { state.sent(*id) }?;
+                (status::of_send(end), None)
             }
             RequestWork::Receive(id) => {
                 let done = if take { state.take_received(*id) } else { state.received(*id) }?;
@@ -306,7 +355,21 @@ impl Request {
             }
         };
         let comm = comm.map_or(0, Comm::handle);
-        Some(RequestOutcome { status, error, comm, keep: false, empty: false, after })
+        Some(RequestOutcome { status, error, comm, keep: false, empty: false, gone: false, after })
+    }
+
+    /// Whether the engine has forgotten the operation: its completion was taken by way of the same
+    /// handle, in another thread or another place of an array.
+    fn is_gone(&self, state: &EngineState) -> bool {
+        match &self.work {
+            RequestWork::Send(id) => !state.has_send(*id),
+            RequestWork::Receive(id) => !state.has_receive(*id),
+            RequestWork::Schedule(id, _) => !state.has_schedule(*id),
+            RequestWork::Sent
+            | RequestWork::Done(_)
+            | RequestWork::Persistent(_)
+            | RequestWork::Custom(_) => false,
+        }
     }
 
     /// Its description in reports, unless it is complete.
@@ -315,7 +378,7 @@ impl Request {
             RequestWork::Sent | RequestWork::Done(_) => None,
             RequestWork::Send(id) => (!state.is_sent(*id)).then(|| state.pending_send(*id)),
             RequestWork::Receive(id) => {
-                state.received(*id).is_none().then(|| state.pending_receive(*id))
+                (!state.is_received(*id)).then(|| state.pending_receive(*id))
             }
             RequestWork::Schedule(id, label) => {
                 state.schedule_result(*id).is_none().then(|| Pending {
@@ -360,18 +423,17 @@ impl Request {
     /// Marks it for cancellation. Outside the engine.
     fn cancel(&self) -> Result<()> {
         match &self.work {
+            RequestWork::Send(id) => process::engine()?.enter(|state| state.cancel_send(*id))?,
             RequestWork::Receive(id) => process::engine()?.enter(|state| state.cancel_receive(*id)),
             RequestWork::Custom(operation) => return operation.cancel(),
             RequestWork::Persistent(persistent) => {
                 let active = lock(&persistent.active).clone();
-                if let Some(request) = active {
-                    return request.cancel();
+                match active {
+                    Some(request) => return request.cancel(),
+                    None => lenient::INACTIVE_CANCEL.note(),
                 }
             }
-            RequestWork::Sent
-            | RequestWork::Done(_)
-            | RequestWork::Send(_)
-            | RequestWork::Schedule(..) => {}
+            RequestWork::Sent | RequestWork::Done(_) | RequestWork::Schedule(..) => {}
         }
         Ok(())
     }
@@ -387,9 +449,12 @@ impl Request {
             RequestWork::Custom(operation) => return operation.abandon(),
             RequestWork::Persistent(persistent) => {
                 let active = lock(&persistent.active).take();
-                if let Some(request) = active {
-                    return request.abandon();
+                let used_up = active.map_or(Ok(true), |request| request.abandon())?;
+                // Relaxed: of two threads that free it, either may.
+                if !persistent.freed.swap(true, Ordering::Relaxed) {
+                    persistent.operation.end()?;
                 }
+                return Ok(used_up);
             }
             RequestWork::Sent | RequestWork::Done(_) => {}
         }
@@ -445,13 +510,12 @@ pub fn start(handle: u32) -> Result<()> {
         let reason = "this persistent request is active; complete it first";
         return Err(Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason));
     }
-    let active = (persistent.begin)()?;
+    let active = Arc::clone(&persistent.operation).begin()?;
     *lock(&persistent.active) = Some(active);
     Ok(())
 }
 
-/// `MPI_Cancel`: marks a receive for cancellation if nothing matches it yet. Sends are never
-/// cancelled, which the standard allows (MPI 5.0, 3.8.4).
+/// `MPI_Cancel`: cancels a receive, or a send, that is not matched yet (MPI 5.0, 3.8.4).
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
@@ -479,6 +543,24 @@ fn without_handle(request: Request) -> Result<u32> {
     Err(REQUESTS.used_up())
 }
 
+/// Frees the handle of a request that ended with `outcome`. False if another call has done so.
+fn release(handle: u32, outcome: &RequestOutcome) -> bool {
+    if outcome.gone {
+        return false;
+    }
+    let Some((operation, _)) = &outcome.after else {
+        return REQUESTS.remove(handle).is_some();
+    };
+    let found = REQUESTS.look_then(handle, |request| match &request.work {
+        // Cloned: what it holds must not be dropped under the table's lock.
+        RequestWork::Custom(here) if Arc::ptr_eq(here, operation) => {
+            (Some(request.clone()), Then::Remove)
+        }
+        _ => (None, Then::Keep),
+    });
+    found.flatten().is_some()
+}
+
 /// Frees the handle.
 pub(crate) fn forget(handle: u32) {
     if !is_shared(handle) {
@@ -502,8 +584,33 @@ pub(crate) fn operation<T: RequestOperation>(handle: u32) -> Result<Option<Arc<T
     let Some(RequestWork::Custom(operation)) = work else {
         return Ok(None);
     };
-    let any: Arc<dyn Any + Send + Sync> = operation;
-    Ok(any.downcast().ok())
+    Ok(downcast(operation))
+}
+
+fn downcast<T: Any + Send + Sync>(operation: Arc<dyn Any + Send + Sync>) -> Option<Arc<T>> {
+    operation.downcast().ok()
+}
+
+/// The operation of a persistent request, if it is a `T`, and what is active of it, if that is an
+/// `A`.
+///
+/// # Errors
+/// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
+pub(crate) fn persistent_operation<T: PersistentOperation, A: RequestOperation>(
+    handle: u32,
+) -> Result<Option<(Arc<T>, Option<Arc<A>>)>> {
+    let request = Request::resolve(handle)?.ok_or_else(null_request)?;
+    let RequestWork::Persistent(persistent) = &request.work else {
+        return Ok(None);
+    };
+    let Some(operation) = downcast(Arc::clone(&persistent.operation) as _) else {
+        return Ok(None);
+    };
+    let active = match lock(&persistent.active).as_ref().map(|active| &active.work) {
+        Some(RequestWork::Custom(active)) => downcast(Arc::clone(active) as _),
+        _ => None,
+    };
+    Ok(Some((operation, active)))
 }
 
 /// Whether the request is neither `MPI_REQUEST_NULL` nor persistent and inactive.

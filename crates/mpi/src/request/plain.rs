@@ -3,7 +3,7 @@
 
 use mica_protocol::{EngineState, ReceiveCompletion, RecvId, SendId, WaitList};
 
-use super::{REQUESTS, RequestWork, forget, is_shared, list_all, shared_status};
+use super::{REQUESTS, RequestWork, is_shared, list_all, shared_status};
 use crate::error::Result;
 use crate::handle::Then;
 use crate::process;
@@ -75,22 +75,26 @@ fn wait_simple<I: Iterator<Item = u32>>(
     match simple {
         Simple::Done(_) | Simple::Other => Ok(None),
         Simple::Send(id) => {
-            engine.drive(waiting, |state| state.take_send(id).then_some(()))?;
-            forget(handle);
-            Ok(Some(Status::EMPTY))
+            let end = engine.drive(waiting, |state| state.take_send(id))?;
+            // Of the threads that wait for it, the one that frees the handle has completed it.
+            Ok(REQUESTS.remove(handle).map(|_| status::of_send(end)))
         }
         Simple::Receive(id) => {
             let fits = |done: &ReceiveCompletion| !done.cancelled && done.sent <= done.capacity;
             let done = engine.drive(waiting, |state| {
-                let done = state.received(id)?;
-                if fits(&done) {
-                    state.take_received(id);
+                let Some(done) = state.received(id) else {
+                    // Gone: another thread has completed it.
+                    return (!state.has_receive(id)).then_some(None);
+                };
+                if !fits(&done) {
+                    return Some(None);
                 }
-                Some(done)
+                state.take_received(id);
+                Some(Some(done))
             })?;
-            if !fits(&done) {
+            let Some(done) = done else {
                 return Ok(None);
-            }
+            };
             let request = REQUESTS.remove(handle);
             let comm = request.as_ref().and_then(|request| request.comm.as_ref());
             Ok(comm.map(|comm| status::status_of(comm, &done.envelope, done.sent)))

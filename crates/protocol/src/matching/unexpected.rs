@@ -152,6 +152,15 @@ impl<T> UnexpectedQueue<T> {
         None
     }
 
+    /// A message from `source` whose value is the one that is looked for: a walk over all.
+    #[cold]
+    pub fn find_from(&self, source: u32, is_it: impl Fn(&T) -> bool) -> Option<u32> {
+        let is_meant =
+            |node: &UnexpectedNode<T>| node.envelope.source == source && is_it(&node.value);
+        let found = self.nodes.iter().find(|(_, node)| is_meant(node));
+        found.map(|(ticket, _)| ticket as u32)
+    }
+
     /// Builds the chains of a class when a receive of it is first posted.
     #[cold]
     fn build_chains(&mut self, class: Class) {

@@ -285,7 +285,7 @@ fn operations_beyond_the_adapters_room_wait_in_order() {
         }
     }
     for (id, _buffer) in sends {
-        engine.drive(|_, _| {}, |state| state.take_send(id).then_some(())).expect("sent");
+        engine.drive(|_, _| {}, |state| state.take_send(id).map(|_| ())).expect("sent");
     }
     for at in [3, COUNT - 1] {
         let (id, buffer) = &receives[at];
@@ -306,7 +306,7 @@ fn hints_name_the_receives_of_their_communicator() {
         let wanted = MatchPattern { context, ..pattern(None, None) };
         engine.enter(|state| {
             let id = state.receive(wanted, &buffer.view).expect("memory");
-            let stage = state.operations.recvs[id.0 as usize].stage;
+            let stage = state.operations.recvs[id.index()].stage;
             let ReceiveStage::AtAdapter { operation } = stage else {
                 panic!("{stage:?}");
             };

@@ -101,7 +101,7 @@ impl Transfer {
     fn step(&mut self, engines: &[Engine]) -> bool {
         let [from, to] = self.engines;
         engines[from].enter(|state| {
-            if self.send.is_some_and(|id| state.take_send(id)) {
+            if self.send.is_some_and(|id| state.take_send(id).is_some()) {
                 self.send = None;
                 self.sent.reuse();
             }
@@ -209,7 +209,7 @@ fn segment_with_pending_communication_is_not_removed() {
     let receive = receive.expect("no fault");
     assert!(engines[2].enter(|state| state.take_received(receive)).is_some());
     engines[0].enter(|state| state.progress().expect("no fault"));
-    assert!(engines[0].enter(|state| state.take_send(send)));
+    assert!(engines[0].enter(|state| state.take_send(send).is_some()));
     let posted = engines[1].enter(|state| state.receive(from(Some(4)), &buffer.view));
     assert_eq!(refusal(1), "a receive");
     engines[1].enter(|state| state.cancel_receive(posted.expect("no fault")));

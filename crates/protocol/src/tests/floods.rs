@@ -52,7 +52,7 @@ impl Flow {
         let engine = &engines[self.from as usize];
         let before = (self.begun, self.active.len());
         self.active.retain(|(id, buffer)| {
-            let done = engine.enter(|state| state.take_send(*id));
+            let done = engine.enter(|state| state.take_send(*id).is_some());
             if done {
                 fabric.remove_buffer(self.from, buffer.address());
                 buffer.reuse();

@@ -61,7 +61,7 @@ fn losing_peer_ends_unmatched_send() {
         let sent = engines[0].enter(|state| state.send(1, 0, 0, &buffer.view, completion));
         let id = sent.expect("no fault").expect("it waits");
         fabric.lose(1);
-        let waited = engines[0].drive(|_, _| {}, |state| state.take_send(id).then_some(()));
+        let waited = engines[0].drive(|_, _| {}, |state| state.take_send(id).map(|_| ()));
         assert_lost(waited, 1);
     }
 }

@@ -339,7 +339,7 @@ impl<'a> Run<'a> {
         let mut at = 0;
         while let Some((message, id, sync, _)) = self.active[rank as usize].sends.get(at) {
             let (message, id, sync) = (*message, *id, *sync);
-            if self.enter(rank, |state| state.take_send(id)) {
+            if self.enter(rank, |state| state.take_send(id).is_some()) {
                 let (.., buffer) = self.active[rank as usize].sends.swap_remove(at);
                 self.end_send(rank, message, sync, &buffer);
             } else {

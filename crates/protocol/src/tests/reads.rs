@@ -25,7 +25,7 @@ fn exchange(script: Script, scattered: (bool, bool), capacity: usize) -> Fabric 
     let receive = receive.expect("no fault");
     let mut is_sent = false;
     let end = steps(&engines, || {
-        is_sent = is_sent || engines[0].enter(|state| state.take_send(send));
+        is_sent = is_sent || engines[0].enter(|state| state.take_send(send).is_some());
         let is_received = engines[1].enter(|state| state.is_received(receive));
         (is_sent && is_received).then(|| engines[1].enter(|state| state.take_received(receive)))
     });
