@@ -171,6 +171,135 @@ static void early(void)
     free(in);
 }
 
+/* Requests that are freed before they were started meet nobody, at either end. */
+static void freed(void)
+{
+    enum { ROUNDS = 4, LATER = 3 };
+    int to = (test_rank + 1) % test_size, from = (test_rank + test_size - 1) % test_size;
+    int out[LATER], in, gone;
+    MPI_Request s[LATER], r, unused;
+    for (int round = 0; round < 8 * ROUNDS; round++) {
+        int frees_send = round & 1, frees_receive = round & 2, late = round & 4;
+        if (frees_receive) {
+            MPI_Precv_init(&gone, 1, 1, MPI_INT, from, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &unused);
+            if (late) /* the other end has made its request, if it does */
+                MPI_Barrier(MPI_COMM_WORLD);
+            MPI_Request_free(&unused);
+        } else if (late) {
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        if (frees_send) {
+            MPI_Psend_init(&out[0], 1, 1, MPI_INT, to, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &unused);
+            MPI_Request_free(&unused);
+        }
+        out[0] = 100 * test_rank + round, in = gone = -1;
+        MPI_Psend_init(&out[0], 1, 1, MPI_INT, to, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &s[0]);
+        MPI_Precv_init(&in, 1, 1, MPI_INT, from, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &r);
+        MPI_Start(&r);
+        MPI_Start(&s[0]);
+        MPI_Pready(0, s[0]);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+        MPI_Wait(&s[0], MPI_STATUS_IGNORE);
+        CHECK(in == 100 * from + round && gone == -1, "round %d: received %d, a freed request %d", round, in, gone);
+        MPI_Request_free(&s[0]);
+        MPI_Request_free(&r);
+    }
+    /* The first of three sends is freed when the second was started: the receive that was made
+     * first, and has been started, gets the third one. */
+    for (int round = 0; round < ROUNDS; round++) {
+        int second = -1;
+        MPI_Request r2;
+        in = -1;
+        for (int i = 0; i < 2; i++) {
+            out[i] = 1000 * test_rank + 10 * round + i;
+            MPI_Psend_init(&out[i], 1, 1, MPI_INT, to, 7, MPI_COMM_WORLD, MPI_INFO_NULL, &s[i]);
+        }
+        MPI_Precv_init(&in, 1, 1, MPI_INT, from, 7, MPI_COMM_WORLD, MPI_INFO_NULL, &r);
+        MPI_Precv_init(&second, 1, 1, MPI_INT, from, 7, MPI_COMM_WORLD, MPI_INFO_NULL, &r2);
+        MPI_Start(&s[1]);
+        MPI_Start(&r);
+        MPI_Start(&r2);
+        MPI_Pready(0, s[1]);
+        MPI_Wait(&r2, MPI_STATUS_IGNORE);
+        MPI_Barrier(MPI_COMM_WORLD); /* all have matched */
+        MPI_Request_free(&s[0]);
+        out[2] = 1000 * test_rank + 10 * round + 2;
+        MPI_Psend_init(&out[2], 1, 1, MPI_INT, to, 7, MPI_COMM_WORLD, MPI_INFO_NULL, &s[2]);
+        MPI_Start(&s[2]);
+        MPI_Pready(0, s[2]);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+        MPI_Wait(&s[1], MPI_STATUS_IGNORE);
+        MPI_Wait(&s[2], MPI_STATUS_IGNORE);
+        CHECK(second == 1000 * from + 10 * round + 1 && in == 1000 * from + 10 * round + 2, "received %d and %d", second, in);
+        MPI_Request_free(&s[1]);
+        MPI_Request_free(&s[2]);
+        MPI_Request_free(&r);
+        MPI_Request_free(&r2);
+    }
+}
+
+/* The memory of this process in KiB. */
+static long resident(void)
+{
+    long all = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f && fscanf(f, "%ld %ld", &all, &pages) != 2)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return 4 * pages;
+}
+
+/* Requests that come and go leave nothing behind. */
+static void no_leak(void)
+{
+    enum { MANY = 20000, MOST = 2048 };
+    int to = (test_rank + 1) % test_size, from = (test_rank + test_size - 1) % test_size, b[2];
+    long before = 0;
+    MPI_Request s, r;
+    for (int i = 0; i < 2 * MANY; i++) {
+        if (i == MANY)
+            before = resident();
+        MPI_Psend_init(&b[0], 1, 1, MPI_INT, to, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &s);
+        MPI_Precv_init(&b[1], 1, 1, MPI_INT, from, 8, MPI_COMM_WORLD, MPI_INFO_NULL, &r);
+        MPI_Request_free(&r);
+        MPI_Request_free(&s);
+        MPI_Precv_init(&b[1], 1, 1, MPI_INT, from, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &r); /* no send is ever made */
+        MPI_Request_free(&r);
+    }
+    CHECK(resident() - before < MOST, "%d freed requests take %ld KiB", 3 * MANY, resident() - before);
+}
+
+/* MPI_Parrived of what is not active (MPI 5.0, 4.2.2). */
+static void parrived(void)
+{
+    int b[4], flag = 0;
+    MPI_Comm comm;
+    MPI_Request s, r, other, none = MPI_REQUEST_NULL;
+    MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    CHECK_INT(MPI_Parrived(none, 0, &flag), MPI_SUCCESS, "Parrived of MPI_REQUEST_NULL");
+    CHECK_INT(flag, 1, "flag of MPI_REQUEST_NULL");
+    MPI_Precv_init(b, 2, 2, MPI_INT, 0, 0, comm, MPI_INFO_NULL, &r);
+    MPI_Psend_init(b, 2, 2, MPI_INT, 0, 0, comm, MPI_INFO_NULL, &s);
+    MPI_Recv_init(b, 2, MPI_INT, 0, 0, comm, &other);
+    flag = 0;
+    CHECK_INT(MPI_Parrived(r, 1, &flag), MPI_SUCCESS, "Parrived of an inactive request");
+    CHECK_INT(flag, 1, "flag of an inactive request");
+    CHECK_CLASS(MPI_Parrived(r, 7, &flag), MPI_ERR_ARG, "Parrived of partition 7 of 2, inactive");
+    CHECK_CLASS(MPI_Parrived(r, -1, &flag), MPI_ERR_ARG, "Parrived of partition -1, inactive");
+    CHECK_CLASS(MPI_Parrived(s, 0, &flag), MPI_ERR_REQUEST, "Parrived of an inactive partitioned send");
+    CHECK_CLASS(MPI_Parrived(other, 0, &flag), MPI_ERR_REQUEST, "Parrived of an inactive receive");
+    MPI_Request_free(&other);
+    MPI_Irecv(b, 2, MPI_INT, 0, 0, comm, &other);
+    CHECK_CLASS(MPI_Parrived(other, 0, &flag), MPI_ERR_REQUEST, "Parrived of a receive");
+    MPI_Cancel(&other);
+    MPI_Wait(&other, MPI_STATUS_IGNORE);
+    MPI_Request_free(&r);
+    MPI_Request_free(&s);
+    MPI_Comm_free(&comm);
+}
+
 static void errors(void)
 {
     int b[4] = {0}, flag;
@@ -253,6 +382,9 @@ int main(int argc, char **argv)
     ring(3, 4, 5000, 6);
     ring(8, 8, 8000, 3);
     order();
+    freed();
+    no_leak();
+    parrived();
     layouts(4, 4);
     layouts(4, 6);
     layouts(2, 12);

@@ -83,28 +83,44 @@ pub(super) struct ChannelAnnouncement {
     pub each: u64,
 }
 
-impl ChannelAnnouncement {
+/// A message about channels, from a sender to a receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChannelMessage {
+    /// There is a channel.
+    Announced(ChannelAnnouncement),
+    /// The request of a channel that was announced was freed before it was started.
+    Withdrawn { context: u64 },
+}
+
+impl ChannelMessage {
     pub const BYTES: usize = 24;
 
-    pub fn to_bytes(self) -> [u8; ChannelAnnouncement::BYTES] {
-        let mut bytes = [0; ChannelAnnouncement::BYTES];
+    /// In place of the number of partitions, of which there are fewer.
+    const WITHDRAWN: u64 = u64::MAX;
+
+    pub fn to_bytes(self) -> [u8; ChannelMessage::BYTES] {
+        let (context, partitions, each) = match self {
+            ChannelMessage::Announced(ChannelAnnouncement { context, partitions, each }) => {
+                (context, partitions, each)
+            }
+            ChannelMessage::Withdrawn { context } => (context, ChannelMessage::WITHDRAWN, 0),
+        };
+        let mut bytes = [0; ChannelMessage::BYTES];
         let (words, _) = bytes.as_chunks_mut::<8>();
-        words[0] = self.context.to_ne_bytes();
-        words[1] = self.partitions.to_ne_bytes();
-        words[2] = self.each.to_ne_bytes();
+        words[0] = context.to_ne_bytes();
+        words[1] = partitions.to_ne_bytes();
+        words[2] = each.to_ne_bytes();
         bytes
     }
 
-    pub fn from_bytes(bytes: &[u8; ChannelAnnouncement::BYTES]) -> ChannelAnnouncement {
+    pub fn from_bytes(bytes: &[u8; ChannelMessage::BYTES]) -> ChannelMessage {
         let (words, _) = bytes.as_chunks::<8>();
         let [context, partitions, each] = [0, 1, 2].map(|i| u64::from_ne_bytes(words[i]));
-        ChannelAnnouncement { context, partitions, each }
+        match partitions {
+            ChannelMessage::WITHDRAWN => ChannelMessage::Withdrawn { context },
+            _ => ChannelMessage::Announced(ChannelAnnouncement { context, partitions, each }),
+        }
     }
-}
-
-/// The tag, on the collective plane, of the announcements of channels with this tag.
-pub(super) fn announcement_tag(tag: i32) -> i32 {
-    !tag
 }
 
 #[cfg(test)]
@@ -112,9 +128,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn announcements_travel_as_bytes() {
+    fn messages_travel_as_bytes() {
         let announcement =
             ChannelAnnouncement { context: u64::MAX - 1, partitions: 7, each: 1 << 40 };
-        assert_eq!(ChannelAnnouncement::from_bytes(&announcement.to_bytes()), announcement);
+        let withdrawn = ChannelMessage::Withdrawn { context: 9 };
+        for message in [ChannelMessage::Announced(announcement), withdrawn] {
+            assert_eq!(ChannelMessage::from_bytes(&message.to_bytes()), message);
+        }
     }
 }

@@ -2,16 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::{Block, Region, Shape, View};
+use mica_channel::memory::{Block, Region, Shape, View, try_with_capacity};
 use mica_protocol::{EngineState, Fault, MatchPattern, Pending, Reaction, RecvId, WaitKind};
 
-use super::partitions::{ChannelAnnouncement, Partitions, announcement_tag};
+use super::meeting::{ChannelKey, ChannelReceiver};
+use super::partitions::{ChannelAnnouncement, Partitions};
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
 use crate::pt2pt::{self, Plane};
-use crate::request::{self, Request, RequestOperation};
+use crate::request::{self, PersistentOperation, Request, RequestOperation};
 use crate::status::{Cancelled, Status};
 use crate::sync::lock;
 
@@ -24,29 +25,23 @@ struct PartitionedReceiver {
     source: i32,
     tag: i32,
     buffer: Partitions,
-    link: Mutex<ChannelLink>,
+    /// `None`: `MPI_PROC_NULL`.
+    channel: Option<Arc<ChannelReceiver>>,
+    comm: Comm,
 }
 
-#[derive(Debug)]
-enum ChannelLink {
-    /// The announcement is still to come.
-    Awaited(RecvId, Region),
-    Open(ChannelAnnouncement),
-}
+/// What `MPI_PROC_NULL` sends.
+const NOTHING: ChannelAnnouncement = ChannelAnnouncement { context: 0, partitions: 0, each: 0 };
 
 impl PartitionedReceiver {
-    /// The announcement, if it has come.
-    fn announcement(&self, state: &mut EngineState) -> Option<ChannelAnnouncement> {
-        let mut link = lock(&self.link);
-        if let ChannelLink::Awaited(id, region) = &*link {
-            state.take_received(*id)?;
-            let mut bytes = [0; ChannelAnnouncement::BYTES];
-            region.read_bytes(&mut bytes);
-            *link = ChannelLink::Open(ChannelAnnouncement::from_bytes(&bytes));
-        }
-        match &*link {
-            ChannelLink::Open(announcement) => Some(*announcement),
-            ChannelLink::Awaited(..) => None,
+    /// The channel, if there is one.
+    fn channel(
+        &self,
+        state: &mut EngineState,
+    ) -> std::result::Result<Option<ChannelAnnouncement>, Fault> {
+        match &self.channel {
+            Some(channel) => channel.channel(state),
+            None => Ok(Some(NOTHING)),
         }
     }
 
@@ -78,7 +73,7 @@ impl PartitionedReceiver {
 /// A partitioned receive, from its start to its completion.
 #[derive(Debug)]
 struct ReceiveRound {
-    channel: Arc<PartitionedReceiver>,
+    receiver: Arc<PartitionedReceiver>,
     progress: Mutex<Arrivals>,
 }
 
@@ -86,6 +81,8 @@ struct ReceiveRound {
 struct Arrivals {
     /// Known once the receives are posted.
     sender: Option<ChannelAnnouncement>,
+    /// A partition has arrived: the channel stays what it is.
+    settled: bool,
     pending: Vec<PostedPartition>,
     /// By the sender's partition.
     arrived: Vec<bool>,
@@ -118,34 +115,14 @@ impl Arrivals {
 impl ReceiveRound {
     /// Makes as much progress as possible. Inside the engine.
     fn advance(&self, state: &mut EngineState) {
-        let channel = &self.channel;
+        let receiver = &self.receiver;
         let progress = &mut *lock(&self.progress);
-        if progress.sender.is_none() {
-            let Some(sender) = channel.announcement(state) else {
-                return;
-            };
-            progress.sender = Some(sender);
-            progress.arrived = vec![false; sender.partitions as usize];
-            let (sent, capacity) = (sender.partitions * sender.each, channel.buffer.whole.len());
-            if sent > capacity as u64 {
-                progress.error = Some(Error::Truncated {
-                    sent,
-                    capacity: capacity as u64,
-                    source_rank: channel.source,
-                    tag: channel.tag,
-                });
-            }
-            for partition in 0..sender.partitions as usize {
-                match channel.post(state, &sender, partition) {
-                    Ok(posted) => progress.pending.push(posted),
-                    Err(fault) => {
-                        progress.error = Some(fault.into());
-                        break;
-                    }
-                }
-            }
+        if !progress.settled
+            && let Err(fault) = self.settle(state, progress)
+        {
+            progress.error = Some(fault.into());
         }
-        let Arrivals { pending, arrived, .. } = progress;
+        let Arrivals { pending, arrived, settled, .. } = progress;
         pending.retain(|posted| {
             if state.take_received(posted.id).is_none() {
                 return true;
@@ -154,21 +131,58 @@ impl ReceiveRound {
                 let mut bytes = vec![0; copy.len()];
                 copy.pack(0, &mut bytes);
                 let position = posted.partition * copy.len();
-                channel.buffer.whole.unpack(position, &bytes);
+                receiver.buffer.whole.unpack(position, &bytes);
             }
             arrived[posted.partition] = true;
+            *settled = true;
             false
         });
     }
 
+    /// Posts the receives, if the channel is another than it was.
+    fn settle(
+        &self,
+        state: &mut EngineState,
+        progress: &mut Arrivals,
+    ) -> std::result::Result<(), Fault> {
+        let channel = self.receiver.channel(state)?;
+        if channel == progress.sender {
+            return Ok(());
+        }
+        // One that was withdrawn has sent nothing.
+        for posted in progress.pending.drain(..) {
+            state.cancel_receive(posted.id);
+            state.abandon_receive(posted.id);
+        }
+        progress.sender = None;
+        let Some(sender) = channel else {
+            return Ok(());
+        };
+        let (partitions, capacity) =
+            (sender.partitions as usize, self.receiver.buffer.whole.len() as u64);
+        progress.arrived = try_with_capacity(partitions)?;
+        progress.arrived.resize(partitions, false);
+        progress.pending = try_with_capacity(partitions)?;
+        progress.sender = Some(sender);
+        let sent = sender.partitions * sender.each;
+        if sent > capacity {
+            let PartitionedReceiver { source, tag, .. } = *self.receiver;
+            progress.error = Some(Error::Truncated { sent, capacity, source_rank: source, tag });
+        }
+        for partition in 0..partitions {
+            progress.pending.push(self.receiver.post(state, &sender, partition)?);
+        }
+        Ok(())
+    }
+
     fn status(&self, arrivals: &Arrivals) -> Status {
-        let capacity = self.channel.buffer.whole.len() as u64;
+        let capacity = self.receiver.buffer.whole.len() as u64;
         let sent = arrivals.sender.map_or(0, |s| s.partitions * s.each);
-        match self.channel.peer {
+        match self.receiver.peer {
             None => Status::PROC_NULL,
             Some(_) => Status {
-                source: self.channel.source,
-                tag: self.channel.tag,
+                source: self.receiver.source,
+                tag: self.receiver.tag,
                 bytes: sent.min(capacity),
                 cancelled: Cancelled::No,
             },
@@ -227,52 +241,63 @@ pub fn precv_init(
         Some(pattern) => pattern.source,
     };
     let buffer = Partitions::new(region, partitions, count, datatype)?;
-    let link = match peer {
-        Some(peer) => await_announcement(comm, peer, tag)?,
-        None => ChannelLink::Open(ChannelAnnouncement { context: 0, partitions: 0, each: 0 }),
+    let channel = match peer {
+        Some(peer) => {
+            let key = ChannelKey::new(comm, peer, tag);
+            Some(process::engine()?.enter(|state| ChannelReceiver::new(state, key))?)
+        }
+        None => None,
     };
-    let channel =
-        Arc::new(PartitionedReceiver { peer, source, tag, buffer, link: Mutex::new(link) });
-    let of = comm.clone();
-    Ok(Request::persistent(comm, move || {
-        let round = Arc::new(ReceiveRound { channel: channel.clone(), progress: Mutex::default() });
+    let receiver = PartitionedReceiver { peer, source, tag, buffer, channel, comm: comm.clone() };
+    Ok(Request::persistent_of(comm, Arc::new(receiver)))
+}
+
+impl PersistentOperation for PartitionedReceiver {
+    fn begin(self: Arc<PartitionedReceiver>) -> Result<Request> {
+        let comm = self.comm.clone();
+        let round = Arc::new(ReceiveRound { receiver: self, progress: Mutex::default() });
         process::engine()?.enter(|state| {
+            if let Some(channel) = &round.receiver.channel {
+                channel.start();
+            }
             if !round.react(state) {
                 state.add_reaction(round.clone());
             }
         });
-        Ok(Request::custom(Some(&of), round))
-    }))
+        Ok(Request::custom(Some(&comm), round))
+    }
+
+    fn end(&self) -> Result<()> {
+        match &self.channel {
+            Some(channel) => Ok(process::engine()?.enter(|state| channel.free(state))?),
+            None => Ok(()),
+        }
+    }
 }
 
-fn await_announcement(comm: &Comm, peer: u32, tag: i32) -> Result<ChannelLink> {
-    let region = Block::allocate(ChannelAnnouncement::BYTES)?;
-    let view = region.clone().view(Shape::Contiguous { bytes: ChannelAnnouncement::BYTES });
-    let pattern = MatchPattern {
-        context: comm.context() | 1,
-        source: Some(peer),
-        tag: Some(announcement_tag(tag)),
-    };
-    let id = process::engine()?.enter(|state| state.receive(pattern, &view))?;
-    Ok(ChannelLink::Awaited(id, region))
-}
-
-/// `MPI_Parrived`: whether a partition of a receive has arrived. All of an inactive one have.
+/// `MPI_Parrived`: whether a partition of a receive has arrived. All of an inactive one, and of
+/// `MPI_REQUEST_NULL`, have (MPI 5.0, 4.2.2).
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST` when the request is no partitioned receive; `MPI_ERR_ARG` for a partition that
 /// it does not have; `MPI_ERR_NO_MEM`.
 pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
     let poll = process::begin_poll();
-    if handle != c::REQUEST_NULL && !request::is_active(handle)? {
+    if handle == c::REQUEST_NULL {
         return Ok(true);
     }
-    let round = request::operation::<ReceiveRound>(handle)?.ok_or_else(|| {
+    let (receiver, round) = request::persistent_operation::<PartitionedReceiver, ReceiveRound>(
+        handle,
+    )?
+    .ok_or_else(|| {
         let reason = "this is not a partitioned receive";
         Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason)
     })?;
-    let buffer = &round.channel.buffer;
+    let buffer = &receiver.buffer;
     let partition = buffer.check(partition, "partition")?;
+    let Some(round) = round else {
+        return Ok(true);
+    };
     let has = |state: &mut EngineState| {
         round.advance(state);
         lock(&round.progress).has(partition, buffer.number).then_some(())

@@ -2,16 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::{Block, Region, Shape};
+use mica_channel::memory::{Region, try_with_capacity};
 use mica_protocol::{EngineState, SendCompletion, SendId};
 
-use super::partitions::{ChannelAnnouncement, Partitions, announcement_tag};
+use super::meeting::{ChannelKey, ChannelSender};
+use super::partitions::{ChannelAnnouncement, Partitions};
 use crate::comm::{self, Comm};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
 use crate::pt2pt;
-use crate::request::{self, Request, RequestOperation};
+use crate::request::{self, PersistentOperation, Request, RequestOperation};
 use crate::status::Status;
 use crate::sync::lock;
 
@@ -22,12 +23,15 @@ struct Sender {
     peer: Option<u32>,
     context: u64,
     buffer: Partitions,
+    /// `None`: `MPI_PROC_NULL`.
+    channel: Option<Arc<ChannelSender>>,
+    comm: Comm,
 }
 
 /// A partitioned send, from its start to its completion.
 #[derive(Debug)]
 struct SendRound {
-    channel: Arc<Sender>,
+    sender: Arc<Sender>,
     progress: Mutex<Readiness>,
 }
 
@@ -54,7 +58,7 @@ impl SendRound {
         }
         progress.missing -= 1;
         state.note_completion(); // another thread may wait for the last one
-        let Sender { peer, context, buffer } = &*self.channel;
+        let Sender { peer, context, buffer, .. } = &*self.sender;
         if let Some(peer) = *peer {
             let view = buffer.view(partition);
             let sent =
@@ -104,7 +108,7 @@ pub fn psend_init(
 ) -> Result<Request> {
     let peer = pt2pt::destination(comm, dest, tag)?;
     let buffer = Partitions::new(region, partitions, count, datatype)?;
-    let mut context = 0;
+    let (mut context, mut channel) = (0, None);
     if let Some(peer) = peer {
         context = comm::fresh_context()?;
         let announcement = ChannelAnnouncement {
@@ -112,35 +116,31 @@ pub fn psend_init(
             partitions: buffer.number as u64,
             each: buffer.each as u64,
         };
-        announce(comm, peer, tag, announcement)?;
+        channel = Some(ChannelSender::new(ChannelKey::new(comm, peer, tag), announcement));
     }
-    let channel = Arc::new(Sender { peer, context, buffer });
-    let of = comm.clone();
-    Ok(Request::persistent(comm, move || {
-        let number = channel.buffer.number;
-        let round = SendRound {
-            channel: channel.clone(),
-            progress: Mutex::new(Readiness {
-                ready: vec![false; number],
-                missing: number,
-                sends: Vec::new(),
-            }),
-        };
-        Ok(Request::custom(Some(&of), Arc::new(round)))
-    }))
+    let sender = Sender { peer, context, buffer, channel, comm: comm.clone() };
+    Ok(Request::persistent_of(comm, Arc::new(sender)))
 }
 
-fn announce(comm: &Comm, peer: u32, tag: i32, announcement: ChannelAnnouncement) -> Result<()> {
-    let region = Block::allocate(ChannelAnnouncement::BYTES)?;
-    region.write_bytes(&announcement.to_bytes());
-    let view = region.view(Shape::Contiguous { bytes: ChannelAnnouncement::BYTES });
-    let (context, tag) = (comm.context() | 1, announcement_tag(tag));
-    process::engine()?.enter(|state| {
-        if let Some(id) = state.send(peer, context, tag, &view, SendCompletion::Local)? {
-            state.abandon_send(id);
+impl PersistentOperation for Sender {
+    fn begin(self: Arc<Sender>) -> Result<Request> {
+        let number = self.buffer.number;
+        let mut ready = try_with_capacity(number)?;
+        ready.resize(number, false);
+        if let Some(channel) = &self.channel {
+            process::engine()?.enter(|state| channel.start(state))?;
         }
-        Ok(())
-    })
+        let progress = Mutex::new(Readiness { ready, missing: number, sends: Vec::new() });
+        let comm = self.comm.clone();
+        Ok(Request::custom(Some(&comm), Arc::new(SendRound { sender: self, progress })))
+    }
+
+    fn end(&self) -> Result<()> {
+        match &self.channel {
+            Some(channel) => Ok(process::engine()?.enter(|state| channel.free(state))?),
+            None => Ok(()),
+        }
+    }
 }
 
 /// `MPI_Pready` and its variants: marks partitions of an active send as ready. `argument` names
@@ -160,7 +160,7 @@ pub fn pready(
     })?;
     process::engine()?.enter(|state| {
         partitions.into_iter().try_for_each(|partition| {
-            let partition = round.channel.buffer.check(partition, argument)?;
+            let partition = round.sender.buffer.check(partition, argument)?;
             round.ready(state, partition, argument)
         })
     })
