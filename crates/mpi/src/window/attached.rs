@@ -20,6 +20,7 @@
 //! All words are accessed by atomics with Acquire and Release. The program orders an attachment
 //! before the operations on it: the target sends the address.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use mica_channel::direct::{PeerBuffer, PublishedBuffer};
@@ -27,7 +28,7 @@ use mica_channel::memory::{AtomicWidth, Region, RegionRef};
 use mica_channel::window::SharedWindow;
 use mica_protocol::Engine;
 
-use super::place::TargetPlace;
+use super::place::{MemoryPiece, MemoryPieces, TargetPlace};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
@@ -97,7 +98,8 @@ pub(super) struct TableCopy {
 #[derive(Debug)]
 struct PeerAttachment {
     entry: TableEntry,
-    buffer: PeerBuffer,
+    /// `None`: this rank cannot reach it, and operations on it fail.
+    buffer: Option<PeerBuffer>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +140,10 @@ impl OwnAttachments {
     pub fn attach(&self, engine: &Engine, memory: Region, bytes: usize) -> Result<()> {
         let mut list = lock(&self.list);
         let address = memory.address();
+        if address.checked_add(bytes).is_none() {
+            let reason = format!("{bytes} bytes from here on go beyond all addresses");
+            return Err(refused(address, reason));
+        }
         let meets = |a: &&OwnAttachment| {
             let start = a.memory.address();
             start < address + bytes && address < start + a.bytes
@@ -262,32 +268,34 @@ impl PeerAttachments {
     }
 
     /// Calls `f` with the place of the `bytes` bytes at `address`; `None` if the rank has not
-    /// attached them.
+    /// attached all of `runs`, the bytes that matter, relative to `address`. They may lie in
+    /// several pieces (MPI 5.0, 12.2.4: what is accessed has to be attached).
     ///
     /// # Errors
     /// Those of `f`; `MPI_ERR_RMA_ATTACH` if this rank cannot reach the memory.
-    pub fn with<R>(
+    pub fn with<R, I: Iterator<Item = Range<isize>>>(
         &self,
-        address: usize,
-        bytes: usize,
+        (address, bytes): (usize, usize),
+        runs: impl FnOnce() -> I,
         f: impl FnOnce(TargetPlace<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
-        let is_in = |start: usize, length: usize| {
-            let before = address.wrapping_sub(start);
-            before <= length && bytes <= length - before
-        };
+        let wanted = Wanted { address, bytes };
         match self {
             PeerAttachments::Own(list) => {
-                let list = lock(list);
-                let found = list.iter().find(|a| is_in(a.memory.address(), a.bytes));
                 // The lock is not held during the operation.
-                let memory = found.map(|a| a.memory.clone());
-                drop(list);
-                let place = |memory: &Region| {
+                let list = lock(list);
+                let found = list.iter().find(|a| wanted.lies_in(a.range()));
+                if let Some(memory) = found.map(|a| a.memory.clone()) {
+                    drop(list);
                     let at = address.wrapping_sub(memory.address()) as isize;
-                    f(TargetPlace::Mapped(memory, at))
-                };
-                memory.as_ref().map(place).transpose()
+                    return f(TargetPlace::Mapped(&memory, at)).map(Some);
+                }
+                let met = list.iter().filter(|a| wanted.meets(a.range()));
+                let met: Vec<_> = met.map(|a| (a.range(), a.memory.clone())).collect();
+                drop(list);
+                let pieces =
+                    met.iter().map(|(r, memory)| wanted.piece(*r, TargetPlace::Mapped(memory, 0)));
+                on_pieces(pieces.collect(), runs(), f)
             }
             PeerAttachments::Peer { rank, head, copy } => {
                 if copy.read().unwrap_or_else(PoisonError::into_inner).version
@@ -297,15 +305,77 @@ impl PeerAttachments {
                     copy.renew(*rank, head)?;
                 }
                 let copy = copy.read().unwrap_or_else(PoisonError::into_inner);
-                let entries = &copy.entries;
-                let found = entries.iter().find(|a| is_in(a.entry.address, a.entry.bytes));
-                let place = |found: &PeerAttachment| {
+                if let Some(found) = copy.entries.iter().find(|a| wanted.lies_in(a.entry.range())) {
                     let at = address.wrapping_sub(found.entry.address) as isize;
-                    f(TargetPlace::Peer(&found.buffer, at))
-                };
-                found.map(place).transpose()
+                    return f(TargetPlace::Peer(found.buffer(*rank)?, at)).map(Some);
+                }
+                let met = copy.entries.iter().filter(|a| wanted.meets(a.entry.range()));
+                let pieces: Result<Vec<_>> = met
+                    .map(|a| {
+                        let place = TargetPlace::Peer(a.buffer(*rank)?, 0);
+                        Ok(wanted.piece(a.entry.range(), place))
+                    })
+                    .collect();
+                on_pieces(pieces?, runs(), f)
             }
         }
+    }
+}
+
+/// The bytes that an operation needs.
+#[derive(Clone, Copy)]
+struct Wanted {
+    address: usize,
+    bytes: usize,
+}
+
+/// An address, and a number of bytes.
+type ByteRange = (usize, usize);
+
+impl Wanted {
+    fn lies_in(self, (start, length): ByteRange) -> bool {
+        let before = self.address.wrapping_sub(start);
+        before <= length && self.bytes <= length - before
+    }
+
+    fn meets(self, (start, length): ByteRange) -> bool {
+        // From whichever of the two begins first.
+        start.wrapping_sub(self.address) < self.bytes || self.address.wrapping_sub(start) < length
+    }
+
+    fn piece<'a>(self, (start, bytes): ByteRange, place: TargetPlace<'a>) -> MemoryPiece<'a> {
+        MemoryPiece { at: start.wrapping_sub(self.address) as isize, bytes, place }
+    }
+}
+
+impl OwnAttachment {
+    fn range(&self) -> ByteRange {
+        (self.memory.address(), self.bytes)
+    }
+}
+
+impl TableEntry {
+    fn range(&self) -> ByteRange {
+        (self.address, self.bytes)
+    }
+}
+
+impl PeerAttachment {
+    fn buffer(&self, rank: u32) -> Result<&PeerBuffer> {
+        self.buffer.as_ref().ok_or_else(|| unreachable_memory(rank, &self.entry))
+    }
+}
+
+/// Calls `f` with the place of bytes in several pieces, if all of `runs` lie in them.
+#[cold]
+fn on_pieces<R>(
+    pieces: Vec<MemoryPiece<'_>>,
+    runs: impl Iterator<Item = Range<isize>>,
+    f: impl FnOnce(TargetPlace<'_>) -> Result<R>,
+) -> Result<Option<R>> {
+    match MemoryPieces::of(pieces, runs) {
+        Some(pieces) => f(TargetPlace::Pieces(&pieces, 0)).map(Some),
+        None => Ok(None),
     }
 }
 
@@ -325,15 +395,13 @@ impl TableCopy {
         let mut known = std::mem::take(&mut self.entries);
         for entry in entries {
             let same = known.iter().position(|a| a.entry == entry);
-            let attachment = match same {
+            let mut attachment = match same {
                 Some(at) => known.swap_remove(at),
-                None => {
-                    let access = engine.peer_access();
-                    let opened = access.open(rank, entry.words, entry.bytes);
-                    let buffer = opened.ok_or_else(|| unreachable_memory(rank, &entry))?;
-                    PeerAttachment { entry, buffer }
-                }
+                None => PeerAttachment { entry, buffer: None },
             };
+            if attachment.buffer.is_none() {
+                attachment.buffer = engine.peer_access().open(rank, entry.words, entry.bytes);
+            }
             self.entries.push(attachment);
         }
         self.version = version;

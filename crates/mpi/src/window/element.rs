@@ -180,13 +180,10 @@ impl ElementUpdate {
             }
             return Ok(());
         }
-        // The kernel copies the elements here and back.
-        let TargetPlace::Peer(buffer, at) = place else {
-            unreachable!("mapped memory has a region")
-        };
+        // The elements are copied here and back.
         let changed = Block::allocate(bytes)?;
         let whole = changed.clone().view(Shape::Contiguous { bytes });
-        buffer.load(at as usize, &whole, 0, bytes)?;
+        place.load(&whole, 0, bytes)?;
         let previous = match result {
             None => None,
             Some(_) => {
@@ -197,7 +194,7 @@ impl ElementUpdate {
         };
         self.apply(input.at(0), changed.at(0), bytes);
         if !matches!(self.action, UpdateAction::Nothing) {
-            buffer.store(at as usize, &whole, 0, bytes)?;
+            place.store(&whole, 0, bytes)?;
         }
         if let (Some(previous), Some(result)) = (previous, result) {
             copy_bytes(&previous, result, bytes);
@@ -338,17 +335,11 @@ pub(super) fn compare_element(
     let element = Block::allocate(bytes)?;
     let view = element.clone().view(Shape::Contiguous { bytes });
     let _bulk = gate.bulk(me);
-    match place {
-        TargetPlace::Mapped(region, at) => copy_bytes(&region.offset(at), &element, bytes),
-        TargetPlace::Peer(buffer, at) => buffer.load(at as usize, &view, 0, bytes)?,
-    }
+    place.load(&view, 0, bytes)?;
     element.read_bytes(&mut found[..bytes]);
     if found[..bytes] == wanted[..bytes] {
         copy_bytes(new, &element, bytes);
-        match place {
-            TargetPlace::Mapped(region, at) => copy_bytes(&element, &region.offset(at), bytes),
-            TargetPlace::Peer(buffer, at) => buffer.store(at as usize, &view, 0, bytes)?,
-        }
+        place.store(&view, 0, bytes)?;
     }
     result.write_bytes(&found[..bytes]);
     Ok(())

@@ -7,7 +7,7 @@ use mica_node::window::OwnLock;
 
 use super::access::TargetFlag;
 use super::attached::PeerAttachments;
-use super::place::TargetPlace;
+use super::place::{TargetPlace, runs};
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -110,7 +110,8 @@ impl WindowTarget {
         }
         if let TargetMemory::Attached(attached) = &self.memory {
             let first = (range.disp as usize).wrapping_add_signed(low);
-            let found = attached.with(first, bytes, |place| f(place.offset(-low)));
+            let pieces = || runs(&range.shape).map(|run| run.start - low..run.end - low);
+            let found = attached.with((first, bytes), pieces, |place| f(place.offset(-low)));
             return found?.map(Some).ok_or_else(|| self.not_attached(range));
         }
         let at = self.locate(range.disp, low, bytes);
@@ -136,7 +137,9 @@ impl WindowTarget {
     ) -> Result<Option<R>> {
         let first = (address as usize).wrapping_add_signed(offset);
         match &self.memory {
-            TargetMemory::Attached(attached) => attached.with(first, bytes, f),
+            TargetMemory::Attached(attached) => {
+                attached.with((first, bytes), || std::iter::once(0..bytes as isize), f)
+            }
             TargetMemory::Mapped(region) => {
                 let is_inside = first <= self.bytes && bytes <= self.bytes - first;
                 is_inside.then(|| f(TargetPlace::Mapped(region, first as isize))).transpose()

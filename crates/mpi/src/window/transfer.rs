@@ -198,14 +198,14 @@ fn transfer_slowly(
             };
             Ok(AccessClass::Memory)
         }
-        TargetPlace::Peer(buffer, at) => {
+        TargetPlace::Peer(..) | TargetPlace::Pieces(..) => {
             let mut position = 0;
             for run in runs(&range.shape) {
                 let bytes = run.len().min(origin.len() - position);
-                let there = (at + run.start) as usize;
+                let there = place.offset(run.start);
                 match direction {
-                    Direction::Put => buffer.store(there, origin, position, bytes)?,
-                    Direction::Get => buffer.load(there, origin, position, bytes)?,
+                    Direction::Put => there.store(origin, position, bytes)?,
+                    Direction::Get => there.load(origin, position, bytes)?,
                 }
                 position += bytes;
             }

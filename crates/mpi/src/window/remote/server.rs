@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mica_channel::memory::{Block, Region, Shape, copy_bytes};
+use mica_channel::memory::{Block, Region, Shape};
 use mica_node::window::{LockMode, WindowLock};
 use mica_protocol::{EngineState, MatchPattern, Reaction};
 
@@ -157,13 +157,9 @@ impl RemoteSide {
         let mut from = 0;
         for &(at, n) in &request.runs {
             let n = (n as usize).min(bytes - from);
-            let input = data.offset(from as isize);
-            let error = self.on_own_memory(request, at as isize, n, |place| {
-                if let Some(region) = place.region(n) {
-                    copy_bytes(&input, &region, n);
-                }
-                Ok(())
-            });
+            let input = data.offset(from as isize).view(Shape::Contiguous { bytes: n });
+            let error =
+                self.on_own_memory(request, at as isize, n, |place| place.store(&input, 0, n));
             if error != c::SUCCESS {
                 return error;
             }
@@ -182,13 +178,10 @@ impl RemoteSide {
         let (message, length) = answer(c::SUCCESS, bytes)?;
         let mut to = ANSWER_HEAD;
         for &(at, n) in &request.runs {
-            let (n, place) = (n as usize, message.offset(to as isize));
-            let error = self.on_own_memory(request, at as isize, n, |found| {
-                if let Some(region) = found.region(n) {
-                    copy_bytes(&region, &place, n);
-                }
-                Ok(())
-            });
+            let n = n as usize;
+            let output = message.offset(to as isize).view(Shape::Contiguous { bytes: n });
+            let error =
+                self.on_own_memory(request, at as isize, n, |place| place.load(&output, 0, n));
             if error != c::SUCCESS {
                 set_error(&message, error);
             }
