@@ -121,6 +121,32 @@ impl<T> SoleTable<'_, T> {
     }
 }
 
+/// A handle that no object has yet. It is free again when this is dropped.
+pub struct ReservedHandle<'a, T> {
+    table: &'a HandleTable<T>,
+    index: Option<u32>,
+}
+
+impl<T: Clone> ReservedHandle<'_, T> {
+    /// Gives the handle to the object that `make` builds from it, and returns that. `make` runs
+    /// under the table's lock.
+    pub fn fill(mut self, make: impl FnOnce(u32) -> T) -> T {
+        let index = self.index.take().expect("a handle is filled once");
+        let mut slots = self.table.slots.lock();
+        let object = make(self.table.kind.handle(index));
+        slots.used[index as usize] = Some(object.clone());
+        object
+    }
+}
+
+impl<T> Drop for ReservedHandle<'_, T> {
+    fn drop(&mut self) {
+        if let Some(index) = self.index {
+            self.table.slots.lock().free.push_back(index);
+        }
+    }
+}
+
 struct Slots<T> {
     used: Vec<Option<T>>,
     free: VecDeque<u32>,
@@ -274,6 +300,15 @@ impl<T: Clone> HandleTable<T> {
         Ok(object)
     }
 
+    /// Keeps a handle free for an object that is made later.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn reserve(&self) -> Result<ReservedHandle<'_, T>> {
+        let index = self.slots.lock().vacancy().ok_or_else(|| self.used_up())?;
+        Ok(ReservedHandle { table: self, index: Some(index) })
+    }
+
     /// The first object that `is_it` takes, under the table's lock.
     pub fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<T> {
         let slots = self.slots.lock();
@@ -350,6 +385,16 @@ mod tests {
             }
         });
         assert!(table.is_empty());
+    }
+
+    #[test]
+    fn a_reserved_handle_is_filled_or_free_again() {
+        let table = HandleTable::new(HandleKind::Win);
+        let first = table.reserve().unwrap();
+        let second = table.insert(2).unwrap();
+        drop(table.reserve().unwrap());
+        assert_eq!(first.fill(|handle| handle as usize), HandleKind::Win.handle(0) as usize);
+        assert_eq!((table.len(), second), (2, HandleKind::Win.handle(1)));
     }
 
     /// All handles of a kind, of objects that take no memory of their own.

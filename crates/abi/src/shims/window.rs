@@ -147,9 +147,13 @@ pub unsafe fn mpi_win_free(win: *mut MPI_Win) -> std::result::Result<(), ErrorOn
     // SAFETY: as the caller promises.
     let win = unsafe { Out::new(win, "win")? };
     let handle = win.get().raw();
-    Window::free(handle).map_err(|error| ErrorOn::new(ErrorTarget::Win(handle), error))?;
-    win.set(MPI_Win::from_raw(c::WIN_NULL));
-    Ok(())
+    let handler = Window::resolve(handle)?.errhandler();
+    let freed = Window::free(handle);
+    // It is gone even if an operation on it has failed; that is raised by its handler.
+    if freed.is_ok() || Window::resolve(handle).is_err() {
+        win.set(MPI_Win::from_raw(c::WIN_NULL));
+    }
+    freed.map_err(|error| ErrorOn::for_handler(handler, ErrorTarget::Win(handle), error))
 }
 
 /// MPI_Win_get_attr.

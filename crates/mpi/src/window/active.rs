@@ -140,7 +140,8 @@ impl Window {
     /// rank, the epoch before this one at least.
     ///
     /// # Errors
-    /// `MPI_ERR_RMA_SYNC` without a start.
+    /// `MPI_ERR_RMA_SYNC` without a start. Those of operations, after which the epoch has ended
+    /// nevertheless.
     pub fn complete(&self) -> Result<()> {
         let engine = process::engine()?;
         let targets = {
@@ -155,13 +156,15 @@ impl Window {
             epochs.targets.members.clone()
         };
         await_posts(self, &targets.ranks, AwaitedPost::MayRunAhead)?;
+        let mut ended = Ok(());
         if let Some(remote) = &self.0.remote {
             // Those that share counts with this rank do not see in which order requests come.
             let shared = |&target: &usize| self.0.targets[target].number.is_some();
             let by_messages = self.remote_among(&targets.ranks);
-            remote.flush(&by_messages.into_iter().filter(shared).collect::<Vec<_>>())?;
+            let by_messages: Vec<_> = by_messages.into_iter().filter(shared).collect();
+            ended = remote.flush(&by_messages);
             for &target in &targets.others {
-                remote.complete(target)?;
+                ended = ended.and(remote.complete(target));
             }
         }
         let epochs = &mut *self.epochs();
@@ -169,7 +172,7 @@ impl Window {
         if epochs.access == AccessEpoch::Start {
             self.end_access(engine, epochs);
         }
-        Ok(())
+        ended
     }
 
     /// Ends the access epoch of a start if it needs to wait for no target. `None`: nothing was

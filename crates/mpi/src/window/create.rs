@@ -214,15 +214,17 @@ impl Window {
         let announced = own.as_ref().map(OwnMemory::announcement);
         let places = agree(comm, announced.map_err(Error::clone))?;
         let opened = creation.open_all(&places, own?);
-        let needs = match &opened {
-            Ok((targets, _, own)) => Ok(creation.needs(targets, own)),
-            Err(error) => Err(error.clone()),
+        // From the last exchange on nothing fails at one rank alone.
+        let handle = WINDOWS.reserve();
+        let needs = match (&opened, &handle) {
+            (Ok((targets, _, own)), Ok(_)) => Ok(creation.needs(targets, own)),
+            (Err(error), _) | (_, Err(error)) => Err(error.clone()),
         };
         let all_needs = agree(comm, needs.as_ref().copied().map_err(Error::clone));
         if let (Ok(own), Err(_)) = (&needs, &all_needs) {
             creation.unregister(*own);
         }
-        let (all_needs, (targets, locks, own)) = (all_needs?, opened?);
+        let (all_needs, (targets, locks, own), handle) = (all_needs?, opened?, handle?);
         let counts_block = WindowCountsBlock::take(engine);
         let mut choices = creation.choices;
         let remote = match all_needs.iter().any(Announcement::needs_messages) {
@@ -247,7 +249,7 @@ impl Window {
             info: hints_in_force(hints),
         };
         let epochs = Epochs::new(OwnCounts::new(&locks, neighbours.me));
-        let window = WINDOWS.insert_with(|handle| {
+        let window = handle.fill(|handle| {
             Window(Arc::new(WindowInner {
                 handle,
                 comm: comm.clone(),
@@ -267,7 +269,7 @@ impl Window {
                 predefined,
                 properties: Mutex::new(properties),
             }))
-        })?;
+        });
         window.offer_help(engine);
         Ok(window)
     }

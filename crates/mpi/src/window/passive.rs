@@ -155,7 +155,8 @@ impl Window {
     /// `MPI_Win_unlock`. Blocks until the lock was held.
     ///
     /// # Errors
-    /// `MPI_ERR_RANK`; `MPI_ERR_RMA_SYNC` when the target is not locked by `MPI_Win_lock`.
+    /// `MPI_ERR_RANK`; `MPI_ERR_RMA_SYNC` when the target is not locked by `MPI_Win_lock`. Those of
+    /// operations, after which the epoch has ended nevertheless.
     pub fn unlock(&self, rank: i32) -> Result<()> {
         let target = self.target(rank).map_err(|e| e.renamed(RANK))?;
         let Some(target) = target else { return Ok(()) };
@@ -165,23 +166,26 @@ impl Window {
             return Err(wrong_epoch(detail.to_owned()));
         }
         epochs.must_be_passive(Some(target))?;
+        let mut flushed = Ok(());
         if !self.is_open(target) || self.has_messages(target) {
             drop(epochs);
             // A lock that is still awaited cannot be given back.
             await_lock(self, target)?;
-            self.flush_before_release(&[target])?;
+            flushed = self.flush_before_release(&[target]);
             epochs = self.epochs();
         }
         let held = epochs.locks.remove(target);
         self.close_lock_epoch(&mut epochs, target);
         complete_operations();
-        release(self, epochs, held.map(|held| (target, held)))
+        let released = release(self, epochs, held.map(|held| (target, held)));
+        flushed.and(released)
     }
 
     /// `MPI_Win_unlock_all`. Does not block.
     ///
     /// # Errors
-    /// `MPI_ERR_RMA_SYNC` without `MPI_Win_lock_all`.
+    /// `MPI_ERR_RMA_SYNC` without `MPI_Win_lock_all`. Those of operations, after which the epoch has
+    /// ended nevertheless.
     pub fn unlock_all(&self) -> Result<()> {
         {
             let epochs = self.epochs();
@@ -191,7 +195,7 @@ impl Window {
                 return Err(wrong_epoch(detail));
             }
         }
-        self.flush_before_release(&self.remote_targets())?;
+        let flushed = self.flush_before_release(&self.remote_targets());
         let mut epochs = self.epochs();
         epochs.access = AccessEpoch::None;
         self.0.flags.set_all(AllTargets::Closed);
@@ -200,7 +204,8 @@ impl Window {
             self.0.targets[target].flag.set(TargetAccess::Closed);
         }
         // Each is held: the operation that joined the queue has waited.
-        release(self, epochs, held)
+        let released = release(self, epochs, held);
+        flushed.and(released)
     }
 
     /// All operations on those of `targets` that are accessed by messages are done when this
@@ -404,7 +409,9 @@ fn release(
     }
     // Not before: another thread of this rank may lock the targets again, by the same lines.
     drop(epochs);
-    by_message.into_iter().try_for_each(|target| window.remote().unlock(target))
+    // All of them, whatever becomes of one.
+    let unlocked = by_message.into_iter().map(|target| window.remote().unlock(target));
+    unlocked.fold(Ok(()), Result::and)
 }
 
 /// Returns when the lock of `target` is held, whose queue this rank has joined. Blocks.

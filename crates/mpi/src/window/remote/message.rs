@@ -177,7 +177,10 @@ pub(super) fn answered(answer: &Region) -> Option<Error> {
     match u64::from_ne_bytes(word) as i32 {
         crate::constants::SUCCESS => None,
         class => {
-            let detail = "the target has no such memory attached, or could not change it";
+            let detail = match class {
+                crate::constants::ERR_NO_MEM => "the target has no memory to carry it out",
+                _ => "the target has no such memory attached, or could not change it",
+            };
             Some(Error::other(class, detail))
         }
     }

@@ -242,7 +242,7 @@ impl RemoteSide {
     pub fn flush(&self, targets: &[usize]) -> Result<()> {
         // First: an operation that learns that its target's memory is not registered sends
         // requests.
-        let waited = self.flush_local(targets);
+        let mut waited = self.flush_local(targets);
         let (mut waits, mut flushed) = (Vec::new(), Vec::new());
         for &target in targets {
             let (sent, done) = {
@@ -250,8 +250,13 @@ impl RemoteSide {
                 (origin.sent[target], origin.done[target])
             };
             if done < sent {
-                waits.push(self.ask(target, RequestKind::Flush, "the flush")?);
-                flushed.push((target, sent));
+                match self.ask(target, RequestKind::Flush, "the flush") {
+                    Ok(wait) => {
+                        waits.push(wait);
+                        flushed.push((target, sent));
+                    }
+                    Err(error) => waited = waited.and(Err(error)),
+                }
             }
         }
         let waited = waited.and(self.wait_for(&waits));
@@ -289,9 +294,11 @@ impl RemoteSide {
     /// # Errors
     /// Those of the operations.
     pub fn complete(&self, target: usize) -> Result<()> {
-        self.flush_local(&[target])?;
+        // The target waits for this request, whatever becomes of an operation.
+        let waited = self.flush_local(&[target]);
         let (message, length) = RemoteRequest::plain(RequestKind::Complete, None).message(0)?;
-        self.tell_quietly(target, message, length)
+        self.tell_quietly(target, message, length)?;
+        waited
     }
 
     /// Waits until a lock is granted. Hang reports say what `waiting` says.

@@ -13,7 +13,7 @@ use super::message::{
 };
 use super::side::{RemoteSide, ServerState};
 use crate::constants as c;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::process;
 use crate::sync::lock;
 use crate::window::element::{ElementUpdate, compare_element};
@@ -25,15 +25,20 @@ impl RemoteSide {
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
     pub(super) fn serve_from_now_on(self: Arc<Self>, state: &mut EngineState) -> Result<()> {
-        self.await_request(state, &mut lock(&self.server))?;
+        let message = Block::allocate(REQUEST_MAX)?;
+        self.await_request(state, &mut lock(&self.server), message)?;
         state.begin_service();
         state.add_reaction(self);
         Ok(())
     }
 
-    /// Posts the receive of the next request.
-    fn await_request(&self, state: &mut EngineState, server: &mut ServerState) -> Result<()> {
-        let message = Block::allocate(REQUEST_MAX)?;
+    /// Posts the receive of the next request, into `message`.
+    fn await_request(
+        &self,
+        state: &mut EngineState,
+        server: &mut ServerState,
+        message: Region,
+    ) -> Result<()> {
         let view = message.clone().view(Shape::Contiguous { bytes: REQUEST_MAX });
         let pattern =
             MatchPattern { context: self.comm.context(), source: None, tag: Some(REQUEST_TAG) };
@@ -53,17 +58,46 @@ impl RemoteSide {
                 return Ok(());
             };
             let origin = self.comm.rank_of(done.envelope.source);
-            self.await_request(state, &mut server)?;
+            let request = RemoteRequest::read(&message, done.sent);
+            // Without memory for another message, the next request comes into this one later.
+            let next = Block::allocate(REQUEST_MAX).ok();
+            let reused = next.is_none().then(|| message.clone());
+            let posted = next.map(|next| self.await_request(state, &mut server, next));
             drop(server);
-            if let (Some(origin), Some(request)) =
-                (origin, RemoteRequest::read(&message, done.sent))
-            {
-                self.carry_out(state, origin, &request, &message, done.sent)?;
+            let served = match (origin, request) {
+                (Some(origin), Some(request)) => {
+                    self.carry_out(state, origin, &request, &message, done.sent)
+                }
+                _ => Ok(()),
+            };
+            if let Some(message) = reused {
+                self.await_request(state, &mut lock(&self.server), message)?;
             }
+            posted.unwrap_or(Ok(())).and(served)?;
         }
     }
 
+    /// Carries a request out. If there is no memory for it, its origin learns that at least.
+
     fn carry_out(
+        &self,
+        state: &mut EngineState,
+        origin: usize,
+        request: &RemoteRequest,
+        message: &Region,
+        bytes: usize,
+    ) -> Result<()> {
+        let done = self.try_to_carry_out(state, origin, request, message, bytes);
+        match done {
+            Err(Error::OutOfMemory { .. }) => {
+                let answer = self.answers.no_memory.clone();
+                self.reply(state, origin, request.answer, answer, ANSWER_HEAD)
+            }
+            done => done,
+        }
+    }
+
+    fn try_to_carry_out(
         &self,
         state: &mut EngineState,
         origin: usize,
@@ -119,8 +153,11 @@ impl RemoteSide {
     /// Answers with the error that was kept for `origin`.
     fn acknowledge(&self, state: &mut EngineState, origin: usize, tag: Option<i32>) -> Result<()> {
         let error = std::mem::replace(&mut lock(&self.server).errors[origin], c::SUCCESS);
-        let (message, bytes) = answer(error, 0)?;
-        self.reply(state, origin, tag, message, bytes)
+        let message = match error {
+            c::SUCCESS => self.answers.success.clone(),
+            _ => answer(error, 0).map_or(self.answers.no_memory.clone(), |(message, _)| message),
+        };
+        self.reply(state, origin, tag, message, ANSWER_HEAD)
     }
 
     pub(super) fn reply(
@@ -139,7 +176,7 @@ impl RemoteSide {
 
     /// Calls `f` with the `bytes` bytes of this rank's memory that begin `at` after the request's
     /// address. Returns the error for the origin: `MPI_ERR_RMA_RANGE` if they are not all in the
-    /// window, or `f` failed.
+    /// window, or `f` failed, but for lack of memory (`MPI_ERR_NO_MEM`).
     pub(super) fn on_own_memory(
         &self,
         request: &RemoteRequest,
@@ -149,7 +186,11 @@ impl RemoteSide {
     ) -> i32 {
         match self.own.reach_bytes(request.address, at, bytes, f) {
             Ok(Some(())) => c::SUCCESS,
-            Ok(None) | Err(_) => c::ERR_RMA_RANGE,
+            Ok(None) => c::ERR_RMA_RANGE,
+            Err(error) => match error.code() {
+                c::ERR_NO_MEM => c::ERR_NO_MEM,
+                _ => c::ERR_RMA_RANGE,
+            },
         }
     }
 
@@ -289,12 +330,11 @@ impl RemoteSide {
             server.locks.poll_if_awaited(state);
             granted
         };
-        for request in granted {
-            let (message, bytes) = answer(c::SUCCESS, 0)?;
-            let tag = Some(request.answer);
-            self.reply(state, request.origin, tag, message, bytes)?;
-        }
-        Ok(())
+        let replies = granted.into_iter().map(|request| {
+            let (tag, message) = (Some(request.answer), self.answers.success.clone());
+            self.reply(state, request.origin, tag, message, ANSWER_HEAD)
+        });
+        replies.fold(Ok(()), Result::and)
     }
 
     fn own_lock(&self) -> WindowLock<'_> {
@@ -314,7 +354,7 @@ impl Reaction for RemoteSide {
         if self.is_closed.load(Ordering::Relaxed) {
             return true;
         }
-        // Without memory for a request or an answer, its origin waits; the next one may succeed.
+        // An error is of one request, whose origin has been answered if that was possible.
         let _ = self.serve(state).and_then(|()| self.advance_locks(state));
         false
     }

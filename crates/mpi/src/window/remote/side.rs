@@ -10,6 +10,7 @@ use mica_protocol::{EngineState, RecvId, SendCompletion, WindowCounterRef};
 
 use super::keys::RegisteredMemory;
 use super::lock_queue::RemoteLocks;
+use super::message::answer;
 use super::operation::RemoteOperation;
 use crate::comm::Comm;
 use crate::constants as c;
@@ -35,8 +36,16 @@ pub(in crate::window) struct RemoteSide {
     pub(super) origin: Mutex<OriginState>,
     pub(super) counts: Mutex<RemoteCounts>,
     pub(super) server: Mutex<ServerState>,
+    pub(super) answers: PreparedAnswers,
     /// The window is being freed: the server ends.
     pub(super) is_closed: AtomicBool,
+}
+
+/// Answers without data, which need no memory when they are sent. They are never written.
+#[derive(Debug)]
+pub(super) struct PreparedAnswers {
+    pub success: Region,
+    pub no_memory: Region,
 }
 
 /// What a side is made of.
@@ -121,6 +130,10 @@ impl RemoteSide {
                 locks: RemoteLocks::default(),
                 errors: vec![c::SUCCESS; ranks],
             }),
+            answers: PreparedAnswers {
+                success: answer(c::SUCCESS, 0)?.0,
+                no_memory: answer(c::ERR_NO_MEM, 0)?.0,
+            },
             is_closed: AtomicBool::new(false),
         });
         let server = Arc::clone(&side);
