@@ -2,7 +2,7 @@
 
 A line has the name of a call and a Rust expression of its parameters; the parameters before `=` are where the results go.
 An expression ends with `?` where it can fail. In it a handle stands for its object, a `const char *` for a string, an array
-for its elements; `.raw()` keeps a handle, and a `usize` or a pointer is passed as it is. `handle -> function` frees the object
+for its elements; `FORM` says which of the call's two forms it is; `.raw()` keeps a handle, and a `usize` or a pointer is passed as it is. `handle -> function` frees the object
 of a handle, which becomes null. What else a line names is in `crates/abi/src/method.rs`, for the tools interface in
 `crates/abi/src/tool.rs`, or in the shims of attributes, buffers and topologies.
 """
@@ -100,17 +100,17 @@ Buffer_iflush               request = buffered::iflush(BufferOwner::Process)?
 Comm_iflush_buffer          request = buffered::iflush(BufferOwner::comm(&comm))?
 Session_iflush_buffer       request = buffered::iflush(BufferOwner::Session(session.handle()))?
 
-Type_contiguous             newtype = Datatype::contiguous(count, &oldtype)?
-Type_vector                 newtype = Datatype::vector(count, blocklength, stride, &oldtype)?
-Type_create_hvector         newtype = Datatype::hvector(count, blocklength, stride, &oldtype)?
-Type_indexed                newtype = Datatype::indexed(&array_of_blocklengths, &array_of_displacements, &oldtype)?
-Type_create_hindexed        newtype = Datatype::hindexed(&array_of_blocklengths, &array_of_displacements, &oldtype)?
-Type_create_indexed_block   newtype = Datatype::indexed_block(blocklength, &array_of_displacements, &oldtype)?
-Type_create_hindexed_block  newtype = Datatype::hindexed_block(blocklength, &array_of_displacements, &oldtype)?
-Type_create_struct          newtype = Datatype::create_struct(&array_of_blocklengths, &array_of_displacements, &array_of_types)?
-Type_create_subarray        newtype = Datatype::subarray(&array_of_sizes, &array_of_subsizes, &array_of_starts, order, &oldtype)?
-Type_create_darray          newtype = Datatype::darray(size, rank, &array_of_gsizes, array_of_distribs, array_of_dargs, array_of_psizes, order, &oldtype)?
-Type_create_resized         newtype = Datatype::resized(&oldtype, lb, extent)?
+Type_contiguous             newtype = in_form(Datatype::contiguous(count, &oldtype)?, FORM)?
+Type_vector                 newtype = in_form(Datatype::vector(count, blocklength, stride, &oldtype)?, FORM)?
+Type_create_hvector         newtype = in_form(Datatype::hvector(count, blocklength, stride, &oldtype)?, FORM)?
+Type_indexed                newtype = in_form(Datatype::indexed(&array_of_blocklengths, &array_of_displacements, &oldtype)?, FORM)?
+Type_create_hindexed        newtype = in_form(Datatype::hindexed(&array_of_blocklengths, &array_of_displacements, &oldtype)?, FORM)?
+Type_create_indexed_block   newtype = in_form(Datatype::indexed_block(blocklength, &array_of_displacements, &oldtype)?, FORM)?
+Type_create_hindexed_block  newtype = in_form(Datatype::hindexed_block(blocklength, &array_of_displacements, &oldtype)?, FORM)?
+Type_create_struct          newtype = in_form(Datatype::create_struct(&array_of_blocklengths, &array_of_displacements, &array_of_types)?, FORM)?
+Type_create_subarray        newtype = in_form(Datatype::subarray(&array_of_sizes, &array_of_subsizes, &array_of_starts, order, &oldtype)?, FORM)?
+Type_create_darray          newtype = in_form(Datatype::darray(size, rank, &array_of_gsizes, array_of_distribs, array_of_dargs, array_of_psizes, order, &oldtype)?, FORM)?
+Type_create_resized         newtype = in_form(Datatype::resized(&oldtype, lb, extent)?, FORM)?
 Type_dup                    newtype = Datatype::dup(&oldtype)?
 Type_create_f90_real        newtype = Datatype::f90_real(p, r)?
 Type_create_f90_complex     newtype = Datatype::f90_complex(p, r)?
@@ -266,6 +266,7 @@ def call(expression: str, function: Function, taken: list[Param], arguments: lis
             return f"tool::free({by_name[freed[1]][1]}, {freed[2]})"
         return f'method::free({by_name[freed[1]][1]}, "{freed[1]}", {freed[2]})'
     results, body = re.fullmatch(r"(?:([\w(), ]+) = )?(.*)", expression).groups()
+    body = body.replace("FORM", "CountForm::Large" if function.large else "CountForm::Plain")
     names = re.findall(r"\w+(?!\()\b", results or "")
     if missing := [name for name in names if name not in by_name]:
         raise SystemExit(f"methods.py: {function.name}: it has no parameter {missing[0]}")

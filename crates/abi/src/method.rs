@@ -9,7 +9,7 @@ use mica_mpi::{Error, Result};
 use crate::convert::{
     ArrayLength, Out, Returned, check_array, check_place, length, put_text, slice_mut,
 };
-use crate::poly::{PolyArray, PolyOut};
+use crate::poly::{CountForm, PolyArray, PolyOut};
 use crate::types::*;
 
 pub use crate::convert::{slice, text};
@@ -232,6 +232,17 @@ pub fn address(place: *mut c_void) -> *mut *mut c_void {
 /// `MPI_ERR_NO_MEM`.
 pub fn truths(flags: &[c_int]) -> Result<Vec<bool>> {
     Ok(try_collect(flags.iter().map(|&flag| flag != 0))?)
+}
+
+/// The datatype as this form of its constructor makes it (MPI 5.0, 5.1.13).
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+pub fn in_form(datatype: Datatype, form: CountForm) -> Result<Datatype> {
+    match form {
+        CountForm::Plain => Ok(datatype),
+        CountForm::Large => datatype.made_large(),
+    }
 }
 
 /// Whether ranks may be others in a new communicator.

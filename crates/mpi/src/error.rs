@@ -1,5 +1,6 @@
 //! What can go wrong in an MPI call, and the error class it maps to (MPI 5.0, 9.4).
 
+use mica_channel::memory::OutOfMemory;
 use mica_protocol::Fault;
 
 use crate::constants as c;
@@ -121,6 +122,12 @@ impl Error {
         Error::Unsupported { what }
     }
 
+    /// There is no memory for the description of a datatype.
+    #[cold]
+    pub(crate) fn no_type_memory(failed: OutOfMemory) -> Error {
+        Error::OutOfMemory { bytes: failed.bytes as u64, what: "the description of a datatype" }
+    }
+
     /// An error of class `class` with a free description.
     #[cold]
     pub fn other(class: i32, detail: impl Into<String>) -> Error {
@@ -141,8 +148,8 @@ impl Error {
     }
 }
 
-impl From<mica_channel::memory::OutOfMemory> for Error {
-    fn from(e: mica_channel::memory::OutOfMemory) -> Error {
+impl From<OutOfMemory> for Error {
+    fn from(e: OutOfMemory) -> Error {
         Error::OutOfMemory { bytes: e.bytes as u64, what: "a temporary buffer" }
     }
 }

@@ -25,7 +25,7 @@ impl OperationKey {
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct KeyedOperation<T> {
     generation: u32,
     operation: T,
 }
@@ -33,7 +33,7 @@ struct Entry<T> {
 /// The operations of one kind.
 #[derive(Debug)]
 pub(crate) struct OperationTable<T> {
-    entries: Slab<Entry<T>>,
+    entries: Slab<KeyedOperation<T>>,
     /// Operations that have begun.
     begun: u32,
 }
@@ -48,7 +48,7 @@ impl<T> OperationTable<T> {
     pub fn insert(&mut self, operation: T) -> OperationKey {
         self.begun = self.begun.wrapping_add(1);
         let generation = self.begun;
-        let index = self.entries.insert(Entry { generation, operation }) as u32;
+        let index = self.entries.insert(KeyedOperation { generation, operation }) as u32;
         OperationKey { index, generation }
     }
 
@@ -89,11 +89,6 @@ impl<T> OperationTable<T> {
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.entries.len()
     }
 }
 

@@ -27,12 +27,13 @@ pub unsafe fn mpi_type_commit(datatype: *mut MPI_Datatype) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a datatype made with large counts, which the plain calls cannot return.
+/// Refuses a datatype made by the large form of a constructor: the plain calls cannot return its
+/// counts.
 fn check_form(datatype: &Datatype, form: CountForm) -> Result<()> {
     if form == CountForm::Large || datatype.envelope().counts == 0 {
         return Ok(());
     }
-    let reason = "it was made with counts that do not fit an int; use the _c form of the call";
+    let reason = "it was made by a _c call, with counts of MPI_Count; use the _c form of this one";
     Err(Error::argument(c::ERR_TYPE, "datatype", datatype.label(), reason))
 }
 

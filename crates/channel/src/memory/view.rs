@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::bytes::{copy_any, copy_small};
-use super::layout::copy::{self, CopyDirection, Pack, Unpack};
+use super::layout::copy::{CopyDirection, Pack, Unpack};
+use super::layout::elements::elements;
 use super::layout::{TypeLayout, TypeLayoutError};
 use super::region::{Block, Region};
 
@@ -307,7 +308,7 @@ impl View {
         {
             // SAFETY: obligations 1 and 2; the region promises the memory side.
             unsafe {
-                copy::elements::<D>(layout, *count, self.ptr(), position, packed, n);
+                elements::<D>(layout, *count, self.ptr(), position, packed, n);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use mica_channel::memory::{TypeLayout, try_collect, try_concat, try_with_capacity};
 
-use super::{Datatype, TypeArguments, no_memory};
+use super::{Datatype, TypeArguments};
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -18,8 +18,8 @@ fn check_dims(ndims: usize) -> Result<()> {
 /// The dimensions from the one that varies fastest to the slowest.
 fn fastest_first(order: i32, ndims: usize) -> Result<Vec<usize>> {
     match order {
-        c::ORDER_C => try_collect((0..ndims).rev()).map_err(no_memory),
-        c::ORDER_FORTRAN => try_collect(0..ndims).map_err(no_memory),
+        c::ORDER_C => try_collect((0..ndims).rev()).map_err(Error::no_type_memory),
+        c::ORDER_FORTRAN => try_collect(0..ndims).map_err(Error::no_type_memory),
         _ => Err(Error::argument(
             c::ERR_ARG,
             "order",
@@ -98,7 +98,7 @@ impl Datatype {
         old: &Datatype,
     ) -> Result<Datatype> {
         check_dims(sizes.len())?;
-        let mut portions = try_with_capacity(sizes.len()).map_err(no_memory)?;
+        let mut portions = try_with_capacity(sizes.len()).map_err(Error::no_type_memory)?;
         for (i, ((&size, &subsize), &start)) in sizes.iter().zip(subsizes).zip(starts).enumerate() {
             if size < 1 {
                 return bad("array_of_sizes", i, size, "a size is at least 1");
@@ -160,7 +160,7 @@ impl Datatype {
         let fastest = fastest_first(order, ndims)?;
         // Processes are numbered in row-major order whatever the order of the array.
         let mut left = rank;
-        let mut portions = try_with_capacity(ndims).map_err(no_memory)?;
+        let mut portions = try_with_capacity(ndims).map_err(Error::no_type_memory)?;
         for i in (0..ndims).rev() {
             let coordinate = left % psizes[i];
             left /= psizes[i];
@@ -168,10 +168,11 @@ impl Datatype {
         }
         portions.reverse();
         let (layout, elements) = array(&fastest, gsizes, &portions, old)?;
-        let wide =
-            |list: &[i32]| try_collect(list.iter().map(|&n| i64::from(n))).map_err(no_memory);
+        let wide = |list: &[i32]| {
+            try_collect(list.iter().map(|&n| i64::from(n))).map_err(Error::no_type_memory)
+        };
         let after = [&wide(distribs)?[..], &wide(dargs)?, &wide(psizes)?, &[order.into()]];
-        let after = try_concat(&after).map_err(no_memory)?;
+        let after = try_concat(&after).map_err(Error::no_type_memory)?;
         let before = [size.into(), rank.into(), ndims as i64];
         let arguments = TypeArguments::array(c::COMBINER_DARRAY, &before, &[gsizes], &after, old)?;
         Ok(Datatype::derived(arguments, layout, old.0.core.signature.repeat(elements)?))

@@ -9,7 +9,7 @@ use mica_channel::memory::{TypeLayout, try_collect, try_collect_valid};
 
 use super::TypeArguments;
 use super::signature::Signature;
-use super::{Datatype, TypeCore, check_count, no_memory};
+use super::{Datatype, TypeCore, check_count};
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -185,7 +185,7 @@ impl Datatype {
         )?;
         let count = [lengths.len() as i64];
         let counts = [&count[..], lengths];
-        let fields = try_collect(types.iter().cloned()).map_err(no_memory)?;
+        let fields = try_collect(types.iter().cloned()).map_err(Error::no_type_memory)?;
         let arguments = TypeArguments::new(c::COMBINER_STRUCT, &counts, displacements, fields)?;
         Ok(Datatype::derived(arguments, layout, signature))
     }

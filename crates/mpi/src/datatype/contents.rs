@@ -1,8 +1,9 @@
 //! How a datatype was made: `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI 5.0, 5.1.13).
 //!
-//! A constructor's counts are kept in the plain form (as `int`, displacements as `MPI_Aint`) if
-//! they all fit, otherwise in the large form (as `MPI_Count`), where a datatype can only be decoded
-//! with the `_c` procedures.
+//! The plain form of a constructor gives `int`, and displacements that are `MPI_Aint`; the large
+//! one (`_c`) gives `MPI_Count` for both, whatever their values, and such a datatype can only be
+//! decoded with the `_c` procedures. So can what the library itself makes with counts that do not
+//! fit an `int`.
 
 use std::sync::Arc;
 

@@ -223,16 +223,10 @@ fn show(handle: u32) -> String {
 impl From<TypeLayoutError> for Error {
     fn from(error: TypeLayoutError) -> Error {
         match error {
-            TypeLayoutError::OutOfMemory { bytes } => no_memory(OutOfMemory { bytes }),
+            TypeLayoutError::OutOfMemory { bytes } => Error::no_type_memory(OutOfMemory { bytes }),
             _ => Error::other(c::ERR_ARG, error.to_string()),
         }
     }
-}
-
-/// The error of a datatype for whose description there is no memory.
-#[cold]
-fn no_memory(failed: OutOfMemory) -> Error {
-    Error::OutOfMemory { bytes: failed.bytes as u64, what: "the description of a datatype" }
 }
 
 fn small(values: &[&[i64]]) -> bool {
@@ -262,13 +256,33 @@ impl TypeArguments {
         let mut arguments = TypeArguments::named();
         (arguments.combiner, arguments.datatypes) = (combiner, datatypes);
         if small(counts) {
-            arguments.integers = try_concat(counts).map_err(no_memory)?;
-            arguments.addresses = try_concat(&[displacements]).map_err(no_memory)?;
+            arguments.integers = try_concat(counts).map_err(Error::no_type_memory)?;
+            arguments.addresses = try_concat(&[displacements]).map_err(Error::no_type_memory)?;
         } else {
-            let counts = try_concat(counts).map_err(no_memory)?;
-            arguments.counts = try_concat(&[&counts, displacements]).map_err(no_memory)?;
+            let counts = try_concat(counts).map_err(Error::no_type_memory)?;
+            arguments.counts =
+                try_concat(&[&counts, displacements]).map_err(Error::no_type_memory)?;
         }
         Ok(arguments)
+    }
+
+    /// As the large form of the call has them.
+    fn made_large(&mut self) -> Result<()> {
+        let TypeArguments { combiner, integers, addresses, counts, .. } = self;
+        if !counts.is_empty() {
+            return Ok(()); // they do not fit the plain form
+        }
+        // Where what is a count lies among the integers.
+        let places = match *combiner {
+            c::COMBINER_SUBARRAY => 1..integers.len() - 1,
+            c::COMBINER_DARRAY => 3..3 + integers[2] as usize,
+            _ => 0..integers.len(),
+        };
+        *counts =
+            try_concat(&[&integers[places.clone()], addresses]).map_err(Error::no_type_memory)?;
+        integers.drain(places);
+        *addresses = Vec::new();
+        Ok(())
     }
 
     /// Of an array constructor: integers before and after `sizes`, which alone can be large.
@@ -281,12 +295,12 @@ impl TypeArguments {
     ) -> Result<TypeArguments> {
         let mut arguments = TypeArguments::named();
         (arguments.combiner, arguments.datatypes) = (combiner, vec![old.clone()]);
-        let sizes = try_concat(sizes).map_err(no_memory)?;
+        let sizes = try_concat(sizes).map_err(Error::no_type_memory)?;
         let integers: &[&[i64]] = match small(&[&sizes]) {
             true => &[before, &sizes, after],
             false => &[before, after],
         };
-        arguments.integers = try_concat(integers).map_err(no_memory)?;
+        arguments.integers = try_concat(integers).map_err(Error::no_type_memory)?;
         if !small(&[&sizes]) {
             arguments.counts = sizes;
         }
@@ -353,6 +367,21 @@ impl Datatype {
                 TypeLayout::structure(fields).expect(FITS)
             }
         }
+    }
+
+    /// The same, which no other names yet, as if made by the large form of the call: its counts and
+    /// displacements are `MPI_Count`, whatever their values (MPI 5.0, 5.1.13).
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub fn made_large(mut self) -> Result<Datatype> {
+        if let TypeHandle::Counted(inner) = &mut self.0
+            && let Some(inner) = Arc::get_mut(inner)
+            && let Some(core) = Arc::get_mut(&mut inner.core)
+        {
+            core.arguments.made_large()?;
+        }
+        Ok(self)
     }
 
     /// A datatype without a handle yet; a permanent one is committed.

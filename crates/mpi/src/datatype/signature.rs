@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::basic::BasicType;
 use mica_channel::memory::{try_push, try_with_capacity};
 
-use super::no_memory;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -121,10 +120,10 @@ impl Signature {
                 Some((last, same)) if Arc::ptr_eq(same, &part) => {
                     *last = last.checked_add(count).ok_or_else(|| overflow(count))?;
                 }
-                _ => try_push(&mut runs, (count, part)).map_err(no_memory)?,
+                _ => try_push(&mut runs, (count, part)).map_err(Error::no_type_memory)?,
             }
         }
-        let mut parts = try_with_capacity(runs.len()).map_err(no_memory)?;
+        let mut parts = try_with_capacity(runs.len()).map_err(Error::no_type_memory)?;
         let (mut bytes, mut external) = (0u64, 0u64);
         for (count, part) in runs {
             let part = part.repeat(count)?;

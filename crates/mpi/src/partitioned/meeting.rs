@@ -49,10 +49,10 @@ impl ChannelKey {
 
 /// Where a sender is with its announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Announced {
-    No,
+enum SenderStage {
+    Unannounced,
     /// For a later sender's sake: it may be withdrawn.
-    BeforeStart,
+    Announced,
     Started,
 }
 
@@ -61,7 +61,7 @@ enum Announced {
 pub(super) struct ChannelSender {
     key: ChannelKey,
     announcement: ChannelAnnouncement,
-    announced: Mutex<Announced>,
+    stage: Mutex<SenderStage>,
 }
 
 /// The senders that are not announced, in order of initialization.
@@ -71,8 +71,8 @@ static UNANNOUNCED: Mutex<BTreeMap<ChannelKey, VecDeque<Arc<ChannelSender>>>> =
 impl ChannelSender {
     /// A sender that is to be announced when it is started.
     pub fn new(key: ChannelKey, announcement: ChannelAnnouncement) -> Arc<ChannelSender> {
-        let announced = Mutex::new(Announced::No);
-        let sender = Arc::new(ChannelSender { key, announcement, announced });
+        let stage = Mutex::new(SenderStage::Unannounced);
+        let sender = Arc::new(ChannelSender { key, announcement, stage });
         lock(&UNANNOUNCED).entry(key).or_default().push_back(Arc::clone(&sender));
         sender
     }
@@ -80,29 +80,29 @@ impl ChannelSender {
     /// Announces the sender, which is started, and those before it.
     pub fn start(&self, state: &mut EngineState) -> Result<(), Fault> {
         let all = &mut *lock(&UNANNOUNCED);
-        while *lock(&self.announced) == Announced::No
+        while *lock(&self.stage) == SenderStage::Unannounced
             && let Some(queue) = all.get_mut(&self.key)
             && let Some(first) = queue.front()
         {
             send(state, &self.key, ChannelMessage::Announced(first.announcement))?;
-            *lock(&first.announced) = Announced::BeforeStart;
+            *lock(&first.stage) = SenderStage::Announced;
             queue.pop_front();
         }
-        *lock(&self.announced) = Announced::Started;
+        *lock(&self.stage) = SenderStage::Started;
         self.drop_empty(all);
         Ok(())
     }
 
     /// The request was freed.
     pub fn free(&self, state: &mut EngineState) -> Result<(), Fault> {
-        let announced = *lock(&self.announced);
-        match announced {
-            Announced::Started => Ok(()),
-            Announced::BeforeStart => {
+        let stage = *lock(&self.stage);
+        match stage {
+            SenderStage::Started => Ok(()),
+            SenderStage::Announced => {
                 let context = self.announcement.context;
                 send(state, &self.key, ChannelMessage::Withdrawn { context })
             }
-            Announced::No => {
+            SenderStage::Unannounced => {
                 let all = &mut *lock(&UNANNOUNCED);
                 if let Some(queue) = all.get_mut(&self.key) {
                     queue.retain(|sender| !std::ptr::eq(&**sender, self));

@@ -591,6 +591,9 @@ fn downcast<T: Any + Send + Sync>(operation: Arc<dyn Any + Send + Sync>) -> Opti
     operation.downcast().ok()
 }
 
+/// The operation of a persistent request, and what is active of it.
+pub(crate) type FoundPersistent<T, A> = (Arc<T>, Option<Arc<A>>);
+
 /// The operation of a persistent request, if it is a `T`, and what is active of it, if that is an
 /// `A`.
 ///
@@ -598,7 +601,7 @@ fn downcast<T: Any + Send + Sync>(operation: Arc<dyn Any + Send + Sync>) -> Opti
 /// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
 pub(crate) fn persistent_operation<T: PersistentOperation, A: RequestOperation>(
     handle: u32,
-) -> Result<Option<(Arc<T>, Option<Arc<A>>)>> {
+) -> Result<Option<FoundPersistent<T, A>>> {
     let request = Request::resolve(handle)?.ok_or_else(null_request)?;
     let RequestWork::Persistent(persistent) = &request.work else {
         return Ok(None);

@@ -174,6 +174,15 @@ pub(super) struct Sizes {
     units: Vec<usize>,
 }
 
+/// The properties of a window that is made with these hints.
+fn initial_properties(hints: &Info) -> WindowProperties {
+    WindowProperties {
+        name: String::new(),
+        errhandler: Errhandler::ARE_FATAL,
+        info: hints_in_force(hints),
+    }
+}
+
 impl Window {
     /// Makes a window of the ranks of `comm`. Blocks until all of them have called it.
     ///
@@ -243,11 +252,6 @@ impl Window {
             }
         };
         let predefined = creation.predefined(&targets[comm.rank()].memory);
-        let properties = WindowProperties {
-            name: String::new(),
-            errhandler: Errhandler::ARE_FATAL,
-            info: hints_in_force(hints),
-        };
         let epochs = Epochs::new(OwnCounts::new(&locks, neighbours.me));
         let window = handle.fill(|handle| {
             Window(Arc::new(WindowInner {
@@ -267,7 +271,7 @@ impl Window {
                 attachments: own.attachments,
                 attributes: AttributeSet::default(),
                 predefined,
-                properties: Mutex::new(properties),
+                properties: Mutex::new(initial_properties(hints)),
             }))
         });
         window.offer_help(engine);

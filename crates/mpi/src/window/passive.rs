@@ -184,8 +184,8 @@ impl Window {
     /// `MPI_Win_unlock_all`. Does not block.
     ///
     /// # Errors
-    /// `MPI_ERR_RMA_SYNC` without `MPI_Win_lock_all`. Those of operations, after which the epoch has
-    /// ended nevertheless.
+    /// `MPI_ERR_RMA_SYNC` without `MPI_Win_lock_all`. Those of operations, after which the epoch
+    /// has ended nevertheless.
     pub fn unlock_all(&self) -> Result<()> {
         {
             let epochs = self.epochs();

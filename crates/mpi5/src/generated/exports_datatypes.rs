@@ -109,15 +109,15 @@ call! {
 call! {
     MPI_Type_contiguous PMPI_Type_contiguous(count: c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::contiguous(MPI_Count::from(count),
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+    => method::give(newtype, "newtype", || in_form(Datatype::contiguous(MPI_Count::from(count),
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Plain))
 }
 
 call! {
     MPI_Type_contiguous_c PMPI_Type_contiguous_c(count: MPI_Count, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::contiguous(count,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+    => method::give(newtype, "newtype", || in_form(Datatype::contiguous(count,
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
 }
 
 call! {
@@ -125,12 +125,12 @@ call! {
         array_of_gsizes: *const c_int, array_of_distribs: *const c_int,
         array_of_dargs: *const c_int, array_of_psizes: *const c_int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::darray(size, rank,
+    => method::give(newtype, "newtype", || in_form(Datatype::darray(size, rank,
         &method::numbers(PolyArray::new(array_of_gsizes), ndims, "array_of_gsizes", "ndims")?,
         method::slice(array_of_distribs, ndims, "array_of_distribs", "ndims")?,
         method::slice(array_of_dargs, ndims, "array_of_dargs", "ndims")?,
         method::slice(array_of_psizes, ndims, "array_of_psizes", "ndims")?, order,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Plain))
 }
 
 call! {
@@ -138,12 +138,12 @@ call! {
         array_of_gsizes: *const MPI_Count, array_of_distribs: *const c_int,
         array_of_dargs: *const c_int, array_of_psizes: *const c_int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::darray(size, rank,
+    => method::give(newtype, "newtype", || in_form(Datatype::darray(size, rank,
         &method::numbers(PolyArray::new(array_of_gsizes), ndims, "array_of_gsizes", "ndims")?,
         method::slice(array_of_distribs, ndims, "array_of_distribs", "ndims")?,
         method::slice(array_of_dargs, ndims, "array_of_dargs", "ndims")?,
         method::slice(array_of_psizes, ndims, "array_of_psizes", "ndims")?, order,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
 }
 
 call! {
@@ -169,28 +169,31 @@ call! {
         array_of_blocklengths: *const c_int, array_of_displacements: *const MPI_Aint,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
-        Datatype::hindexed(&method::numbers(PolyArray::new(array_of_blocklengths),
+        in_form(Datatype::hindexed(&method::numbers(PolyArray::new(array_of_blocklengths),
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
-        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
+        CountForm::Plain))
 }
 
 call! {
     MPI_Type_create_hindexed_block PMPI_Type_create_hindexed_block(count: c_int, blocklength: c_int,
         array_of_displacements: *const MPI_Aint, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::hindexed_block(MPI_Count::from(blocklength),
+    => method::give(newtype, "newtype", ||
+        in_form(Datatype::hindexed_block(MPI_Count::from(blocklength),
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
-        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
+        CountForm::Plain))
 }
 
 call! {
     MPI_Type_create_hindexed_block_c PMPI_Type_create_hindexed_block_c(count: MPI_Count,
         blocklength: MPI_Count, array_of_displacements: *const MPI_Count, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::hindexed_block(blocklength,
+    => method::give(newtype, "newtype", || in_form(Datatype::hindexed_block(blocklength,
         &method::numbers(PolyArray::new(array_of_displacements), count, "array_of_displacements",
-        "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
 }
 
 call! {
@@ -198,57 +201,61 @@ call! {
         array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
-        Datatype::hindexed(&method::numbers(PolyArray::new(array_of_blocklengths), count,
+        in_form(Datatype::hindexed(&method::numbers(PolyArray::new(array_of_blocklengths), count,
         "array_of_blocklengths", "count")?, &method::numbers(PolyArray::new(array_of_displacements),
         count, "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?))
+        "oldtype")?)?, CountForm::Large))
 }
 
 call! {
     MPI_Type_create_hvector PMPI_Type_create_hvector(count: c_int, blocklength: c_int,
         stride: MPI_Aint, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::hvector(MPI_Count::from(count),
+    => method::give(newtype, "newtype", || in_form(Datatype::hvector(MPI_Count::from(count),
         MPI_Count::from(blocklength), stride as MPI_Count, &Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?))
+        "oldtype")?)?, CountForm::Plain))
 }
 
 call! {
     MPI_Type_create_hvector_c PMPI_Type_create_hvector_c(count: MPI_Count, blocklength: MPI_Count,
         stride: MPI_Count, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::hvector(count, blocklength, stride,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+    => method::give(newtype, "newtype", || in_form(Datatype::hvector(count, blocklength, stride,
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
 }
 
 call! {
     MPI_Type_create_indexed_block PMPI_Type_create_indexed_block(count: c_int, blocklength: c_int,
         array_of_displacements: *const c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::indexed_block(MPI_Count::from(blocklength),
+    => method::give(newtype, "newtype", ||
+        in_form(Datatype::indexed_block(MPI_Count::from(blocklength),
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
-        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
+        CountForm::Plain))
 }
 
 call! {
     MPI_Type_create_indexed_block_c PMPI_Type_create_indexed_block_c(count: MPI_Count,
         blocklength: MPI_Count, array_of_displacements: *const MPI_Count, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::indexed_block(blocklength,
+    => method::give(newtype, "newtype", || in_form(Datatype::indexed_block(blocklength,
         &method::numbers(PolyArray::new(array_of_displacements), count, "array_of_displacements",
-        "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
 }
 
 call! {
     MPI_Type_create_resized PMPI_Type_create_resized(oldtype: MPI_Datatype, lb: MPI_Aint,
         extent: MPI_Aint, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::resized(&Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?, lb as MPI_Count, extent as MPI_Count))
+    => method::give(newtype, "newtype", ||
+        in_form(Datatype::resized(&Datatype::resolve_as(oldtype.raw(), "oldtype")?, lb as MPI_Count,
+        extent as MPI_Count)?, CountForm::Plain))
 }
 
 call! {
     MPI_Type_create_resized_c PMPI_Type_create_resized_c(oldtype: MPI_Datatype, lb: MPI_Count,
         extent: MPI_Count, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::resized(&Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?, lb, extent))
+    => method::give(newtype, "newtype", ||
+        in_form(Datatype::resized(&Datatype::resolve_as(oldtype.raw(), "oldtype")?, lb, extent)?,
+        CountForm::Large))
 }
 
 call! {
@@ -256,11 +263,11 @@ call! {
         array_of_blocklengths: *const c_int, array_of_displacements: *const MPI_Aint,
         array_of_types: *const MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
-        Datatype::create_struct(&method::numbers(PolyArray::new(array_of_blocklengths),
+        in_form(Datatype::create_struct(&method::numbers(PolyArray::new(array_of_blocklengths),
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
         "array_of_displacements", "count")?, &method::datatypes(array_of_types,
-        MPI_Count::from(count), "array_of_types", "count")?))
+        MPI_Count::from(count), "array_of_types", "count")?)?, CountForm::Plain))
 }
 
 call! {
@@ -268,10 +275,11 @@ call! {
         array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
         array_of_types: *const MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
-        Datatype::create_struct(&method::numbers(PolyArray::new(array_of_blocklengths), count,
-        "array_of_blocklengths", "count")?, &method::numbers(PolyArray::new(array_of_displacements),
-        count, "array_of_displacements", "count")?, &method::datatypes(array_of_types, count,
-        "array_of_types", "count")?))
+        in_form(Datatype::create_struct(&method::numbers(PolyArray::new(array_of_blocklengths),
+        count, "array_of_blocklengths", "count")?,
+        &method::numbers(PolyArray::new(array_of_displacements), count, "array_of_displacements",
+        "count")?, &method::datatypes(array_of_types, count, "array_of_types", "count")?)?,
+        CountForm::Large))
 }
 
 call! {
@@ -279,10 +287,11 @@ call! {
         array_of_subsizes: *const c_int, array_of_starts: *const c_int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
-        Datatype::subarray(&method::numbers(PolyArray::new(array_of_sizes), ndims, "array_of_sizes",
-        "ndims")?, &method::numbers(PolyArray::new(array_of_subsizes), ndims, "array_of_subsizes",
-        "ndims")?, &method::numbers(PolyArray::new(array_of_starts), ndims, "array_of_starts",
-        "ndims")?, order, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        in_form(Datatype::subarray(&method::numbers(PolyArray::new(array_of_sizes), ndims,
+        "array_of_sizes", "ndims")?, &method::numbers(PolyArray::new(array_of_subsizes), ndims,
+        "array_of_subsizes", "ndims")?, &method::numbers(PolyArray::new(array_of_starts), ndims,
+        "array_of_starts", "ndims")?, order, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
+        CountForm::Plain))
 }
 
 call! {
@@ -291,10 +300,11 @@ call! {
         array_of_starts: *const MPI_Count, order: c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
-        Datatype::subarray(&method::numbers(PolyArray::new(array_of_sizes), ndims, "array_of_sizes",
-        "ndims")?, &method::numbers(PolyArray::new(array_of_subsizes), ndims, "array_of_subsizes",
-        "ndims")?, &method::numbers(PolyArray::new(array_of_starts), ndims, "array_of_starts",
-        "ndims")?, order, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        in_form(Datatype::subarray(&method::numbers(PolyArray::new(array_of_sizes), ndims,
+        "array_of_sizes", "ndims")?, &method::numbers(PolyArray::new(array_of_subsizes), ndims,
+        "array_of_subsizes", "ndims")?, &method::numbers(PolyArray::new(array_of_starts), ndims,
+        "array_of_starts", "ndims")?, order, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
+        CountForm::Large))
 }
 
 call! {
@@ -401,10 +411,11 @@ call! {
         array_of_displacements: *const c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
-        Datatype::indexed(&method::numbers(PolyArray::new(array_of_blocklengths),
+        in_form(Datatype::indexed(&method::numbers(PolyArray::new(array_of_blocklengths),
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
-        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+        "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
+        CountForm::Plain))
 }
 
 call! {
@@ -412,10 +423,10 @@ call! {
         array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
-        Datatype::indexed(&method::numbers(PolyArray::new(array_of_blocklengths), count,
+        in_form(Datatype::indexed(&method::numbers(PolyArray::new(array_of_blocklengths), count,
         "array_of_blocklengths", "count")?, &method::numbers(PolyArray::new(array_of_displacements),
         count, "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?))
+        "oldtype")?)?, CountForm::Large))
 }
 
 call! {
@@ -444,16 +455,16 @@ call! {
 call! {
     MPI_Type_vector PMPI_Type_vector(count: c_int, blocklength: c_int, stride: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::vector(MPI_Count::from(count),
+    => method::give(newtype, "newtype", || in_form(Datatype::vector(MPI_Count::from(count),
         MPI_Count::from(blocklength), MPI_Count::from(stride), &Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?))
+        "oldtype")?)?, CountForm::Plain))
 }
 
 call! {
     MPI_Type_vector_c PMPI_Type_vector_c(count: MPI_Count, blocklength: MPI_Count,
         stride: MPI_Count, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || Datatype::vector(count, blocklength, stride,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?))
+    => method::give(newtype, "newtype", || in_form(Datatype::vector(count, blocklength, stride,
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
 }
 
 call! {

@@ -28,10 +28,9 @@ fn begin(state: &mut EngineState, view: &View, from: &Region) -> RecvId {
     state.offload = Some(Offload::new(Box::new(InlineEngine::new()), 0));
     let pattern = MatchPattern { context: 0, source: Some(0), tag: Some(1) };
     let envelope = MatchEnvelope { context: 0, source: 0, tag: 1 };
-    let id = RecvId(state.operations.recvs.insert(RecvOp::new(pattern, view)) as u32);
+    let id = RecvId(state.operations.recvs.insert(RecvOp::new(pattern, view)));
     let (total, position) = (view.len(), 0);
-    state.operations.recvs[id.0 as usize].stage =
-        ReceiveStage::Incoming { envelope, total, position };
+    state.operations.recvs[id.index()].stage = ReceiveStage::Incoming { envelope, total, position };
     let rts = RtsPacket {
         len: total as u64,
         op: 0,

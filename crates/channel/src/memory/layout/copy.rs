@@ -4,13 +4,11 @@
 //! One set of loops serves both [directions](CopyDirection). Whole nodes take [`full`] and
 //! [`repeat`], whose innermost loops work on blocks of a constant length; a range within a node is
 //! found by arithmetic ([`range`]) and split into a partial first node, whole nodes, and a partial
-//! last node. They recurse into the nodes below; [`deep`] has the loop for what is too deep for
-//! that.
+//! last node. They recurse into the nodes below: [`elements`](super::elements) calls them for
+//! what is not too deep for that.
 
 use super::super::bytes::copy_small;
-use super::TypeLayout;
-use super::deep;
-use super::node::{LayoutNode, LayoutNodeKind, RECURSION_MAX, part_at};
+use super::node::{LayoutNode, LayoutNodeKind, part_at};
 
 /// Which way the bytes go; a type, so that each direction has loops of its own.
 pub(in super::super) trait CopyDirection {
@@ -35,36 +33,6 @@ impl CopyDirection for Unpack {
     #[inline(always)]
     fn from_to(memory: *mut u8, packed: *mut u8) -> (*const u8, *mut u8) {
         (packed, memory)
-    }
-}
-
-/// Moves `n` packed bytes, from `position` on, of `count` elements at `memory`.
-///
-/// # Safety
-/// 1. `position + n` is at most the packed length of `count` elements, and their displacements do
-///    not overflow;
-/// 2. the bytes of memory that this covers are readable (`Pack`) or writable (`Unpack`);
-/// 3. `packed` is writable (`Pack`) or readable (`Unpack`) for `n` bytes, which do not overlap
-///    those.
-pub(in super::super) unsafe fn elements<D: CopyDirection>(
-    layout: &TypeLayout,
-    count: usize,
-    memory: *mut u8,
-    position: usize,
-    packed: *mut u8,
-    n: usize,
-) {
-    let memory = memory.wrapping_offset(layout.root.offset as isize);
-    let node = &*layout.root.node;
-    // SAFETY: obligations 1 to 3, passed on.
-    unsafe {
-        if node.depth > RECURSION_MAX {
-            deep::elements::<D>(node, layout.extent(), memory, position as u64, packed, n as u64);
-        } else if position == 0 && n as u64 == node.size * count as u64 {
-            repeat::<D>(node, count as u64, layout.extent(), memory, packed);
-        } else {
-            repeat_range::<D>(node, layout.extent(), memory, position as u64, packed, n as u64);
-        }
     }
 }
 
@@ -137,7 +105,7 @@ unsafe fn full<D: CopyDirection>(node: &LayoutNode, memory: *mut u8, packed: *mu
 ///
 /// # Safety
 /// M, P, D for all of them.
-unsafe fn repeat<D: CopyDirection>(
+pub(super) unsafe fn repeat<D: CopyDirection>(
     node: &LayoutNode,
     count: u64,
     stride: i64,

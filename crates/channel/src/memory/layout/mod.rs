@@ -9,7 +9,7 @@
 
 mod arithmetic;
 pub(super) mod copy;
-mod deep;
+pub(super) mod elements;
 mod node;
 
 pub use arithmetic::TypeLayoutError;
@@ -310,52 +310,6 @@ mod tests {
         // Explicit bounds override all this.
         let cut = inner.resized(0, 60).unwrap();
         assert_eq!(cut.hvector(2, 1, 100).unwrap().extent(), 160);
-    }
-
-    /// Each level has more parts than are spliced into the next, at uneven distances.
-    fn nested(levels: usize) -> TypeLayout {
-        let byte = basic(1);
-        let mut layout = byte.clone();
-        for level in 0..levels as i64 {
-            let ragged = (0..40).map(|i| (1, layout.ub() + i * i + level % 3, &byte));
-            layout = TypeLayout::structure([(1, 0, &layout)].into_iter().chain(ragged)).unwrap();
-        }
-        layout
-    }
-
-    #[test]
-    fn deep_layouts_are_copied_as_shallow_ones_are() {
-        let layout = nested(60);
-        let (size, extent) = (layout.size() as usize, layout.extent() as usize);
-        let memory: Vec<u8> = (0..3 * extent).map(|i| (i * 31 % 251) as u8).collect();
-        let at = |position: usize| {
-            let (at, _) = layout.seek(position as u64);
-            memory[at as usize]
-        };
-        let expected: Vec<u8> = (0..3 * size).map(at).collect();
-        for (start, n) in [(0, 3 * size), (7, 2 * size), (size - 1, 2), (size + 5, size), (0, 1)] {
-            let mut packed = vec![0; n];
-            // SAFETY: the bytes are those of three elements, which `memory` holds.
-            unsafe {
-                let from = memory.as_ptr().cast_mut();
-                copy::elements::<copy::Pack>(&layout, 3, from, start, packed.as_mut_ptr(), n);
-            }
-            assert!(packed == expected[start..start + n], "{n} bytes from {start} on");
-        }
-    }
-
-    #[test]
-    fn levels_take_no_stack() {
-        let work = || {
-            let layout = nested(20_000);
-            let size = layout.size();
-            assert_eq!(layout.seek(0).0, 0);
-            assert_eq!(layout.seek(size - 1).0 + 1, layout.true_ub());
-            let twice = layout.hvector(2, 1, 2 * layout.extent()).unwrap();
-            assert_eq!(twice.size(), 2 * size);
-        };
-        // The stack that a thread has at least.
-        std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap().join().unwrap();
     }
 
     #[test]

@@ -78,7 +78,6 @@ impl RemoteSide {
     }
 
     /// Carries a request out. If there is no memory for it, its origin learns that at least.
-
     fn carry_out(
         &self,
         state: &mut EngineState,
