@@ -1,0 +1,120 @@
+/* One rank cannot have a temporary buffer that a collective needs, each of them in turn: an error
+ * at that rank, completion or an error at the others, and none waits for ever. The next call on
+ * the communicator works. Among the ranks of a node; by messages the others still wait.
+ * Argument: elements of a block. */
+#include "test.h"
+#include "allocator.h"
+
+typedef struct {
+    double *in, *out;
+    int *counts, *starts, n;
+    MPI_Datatype type; /* MPI_DOUBLE with a gap behind it */
+    MPI_Comm comm;
+} Arguments;
+
+/* A blocking call, and its non-blocking form. */
+#define FORMS(blocking, nonblocking, ...)                                                          \
+    static int call_##blocking(const Arguments *a)                                                 \
+    {                                                                                              \
+        return MPI_##blocking(__VA_ARGS__, a->comm);                                               \
+    }                                                                                              \
+    static int call_##nonblocking(const Arguments *a)                                              \
+    {                                                                                              \
+        MPI_Request request = MPI_REQUEST_NULL;                                                    \
+        int code = MPI_##nonblocking(__VA_ARGS__, a->comm, &request);                              \
+        int end = MPI_Wait(&request, MPI_STATUS_IGNORE);                                           \
+        return code ? code : end;                                                                  \
+    }
+
+FORMS(Bcast, Ibcast, a->out, a->n, a->type, 0)
+FORMS(Gather, Igather, a->in, a->n, a->type, a->out, a->n, a->type, 0)
+FORMS(Gatherv, Igatherv, a->in, a->n, a->type, a->out, a->counts, a->starts, a->type, 0)
+FORMS(Scatter, Iscatter, a->in, a->n, a->type, a->out, a->n, a->type, 0)
+FORMS(Scatterv, Iscatterv, a->in, a->counts, a->starts, a->type, a->out, a->n, a->type, 0)
+FORMS(Allgather, Iallgather, a->in, a->n, a->type, a->out, a->n, a->type)
+FORMS(Allgatherv, Iallgatherv, a->in, a->n, a->type, a->out, a->counts, a->starts, a->type)
+FORMS(Alltoall, Ialltoall, a->in, a->n, a->type, a->out, a->n, a->type)
+FORMS(Alltoallv, Ialltoallv, a->in, a->counts, a->starts, a->type, a->out, a->counts, a->starts, a->type)
+FORMS(Reduce, Ireduce, a->in, a->out, a->n, MPI_DOUBLE, MPI_SUM, 0)
+FORMS(Allreduce, Iallreduce, a->in, a->out, a->n, MPI_DOUBLE, MPI_SUM)
+FORMS(Reduce_scatter, Ireduce_scatter, a->in, a->out, a->counts, MPI_DOUBLE, MPI_SUM)
+FORMS(Reduce_scatter_block, Ireduce_scatter_block, a->in, a->out, a->n, MPI_DOUBLE, MPI_SUM)
+FORMS(Scan, Iscan, a->in, a->out, a->n, MPI_DOUBLE, MPI_SUM)
+FORMS(Exscan, Iexscan, a->in, a->out, a->n, MPI_DOUBLE, MPI_SUM)
+
+typedef struct {
+    const char *name;
+    int (*call)(const Arguments *);
+} Call;
+
+#define BOTH(blocking, nonblocking) {#blocking, call_##blocking}, {#nonblocking, call_##nonblocking}
+
+static const Call calls[] = {
+    BOTH(Bcast, Ibcast),
+    BOTH(Gather, Igather),
+    BOTH(Gatherv, Igatherv),
+    BOTH(Scatter, Iscatter),
+    BOTH(Scatterv, Iscatterv),
+    BOTH(Allgather, Iallgather),
+    BOTH(Allgatherv, Iallgatherv),
+    BOTH(Alltoall, Ialltoall),
+    BOTH(Alltoallv, Ialltoallv),
+    BOTH(Reduce, Ireduce),
+    BOTH(Allreduce, Iallreduce),
+    BOTH(Reduce_scatter, Ireduce_scatter),
+    BOTH(Reduce_scatter_block, Ireduce_scatter_block),
+    BOTH(Scan, Iscan),
+    BOTH(Exscan, Iexscan),
+};
+
+/* A call in which `victim` does not get the block after `left` others. True if it asked for it. */
+static int call_without(const Arguments *a, Call call, int victim, int left)
+{
+    int sum = -1, failed = 0, code, class;
+    if (test_rank == victim)
+        fail_blocks(left, 0);
+    code = call.call(a);
+    if (test_rank == victim)
+        failed = end_failures();
+    MPI_Error_class(code, &class);
+    if (test_rank == victim)
+        CHECK(class == MPI_SUCCESS || (failed && class == MPI_ERR_NO_MEM), "MPI_%s: class %d, blocks refused: %d", call.name,
+              class, failed);
+    MPI_Bcast(&failed, 1, MPI_INT, victim, MPI_COMM_WORLD);
+    CHECK_INT(MPI_Allreduce(&test_rank, &sum, 1, MPI_INT, MPI_SUM, a->comm), MPI_SUCCESS, call.name);
+    CHECK_INT(sum, test_size * (test_size - 1) / 2, call.name);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    int failures = 0;
+    test_init(&argc, &argv);
+    Arguments a = {.n = argc > 1 ? atoi(argv[1]) : 1000};
+    size_t bytes = 2 * (size_t)test_size * a.n * sizeof(double);
+    a.in = test_alloc(bytes);
+    a.out = test_alloc(bytes);
+    memset(a.in, 0, bytes);
+    a.counts = test_alloc(test_size * sizeof *a.counts);
+    a.starts = test_alloc(test_size * sizeof *a.starts);
+    for (int i = 0; i < test_size; i++) {
+        a.counts[i] = a.n;
+        a.starts[i] = i * a.n;
+    }
+    MPI_Type_create_resized(MPI_DOUBLE, 0, 2 * sizeof(double), &a.type);
+    MPI_Type_commit(&a.type);
+    MPI_Comm_dup(MPI_COMM_WORLD, &a.comm);
+    MPI_Comm_set_errhandler(a.comm, MPI_ERRORS_RETURN);
+    for (size_t which = 0; which < sizeof calls / sizeof *calls; which++)
+        for (int victim = 0; victim < test_size; victim++)
+            for (int left = 0; call_without(&a, calls[which], victim, left); left++)
+                failures++;
+    CHECK(failures > 0, "no call asked for memory");
+    MPI_Type_free(&a.type);
+    MPI_Comm_free(&a.comm);
+    free(a.in);
+    free(a.out);
+    free(a.counts);
+    free(a.starts);
+    return test_finish();
+}
