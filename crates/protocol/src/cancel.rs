@@ -7,7 +7,9 @@
 //!
 //! So the cancelled send completes as soon as the receiver's process makes progress, whatever the
 //! program there does. A send whose message is in the receiver's hands already, or with an adapter
-//! that matches, is not cancelled.
+//! that matches, is not cancelled. `MPI_Finalize` does not wait for the answer to a send that was
+//! cancelled and freed: all ranks have called it then, so that a receive that had matched the
+//! message is complete, and a receiver that had not may be gone.
 
 use crate::fault::Fault;
 use crate::operation::{SendEnd, SendId, SendPhase};
@@ -40,9 +42,17 @@ impl EngineState {
                 }
                 Ok(())
             }
-            SendPhase::AwaitingReply => self.send_control(peer, packet::cancel(index)),
-            SendPhase::Streaming { .. } | SendPhase::Ended(_) => Ok(()),
+            SendPhase::AwaitingReply => {
+                self.operations.sends[index].phase = SendPhase::Cancelling;
+                self.send_control(peer, packet::cancel(index))
+            }
+            SendPhase::Streaming { .. } | SendPhase::Cancelling | SendPhase::Ended(_) => Ok(()),
         }
+    }
+
+    /// Whether the receiver of a send was asked to drop it, and has not answered.
+    pub(crate) fn is_cancelling(&self, id: SendId) -> bool {
+        self.operations.sends.get(id.0).is_some_and(|op| op.phase == SendPhase::Cancelling)
     }
 
     fn end_cancelled(&mut self, index: u32) {

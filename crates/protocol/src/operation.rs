@@ -34,6 +34,8 @@ pub(crate) enum SendPhase {
     Streaming { position: usize, target: u64 },
     /// Waits for FIN or CTS.
     AwaitingReply,
+    /// As `AwaitingReply`, or for CANCELLED: the receiver was asked to drop the message.
+    Cancelling,
     /// Complete.
     Ended(SendEnd),
 }

@@ -317,7 +317,7 @@ impl EngineState {
                 Some(chunk) => self.stream_chunks(id, position, target, chunk),
                 None => self.stream(id, position, Some(target)),
             },
-            SendPhase::AwaitingReply | SendPhase::Ended(_) => Ok(true),
+            SendPhase::AwaitingReply | SendPhase::Cancelling | SendPhase::Ended(_) => Ok(true),
         }
     }
 

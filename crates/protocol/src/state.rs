@@ -10,7 +10,7 @@ use crate::help_state::HelpState;
 use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::operation::{RecvId, RecvOp, SendId, SendOp};
 use crate::operation_table::OperationTable;
-use crate::packet::RtsPacket;
+use crate::packet::{self, RtsPacket};
 use crate::polling::Polling;
 use crate::rma_transfers::RmaTransfers;
 use crate::schedule::Schedules;
@@ -122,6 +122,12 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Whether there is anything but packets about cancelled sends.
+    fn is_awaited(&self) -> bool {
+        let is_about_cancel = |p: &Packet| matches!(p.kind, packet::CANCEL | packet::CANCELLED);
+        !self.ordered.is_empty() || !self.control.iter().all(is_about_cancel)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.control.is_empty() && self.ordered.is_empty()
     }
@@ -459,11 +465,13 @@ impl EngineState {
     }
 
     /// True when nothing is pending for peers: nothing waits to be sent, and no abandoned send or
-    /// schedule is in progress. (An abandoned receive may wait for ever.)
+    /// schedule is in progress. (An abandoned receive may wait for ever.) What is left of cancelled
+    /// sends does not count: the peer may have ended without looking for it.
     pub(crate) fn is_flushed(&mut self) -> bool {
         self.reap();
-        self.backlog.is_empty()
-            && self.operations.abandoned.sends.is_empty()
+        let has_packets = |&peer: &u32| self.outbox(peer).is_some_and(Outbox::is_awaited);
+        !self.backlog.iter().any(has_packets)
+            && self.operations.abandoned.sends.iter().all(|id| self.is_cancelling(*id))
             && self.no_abandoned_schedule()
             && self.channels.is_drained()
     }
