@@ -177,6 +177,68 @@ fn signals_are_forwarded_and_everything_ends() {
     }
 }
 
+/// A shell that writes `got NAME` for each of these signals, and ends after that.
+fn catches(names: &[&str]) -> String {
+    let traps = names.iter().map(|name| format!("trap 'echo got {name}; exit 0' {name}; "));
+    traps.collect::<String>() + "echo ready $MICA_RANK; while :; do sleep 0.05; done"
+}
+
+/// Signals that users and batch systems send to warn a program reach it, on one node and several.
+#[test]
+fn signals_for_the_program_reach_the_ranks() {
+    let signals = [
+        ("USR2", Signal::USR2, &[][..]),
+        ("ALRM", Signal::ALARM, &[]),
+        ("XCPU", Signal::XCPU, &[]),
+        ("URG", Signal::URG, &[]),
+        ("USR1", Signal::USR1, &["--forward-signals", "USR1"]),
+        ("TERM", Signal::TERM, &["--forward-signals", "SIGTERM,10"]),
+        ("ALRM", Signal::ALARM, &["--launcher", "fork", "-hosts", "h0,h1"]),
+    ];
+    for (name, number, options) in signals {
+        let script = catches(&[name]);
+        let words = [options, &["-n", "2", "bash", "-c", &script]].concat();
+        let mut job = mpiexec(&words).start();
+        job.wait_for("ready 0");
+        job.wait_for("ready 1");
+        job.signal(number);
+        let out = job.finish().expect_success();
+        assert_eq!(out.stdout.matches(&format!("got {name}")).count(), 2, "{}", out.report());
+        // The shell may say that its `sleep` was ended.
+        assert!(!out.stderr.contains("mpiexec"), "{}", out.report());
+    }
+}
+
+/// What is not passed on ends the job, and is named.
+#[test]
+fn other_signals_end_the_job_by_name() {
+    let none = &["--forward-signals", "none"][..];
+    for (name, number, options) in [
+        ("SIGQUIT", Signal::QUIT, &[][..]),
+        ("SIGVTALRM", Signal::VTALARM, &[]),
+        ("SIGPWR", Signal::POWER, &[]),
+        ("SIGXCPU", Signal::XCPU, none),
+        ("SIGUSR2", Signal::USR2, none),
+    ] {
+        let words = [options, &["-n", "2", "JOB", "spin"]].concat();
+        let mut job = mpiexec(&words).start();
+        job.wait_for("ready");
+        job.signal(number);
+        let out = job.finish().expect_failure();
+        assert_eq!(out.code(), 128 + number.as_raw(), "{}", out.report());
+        out.says(&format!("got signal {} ({name}), ending the job", number.as_raw()));
+    }
+}
+
+/// A signal that nobody catches is named as what killed a rank.
+#[test]
+fn signals_have_names_where_they_kill_a_rank() {
+    let out = mpiexec(&["-n", "2", "bash", "-c", "kill -ALRM $$"]).run().expect_code(128 + 14);
+    out.says("was killed by signal 14 (SIGALRM, alarm clock)");
+    let out = mpiexec(&["-n", "1", "bash", "-c", "kill -RTMIN+3 $$"]).run().expect_failure();
+    out.says("(SIGRTMIN+3)");
+}
+
 #[test]
 fn a_killed_mpiexec_leaves_no_rank() {
     let mut job = mpiexec(&["-n", "4", "JOB", "spin"]).start();

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use mica_node::process::{Keeper, Signals, outlive_parent, signal, wait_ready};
+use mica_node::process::{Keeper, Signals, outlive_parent, wait_ready};
 
 use crate::auth::{AgentSide, CHALLENGE, Secret};
 use crate::error::doing;
@@ -20,6 +20,7 @@ use crate::node_job::NodeJob;
 use crate::options::Agent;
 use crate::rank_end::signal_status;
 use crate::report::say;
+use crate::signals::{SignalRules, signal_name};
 use crate::supervisor;
 
 /// Why an agent cannot begin. The remote shell carries this message to the controller.
@@ -35,7 +36,7 @@ enum AgentError {
     Lost(#[from] crate::link::LinkLost),
     #[error("mpiexec sent a plan that is not sound")]
     Unsound,
-    #[error("got signal {0}")]
+    #[error("got {}", signal_name(*.0))]
     Signal(i32),
 }
 
@@ -148,7 +149,7 @@ fn wait_for_plan(
         let writes = if link.has_unsent() { &fds[1..] } else { &[] };
         wait_ready(&fds, writes, Some(BEAT)).map_err(doing("poll"))?;
         while let Some(number) = signals.next() {
-            if [signal::SIGINT, signal::SIGTERM, signal::SIGHUP].contains(&number) {
+            if SignalRules::default().ends(number) {
                 return Err(AgentError::Signal(number));
             }
         }

@@ -80,7 +80,8 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
     let listener = listener.map_err(doing("cannot listen for agents"))?;
     let writer = OutputWriter::start().map_err(doing("cannot start the thread for output"))?;
     let master = Master::User(Box::new(InvokingUser { options, writer }));
-    let mut job = JobLoop::new(master, signals, options.grace, options.hosts.timeout)?;
+    let rules = options.signals.clone();
+    let mut job = JobLoop::new(master, signals, rules, options.grace, options.hosts.timeout)?;
     job.set_time_limits(options);
     let timeout_at = job.deadlines.get(Deadline::Timeout);
     let now = Instant::now();

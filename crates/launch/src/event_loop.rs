@@ -36,6 +36,7 @@ use crate::messages::{Down, Puts};
 use crate::options::JobOptions;
 use crate::poll_set::{PollSet, PollSource, Polled};
 use crate::report::Ending;
+use crate::signals::{SignalAction, SignalRules};
 
 /// Something that the loop reacts to.
 enum LoopEvent {
@@ -134,6 +135,7 @@ pub struct JobLoop<'a> {
     /// The party that the job is run for.
     pub master: Master<'a>,
     signals: Signals,
+    rules: SignalRules,
     grace: Duration,
     host_timeout: Duration,
     /// Why the job is being ended, once it is.
@@ -150,6 +152,7 @@ impl<'a> JobLoop<'a> {
     pub fn new(
         master: Master<'a>,
         signals: Signals,
+        rules: SignalRules,
         grace: Duration,
         host_timeout: Duration,
     ) -> Result<JobLoop<'a>, LaunchError> {
@@ -164,6 +167,7 @@ impl<'a> JobLoop<'a> {
             deadlines,
             master,
             signals,
+            rules,
             grace,
             host_timeout,
             ending: None,
@@ -321,18 +325,24 @@ impl<'a> JobLoop<'a> {
                 workers.suspend();
                 stop_self();
             }
-            signal::SIGUSR1 => {
-                // An agent's report is asked for by the controller.
-                if matches!(self.master, Master::User(_)) {
-                    workers.report_hang(self, AfterReport::Continue);
-                }
-            }
+            _ => self.apply_rules(workers, number),
+        }
+    }
+
+    fn apply_rules<W: Workers>(&mut self, workers: &mut W, number: i32) {
+        // What a signal means for an agent's ranks comes from the controller: who signals all
+        // processes of a job, the agents among them, has signalled the ranks, too.
+        let is_user = matches!(self.master, Master::User(_));
+        match self.rules.action(number) {
+            SignalAction::Forward if is_user => workers.signal(number),
+            SignalAction::Report if is_user => workers.report_hang(self, AfterReport::Continue),
             // A second signal: the user does not want to wait.
-            _ if self.is_ending() => self.kill(workers),
-            _ => {
+            SignalAction::End if self.is_ending() => self.kill(workers),
+            SignalAction::End => {
                 self.master.say_signalled(number);
                 self.end(workers, Ending::Signalled(number), number);
             }
+            SignalAction::Forward | SignalAction::Report | SignalAction::Ignore => {}
         }
     }
 

@@ -56,6 +56,7 @@ mod report;
 mod requests;
 mod route;
 mod shell_words;
+mod signals;
 mod start_order;
 mod starter;
 mod supervisor;

@@ -5,8 +5,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use mica_node::process::{
-    Signals, adopt_orphans, allow_many_descriptors, is_ignored, signal, stop_self,
-    tcp_peer_answers, wait_ready,
+    Signals, adopt_orphans, allow_many_descriptors, signal, stop_self, tcp_peer_answers, wait_ready,
 };
 
 use crate::error::{LaunchError, doing};
@@ -15,8 +14,9 @@ use crate::link::{BEAT, Connection, LinkLost};
 use crate::messages::{Down, Up};
 use crate::options::JobOptions;
 use crate::output;
-use crate::rank_end::{signal_name, signal_status};
+use crate::rank_end::signal_status;
 use crate::report::Ending;
+use crate::signals::{self, SignalRules, signal_name};
 use crate::writer::OutputWriter;
 
 /// Bytes of output that an agent sends before the controller has written them.
@@ -178,18 +178,7 @@ pub fn take_signals() -> Result<Signals, LaunchError> {
     // Each rank needs several descriptors. If the limit cannot be raised, the first call that lacks
     // a descriptor reports it.
     let _ = allow_many_descriptors();
-    let mut numbers = vec![
-        signal::SIGINT,
-        signal::SIGTERM,
-        signal::SIGHUP,
-        signal::SIGCHLD,
-        signal::SIGUSR1,
-        signal::SIGTSTP,
-        signal::SIGCONT,
-    ];
-    // Started by nohup: the job outlives the terminal.
-    numbers.retain(|&number| number != signal::SIGHUP || !is_ignored(number));
-    Signals::take(&numbers).map_err(doing("cannot watch signals"))
+    Signals::take(&signals::taken()).map_err(doing("cannot watch signals"))
 }
 
 /// Waits until output for the user is written. Returns the exit status of a job that succeeded
@@ -210,14 +199,15 @@ pub fn finish_output(
         Some(Ending::Signalled(_) | Ending::TimedOut) => farewell(),
         Some(_) => None,
     };
-    let status = match settle(&mut writer, signals, deadline)? {
+    let rules = &user.options.signals;
+    let status = match settle(&mut writer, signals, rules, deadline)? {
         OutputSettled::Signalled(number) => signal_status(number),
         OutputSettled::TimedOut => Ending::TimedOut.status(),
         OutputSettled::Written if writer.has_lost_output() => crate::INTERNAL,
         OutputSettled::Written => 0,
     };
     // The report of lost output is output, too.
-    settle(&mut writer, signals, farewell())?;
+    settle(&mut writer, signals, rules, farewell())?;
     writer.finish();
     Ok(status)
 }
@@ -237,6 +227,7 @@ enum OutputSettled {
 fn settle(
     writer: &mut OutputWriter,
     signals: &Signals,
+    rules: &SignalRules,
     deadline: Option<Instant>,
 ) -> Result<OutputSettled, LaunchError> {
     loop {
@@ -251,10 +242,8 @@ fn settle(
         wait_ready(&[writer.as_fd(), signals.as_fd()], &[], left).map_err(doing("poll"))?;
         while let Some(number) = signals.next() {
             match number {
-                signal::SIGINT | signal::SIGTERM | signal::SIGHUP => {
-                    return Ok(OutputSettled::Signalled(number));
-                }
                 signal::SIGTSTP => stop_self(),
+                _ if rules.ends(number) => return Ok(OutputSettled::Signalled(number)),
                 _ => {}
             }
         }

@@ -19,6 +19,7 @@ use crate::output_rules::OutputRules;
 use crate::pattern::PatternRank;
 use crate::profiled::{self, NodeTraffic};
 use crate::rank_set::RankSet;
+use crate::signals::SignalRules;
 use crate::tool::Tool;
 use crate::widths::{WidthGrant, Widths};
 
@@ -48,6 +49,8 @@ pub struct NodeJob {
     pub reports: NodeReports,
     /// How they find ranks on other nodes.
     pub network: NodeNetwork,
+    /// Which signals to the launcher the ranks get.
+    pub signals: SignalRules,
     /// Time between asking ranks to end and killing them.
     pub grace: Duration,
     /// The controller is lost when it is silent for this long.
@@ -210,6 +213,7 @@ impl NodeJob {
                 interface: None,
                 fabric_uuid: None,
             },
+            signals: options.signals.clone(),
             grace: options.grace,
             host_timeout: options.hosts.timeout,
             head_timeout: options.hosts.head_timeout.unwrap_or_default(),

@@ -13,6 +13,7 @@ use mica_node::tunables::LATE;
 use crate::binding::Binding;
 use crate::inherit::Inherit;
 use crate::rank_set::RankSet;
+use crate::signals::SignalRules;
 use crate::tool::Tool;
 
 mod config_file;

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use mica_node::process::{Exit, signal};
+use mica_node::process::Exit;
 use serde::{Deserialize, Serialize};
+
+use crate::signals::describe_signal;
 
 /// Why a rank counts as failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,17 +96,14 @@ impl fmt::Display for Cause {
             Cause::Aborted { code } => write!(f, "called MPI_Abort with code {code}"),
             Cause::Killed { number, core_dumped } => {
                 let core = if core_dumped { ", core dumped" } else { "" };
-                write!(f, "was killed by signal {number} ({}{core})", signal_name(number))
+                write!(f, "was killed by signal {number} ({}{core})", describe_signal(number))
             }
             Cause::Exited { code } => {
                 write!(f, "exited with code {code}")?;
                 match code - 128 {
                     number @ 1..=64 => {
-                        write!(
-                            f,
-                            " (a shell's way to say: signal {number}, {})",
-                            signal_name(number)
-                        )
+                        let name = describe_signal(number);
+                        write!(f, " (a shell's way to say: signal {number}, {name})")
                     }
                     _ => Ok(()),
                 }
@@ -140,35 +139,6 @@ pub struct NodeReport {
     pub lines: Vec<(u32, String)>,
     /// For each rank that has ended: how.
     pub ended: Vec<(u32, String)>,
-}
-
-/// `SIGSEGV` and so on, with an explanation of those whose name says little.
-pub fn signal_name(number: i32) -> String {
-    const NAMES: [(i32, &str); 19] = [
-        (signal::SIGHUP, "SIGHUP"),
-        (signal::SIGINT, "SIGINT"),
-        (signal::SIGQUIT, "SIGQUIT"),
-        (signal::SIGILL, "SIGILL, illegal instruction"),
-        (signal::SIGTRAP, "SIGTRAP"),
-        (signal::SIGABRT, "SIGABRT, abort"),
-        (signal::SIGBUS, "SIGBUS, bus error"),
-        (signal::SIGFPE, "SIGFPE, arithmetic error"),
-        (signal::SIGKILL, "SIGKILL"),
-        (signal::SIGUSR1, "SIGUSR1"),
-        (signal::SIGSEGV, "SIGSEGV, invalid memory access"),
-        (signal::SIGUSR2, "SIGUSR2"),
-        (signal::SIGPIPE, "SIGPIPE, its output has no reader"),
-        (signal::SIGTERM, "SIGTERM"),
-        (signal::SIGCHLD, "SIGCHLD"),
-        (signal::SIGCONT, "SIGCONT"),
-        (signal::SIGSTOP, "SIGSTOP"),
-        (signal::SIGTSTP, "SIGTSTP"),
-        (signal::SIGSYS, "SIGSYS, forbidden system call"),
-    ];
-    match NAMES.iter().find(|(known, _)| *known == number) {
-        Some((_, name)) => (*name).to_owned(),
-        None => format!("signal {number}"),
-    }
 }
 
 /// The exit status that represents a signal.

@@ -16,7 +16,7 @@ use crate::options::{AGENT, Agent, AgentLauncher, HostOptions, STARTER};
 use crate::output::Pipe;
 use crate::placement::{JobNodes, NodeRanks, is_this_machine};
 use crate::poll_set::{PollSet, PollSource};
-use crate::rank_end::signal_name;
+use crate::signals::signal_name;
 use crate::start_order::{AgentCommand, FANOUT, NodeStart, StartMeans, refused_nodes};
 
 /// The commands for a job's nodes, in the order of the nodes. `program` is the path of mpiexec.

@@ -21,6 +21,7 @@ use crate::master::take_signals;
 use crate::poll_set::{PollSet, PollSource, Polled};
 use crate::remote::{RemoteShell, ShellOutput};
 use crate::report::say;
+use crate::signals::SignalRules;
 use crate::start_order::{StartOrder, refused_line};
 
 /// Maximum bytes of an order: some 200 for each host, of which there can be a million.
@@ -48,7 +49,7 @@ pub fn run() -> u8 {
 
 fn try_run() -> Result<u8, StarterError> {
     let order = read_order().ok_or(StarterError::NoOrder)?;
-    let signals = take_signals()?;
+    let (signals, rules) = (take_signals()?, SignalRules::default());
     let mut poll = PollSet::new().map_err(doing("cannot make an epoll instance"))?;
     poll.add(PollSource::Signals, signals.as_fd());
     let stdout = io::stdout();
@@ -68,7 +69,7 @@ fn try_run() -> Result<u8, StarterError> {
         while let Some(number) = signals.next() {
             match number {
                 signal::SIGCHLD => starts.reap_orphans(),
-                signal::SIGINT | signal::SIGTERM | signal::SIGHUP => return Ok(crate::INTERNAL),
+                _ if rules.ends(number) => return Ok(crate::INTERNAL),
                 _ => {}
             }
         }

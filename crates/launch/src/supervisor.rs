@@ -55,7 +55,8 @@ pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<
     let ranks = RankProcesses::new(node, plan, keeper, None)?;
     let writer = OutputWriter::start().map_err(doing("cannot make a pipe for output"))?;
     let master = Master::User(Box::new(InvokingUser { options, writer }));
-    let mut job = JobLoop::new(master, signals, node.grace, node.host_timeout)?;
+    let rules = node.signals.clone();
+    let mut job = JobLoop::new(master, signals, rules, node.grace, node.host_timeout)?;
     job.set_time_limits(options);
     let timeout_at = job.deadlines.get(Deadline::Timeout);
     let mut ranks = LocalRanks::new(node, plan, ranks, Connect::Inherit);
@@ -99,7 +100,8 @@ pub fn run_part(
         Ok(ranks) => ranks,
         Err(error) => return Ok(master.fail(error.status(), error.to_string())),
     };
-    let mut job = JobLoop::new(master, signals, node.grace, node.host_timeout)?;
+    let rules = node.signals.clone();
+    let mut job = JobLoop::new(master, signals, rules, node.grace, node.host_timeout)?;
     let mut ranks = LocalRanks::new(node, &plan, ranks, Connect::Pipes);
     if let Err(error) = ranks.run(&mut job) {
         return Ok(job.master.fail(error.status(), error.to_string()));

@@ -171,7 +171,8 @@ fn run(scene: Scene) -> Played {
     let options = &*options;
     let master = Master::User(Box::new(InvokingUser { options, writer }));
     let signals = Signals::take(&[]).unwrap();
-    let mut job = JobLoop::new(master, signals, options.grace, options.hosts.timeout).unwrap();
+    let (rules, timeout) = (options.signals.clone(), options.hosts.timeout);
+    let mut job = JobLoop::new(master, signals, rules, options.grace, timeout).unwrap();
     job.deadlines.set(Deadline::Heartbeat, Instant::now() + BEAT);
     let mut pool = AgentPool::new(options, &nodes, listener);
 

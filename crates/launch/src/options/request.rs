@@ -14,6 +14,7 @@ use crate::hosts::Host;
 use crate::inherit::Inherit;
 use crate::output_rules::OutputRules;
 use crate::rank_set::RankSet;
+use crate::signals::SignalRules;
 use crate::tool::Tool;
 
 /// What the command line asks for.
@@ -89,6 +90,8 @@ pub struct JobOptions {
     pub timeout: Option<Duration>,
     /// Print the hang report after this time.
     pub hang_report: Option<Duration>,
+    /// Which signals to mpiexec the ranks get.
+    pub signals: SignalRules,
     /// Time between asking ranks to end and killing them.
     pub grace: Duration,
     /// Where ranks run on their nodes.
@@ -142,6 +145,7 @@ impl Default for JobOptions {
             report_bindings: false,
             timeout: None,
             hang_report: None,
+            signals: SignalRules::default(),
             grace: Duration::from_secs(2),
             binding: Binding::default(),
             profile: None,

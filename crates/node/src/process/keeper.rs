@@ -102,9 +102,14 @@ struct KeptGroup {
 fn keep(socket: i32, launcher: u32) -> ! {
     // Leave the launcher's session, so that Ctrl-C does not reach the keeper; and close its
     // descriptors, so that no process waits for the keeper to close them.
-    // SAFETY: system calls with plain numbers and a string that outlives the call; this process
-    // uses none of the descriptors that it closes.
+    // A batch system that warns every process of a job by a signal does not mean the keeper.
+    // SAFETY: system calls with plain numbers, a string that outlives the call, and a sigset_t,
+    // which is plain data that sigfillset initialises; this process uses none of the descriptors
+    // that it closes.
     unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::sigprocmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"mpiexec-keeper".as_ptr());
         let socket = socket as u32;

@@ -44,10 +44,18 @@ use crate::topology::CpuSet;
 
 /// Signal numbers, so that the launcher does not need libc.
 pub mod signal {
+    use std::ops::RangeInclusive;
+
     pub use libc::{
-        SIGABRT, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGKILL, SIGPIPE,
-        SIGQUIT, SIGSEGV, SIGSTOP, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGUSR1, SIGUSR2,
+        SIGABRT, SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGIO, SIGKILL,
+        SIGPIPE, SIGPROF, SIGPWR, SIGQUIT, SIGSEGV, SIGSTKFLT, SIGSTOP, SIGSYS, SIGTERM, SIGTRAP,
+        SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGUSR1, SIGUSR2, SIGVTALRM, SIGWINCH, SIGXCPU, SIGXFSZ,
     };
+
+    /// The real-time signals that the C library leaves to programs.
+    pub fn real_time() -> RangeInclusive<i32> {
+        libc::SIGRTMIN()..=libc::SIGRTMAX()
+    }
 }
 
 /// How a process ended.

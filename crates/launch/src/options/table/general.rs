@@ -48,6 +48,19 @@ pub(super) const GENERAL: &[Spec] = &[
         },
     },
     Spec {
+        names: &["--forward-signals"],
+        values: &["none|NAME,..."],
+        scope: Scope::Job,
+        help: "Signals to mpiexec that it passes on to the ranks, besides USR2, ALRM, ABRT, XCPU, \
+               URG and the real-time ones; none takes what stands before it out of the list. With \
+               USR1 in it, the signal no longer prints the hang report; TERM, INT, HUP and QUIT no \
+               longer end the job.",
+        apply: |parser, option, values| {
+            let added = values[0].to_str().and_then(|list| parser.options.signals.add(list));
+            added.ok_or_else(|| wrong(option, &values[0], SignalRules::WANTED))
+        },
+    },
+    Spec {
         names: &[
             "--oversubscribe",
             "--allow-run-as-root",
