@@ -239,6 +239,69 @@ fn signals_have_names_where_they_kill_a_rank() {
     out.says("(SIGRTMIN+3)");
 }
 
+/// A rank whose first process exits has not ended as long as what it started has its output open.
+#[test]
+fn what_a_rank_started_is_waited_for() {
+    let late = "sh -c 'sleep 0.5; echo late'";
+    for start in [late.to_owned(), format!("setsid {late}"), format!("(setsid nohup {late} &)")] {
+        let script = format!("{start} & exit 0");
+        for options in [&["-n", "1"][..], &["-n", "2"], &["-launcher", "fork", "-hosts", "a,b"]] {
+            let words = [options, &["bash", "-c", &script]].concat();
+            let out = mpiexec(&words).run().expect_success();
+            let ranks = if options == ["-n", "1"] { 1 } else { 2 };
+            assert_eq!(out.stdout, "late\n".repeat(ranks), "{}", out.report());
+            let said: Vec<&str> = out.stderr.lines().filter(|l| !l.contains("nohup:")).collect();
+            assert!(said.is_empty(), "{}", out.report());
+        }
+    }
+    // Files of ranks do not pass through mpiexec.
+    let file = target().join("tests-c").join("lingering.%r");
+    let script = format!("{late} & exit 0");
+    let to_file = ["-outfile-pattern", file.to_str().unwrap()];
+    mpiexec(&[&to_file[..], &["-n", "2", "bash", "-c", &script]].concat()).run().expect_success();
+    for rank in ["0", "1"] {
+        let name = file.to_str().unwrap().replace("%r", rank);
+        assert_eq!(fs::read_to_string(name).unwrap(), "late\n");
+    }
+}
+
+/// The MPI program is what its wrapper left in the background.
+#[test]
+fn a_wrapper_in_the_background_does_not_end_the_rank() {
+    for to in ["", "> /dev/null"] {
+        let script = format!("\"$@\" {to} & exit 0");
+        let out = mpiexec(&["-n", "3", "bash", "-c", &script, "wrapper", "JOB", "hello"]).run();
+        let out = out.expect_success();
+        assert_eq!(out.stderr, "", "{}", out.report());
+        assert_eq!(out.sorted(), if to.is_empty() { hello(3) } else { Vec::new() });
+    }
+}
+
+/// What let go of the output is not waited for, and mpiexec says what it ends.
+#[test]
+fn a_daemon_that_ranks_leave_is_ended_by_name() {
+    for n in ["1", "2"] {
+        let script = "setsid sleep 1000 > /dev/null 2>&1 & exit 0";
+        let out = mpiexec(&["-n", n, "bash", "-c", script]).run().expect_success();
+        assert!(out.stderr.contains("ending what they left running"), "{}", out.report());
+        assert!(out.stderr.contains("(sleep)"), "{}", out.report());
+    }
+}
+
+/// Signals reach what a rank left in the background, in whatever session.
+#[test]
+fn a_lingering_rank_gets_signals() {
+    for start in ["", "setsid "] {
+        let script = format!("{start}bash -c \"{}\" & exit 0", catches(&["TERM"]));
+        let mut job = mpiexec(&["-n", "2", "bash", "-c", &script]).start();
+        job.wait_for("ready 0");
+        job.wait_for("ready 1");
+        job.signal(Signal::TERM);
+        let out = job.finish().expect_code(128 + 15);
+        assert_eq!(out.stdout.matches("got TERM").count(), 2, "{}", out.report());
+    }
+}
+
 #[test]
 fn a_killed_mpiexec_leaves_no_rank() {
     let mut job = mpiexec(&["-n", "4", "JOB", "spin"]).start();

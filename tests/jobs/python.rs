@@ -33,6 +33,15 @@ fn workers_that_would_be_spawned_are_an_error_with_a_remedy() {
         .says("python -m mpi4py.futures SCRIPT");
 }
 
+/// A pool's workers are processes that a rank starts and that call MPI_Init.
+#[test]
+fn workers_of_a_pool_are_jobs_of_their_own() {
+    let out = python(&["-n", "2", "--timeout", "90"], &[], "pool.py").run().expect_success();
+    assert_eq!(out.stdout, "ranks: 2\n", "{}", out.report());
+    let said = out.stderr.lines().filter(|line| line.contains("is a job of its own")).count();
+    assert_eq!(said, 1, "{}", out.report());
+}
+
 #[test]
 fn an_exception_of_one_rank_ends_the_job() {
     let job = python(&["-n", "3"], &["-m", "mpi4py"], "exception.py");

@@ -43,7 +43,7 @@ fn works(command: &[&str]) -> bool {
 fn among_strangers(unshare: &[&str]) {
     let (mpiexec, _) = words();
     let script = format!(
-        "{mpiexec} -n 2 sh -c 'setsid sleep 1000 & sleep 1' & first=$!
+        "{mpiexec} -n 2 sh -c 'setsid sleep 1000 >/dev/null 2>&1 & sleep 1' & first=$!
          for i in $(seq 60); do sleep 1000 & done
          wait $first; echo ended $?
          {mpiexec} --timeout 1 -n 1 sleep 1000; echo ended $?
@@ -216,6 +216,56 @@ fn programs_that_lost_what_they_inherited_join() {
     }
 }
 
+/// Calls MPI_Init, starts the program given in several ways, and calls MPI_Finalize.
+const PARENT: &str = "import ctypes, subprocess, sys
+mpi = ctypes.CDLL(sys.argv[1])
+assert mpi.MPI_Init(None, None) == 0
+for start in ([], ['sh', '-c', '\"$@\"; exit $?', 'sh']):
+    for close in (True, False):
+        subprocess.run(start + sys.argv[2:], close_fds=close, check=True)
+assert mpi.MPI_Finalize() == 0";
+
+/// Programs that a rank starts, as Python's multiprocessing does, are jobs of their own, which one
+/// of them says.
+#[test]
+fn programs_that_a_rank_starts_are_jobs_of_their_own() {
+    let (_, job) = words();
+    let library = install().prefix().join("lib/libmpi_abi.so.1");
+    let library = library.to_str().expect("a path in UTF-8");
+    let start = || {
+        let parent = ["-n", "2", "python3", "-c", PARENT, library];
+        install().mpiexec(parent).args([&job, "hello"])
+    };
+    let on_nodes = || TWO_NODES.iter().fold(start(), |job, (name, value)| job.env(name, value));
+    for (job, nodes) in [(start(), 1), (on_nodes(), 2)] {
+        let out = job.run().expect_success();
+        assert_eq!(out.stdout, "hello from 0 of 1\n".repeat(8), "{}", out.report());
+        let said = out.stderr.lines().filter(|line| line.contains("is a job of its own")).count();
+        let all = out.stderr.lines().count();
+        assert_eq!((said, all), (nodes, nodes), "{}", out.report());
+    }
+}
+
+/// A process that is no descendant of the rank, and is the same rank, is refused: the message
+/// begins with what the user needs.
+#[test]
+fn a_second_program_of_a_rank_is_refused() {
+    let (mpiexec, job) = words();
+    let script = format!("{job} hello; {job} hello");
+    let out = Job::new(&mpiexec).args(["-n", "1", "sh", "-c", &script]).run().expect_failure();
+    assert!(out.stdout.starts_with("hello from 0 of 1"), "{}", out.report());
+    let lines: Vec<&str> = out.stderr.lines().collect();
+    assert!(lines[0].ends_with("MPI_Init failed"), "{}", out.report());
+    assert!(lines[1].starts_with("mica:   rank 0 of this job is, or was"), "{}", out.report());
+    assert_eq!(lines[2], "mica:   (MPI_ERR_OTHER)", "{}", out.report());
+    // Try the remedy that the message gives.
+    let start = lines[1].find("env -u").expect("a remedy");
+    let remedy = lines[1][start..].split(" PROGRAM").next().unwrap();
+    let script = format!("{job} hello; exec {remedy} {job} hello");
+    let out = Job::new(&mpiexec).args(["-n", "1", "sh", "-c", &script]).run().expect_success();
+    assert_eq!(out.stdout, "hello from 0 of 1\n".repeat(2), "{}", out.report());
+}
+
 /// Asks the process manager for the job's name.
 const NAME: &str = "import os, socket
 s = socket.socket(fileno=int(os.environ['PMI_FD']))
@@ -260,26 +310,14 @@ fn a_lost_segment_without_a_launcher_is_an_error() {
 }
 
 #[test]
-fn program_started_inside_a_rank_learns_how_to_start_its_own_job() {
+fn a_job_within_a_rank() {
     let (mpiexec, job) = words();
-    let run = |inner: &[&str]| {
-        let words = [&["-n", "2", &job, "run"], inner].concat();
-        install().mpiexec(words).run()
-    };
-    let refused = run(&[&job, "hello"]).expect_failure();
-    let refused = refused.says("a program that a rank starts cannot be the same rank again");
-    assert!(!refused.stdout.contains("hello"), "{}", refused.report());
-    // Try the remedy that the message gives.
-    let start = refused.stderr.find("env -u").expect("a remedy");
-    let remedy = refused.stderr[start..].split(" PROGRAM").next().unwrap();
-    let script = format!("exec {remedy} {job} hello");
-    let out = run(&["/bin/sh", "-c", &script]).expect_success();
-    assert_eq!(out.stdout, "hello from 0 of 1\nhello from 0 of 1\n");
-    // A job within the job works as well.
-    let out = run(&[&mpiexec, "-n", "2", &job, "hello"]).expect_success();
+    let inner = [&mpiexec, "-n", "2", &job, "hello"];
+    let out = install().mpiexec(["-n", "2", &job, "run"]).args(inner).run().expect_success();
     let lines =
         ["hello from 0 of 2", "hello from 0 of 2", "hello from 1 of 2", "hello from 1 of 2"];
     assert_eq!(out.sorted(), lines);
+    assert_eq!(out.stderr, "", "{}", out.report());
 }
 
 /// A rank may exit without calling MPI_Init only if no other rank calls it.

@@ -9,7 +9,8 @@
 //! - **Launched by another**: through its process manager the ranks exchange records, which say
 //!   which of them share a node; the lowest rank of each node makes the segment and hands it to the
 //!   others there.
-//! - **Alone**: a job of one.
+//! - **Alone**: a job of one. That is also what a process is that a rank of the job started and
+//!   that has the rank's environment ([`crate::descent`]).
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use mica_node::topology::{CorePlace, CpuSet, available_cores, cpu_quota};
 use mica_node::tunables;
 
 use crate::choose;
+use crate::descent;
 use crate::endpoint_record::EndpointRecord;
 use crate::environment;
 use crate::exchange::{ExchangeError, JoiningProcess, fetch, hand_out, name};
@@ -113,6 +115,10 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
         reason: "is not set, but the job segment is",
     })?;
     let segment = inherited::segment(descriptor, rank)?;
+    if descent::descends_from_rank(&segment, rank) {
+        descent::note(&segment, rank);
+        return alone();
+    }
     let size = segment.job_size();
     let spans = size > segment.ranks();
     let announced = [environment::text("PMI_RANK"), environment::text("PMI_SIZE")];

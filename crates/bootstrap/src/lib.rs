@@ -10,6 +10,7 @@
 mod announced;
 mod choose;
 mod claim;
+mod descent;
 #[doc(hidden)]
 pub mod endpoint_record;
 mod environment;

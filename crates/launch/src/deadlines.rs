@@ -22,6 +22,8 @@ pub enum Deadline {
     Departed,
     /// Check whether a rank waits for one that exited without MPI_Init.
     WithoutInit,
+    /// Check whether what ended ranks started still runs.
+    Lingering,
     /// All agents must have connected.
     AgentsConnected,
     /// Ranks or agents that have not ended by themselves are killed.
@@ -46,6 +48,7 @@ const ALL: [Deadline; COUNT] = [
     Deadline::Suspicion,
     Deadline::Departed,
     Deadline::WithoutInit,
+    Deadline::Lingering,
     Deadline::AgentsConnected,
     Deadline::Kill,
     Deadline::GiveUp,

@@ -34,6 +34,7 @@ use crate::traffic::CounterValues;
 mod attach;
 mod command;
 mod hang;
+mod lingering;
 
 /// Time for processes that the ranks started to die.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -43,13 +44,17 @@ struct RankProcess {
     process: ChildProcess,
     /// Its output streams that pass through this process.
     streams: Vec<u32>,
+    /// Files other than pipes to this process that it had as its output when it was started.
+    outputs: Vec<lingering::FileIdentity>,
     /// How it ended, once it has.
     exit: Option<Exit>,
+    /// It has ended, and what it started works on ([`lingering`]).
+    lingers: bool,
 }
 
 impl RankProcess {
     fn is_alive(&self) -> bool {
-        self.exit.is_none()
+        self.exit.is_none() || self.lingers
     }
 }
 
@@ -73,7 +78,7 @@ pub struct RankProcesses<'a> {
     keeper: Keeper,
     /// Those that have been started, in the order of the plan.
     ranks: Vec<RankProcess>,
-    /// The process ids of those that run.
+    /// The process ids of those whose process runs.
     alive: HashSet<u32>,
     /// The files of ranks, until all are started.
     files: Redirect,
@@ -200,6 +205,10 @@ impl<'a> RankProcesses<'a> {
         if let Some(cpus) = &plan.slot.cpus {
             self.notes.extend(check_binding(plan.rank, process.pid(), cpus));
         }
+        let outputs = match streams.is_empty() {
+            true => lingering::outputs_of(process.pid()),
+            false => Vec::new(),
+        };
         let ids = streams.iter().map(|stream| stream.id).collect();
         self.streams.extend(streams.into_iter().map(|stream| (stream.id, stream)));
         if let Some(pipe) = process.stdin.take() {
@@ -207,7 +216,7 @@ impl<'a> RankProcesses<'a> {
             self.input.get_or_insert_default().add(pipe);
         }
         self.alive.insert(process.pid());
-        self.ranks.push(RankProcess { process, streams: ids, exit: None });
+        self.ranks.push(RankProcess { process, streams: ids, outputs, exit: None, lingers: false });
         Ok(())
     }
 
@@ -231,12 +240,12 @@ impl<'a> RankProcesses<'a> {
 
     /// How many are running.
     pub fn alive_count(&self) -> usize {
-        self.alive.len()
+        self.alive.len() + self.lingering().count()
     }
 
-    /// Whether the rank with this number on the node is running.
-    pub fn is_alive(&self, index: usize) -> bool {
-        self.ranks[index].is_alive()
+    /// Whether the process of the rank with this number on the node has ended.
+    pub fn has_exited(&self, index: usize) -> bool {
+        self.ranks[index].exit.is_some()
     }
 
     /// The streams through this process of the rank with this number on the node.
@@ -264,7 +273,7 @@ impl<'a> RankProcesses<'a> {
         self.ranks[index].process.as_fd()
     }
 
-    /// Reaps ranks and returns how they ended.
+    /// Reaps the processes of ranks, and returns how these ranks ended: all but those that linger.
     pub fn reap(&mut self, ended: &[usize]) -> Result<Vec<RankEnd>, LaunchError> {
         let mut ends = Vec::new();
         for &index in ended {
@@ -274,20 +283,31 @@ impl<'a> RankProcesses<'a> {
             let pid = process.pid();
             self.ranks[index].exit = Some(exit);
             self.alive.remove(&pid);
-            self.keeper.forget(pid);
-            let stage = self.stage(index);
-            ends.push(RankEnd {
-                rank: self.plan.ranks[index].rank,
-                pid,
-                cause: Cause::of(exit, stage),
-                without_init: exit == Exit::Code(0) && stage == RankStage::NotInitialized,
-            });
+            if exit == Exit::Code(0) && self.works_on(index) {
+                self.ranks[index].lingers = true;
+            } else {
+                ends.push(self.end_of(index, exit));
+            }
         }
         Ok(ends)
     }
 
+    /// How a rank ended whose process exited so.
+    fn end_of(&mut self, index: usize, exit: Exit) -> RankEnd {
+        let pid = self.ranks[index].process.pid();
+        self.keeper.forget(pid);
+        let stage = self.stage(index);
+        RankEnd {
+            rank: self.plan.ranks[index].rank,
+            pid,
+            cause: Cause::of(exit, stage),
+            without_init: exit == Exit::Code(0) && stage == RankStage::NotInitialized,
+        }
+    }
+
     /// Sends a signal to all running ranks. Returns how many this process may not signal.
     pub fn signal(&self, number: i32) -> usize {
+        self.signal_lingering(number);
         let alive = self.ranks.iter().filter(|rank| rank.is_alive());
         let refused = alive.filter(|rank| rank.process.signal_group(number).is_err());
         refused.count()
@@ -334,7 +354,9 @@ impl<'a> RankProcesses<'a> {
     pub fn first_without_init(&self) -> Option<(u32, u32)> {
         let mut all = self.ranks.iter().enumerate();
         let (index, rank) = all.find(|(index, rank)| {
-            rank.exit == Some(Exit::Code(0)) && self.stage(*index) == RankStage::NotInitialized
+            !rank.is_alive()
+                && rank.exit == Some(Exit::Code(0))
+                && self.stage(*index) == RankStage::NotInitialized
         })?;
         Some((self.plan.ranks[index].rank, rank.process.pid()))
     }

@@ -46,6 +46,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const RECHECK: Duration = Duration::from_millis(100);
 /// Longest such interval; the interval doubles, as a job without MPI may run for days.
 const RECHECK_MAX: Duration = Duration::from_secs(2);
+/// Interval between looks at ranks that linger, besides those at each end of a process.
+const LINGERING_INTERVAL: Duration = Duration::from_secs(1);
+/// The user is told what the job waits for when ranks have lingered for this long.
+const LINGERING_NOTE: Duration = Duration::from_secs(10);
 
 /// Runs all ranks of a job on this node and returns the exit status.
 pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<u8, LaunchError> {
@@ -147,6 +151,10 @@ struct LocalRanks<'a> {
     recheck: Duration,
     /// The controller knows that ranks here have called MPI_Init.
     world_is_known: bool,
+    /// Since when there are ranks whose process has ended and that linger.
+    lingering_since: Option<Instant>,
+    /// The user knows of these ranks.
+    lingering_is_said: bool,
 }
 
 impl<'a> LocalRanks<'a> {
@@ -168,6 +176,8 @@ impl<'a> LocalRanks<'a> {
             departed: None,
             recheck: RECHECK,
             world_is_known: false,
+            lingering_since: None,
+            lingering_is_said: false,
         }
     }
 
@@ -175,6 +185,9 @@ impl<'a> LocalRanks<'a> {
     fn run(&mut self, job: &mut JobLoop<'_>) -> Result<(), LaunchError> {
         let checked = self.processes.check_programs();
         let result = checked.and_then(|()| job.run(self));
+        if result.is_ok() && !job.is_ending() {
+            job.master.say(self.processes.describe_left());
+        }
         let master = &mut job.master;
         let left = self.processes.clean_up(&mut |target, text| {
             master.write(target, text, 0);
@@ -358,6 +371,7 @@ impl Workers for LocalRanks<'_> {
         match deadline {
             Deadline::Departed => self.look_for_missed(job),
             Deadline::WithoutInit => self.check_world(job),
+            Deadline::Lingering => self.look_at_lingering(job),
             Deadline::PartialLine => self.pass_on_partial_lines(job),
             Deadline::Heartbeat => self.announce_world(job),
             _ => {}

@@ -1,5 +1,5 @@
-//! Writes the records of this process as one file, `rank-R.mica-profile` in the directory named by
-//! `MICA_PROFILE_DIR`. `mica profile` reads it (`crates/mica/src/profile/records.rs`).
+//! Writes the records of this process as one file, `rank-R-of-N.mica-profile` in the directory
+//! named by `MICA_PROFILE_DIR`. `mica profile` reads it (`crates/mica/src/profile/records.rs`).
 //!
 //! The form is lines of fields with tabs between, the first field naming the line; numbers are
 //! decimal, an unknown value is `-`. Tabs and line ends in names become `?`.
@@ -51,7 +51,9 @@ pub fn write_records() {
         return;
     }
     let text = text(start, world);
-    let path = format!("{}/rank-{}.mica-profile", start.directory, world.rank);
+    // A program that a rank starts may be a job of its own, which must not replace the rank's file.
+    let (directory, rank, size) = (&start.directory, world.rank, world.size);
+    let path = format!("{directory}/rank-{rank}-of-{size}.mica-profile");
     // By way of another name: a file of the final name is whole.
     let part = format!("{path}.part");
     let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &path));

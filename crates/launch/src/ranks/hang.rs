@@ -29,7 +29,7 @@ impl RankProcesses<'_> {
         };
         let ended = |index: usize| {
             let rank = &self.ranks[index];
-            let exit = rank.exit?;
+            let exit = rank.exit.filter(|_| !rank.is_alive())?;
             let end = end_text(exit, self.stage(index));
             Some((self.plan.ranks[index].rank, end))
         };

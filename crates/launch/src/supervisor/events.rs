@@ -49,15 +49,51 @@ impl LocalRanks<'_> {
             self.drain(job, &ended);
             let ends = self.processes.reap(&ended)?;
             // A process that a debugger holds is reported before it can be reaped.
-            for &index in ended.iter().filter(|&&at| !self.processes.is_alive(at)) {
+            for &index in ended.iter().filter(|&&at| self.processes.has_exited(at)) {
                 let fd = self.processes.process_fd(index);
                 job.poll.remove(PollSource::Rank(index as u32), fd);
             }
             self.on_ended(job, ends);
             // The end of a rank may have hidden orphans that ended.
             self.processes.reap_orphans();
+            self.note_lingering(job);
         }
+        self.end_lingering(job);
         Ok(())
+    }
+
+    /// Sets the time of the next look at ranks that linger, if there are any.
+    fn note_lingering(&mut self, job: &mut JobLoop<'_>) {
+        if self.processes.lingering().next().is_none() {
+            self.lingering_since = None;
+        } else {
+            self.lingering_since.get_or_insert_with(Instant::now);
+            job.deadlines.set_earlier(Deadline::Lingering, Instant::now() + LINGERING_INTERVAL);
+        }
+    }
+
+    /// Reports ranks as ended that have lingered and do not any more.
+    pub(super) fn end_lingering(&mut self, job: &mut JobLoop<'_>) {
+        let ends = self.processes.end_lingering();
+        if !ends.is_empty() {
+            self.on_ended(job, ends);
+            self.note_lingering(job);
+        }
+    }
+
+    /// Looks at ranks that linger, and says once whom the job waits for.
+    pub(super) fn look_at_lingering(&mut self, job: &mut JobLoop<'_>) {
+        self.end_lingering(job);
+        let waits_long = self.lingering_since.is_some_and(|at| at.elapsed() >= LINGERING_NOTE);
+        if waits_long
+            && !self.lingering_is_said
+            && !job.is_ending()
+            && let Some(text) = self.processes.describe_lingering()
+        {
+            self.lingering_is_said = true;
+            job.master.say(text);
+        }
+        self.note_lingering(job);
     }
 
     /// Passes on what a rank has written to a stream.

@@ -121,10 +121,13 @@ fn ranks_that_ignore_the_request_are_killed() {
 
 #[test]
 fn descendants_in_other_sessions_are_ended_too() {
-    // The background process leaves the group and the session, and its parent dies.
-    let script = "(setsid sh -c 'echo $$; exec sleep 1000' &) | head -n 1";
+    // The background process leaves the group and the session, and its parent dies. It lets go of
+    // the rank's output, or it would be waited for.
+    let script = "(setsid sh -c 'echo $$; exec sleep 1000' 2>/dev/null &) | head -n 1";
     let output = run(&["-n", "2"], script);
     assert!(output.status.success());
+    let said = text(&output.stderr);
+    assert_eq!(said.matches("(sleep)").count(), 2, "{said}");
     let pids = sorted_lines(&output.stdout);
     assert_eq!(pids.len(), 2);
     for pid in pids {

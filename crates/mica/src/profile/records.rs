@@ -141,8 +141,9 @@ pub fn read_all(directory: &Path) -> Result<Vec<RankRecords>, String> {
     Ok(of_one_job(all))
 }
 
-/// The ranks of the largest job, in order. A script may have run several: each job's ranks
-/// replaced the files of those before it that had the same numbers.
+/// The ranks of the largest job, in order. A script may have run several, and ranks may have
+/// started jobs of their own: each job's ranks replaced the files of those before it with as many
+/// ranks.
 fn of_one_job(mut all: Vec<RankRecords>) -> Vec<RankRecords> {
     let size = all.iter().map(|records| records.size).max().unwrap_or(0);
     all.retain(|records| records.size == size && records.rank < size);

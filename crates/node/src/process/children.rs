@@ -64,6 +64,60 @@ pub fn reap_orphans(spare: &dyn Fn(u32) -> bool) {
     }
 }
 
+/// A child that was started by another process, and lost it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Orphan {
+    /// Its process id.
+    pub pid: u32,
+    /// Its process group.
+    pub group: u32,
+}
+
+/// The children that run, but for those in `spare` and those in the process group of the `keeper`,
+/// whose guard becomes a child if the keeper is killed: orphans, if `spare` has all that this
+/// process started. None where the kernel does not list children.
+pub fn orphans(spare: &dyn Fn(u32) -> bool, keeper: u32) -> Vec<Orphan> {
+    if ended_child().is_err() {
+        // ECHILD, by far the most frequent case.
+        return Vec::new();
+    }
+    let listed = proc_is_ours().then(listed_children).flatten().unwrap_or_default();
+    let running = listed.into_iter().filter(|&pid| !spare(pid) && kinship(pid) == Kinship::Running);
+    // SAFETY: getpgid takes a number.
+    let group = |pid: u32| unsafe { libc::getpgid(pid as libc::pid_t) };
+    let all = running.map(|pid| Orphan { pid, group: group(pid) as u32 });
+    all.filter(|orphan| orphan.group != keeper).collect()
+}
+
+/// Sends a signal to the process groups of these [`orphans`]. No child may have been reaped since
+/// they were listed: their numbers, and those of their groups, are still theirs.
+pub fn signal_orphans(orphans: &[Orphan], number: i32) {
+    // SAFETY: getpgrp has no preconditions.
+    let own = unsafe { libc::getpgrp() } as u32;
+    let mut groups: Vec<u32> = orphans.iter().map(|orphan| orphan.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    for group in groups.into_iter().filter(|&group| group != own && group > 1) {
+        // SAFETY: kill takes plain numbers. One that may not be signalled is reported by name when
+        // the job is over.
+        unsafe { libc::kill(-(group as libc::pid_t), number) };
+    }
+}
+
+/// Waits until no [orphan](orphans) runs, at most for `time`, and reaps those that end. Returns
+/// those that still run.
+pub fn await_orphans(time: Duration, spare: &dyn Fn(u32) -> bool, keeper: u32) -> Vec<Orphan> {
+    let deadline = Instant::now() + time;
+    loop {
+        reap_orphans(spare);
+        let left = orphans(spare, keeper);
+        if left.is_empty() || Instant::now() >= deadline {
+            return left;
+        }
+        wait_for_any(&left.iter().map(|orphan| orphan.pid).collect::<Vec<_>>(), deadline);
+    }
+}
+
 /// Kills and reaps every child, and then the children that it leaves to this process, until there
 /// is none. Call [`adopt_orphans`] before.
 ///
@@ -222,6 +276,7 @@ fn listed_children() -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
     #[test]
@@ -236,6 +291,18 @@ mod tests {
         assert_eq!(kinship(child.id()), Kinship::Ended);
         child.wait().unwrap();
         assert_eq!(kinship(child.id()), Kinship::None);
+    }
+
+    #[test]
+    fn a_running_child_is_an_orphan_unless_it_is_spared() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).process_group(0).spawn().unwrap();
+        let is_there = |all: Vec<Orphan>| all.iter().any(|orphan| orphan.pid == child.id());
+        assert!(!is_there(orphans(&|pid| pid == child.id(), 0)));
+        assert!(is_there(orphans(&|_| false, 0)) || listed_children().is_none());
+        assert!(!is_there(orphans(&|_| false, child.id())), "it is in the keeper's group");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(!orphans(&|_| false, 0).iter().any(|orphan| orphan.pid == child.id()));
     }
 
     #[test]

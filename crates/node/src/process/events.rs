@@ -112,6 +112,15 @@ pub fn wait_ready(
     }
 }
 
+/// Whether a process still has the other end of this pipe open for writing. Bytes that are left in
+/// the pipe do not matter.
+pub fn has_writer(pipe: BorrowedFd<'_>) -> bool {
+    let mut polled = libc::pollfd { fd: pipe.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: one entry, valid for writes; no time to wait.
+    let known = unsafe { libc::poll(&mut polled, 1, 0) } >= 0;
+    !known || polled.revents & libc::POLLHUP == 0
+}
+
 /// Whether `fd` is a terminal whose foreground group is this process's group, so that reading it
 /// does not stop us.
 pub fn is_foreground(fd: BorrowedFd<'_>) -> bool {
@@ -150,6 +159,17 @@ mod tests {
         let (read, write) = std::io::pipe().unwrap();
         drop(write);
         assert_eq!(wait_readable(&[read.as_fd()], None).unwrap(), [true]);
+    }
+
+    #[test]
+    fn a_pipe_with_bytes_and_no_writer_has_none() {
+        let (read, mut write) = std::io::pipe().unwrap();
+        write.write_all(b"x").unwrap();
+        let copy = write.try_clone().unwrap();
+        drop(write);
+        assert!(has_writer(read.as_fd()));
+        drop(copy);
+        assert!(!has_writer(read.as_fd()));
     }
 
     #[test]

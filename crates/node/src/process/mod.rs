@@ -22,10 +22,13 @@ mod system;
 mod tcp_peer;
 mod terminal;
 
-pub use children::{adopt_orphans, end_children, proc_is_ours, reap_orphans};
+pub use children::{
+    Orphan, adopt_orphans, await_orphans, end_children, orphans, proc_is_ours, reap_orphans,
+    signal_orphans,
+};
 pub use events::{
-    Signals, is_foreground, is_ignored, set_nonblocking, take_dispositions, wait_readable,
-    wait_ready,
+    Signals, has_writer, is_foreground, is_ignored, set_nonblocking, take_dispositions,
+    wait_readable, wait_ready,
 };
 pub use interfaces::{Interface, interfaces};
 pub use keeper::Keeper;

@@ -69,6 +69,9 @@ pub(super) struct LifeLine {
     abort_code: AtomicI32,
     /// 1 from MPI_Init to MPI_Finalize; sessions do not change it.
     world: AtomicU32,
+    /// 1 once a process that a rank of the node started has said that it is a job of its own. Only
+    /// the one of the node's first rank counts.
+    descendants: AtomicU32,
     /// Address and value of a word in the rank's private memory, with which peers probe direct
     /// copy.
     pub probe_address: AtomicU64,
@@ -129,6 +132,12 @@ impl RankBlock {
     pub fn resume(&self) {
         // SYNC life
         self.life.state.store(RUNNING, Ordering::Release);
+    }
+
+    /// Returns true to the first caller alone.
+    pub(super) fn begin_descendants(&self) -> bool {
+        // Relaxed: nothing is published by it.
+        self.life.descendants.swap(1, Ordering::Relaxed) == 0
     }
 
     /// Records whether the rank is between MPI_Init and MPI_Finalize, which wait for all ranks of

@@ -152,6 +152,12 @@ impl JobSegment {
         handover::identity(self.as_fd()).unwrap_or_default()
     }
 
+    /// Whether the calling process, which a rank of this node started, is the first such process to
+    /// find that it is a job of its own.
+    pub fn begin_descendants(&self) -> bool {
+        self.block(self.members()[0]).begin_descendants()
+    }
+
     /// Makes the calling process rank `rank` of the job.
     ///
     /// # Errors

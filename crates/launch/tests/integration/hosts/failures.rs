@@ -70,9 +70,11 @@ fn nothing_is_left_when_the_head_is_killed() {
 
 #[test]
 fn daemons_of_ranks_are_ended_too() {
-    let script = "(setsid sh -c 'echo $$; exec sleep 1000' &) | head -n 1";
+    let script = "(setsid sh -c 'echo $$; exec sleep 1000' 2>/dev/null &) | head -n 1";
     let output = run(&["-n", "2"], script);
     assert!(output.status.success());
+    let said = text(&output.stderr);
+    assert_eq!(said.matches("(sleep)").count(), 2, "{said}");
     let pids = sorted_lines(&output.stdout);
     assert_eq!(pids.len(), 2);
     for pid in pids {
