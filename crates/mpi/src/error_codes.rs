@@ -25,7 +25,7 @@ const CLASSES: [(i32, &str, &str); 64] = [
     (c::ERR_ARG, "MPI_ERR_ARG", "invalid argument"),
     (c::ERR_UNKNOWN, "MPI_ERR_UNKNOWN", "unknown error"),
     (c::ERR_TRUNCATE, "MPI_ERR_TRUNCATE", "message longer than the receive buffer"),
-    (c::ERR_OTHER, "MPI_ERR_OTHER", "error without a class of its own"),
+    (c::ERR_OTHER, "MPI_ERR_OTHER", "other error"),
     (c::ERR_INTERN, "MPI_ERR_INTERN", "internal error of the MPI library"),
     (c::ERR_PENDING, "MPI_ERR_PENDING", "operation neither failed nor completed yet"),
     (c::ERR_IN_STATUS, "MPI_ERR_IN_STATUS", "error codes are in the statuses"),

@@ -157,17 +157,17 @@ fn die(code: i32, raised: &Raised) -> ! {
         Ok(engine) => format!("rank {} of {}", engine.rank(), engine.size()),
         Err(_) => format!("process {}", std::process::id()),
     };
-    let host = info::node_name();
-    let message = format!(
-        "mica: {who} on {host}: {}{} failed\nmica:   {}\nmica:   {}\n",
-        raised.call,
-        raised.on,
-        class_text(code),
-        raised.error
-    );
+    let message = fatal_text(&format!("{who} on {}", info::node_name()), code, raised);
     // If the write fails, the exit status still reports the error.
     let _ = std::io::stderr().write_all(message.as_bytes());
     process::abort(code)
+}
+
+/// The message about a fatal error: the call, what happened, and last the class, which says least.
+fn fatal_text(who: &str, code: i32, raised: &Raised) -> String {
+    let Raised { call, on, error } = raised;
+    let class = class_of_raised(code);
+    format!("mica: {who}: {call}{on} failed\nmica:   {error}\nmica:   ({class})\n")
 }
 
 /// An error as it was raised.
@@ -202,11 +202,21 @@ pub fn error_string(code: i32) -> Result<String> {
     let mut text = class_text(code);
     let _ = LAST.try_with(|last| {
         if let Some((_, raised)) = last.borrow().iter().find(|(known, _)| *known == code) {
+            text = class_of_raised(code);
             text += &format!(" (last raised by {}{}: {})", raised.call, raised.on, raised.error);
         }
     });
     text.truncate(text.floor_char_boundary(c::MAX_ERROR_STRING - 1));
     Ok(text)
+}
+
+/// The class beside an error's own text.
+fn class_of_raised(code: i32) -> String {
+    match error_codes::describe(code) {
+        // "Other error" would say nothing more.
+        Some((name, _)) if code == c::ERR_OTHER => name.to_owned(),
+        _ => class_text(code),
+    }
 }
 
 fn class_text(code: i32) -> String {
@@ -281,6 +291,24 @@ mod tests {
         assert_eq!(set_file_errhandler(c::FILE_NULL, wrong).unwrap_err().code(), c::ERR_ARG);
         set_file_errhandler(c::FILE_NULL, Errhandler::RETURN).unwrap();
         assert_eq!(Arc::strong_count(&calls), 1, "the replaced handler is gone");
+    }
+
+    #[test]
+    fn a_fatal_error_says_what_happened_before_its_class() {
+        let raised =
+            |error: Error| Raised { call: "MPI_Init".to_owned(), on: String::new(), error };
+        let lost = raised(Error::other(c::ERR_OTHER, "descriptor 5 is closed"));
+        assert_eq!(
+            fatal_text("process 7 on h", c::ERR_OTHER, &lost),
+            "mica: process 7 on h: MPI_Init failed\nmica:   descriptor 5 is closed\n\
+             mica:   (MPI_ERR_OTHER)\n"
+        );
+        let tag = raised(Error::argument(c::ERR_TAG, "tag", -3, "tags are not negative"));
+        let text = fatal_text("rank 0 of 2 on h", c::ERR_TAG, &tag);
+        assert!(text.ends_with("negative\nmica:   (MPI_ERR_TAG: invalid tag)\n"), "{text}");
+        let code = raise("MPI_Init", ErrorTarget::File(c::FILE_NULL), lost.error);
+        let text = error_string(code).unwrap();
+        assert_eq!(text, "MPI_ERR_OTHER (last raised by MPI_Init: descriptor 5 is closed)");
     }
 
     #[test]
