@@ -3,8 +3,9 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use mica_tests::{Install, Job, Outcome, TWO_NODES, target, workspace};
 use rustix::process::Signal;
@@ -333,6 +334,49 @@ fn settings_are_compared_side_by_side() {
     let table = read("comparison.md");
     let table = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(table.contains(&row), "no {row} in:\n{table}");
+}
+
+/// Another user who knows the process id prepares folders under the names of old, with links to a
+/// file of root's in them. Needs root, and the user `nobody`.
+#[test]
+fn what_another_user_prepared_in_the_temporary_folder_is_left_alone() {
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let works = Command::new(nobody[0]).args(&nobody[1..]).arg("true").status();
+    if !works.is_ok_and(|status| status.success()) || !rustix::process::geteuid().is_root() {
+        println!("skipped: needs root");
+        return;
+    }
+    // Where `nobody` gets to.
+    let folder = env::temp_dir().join(format!("mica-prepared-{}", std::process::id()));
+    fs::create_dir(&folder).expect("a new folder");
+    let precious = folder.join("precious");
+    fs::write(&precious, "kept").expect("own folder");
+    let temporary = folder.join("tmp");
+    fs::create_dir(&temporary).expect("own folder");
+    fs::set_permissions(&temporary, fs::Permissions::from_mode(0o1777)).expect("own folder");
+    let install = Install::find();
+    let (mica, mpiexec) = (text(install.bin("mica")), text(install.bin("mpiexec")));
+    let program = text(install.program("tools/profile_pattern"));
+    let links = "for f in profile.json report.txt report.html trace.json perf; do \
+                 ln -s $1 $2/mica-compare-$3/$f; ln -s $1 $2/mica-scaling-$3/$f; done";
+    let prepare = format!("umask 0; mkdir $2/mica-compare-$3 $2/mica-scaling-$3; {links}");
+    let (precious, temporary) = (text(precious), text(temporary));
+    let compare = ["--text", "--compare", "MICA_DIRECT=off", "--rounds", "1"];
+    for options in [&compare[..], &["--json", "--scaling", "1"]] {
+        // The shell has the process id that mica has after it.
+        let script = format!(
+            "{} sh -c '{prepare}' sh {precious} {temporary} $$; exec \"$@\"",
+            nobody.join(" ")
+        );
+        let job = Job::new("sh").args(["-c", &script, "sh", &mica, "profile"]);
+        let job = job.args(options).args(["--", &mpiexec, "-n", "2", &program]);
+        job.env("TMPDIR", &temporary).run().expect_success();
+        assert_eq!(fs::read_to_string(&precious).expect("still there"), "kept");
+    }
+    let left = fs::read_dir(&temporary).expect("own folder").flatten();
+    let left = left.filter(|entry| entry.metadata().is_ok_and(|meta| meta.uid() == 0)).count();
+    assert_eq!(left, 0, "mica has left folders behind");
+    fs::remove_dir_all(&folder).expect("own folder");
 }
 
 #[test]

@@ -219,6 +219,43 @@ fn a_terminal_shows_the_ranks_until_the_job_ends() {
     pane.expect_ordinary_screen();
 }
 
+/// Becomes this user, listens under names of the form of a job's, takes connections and says
+/// nothing.
+const SILENT: &str = "import os, socket, sys, time
+os.setgroups([])
+os.setuid(int(sys.argv[1]))
+kept = []
+for number in range(30):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.bind('\\0mica-top-%d-%d-%032x' % (os.getuid(), os.getpid(), number))
+    s.listen(100)
+    kept.append(s)
+print('ready', flush=True)
+time.sleep(1000)";
+
+/// Root asks the sockets of all users, which may be silent: one deadline holds for all of them.
+#[test]
+fn silent_sockets_of_others_delay_root_once() {
+    let become_stranger = "import os, sys; os.setgroups([]); os.setuid(int(sys.argv[1]))";
+    let works = Command::new("python3").args(["-c", become_stranger, STRANGER]).output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        println!("skipped: needs root");
+        return;
+    }
+    let install = Install::find();
+    let job = job(&install, &[]);
+    let mut silent = Job::new("python3").args(["-c", SILENT, STRANGER]).start();
+    silent.wait_for("ready");
+    let start = Instant::now();
+    let output = mica(&install, &["--list"]);
+    // Thirty times the deadline of one would be minutes.
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    let listed = String::from_utf8_lossy(&output.stdout);
+    assert!(listed.contains(&job.pid().to_string()), "{listed}");
+    end(job);
+    end(silent);
+}
+
 #[test]
 fn a_signal_gives_the_terminal_back() {
     let install = Install::find();

@@ -30,6 +30,9 @@ const MAXES: [(&str, usize); 3] =
     [("kvsname_max", 256), ("keylen_max", KEY_MAX), ("vallen_max", VALUE_MAX)];
 /// Bytes of answers kept for a rank that does not read them.
 const UNREAD_MAX: usize = 1 << 20;
+/// Bytes of keys and values that a rank may put in all. They are kept until the job ends, by every
+/// node; ranks publish some hundred bytes, and 10,000 with many interfaces.
+const PUTS_MAX: usize = 256 << 10;
 
 /// Progress of a rank in PMI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +72,8 @@ struct PmiSocket {
     appnum: u32,
     lines: MessageLines,
     unsent: Vec<u8>,
+    /// Bytes of what it has put.
+    put_bytes: usize,
     progress: PmiProgress,
     waits: bool,
     open: bool,
@@ -225,8 +230,10 @@ impl PmiServer {
             "get_universe_size" => done("universe_size").with("size", self.size),
             "put" => {
                 let (key, value) = (message.text("key")?, message.text("value")?);
-                match put_refusal(key, value) {
+                let total = client.put_bytes + key.len() + value.len();
+                match put_refusal(key, value, total) {
                     None => {
+                        client.put_bytes = total;
                         self.puts.push((key.to_owned(), value.to_owned()));
                         done("put_result").with("msg", "success")
                     }
@@ -329,6 +336,7 @@ impl PmiSocket {
             appnum,
             lines: MessageLines::new(),
             unsent: Vec::new(),
+            put_bytes: 0,
             progress: PmiProgress::Silent,
             waits: false,
             open: true,
@@ -361,8 +369,11 @@ impl PmiSocket {
     }
 }
 
-/// Why a rank may not put this, in one word; `None` if it may.
-fn put_refusal(key: &str, value: &str) -> Option<String> {
+/// Why a rank may not put this, in one word, if it has put `total` bytes with it; `None` if it may.
+fn put_refusal(key: &str, value: &str, total: usize) -> Option<String> {
+    if total > PUTS_MAX {
+        return Some(format!("puts_of_a_rank_exceed_{PUTS_MAX}_bytes"));
+    }
     if key.len() > KEY_MAX {
         Some(format!("key_of_{}_bytes_exceeds_{KEY_MAX}", key.len()))
     } else if value.len() > VALUE_MAX {
@@ -440,6 +451,21 @@ mod tests {
         rank.say("cmd=barrier_in");
         server.serve(0);
         assert_eq!(server.arrived().unwrap().len(), 1, "the first alone is kept");
+    }
+
+    #[test]
+    fn the_puts_of_a_rank_are_bounded_in_all() {
+        let mut server = PmiServer::new(2, "kvs_1", 2);
+        let mut ranks = [0, 0].map(|appnum| PmiRank(server.add(appnum).unwrap()));
+        let value = "v".repeat(VALUE_MAX);
+        let line = |number: usize| format!("cmd=put kvsname=k key={number} value={value}");
+        let put = |server: &mut PmiServer, rank: &mut PmiRank, number| {
+            ask(server, rank, 0, &line(number)).contains("rc=0")
+        };
+        let accepted = (0..PUTS_MAX).take_while(|&n| put(&mut server, &mut ranks[0], n)).count();
+        assert!((PUTS_MAX / (VALUE_MAX + 8)..=PUTS_MAX / VALUE_MAX).contains(&accepted));
+        let other = ask(&mut server, &mut ranks[1], 1, &line(0));
+        assert!(other.contains("rc=0"), "the bound is each rank's own: {other}");
     }
 
     #[test]

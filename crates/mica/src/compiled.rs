@@ -1,23 +1,17 @@
 //! A program of the suite of `mica bench`, compiled for one use and run under a launcher.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::explain::prefix;
+use crate::scratch::ScratchFolder;
 
 /// The compiled program. Its directory is removed with the value.
 pub struct CompiledProgram {
-    directory: PathBuf,
+    folder: ScratchFolder,
     /// The executable.
     pub file: PathBuf,
-}
-
-impl Drop for CompiledProgram {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
-    }
 }
 
 /// An installed MPI library, by the directory that has its `bin`.
@@ -48,9 +42,8 @@ impl CompiledProgram {
         if !source.is_file() {
             return Err(format!("{} is not installed", source.display()));
         }
-        let directory = std::env::temp_dir().join(format!("mica-{name}-{}", std::process::id()));
-        fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        let program = CompiledProgram { file: directory.join(name), directory };
+        let folder = ScratchFolder::new(name)?;
+        let program = CompiledProgram { file: folder.path().join(name), folder };
         let mut compile = Command::new(compiler);
         compile.args(["-std=gnu11", "-O2", "-o"]);
         compile.arg(&program.file).arg(&source).arg("-lm");
@@ -60,7 +53,7 @@ impl CompiledProgram {
 
     /// Its directory, which may hold what it writes.
     pub fn directory(&self) -> &Path {
-        &self.directory
+        self.folder.path()
     }
 }
 

@@ -19,6 +19,7 @@ mod loggp;
 mod network;
 mod place;
 mod profile;
+mod scratch;
 mod sim;
 mod table;
 mod top;

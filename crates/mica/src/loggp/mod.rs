@@ -21,6 +21,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use mica_sim::loggp::{FitOptions, LogGpFit, Measurement, fit};
 
 use crate::compiled::{CompiledProgram, MpiPrefix, command_of, output_of};
+use crate::scratch::write_new;
 
 /// The options of `mica loggp`.
 #[derive(Args)]
@@ -102,7 +103,7 @@ pub fn loggp(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
         [("loggp.json", &json), ("loggp.html", &page::page(&fitted)), ("raw.txt", &raw)]
     {
         let path = options.output.join(name);
-        fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
+        write_new(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let mut text = text::render(&fitted);
     if let Some(baseline) = baseline {

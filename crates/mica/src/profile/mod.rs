@@ -25,9 +25,8 @@ mod symbols;
 mod text;
 
 use std::error::Error;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -40,6 +39,7 @@ use self::command::ProgramOutput;
 use self::compare::Format;
 pub use self::scaling::with_ranks;
 use crate::explain::prefix;
+use crate::scratch::{ScratchFolder, write_new};
 
 /// The options of `mica profile`.
 #[derive(Args)]
@@ -164,9 +164,9 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     // Ranks on other nodes write there as well, so it lies where the output does: more likely
     // shared than the directory for temporary files.
     let parent = if writes { options.output.clone() } else { std::env::temp_dir() };
-    let records = RecordsDirectory::make(&parent)?;
+    let records = ScratchFolder::within(&parent, "records")?;
     let (started, clock) = (SystemTime::now(), Instant::now());
-    let mut command = command::under_profiler(&options.command, &library, &records.path)?;
+    let mut command = command::under_profiler(&options.command, &library, records.path())?;
     if options.no_timeline {
         command::keep_no_spans(&mut command);
     }
@@ -183,7 +183,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
         wall_ns: clock.elapsed().as_nanos() as u64,
         ..ProfiledJob::default()
     };
-    let ranks = records::read_all(&records.path)?;
+    let ranks = records::read_all(records.path())?;
     if ranks.is_empty() {
         let what = "no rank left a record: the command started no MPI program with the \
                     standard's ABI (libmpi_abi.so), or its ranks were killed";
@@ -223,7 +223,7 @@ fn write_files<const N: usize>(
 ) -> Result<(), Box<dyn Error>> {
     for (name, content) in files {
         let path = directory.join(name);
-        fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
+        write_new(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(())
 }
@@ -243,31 +243,6 @@ fn installed_library() -> Result<PathBuf, Box<dyn Error>> {
     match library.exists() {
         true => Ok(fs::canonicalize(library)?),
         false => Err(format!("{} does not exist: install Mica first", library.display()).into()),
-    }
-}
-
-/// Where the ranks write; removed with all that is in it when the value goes.
-struct RecordsDirectory {
-    path: PathBuf,
-}
-
-impl RecordsDirectory {
-    fn make(parent: &Path) -> Result<RecordsDirectory, Box<dyn Error>> {
-        let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
-        let name = format!("mica-records-{}-{nanoseconds}", std::process::id());
-        let path = fs::canonicalize(parent)?.join(name);
-        // Only this user's: what ranks wrote is read back.
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(RecordsDirectory { path })
-    }
-}
-
-impl Drop for RecordsDirectory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

@@ -24,7 +24,8 @@ use serde::Serialize;
 
 use super::compare::{Spread, spread, turns};
 use super::records::{self, RankRecords};
-use super::{ProgramOutput, RecordsDirectory, command};
+use super::{ProgramOutput, command};
+use crate::scratch::ScratchFolder;
 
 /// Times of a command without and with the profiler.
 #[derive(Debug, Serialize)]
@@ -93,10 +94,10 @@ pub fn overhead(
     let mut times = [Vec::new(), Vec::new()];
     let mut calls = None;
     for (round, side) in turns(rounds, 2) {
-        let records = RecordsDirectory::make(&std::env::temp_dir())?;
+        let records = ScratchFolder::new("records")?;
         let run = match side {
             0 => command::without_profiler(arguments),
-            _ => command::under_profiler(arguments, library, &records.path)?,
+            _ => command::under_profiler(arguments, library, records.path())?,
         };
         let which = ["without", "with"][side];
         let (start, cpu_before) = (Instant::now(), children_cpu()?);
@@ -111,7 +112,7 @@ pub fn overhead(
         if side == 1
             && let Some(cost) = cost
         {
-            calls = bound(&records::read_all(&records.path)?, cost);
+            calls = bound(&records::read_all(records.path())?, cost);
         }
     }
     Ok(of(arguments, &times, calls))

@@ -17,6 +17,8 @@ use std::process::{Command, Stdio};
 use mica_profile::{PairLevel, Profile, summary};
 use serde::Serialize;
 
+use crate::scratch::ScratchFolder;
+
 /// Levels in the order of the columns.
 const LEVELS: [PairLevel; 4] =
     [PairLevel::SharedCache, PairLevel::Package, PairLevel::Node, PairLevel::Network];
@@ -61,17 +63,15 @@ pub struct ScalingRuns {
 pub fn scaling(command: &[String], counts: &[usize]) -> Result<ScalingRuns, Box<dyn Error>> {
     let can_count =
         perf(&[], Path::new("/dev/null")).arg("true").status().is_ok_and(|status| status.success());
-    let folder = std::env::temp_dir().join(format!("mica-scaling-{}", std::process::id()));
-    let counts_file = folder.join("perf");
+    let folder = ScratchFolder::new("scaling")?;
+    let counts_file = folder.path().join("perf");
     let counts_file = can_count.then_some(counts_file.as_path());
     let mut runs = Vec::new();
     for &ranks in counts {
         let command = with_ranks(command, ranks)?;
         for nodes in [1, 2].into_iter().filter(|&nodes| nodes <= ranks) {
-            fs::create_dir_all(&folder)?;
-            let run = run(&command, nodes, &folder, counts_file);
-            let _ = fs::remove_dir_all(&folder);
-            runs.push(run?);
+            runs.push(run(&command, nodes, folder.path(), counts_file)?);
+            folder.empty()?;
         }
     }
     Ok(ScalingRuns { command: command.to_vec(), findings: findings(&runs), runs })

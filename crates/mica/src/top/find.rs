@@ -4,17 +4,32 @@
 //! without these are found by their ranks (`direct`). Where several parts of one job run on this
 //! machine (virtual nodes), they are watched together.
 
-use mica_node::attach::{AttachError, SocketName, attach};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use mica_node::attach::{ANSWER_TIMEOUT, SocketName, attach_all};
 use mica_node::handover::own_uid;
 
 use super::direct;
 use super::error::TopError;
 use super::part::{JobPart, end_of};
 
+/// Time for the answers of other users' sockets, which may be anything: more than the two seconds
+/// that an mpiexec may be busy with a hang report.
+const OTHERS_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// The sockets of all jobs of this node.
 pub struct JobSearch {
     names: Vec<SocketName>,
     own_uid: u32,
+}
+
+/// What a search has found.
+pub struct SearchResult {
+    /// The jobs, by process.
+    pub jobs: Vec<FoundJob>,
+    /// Why jobs cannot be watched that this user may watch.
+    pub failures: Vec<TopError>,
 }
 
 /// A job with ranks on this node.
@@ -50,13 +65,47 @@ impl JobSearch {
 
     /// The jobs that this user can watch, by process. Those that do not answer are left out.
     pub fn jobs(&self) -> Vec<FoundJob> {
-        let attached = self.watchable().filter_map(|name| join(name).ok());
-        let mut parts: Vec<JobPart> = attached.collect();
+        self.find().jobs
+    }
+
+    /// The jobs that this user can watch, by process, and why others of theirs cannot be.
+    pub fn find(&self) -> SearchResult {
+        let (mut parts, failures) = self.attach();
         let known: Vec<_> = parts.iter().filter_map(|part| direct::key_of(&part.segment)).collect();
         parts.extend(direct::parts(&known));
         let mut jobs = group(parts);
         jobs.sort_by_key(FoundJob::pid);
-        jobs
+        SearchResult { jobs, failures }
+    }
+
+    /// Asks all mpiexecs that this user may ask, the user's own first.
+    fn attach(&self) -> (Vec<JobPart>, Vec<TopError>) {
+        let all: Vec<SocketName> = self.watchable().cloned().collect();
+        let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|n| n.uid == self.own_uid);
+        let (mut parts, mut failures) = (Vec::new(), Vec::new());
+        let times = [(own, ANSWER_TIMEOUT), (in_turns(others), OTHERS_TIMEOUT)];
+        for (names, time) in times {
+            let mut peers: Vec<_> = names.iter().map(|_| (0, Vec::new())).collect();
+            let mut connected = |index: usize, peer: u32| {
+                peers[index] = (peer, end_of(peer).into_iter().collect());
+            };
+            let answers = attach_all(&names, Instant::now() + time, &mut connected);
+            for ((name, (pid, ends)), answer) in names.into_iter().zip(peers).zip(answers) {
+                match answer {
+                    Ok((description, segment)) => parts.push(JobPart {
+                        pid,
+                        uid: name.uid,
+                        names: vec![name.pid],
+                        ends,
+                        socket: Some(name),
+                        description,
+                        segment,
+                    }),
+                    Err(source) => failures.push(TopError::Attach { pid: name.pid, source }),
+                }
+            }
+        }
+        (parts, failures)
     }
 
     /// Whether a socket is there.
@@ -69,30 +118,28 @@ impl JobSearch {
         self.names.len() - self.watchable().count()
     }
 
-    /// Why the first of the user's jobs cannot be watched, if there is one.
-    pub fn first_failure(&self) -> Option<TopError> {
-        let mut failures = self.watchable().filter_map(|name| {
-            let pid = name.pid;
-            join(name).err().map(|source| TopError::Attach { pid, source })
-        });
-        failures.next()
-    }
-
     /// The job whose mpiexec, or whose agent, is this process.
     pub fn job(&self, pid: u32) -> Result<FoundJob, TopError> {
-        if let Some(name) = self.names.iter().find(|name| name.pid == pid) {
-            if !self.is_watchable(name) {
-                return Err(TopError::NotYours { pid, uid: name.uid });
-            }
-            join(name).map_err(|source| TopError::Attach { pid, source })?;
+        let named = || self.names.iter().filter(|name| name.pid == pid);
+        // Another user can name any process.
+        if let Some(name) = named().next()
+            && !named().any(|name| self.is_watchable(name))
+        {
+            return Err(TopError::NotYours { pid, uid: name.uid });
         }
         let is_named = |job: &FoundJob| {
             let part = |part: &JobPart| part.pid == pid || part.names.contains(&pid);
             let launcher = launcher_of(&job.parts[0].description.name);
             job.parts.iter().any(part) || launcher == Some(pid)
         };
-        let found = self.jobs().into_iter().find(is_named);
-        found.ok_or(TopError::NotAJob(pid))
+        let SearchResult { jobs, failures } = self.find();
+        if let Some(job) = jobs.into_iter().find(is_named) {
+            return Ok(job);
+        }
+        let mut failures = failures.into_iter();
+        let of_it =
+            |f: &TopError| matches!(f, TopError::Attach { pid: failed, .. } if *failed == pid);
+        Err(failures.find(of_it).unwrap_or(TopError::NotAJob(pid)))
     }
 
     fn watchable(&self) -> impl Iterator<Item = &SocketName> {
@@ -104,21 +151,19 @@ impl JobSearch {
     }
 }
 
-fn join(name: &SocketName) -> Result<JobPart, AttachError> {
-    let (mut pid, mut ends) = (0, Vec::new());
-    let (description, segment) = attach(name, &mut |peer| {
-        pid = peer;
-        ends = end_of(peer).into_iter().collect();
-    })?;
-    Ok(JobPart {
-        pid,
-        uid: name.uid,
-        names: vec![name.pid],
-        ends,
-        socket: Some(name.clone()),
-        description,
-        segment,
-    })
+/// The names in turns over their users, so that one user's cannot take the places of others'.
+fn in_turns(names: Vec<SocketName>) -> Vec<SocketName> {
+    let mut turns: HashMap<u32, usize> = HashMap::new();
+    let mut numbered: Vec<(usize, SocketName)> = names
+        .into_iter()
+        .map(|name| {
+            let turn = turns.entry(name.uid).or_default();
+            *turn += 1;
+            (*turn, name)
+        })
+        .collect();
+    numbered.sort_by_key(|(turn, _)| *turn);
+    numbered.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Parts of the same job together.

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use error::TopError;
-use find::{FoundJob, JobSearch};
+use find::{FoundJob, JobSearch, SearchResult};
 use job::WatchedJob;
 use rows::JobView;
 
@@ -100,9 +100,9 @@ fn choose(search: &JobSearch, named: Option<u32>) -> Result<FoundJob, TopError> 
     if let Some(pid) = named {
         return search.job(pid);
     }
-    let mut found = search.jobs();
+    let SearchResult { jobs: mut found, failures } = search.find();
     match (found.pop(), found.is_empty()) {
-        (None, _) => match search.first_failure() {
+        (None, _) => match failures.into_iter().next() {
             Some(failure) => Err(failure),
             None => Err(TopError::NoJob { others: search.others() }),
         },

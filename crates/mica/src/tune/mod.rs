@@ -36,6 +36,7 @@ use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, CollectiveTuning, Tuning};
 
 use crate::explain::prefix;
+use crate::scratch::ScratchFolder;
 use measure::{SeriesOutcome, measure, seconds_per_sample};
 use plan::{CorePair, Pace};
 use report::{noise, table, thresholds, warnings};
@@ -176,34 +177,13 @@ fn accept(
     pairs: &[CorePair],
     tuning: &Tuning,
 ) -> Result<(Tuning, Vec<compare::ComparisonRow>), Box<dyn Error>> {
-    let folder = ScratchFolder::new()?;
+    let folder = ScratchFolder::new("tune")?;
     let effort = compare::MeasuringEffort::new(pace);
-    let jobs = compare::Jobs { installation, folder: &folder.0, seconds: effort.seconds };
+    let jobs = compare::Jobs { installation, folder: folder.path(), seconds: effort.seconds };
     let mut rows = Vec::new();
     let (costs, gain) = compare::messages(&jobs, effort, pairs, tuning, &mut rows);
     let accepted = compare::collectives(&jobs, effort, pairs, tuning, (&costs, gain), &mut rows);
     Ok((accepted, rows))
-}
-
-/// A folder that is removed on drop.
-struct ScratchFolder(PathBuf);
-
-impl ScratchFolder {
-    fn new() -> Result<ScratchFolder, Box<dyn Error>> {
-        let name = format!("mica-tune-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        match fs::create_dir(&folder) {
-            Ok(()) => Ok(ScratchFolder(folder)),
-            Err(error) => Err(format!("{}: {error}", folder.display()).into()),
-        }
-    }
-}
-
-impl Drop for ScratchFolder {
-    fn drop(&mut self) {
-        // What cannot be removed stays in the temporary directory.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// What the file will contain, as text.

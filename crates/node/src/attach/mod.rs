@@ -44,7 +44,10 @@ const REQUEST_MAX: usize = 64;
 /// Maximum bytes of an answer. The kernel takes messages of 200 KiB by its default.
 const ANSWER_MAX: usize = 160 << 10;
 /// mpiexec answers from its event loop; a hang report takes two seconds of it.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Sockets that are asked at the same time; each takes a descriptor.
+const ASKED_MAX: usize = 400;
 
 /// The version of Mica that this is.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -132,43 +135,66 @@ pub enum AttachError {
     },
 }
 
-/// Asks the mpiexec that listens under `name` for its job. `connected` is called with its process
-/// before the question is sent: a handle to the process that is taken there is mpiexec's if an
-/// answer comes.
-///
-/// # Errors
-/// When there is no answer, or another one.
-pub fn attach(
-    name: &SocketName,
-    connected: &mut dyn FnMut(u32),
-) -> Result<(JobDescription, SegmentReader), AttachError> {
-    let deadline = Instant::now() + ANSWER_TIMEOUT;
-    let connection = HandoverConnection::connect(&name.encode(), deadline)?;
-    let peer = connection.peer()?;
-    if peer.uid != name.uid {
-        return Err(AttachError::Impostor { pid: peer.pid, uid: peer.uid, named: name.uid });
-    }
-    connected(peer.pid);
-    let request = [&GREETING[..], VERSION.as_bytes()].concat();
-    match connection.send(&request, None, deadline) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            return Err(AttachError::TurnedAway);
+/// What an mpiexec gives to a tool.
+pub type AttachAnswer = Result<(JobDescription, SegmentReader), AttachError>;
+
+/// A question to an mpiexec, whose answer is awaited.
+#[derive(Debug)]
+struct Asked(HandoverConnection);
+
+impl Asked {
+    /// Asks the mpiexec that listens under `name` for its job. Does not wait: an mpiexec takes many
+    /// more callers than it has, and a new connection takes a question.
+    fn ask(name: &SocketName, connected: &mut dyn FnMut(u32)) -> Result<Asked, AttachError> {
+        let now = Instant::now();
+        let connection = HandoverConnection::connect(&name.encode(), now)?;
+        let peer = connection.peer()?;
+        if peer.uid != name.uid {
+            return Err(AttachError::Impostor { pid: peer.pid, uid: peer.uid, named: name.uid });
         }
-        sent => sent?,
-    }
-    let answer = match connection.receive(ANSWER_MAX, deadline) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-            return Err(AttachError::TurnedAway);
+        connected(peer.pid);
+        let request = [&GREETING[..], VERSION.as_bytes()].concat();
+        match connection.send(&request, None, now) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(AttachError::TurnedAway),
+            sent => Ok(sent.map(|()| Asked(connection))?),
         }
-        answer => answer?,
-    };
-    read_answer(&answer.0, answer.1)
+    }
+
+    /// The answer. One that has come is taken after the deadline, too.
+    fn answer(self, deadline: Instant) -> AttachAnswer {
+        let answer = match self.0.receive(ANSWER_MAX, deadline) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                return Err(AttachError::TurnedAway);
+            }
+            answer => answer?,
+        };
+        read_answer(&answer.0, answer.1)
+    }
 }
 
-fn read_answer(
-    bytes: &[u8],
-    descriptor: Option<OwnedFd>,
-) -> Result<(JobDescription, SegmentReader), AttachError> {
+/// Asks the mpiexecs that listen under these names for their jobs: all at the same time, and all
+/// answers have the same deadline, since any user can have a socket that takes the question and is
+/// silent. `connected` is called with the index of a name and its process before that is asked: a
+/// handle to the process that is taken there is mpiexec's if an answer comes.
+pub fn attach_all(
+    names: &[SocketName],
+    deadline: Instant,
+    connected: &mut dyn FnMut(usize, u32),
+) -> Vec<AttachAnswer> {
+    let mut open = 0;
+    let mut ask = |index: usize, name: &SocketName| {
+        if open == ASKED_MAX {
+            return Err(io::Error::other("too many others are asked").into());
+        }
+        let asked = Asked::ask(name, &mut |peer| connected(index, peer));
+        open += usize::from(asked.is_ok());
+        asked
+    };
+    let asked: Vec<_> = names.iter().enumerate().map(|(index, name)| ask(index, name)).collect();
+    asked.into_iter().map(|asked| asked.and_then(|asked| asked.answer(deadline))).collect()
+}
+
+fn read_answer(bytes: &[u8], descriptor: Option<OwnedFd>) -> AttachAnswer {
     let Some((greeting, rest)) = bytes.split_first_chunk::<8>() else {
         return Err(match bytes {
             [] => AttachError::TurnedAway,
@@ -228,10 +254,38 @@ mod tests {
             answer(&caller);
         });
         let mut process = 0;
-        let result = attach(&name, &mut |pid| process = pid);
+        let deadline = Instant::now() + 3 * ANSWER_TIMEOUT;
+        let names = std::slice::from_ref(&name);
+        let mut results = attach_all(names, deadline, &mut |_, pid| process = pid);
         server.join().unwrap();
         assert_eq!((process, name.uid), (std::process::id(), own_uid()));
-        result
+        results.pop().unwrap()
+    }
+
+    #[test]
+    fn silent_sockets_share_one_deadline() {
+        let listen = |_| {
+            let name = SocketName::new().unwrap();
+            let listener = HandoverListener::bind(&name.encode()).unwrap();
+            (name, listener)
+        };
+        let (names, _listeners): (Vec<_>, Vec<_>) = (0..50).map(listen).unzip();
+        let time = Duration::from_millis(200);
+        let start = Instant::now();
+        let answers = attach_all(&names, start + time, &mut |_, _| {});
+        // Fifty times the deadline would be ten seconds.
+        assert!(start.elapsed() < 20 * time, "{:?}", start.elapsed());
+        assert!(answers.iter().all(|a| matches!(a, Err(AttachError::Connection(_)))));
+    }
+
+    #[test]
+    fn what_is_not_a_memfd_is_not_read() {
+        let (read, _write) = std::io::pipe().unwrap();
+        let file = File::open("/proc/self/exe").unwrap();
+        for descriptor in [OwnedFd::from(read), file.into()] {
+            let error = SegmentReader::open(descriptor).unwrap_err().to_string();
+            assert!(error.contains("not sealed"), "{error}");
+        }
     }
 
     fn segment() -> crate::segment::JobSegment {

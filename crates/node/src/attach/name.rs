@@ -1,5 +1,6 @@
 //! The name of the socket where a job's mpiexec lets tools attach.
 
+use std::collections::HashSet;
 use std::io;
 
 use crate::handover::{nonce, own_uid};
@@ -7,7 +8,7 @@ use crate::handover::{nonce, own_uid};
 const PREFIX: &str = "mica-top-";
 
 /// `mica-top-UID-PID-RANDOM`: the name of an abstract socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SocketName {
     /// The user whose job it is.
     pub uid: u32,
@@ -38,13 +39,15 @@ impl SocketName {
     /// accepted appear under their listener's name there.
     pub fn find_in(listing: &str) -> Vec<SocketName> {
         let mut found: Vec<SocketName> = Vec::new();
+        // Any user can make any number of such names.
+        let mut known = HashSet::new();
         for line in listing.lines() {
             let name = line.split_ascii_whitespace().nth(7);
             let name = name.and_then(|name| name.strip_prefix('@'));
             let Some(name) = name.and_then(SocketName::parse) else {
                 continue;
             };
-            if !found.contains(&name) {
+            if known.insert(name.clone()) {
                 found.push(name);
             }
         }

@@ -14,7 +14,7 @@ use super::{Geometry, MAGIC, PAGE, SegmentHeader, layout};
 use crate::counters::Counters;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 /// Copies of a block until two of them agree on what the rank waits for.
@@ -57,6 +57,14 @@ pub struct WaitView {
     pub call: String,
 }
 
+/// Whether the file is a memfd that can neither grow nor shrink.
+fn is_fixed(file: &File) -> bool {
+    let wanted = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+    // SAFETY: takes plain numbers; a file that knows no seals gives an error.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & wanted == wanted
+}
+
 impl SegmentReader {
     /// Takes the descriptor of a segment.
     ///
@@ -65,6 +73,12 @@ impl SegmentReader {
     pub fn open(descriptor: OwnedFd) -> io::Result<SegmentReader> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "this is no job segment");
         let file = File::from(descriptor);
+        // A file in memory, whose length is fixed: to read from another kind of file, a pipe or one
+        // of a file system in user space, could take any time.
+        if !is_fixed(&file) {
+            let other = "this is no job segment: its length is not sealed";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, other));
+        }
         let mut head = [0; size_of::<SegmentHeader>()];
         file.read_exact_at(&mut head, 0)?;
         let u32_at = |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| head[at + i]));

@@ -24,6 +24,7 @@ use serde::Serialize;
 
 pub use self::tables::Format;
 use super::text::place;
+use crate::scratch::ScratchFolder;
 
 /// Settings as the command line gives them: `A=1,B=2`.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,14 +107,12 @@ pub fn compare(
     if sides.len() == 1 {
         sides.insert(0, SettingsArgument(Vec::new()));
     }
-    let folder = std::env::temp_dir().join(format!("mica-compare-{}", std::process::id()));
+    let folder = ScratchFolder::new("compare")?;
     let mut profiles: Vec<Vec<Profile>> = sides.iter().map(|_| Vec::new()).collect();
     for (round, side) in turns(rounds, sides.len()) {
         eprintln!("round {} of {rounds}: {}", round + 1, sides[side].name());
-        fs::create_dir_all(&folder)?;
-        let profile = run(command, &sides[side], &folder);
-        let _ = fs::remove_dir_all(&folder);
-        profiles[side].push(profile?);
+        profiles[side].push(run(command, &sides[side], folder.path())?);
+        folder.empty()?;
     }
     let first = &profiles[0][0];
     Ok(Comparison {

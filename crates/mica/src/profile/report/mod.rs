@@ -28,11 +28,13 @@ mod trace;
 mod view;
 mod waiting;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use mica_profile::Profile;
+
+use crate::scratch::{new_file, write_new};
 
 /// The page's file name in the directory.
 pub const PAGE: &str = "report.html";
@@ -42,8 +44,8 @@ pub const TRACE: &str = "trace.json";
 /// Writes the page and the trace into `directory`, which is made if it is not there.
 pub fn write(profile: &Profile, directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    fs::write(directory.join(PAGE), page::page(profile))?;
-    let mut out = BufWriter::new(File::create(directory.join(TRACE))?);
+    write_new(&directory.join(PAGE), page::page(profile))?;
+    let mut out = BufWriter::new(new_file(&directory.join(TRACE))?);
     trace::write(profile, &mut out)?;
     out.flush()
 }

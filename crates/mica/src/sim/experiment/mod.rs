@@ -34,7 +34,6 @@ mod thesis;
 mod throttle;
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -45,6 +44,7 @@ use self::runner::Simulator;
 use self::store::{Results, Store};
 use self::table::Extent;
 use super::run::host_ranks::HostRanks;
+use crate::scratch::write_new;
 
 /// All experiments, in the thesis's order.
 const EXPERIMENTS: [&Experiment; 9] = [
@@ -162,7 +162,7 @@ fn write(
     ];
     for (extension, content) in files {
         let file = output.join(format!("{}.{extension}", experiment.heading.name));
-        fs::write(&file, content).map_err(|error| format!("{}: {error}", file.display()))?;
+        write_new(&file, content).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     let page = output.join(format!("{}.html", experiment.heading.name));
     Ok(format!("{text}written to {}\n\n", page.display()))

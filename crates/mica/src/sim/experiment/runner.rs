@@ -12,6 +12,7 @@ use super::driver::Runner;
 use super::store::SimulationOutcome;
 use super::table::{SimulationMode, SimulationRun};
 use crate::explain::prefix;
+use crate::scratch::ScratchFolder;
 use crate::sim::run::host_ranks::HostRanks;
 use crate::sim::run::{SimRunOptions, simulate};
 
@@ -22,6 +23,8 @@ pub struct Simulator<'a> {
     programs: &'a Path,
     /// Where programs of simulated nodes print to.
     printed: PathBuf,
+    /// Has that file.
+    _folder: ScratchFolder,
     plugin_hash: u64,
 }
 
@@ -33,11 +36,12 @@ impl<'a> Simulator<'a> {
     pub fn new(hosts: &'a mut HostRanks, programs: &'a Path) -> Result<Simulator<'a>, String> {
         let plugin = prefix().map(|prefix| prefix.join("lib/libmica_sim_plugin.so"));
         let plugin = plugin.ok_or("cannot find the installation of this command")?;
-        let printed = format!("mica-sim-{}.out", std::process::id());
+        let folder = ScratchFolder::new("sim")?;
         Ok(Simulator {
             hosts,
             programs,
-            printed: std::env::temp_dir().join(printed),
+            printed: folder.path().join("printed"),
+            _folder: folder,
             plugin_hash: hash_of_file(&plugin)?,
         })
     }
@@ -64,13 +68,6 @@ impl<'a> Simulator<'a> {
             quiet: true,
             program,
         }
-    }
-}
-
-impl Drop for Simulator<'_> {
-    fn drop(&mut self) {
-        // It is not there if nothing was run.
-        let _ = fs::remove_file(&self.printed);
     }
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::table::SimulationRun;
+use crate::scratch::write_new;
 
 /// What a simulation came to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -94,7 +95,7 @@ impl Store {
         let file = self.folder.join(record.run.file_name());
         let new = file.with_extension("new");
         let text = serde_json::to_string_pretty(record).map_err(|error| error.to_string())?;
-        fs::write(&new, text + "\n")
+        write_new(&new, text + "\n")
             .and_then(|()| fs::rename(&new, &file))
             .map_err(|error| format!("{}: {error}", file.display()))
     }

@@ -8,8 +8,7 @@
 //! compute lasts longer by the number of ranks of a core, relative to the first run.
 
 use std::error::Error;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use mica_sim::replay::Recorded;
@@ -17,18 +16,10 @@ use mica_sim::replay::Recorded;
 use super::{Compared, Predictor, ReplayOptions, source, text};
 use crate::compiled::output_of;
 use crate::profile::with_ranks;
+use crate::scratch::ScratchFolder;
 
 /// Calls of a rank that its time line keeps.
 const SPANS: &str = "2000000";
-
-/// The folder of the profiles, removed with the value.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Runs, predicts and returns what to print.
 pub fn check(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
@@ -36,12 +27,10 @@ pub fn check(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
     // All ranks are on this node.
     cluster.ranks_per_node = u32::MAX;
     cluster.network = cluster.node;
-    let folder = std::env::temp_dir().join(format!("mica-replay-{}", std::process::id()));
-    fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let folder = Folder(folder);
+    let folder = ScratchFolder::new("replay")?;
     let mut runs = Vec::new();
     for &ranks in &options.check {
-        runs.push(record(&with_ranks(&options.command, ranks as usize)?, &folder.0)?);
+        runs.push(record(&with_ranks(&options.command, ranks as usize)?, folder.path())?);
     }
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let sharing = |ranks: u32| f64::from(ranks.div_ceil(cores));
