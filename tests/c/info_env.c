@@ -88,9 +88,11 @@ int main(int argc, char **argv)
         has(first, "argv", rest);
     }
     has(first, "maxprocs", number);
-    has(first, "soft", number);
     has(first, "wdir", directory);
-    if (!strstr(first, "\nhost=") || !strstr(first, "\narch="))
+    has(first, "mpi_memory_alloc_kinds", "mpi,system");
+    /* Those that the command line does not have. */
+    if (strstr(first, "\nsoft=") || strstr(first, "\nhost=") || strstr(first, "\narch=")
+        || strstr(first, "\nfile=") || strstr(first, "\nthread_level="))
         failed = 1;
     if (!failed && rank == 0)
         printf("No Errors\n");

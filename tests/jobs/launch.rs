@@ -302,6 +302,52 @@ fn a_lingering_rank_gets_signals() {
     }
 }
 
+/// MPI_INFO_ENV has what the program's own part of the command line has, and nothing else.
+#[test]
+fn programs_learn_how_they_were_started() {
+    let install = Install::find();
+    let program = install.program("tools/started");
+    let name = program.file_name().unwrap().to_str().unwrap();
+    let folder = program.parent().unwrap().to_str().unwrap();
+    let path = format!("/no/such:{folder}");
+    let arch = std::env::consts::ARCH;
+    let first = ["-n", "2", "-soft", "1:9", "-arch", arch, "-path", &path, "-file", "f", name];
+    let words = [&first[..], &[":", "-n", "1", "-path", &path, name, "-x"]].concat();
+    let out = install.mpiexec(&words).run().expect_success();
+    let lines = out.sorted();
+    assert_eq!(lines.len(), 3, "{}", out.report());
+    for (rank, line) in lines.iter().enumerate() {
+        let pairs = match rank {
+            2 => "argv=-x;maxprocs=1;wdir=".to_owned(),
+            _ => format!("maxprocs=2;soft=1:9;arch={arch};file=f;wdir="),
+        };
+        assert!(line.starts_with(&format!("rank={rank};command=")), "{}", out.report());
+        assert!(line.contains(&pairs), "{}", out.report());
+        let end = "mpi_memory_alloc_kinds=mpi,system;errors=fatal";
+        assert!(line.ends_with(end), "{}", out.report());
+    }
+    let hosts = ["--launcher", "fork", "-host", "a:1,b", "-n", "3", program.to_str().unwrap()];
+    let out = install.mpiexec(hosts).run().expect_success();
+    assert_eq!(out.stdout.matches("maxprocs=3;host=a:1,b;").count(), 3, "{}", out.report());
+}
+
+#[test]
+fn the_initial_error_handler_is_chosen() {
+    let install = Install::find();
+    let program = install.program("tools/started");
+    let program = program.to_str().unwrap();
+    for (option, wanted) in [
+        ("mpi_errors_return", "errors=return,MPI_ERR_RANK"),
+        ("mpi_errors_abort", "errors=abort"),
+        ("mpi_errors_are_fatal", "errors=fatal"),
+    ] {
+        let words = ["-initial-errhandler", option, "-memory-alloc-kinds", "mpi", program];
+        let out = install.mpiexec(words).run().expect_success();
+        assert!(out.stdout.ends_with(&format!("{wanted}\n")), "{}", out.report());
+    }
+    install.mpiexec(["-initial-errhandler", "mine", program]).run().expect_code(2);
+}
+
 #[test]
 fn a_killed_mpiexec_leaves_no_rank() {
     let mut job = mpiexec(&["-n", "4", "JOB", "spin"]).start();

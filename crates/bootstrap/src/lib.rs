@@ -30,7 +30,7 @@ mod published;
 #[cfg(test)]
 mod tests;
 
-pub use announced::{Announced, announced};
+pub use announced::{Announced, LAUNCH_VARIABLE, announced};
 pub use error::BootstrapError;
 pub use join::{EXCHANGE_VARIABLE, Joined, join};
 pub use manager::{ProcessIdentity, ProcessManager};

@@ -6,10 +6,11 @@
 //! belong to a process manager.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mica_bootstrap::EXCHANGE_VARIABLE;
+use mica_bootstrap::{EXCHANGE_VARIABLE, LAUNCH_VARIABLE};
 
 use crate::inherit::Inherit;
 use crate::node_job::NodeJob;
@@ -20,12 +21,13 @@ use crate::options::{AgentLauncher, JobOptions, ProgramSection};
 const FOREIGN: [&str; 4] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES", EXCHANGE_VARIABLE];
 
 /// Variables that are meaningful on the controller's host only, in its shell or session.
-const OF_THE_HOST: [&str; 16] = [
+const OF_THE_HOST: [&str; 17] = [
     "_",
     "DBUS_SESSION_BUS_ADDRESS",
     "HOST",
     "HOSTNAME",
     "MICA_EXCHANGE",
+    LAUNCH_VARIABLE,
     "MICA_PMI_ID",
     "MICA_RANK",
     "MICA_SEGMENT_FD",
@@ -101,6 +103,42 @@ pub fn value(job: &NodeJob, section: &ProgramSection, name: &str) -> Option<OsSt
     set.map(|(_, value)| value.clone()).or_else(own)
 }
 
+/// The program of a section that is run in `directory`, as `-path` finds it; its name if it is not
+/// there, or `-path` does not count for it.
+pub fn program(section: &ProgramSection, directory: &Path) -> OsString {
+    let name = &section.command[0];
+    if name.as_encoded_bytes().contains(&b'/') {
+        return name.clone();
+    }
+    let is_executable = |file: &PathBuf| {
+        let meta = std::fs::metadata(directory.join(file));
+        meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    // An empty name stands for the working directory, and a path without a slash is not one.
+    let within = |folder: PathBuf| match folder.as_os_str().is_empty() {
+        true => Path::new(".").join(name),
+        false => folder.join(name),
+    };
+    let folders = section.path.iter().flat_map(std::env::split_paths);
+    let found = folders.map(within).find(is_executable);
+    found.map_or_else(|| name.clone(), Into::into)
+}
+
+/// How MPI_INFO_ENV describes the start of a section's ranks: lines of a key and a value
+/// ([`LAUNCH_VARIABLE`]).
+pub fn launch_info(job: &NodeJob, section: &ProgramSection) -> String {
+    let given = [
+        ("soft", section.soft.as_ref()),
+        ("host", job.programs.hosts.as_ref()),
+        ("arch", section.architecture.as_ref()),
+        ("file", section.file.as_ref()),
+    ];
+    let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    let given = given.filter(|(_, value)| !value.contains('\n'));
+    let given = given.map(|(key, value)| format!("\n{key}={value}"));
+    format!("maxprocs={}", section.ranks) + &given.collect::<String>()
+}
+
 /// The program as this process's PATH finds it, for ranks that do not inherit PATH.
 pub fn find_program(job: &NodeJob, section: &ProgramSection, program: &OsStr) -> OsString {
     if program.as_encoded_bytes().contains(&b'/') || is_given(job, section, "PATH") {
@@ -122,10 +160,10 @@ fn goes_along(name: &OsStr, launcher: AgentLauncher) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::{CommandRequest, parse};
 
     #[test]
     fn only_what_ranks_inherit_is_sent() {
-        use crate::options::{CommandRequest, parse};
         let sent = |line: &str, name: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             match parse(&words).unwrap() {
@@ -153,5 +191,31 @@ mod tests {
         assert!(
             goes("SLURM_JOB_ID", AgentLauncher::Ssh) && !goes("SLURM_NODEID", AgentLauncher::Srun)
         );
+    }
+
+    #[test]
+    fn a_program_is_looked_for_in_its_own_path_first() {
+        let folder = std::env::temp_dir().join(format!("mica-path-{}", std::process::id()));
+        for (name, mode) in [("a/prog", 0o644), ("b/prog", 0o755), ("here", 0o755)] {
+            let file = folder.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+        }
+        let found = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            match parse(&words).unwrap() {
+                CommandRequest::Run(options) => {
+                    program(&options.sections[0], &folder).into_string().unwrap()
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(found("-path /no/such:a:b prog"), "b/prog", "a/prog cannot be executed");
+        assert_eq!(found("-path a: here"), "./here");
+        assert_eq!(found("-path a:b other"), "other");
+        assert_eq!(found("-path b ./prog"), "./prog");
+        assert_eq!(found("prog"), "prog");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -78,6 +78,8 @@ pub struct NodePrograms {
     pub directory: Option<OsString>,
     /// Commands that ranks' programs are started under.
     pub tools: Vec<Tool>,
+    /// The hosts that the command line names.
+    pub hosts: Option<String>,
 }
 
 /// Output and input of a node's ranks.
@@ -183,6 +185,7 @@ impl NodeJob {
                 inherit: options.inherit.clone(),
                 directory: None,
                 tools: options.tools.clone(),
+                hosts: host_list(options),
             },
             streams: NodeStreams {
                 output: options.output.clone(),
@@ -244,6 +247,16 @@ impl NodeJob {
             && self.cores.machine_first as usize + self.members.len()
                 <= self.cores.machine_ranks as usize
     }
+}
+
+/// The hosts that the command line names, as there.
+fn host_list(options: &JobOptions) -> Option<String> {
+    let hosts = options.hosts.named.iter().map(|host| match host.slots {
+        Some(slots) => format!("{}:{slots}", host.name),
+        None => host.name.clone(),
+    });
+    let hosts: Vec<String> = hosts.collect();
+    (!hosts.is_empty()).then(|| hosts.join(","))
 }
 
 /// The environment that the command line gives to all ranks, and what its other options add to it.

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mica_node::tunables::LATE;
+use mica_node::tunables::{ERRHANDLER, LATE};
 
 use crate::binding::Binding;
 use crate::inherit::Inherit;
@@ -22,6 +22,7 @@ mod help;
 mod nearest;
 mod parser;
 mod request;
+mod soft;
 mod table;
 mod variables;
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use mica_bootstrap::LAUNCH_VARIABLE;
 use mica_node::segment::PREFIX_VARIABLE;
 use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError};
 use mica_node::tunables::TunableKind;
@@ -90,9 +91,10 @@ pub struct TunableInfo {
 }
 
 /// Variables of Mica that are not tunables.
-const OTHER_VARIABLES: [&str; 14] = [
+const OTHER_VARIABLES: [&str; 15] = [
     SYNTHETIC_VARIABLE,
     "MICA_EXCHANGE",
+    LAUNCH_VARIABLE,
     "MICA_PMI_ID",
     PREFIX_VARIABLE,
     "MICA_SEGMENT_FD",

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use mica_node::tunables::ERRHANDLER;
+
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{HandleKind, HandleTable};
@@ -59,6 +61,17 @@ impl Errhandler {
     pub const ABORT: Errhandler = Errhandler(HandlerAction::Abort);
     /// `MPI_ERRORS_RETURN`.
     pub const RETURN: Errhandler = Errhandler(HandlerAction::Return);
+
+    /// The initial handler: the one that the launcher was given for the program (MPI 5.0, 11.8.4).
+    #[cold]
+    pub(crate) fn initial() -> Errhandler {
+        match ERRHANDLER.choice() {
+            Ok("return") => Errhandler::RETURN,
+            Ok("abort") => Errhandler::ABORT,
+            // MPI_Init refuses a value that is none of the three.
+            _ => Errhandler::ARE_FATAL,
+        }
+    }
 
     /// Whether it ends the program, whatever the error.
     pub(crate) fn is_fatal(&self) -> bool {

@@ -149,13 +149,12 @@ impl Info {
             put("command", command.clone());
             put("argv", arguments.join(" "));
         }
-        if let Some(size) = launch.size {
-            put("maxprocs", size.to_string());
-            put("soft", size.to_string());
+        for (key, value) in &launch.given {
+            put(key, value.clone());
         }
-        put("host", launch.host.clone());
-        put("arch", std::env::consts::ARCH.to_owned());
         put("wdir", launch.directory.clone());
+        let (key, kinds) = MEMORY_ALLOC_KINDS;
+        put(key, kinds.to_owned());
         info
     }
 }
@@ -163,8 +162,8 @@ impl Info {
 /// How this process was started, as far as that is known. Captured on first use, because the
 /// program may change its directory and its environment later.
 struct LaunchInfo {
-    size: Option<u32>,
-    host: String,
+    /// What the launcher says of this program, among others.
+    given: Vec<(String, String)>,
     directory: String,
 }
 
@@ -175,8 +174,7 @@ impl LaunchInfo {
             let announced = mica_bootstrap::announced();
             let directory = std::env::current_dir().unwrap_or_default();
             LaunchInfo {
-                size: announced.size,
-                host: announced.host.unwrap_or_else(host_name),
+                given: announced.launch,
                 directory: directory.to_string_lossy().into_owned(),
             }
         })

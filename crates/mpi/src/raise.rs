@@ -90,14 +90,14 @@ pub fn call(on: ErrorTarget, code: i32) -> Result<()> {
 /// to see all errors, as it did before MPI 4.0: such an error goes to the world's handler if none
 /// was set on `MPI_COMM_SELF`; and so does the error of a communicator that has no handler but the
 /// initial one, because it was made before the world's was set. Before `MPI_Init` there is only the
-/// initial handler, which is fatal.
+/// initial handler, which is fatal unless the launcher was told otherwise.
 fn handler_of(on: ErrorTarget) -> (Errhandler, ErrorTarget) {
     let own = match on {
         ErrorTarget::Comm(handle) => match Comm::resolve(handle) {
             Ok(comm) => {
                 let world = || stand_in(c::COMM_WORLD);
                 let own = comm.set_handler().map(|handler| (handler, on));
-                return own.or_else(world).unwrap_or((Errhandler::ARE_FATAL, on));
+                return own.or_else(world).unwrap_or_else(|| (Errhandler::initial(), on));
             }
             Err(_) => None,
         },
@@ -111,7 +111,7 @@ fn handler_of(on: ErrorTarget) -> (Errhandler, ErrorTarget) {
     let own = own.map(|handler| (handler, on));
     own.or_else(|| stand_in(c::COMM_SELF))
         .or_else(|| stand_in(c::COMM_WORLD))
-        .unwrap_or((Errhandler::ARE_FATAL, on))
+        .unwrap_or_else(|| (Errhandler::initial(), on))
 }
 
 /// The handler that was set on one of the predefined communicators, if there is one.

@@ -224,6 +224,10 @@ tunables! {
     CHECK: "check", "MICA_CHECK", "0", TunableKind::Choice(&["0", "1"]),
         "1: says once on standard error what the program does that MPI does not allow and Mica \
          lets pass, as other MPIs do.";
+    ERRHANDLER: "errhandler", "MICA_ERRHANDLER", "fatal",
+        TunableKind::Choice(&["fatal", "abort", "return"]),
+        "The error handler of MPI_COMM_WORLD and MPI_COMM_SELF, and of errors before MPI_Init, \
+         until the program sets another (mpiexec -initial-errhandler).";
     PMI: "pmi", "MICA_PMI", "auto", TunableKind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
         "The interface to another MPI's launcher: the one whose variables are set (auto), or this \
          one.";

@@ -20,9 +20,7 @@ impl OptionParser {
         for (number, words) in lines(&text) {
             let at_line = |what: String| fault(format!("line {number}: {what}"));
             let words = words.map_err(at_line)?;
-            for section in words.split(|word| word == ":") {
-                self.line(section).map_err(|error| at_line(error.to_string()))?;
-            }
+            self.line(&words).map_err(|error| at_line(error.to_string()))?;
         }
         if self.options.sections.is_empty() && self.answer.is_none() {
             return Err(fault("there is no program in it".to_owned()));
@@ -30,7 +28,7 @@ impl OptionParser {
         Ok(())
     }
 
-    /// Parses one section of the file.
+    /// Parses one line of the file. A colon in it is an argument like any other.
     fn line(&mut self, words: &[OsString]) -> Result<(), UsageError> {
         self.section = ProgramSection::new();
         let command = self.leading_options(words)?;
@@ -38,7 +36,7 @@ impl OptionParser {
             return Err(UsageError::NoProgram(" in a line with options of one program"));
         }
         if !command.is_empty() {
-            self.program(command);
+            self.program(command)?;
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
         &["prefix", "noprefix"],
         "leave it out: mpiexec and libraries are under the same path on all hosts",
     ),
-    (&["path", "gpath"], "use -x PATH=DIRECTORIES, or the program's path"),
+    (&["gpath"], "use -path for each program, -x PATH=DIRECTORIES, or the program's path"),
     (&["umask"], "set it in the shell before mpiexec"),
     (
         &["tv", "debugger", "debug-daemons", "output-proctable", "ddt", "gdba", "gdb-ia"],

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::foreign;
 use super::nearest::nearest;
 use super::request::{CommandRequest, JobOptions, ProgramSection, UsageError};
+use super::soft;
 use crate::pattern::NamePattern;
 use crate::rank_set::RankSet;
 
@@ -94,8 +95,7 @@ impl OptionParser {
             };
             return Err(UsageError::NoProgram(place));
         }
-        self.program(arguments);
-        Ok(())
+        self.program(arguments)
     }
 
     /// Applies the options before the program and returns the rest.
@@ -121,10 +121,17 @@ impl OptionParser {
     }
 
     /// Ends the section at its program.
-    pub fn program(&mut self, command: &[OsString]) {
+    pub fn program(&mut self, command: &[OsString]) -> Result<(), UsageError> {
         self.section.command = command.to_vec();
-        let section = std::mem::replace(&mut self.section, ProgramSection::new());
+        let mut section = std::mem::replace(&mut self.section, ProgramSection::new());
+        if let Some(soft) = &section.soft {
+            let limit = if section.counted { section.ranks } else { RANKS_MAX };
+            let ranks = soft::largest(soft, limit);
+            section.ranks = ranks.ok_or_else(|| UsageError::Soft { soft: soft.clone(), limit })?;
+            section.counted = true;
+        }
         self.options.sections.push(section);
+        Ok(())
     }
 
     /// Applies one option and returns the arguments after it.
@@ -190,11 +197,14 @@ pub(super) fn seconds(option: &str, value: &OsStr) -> Result<Duration, UsageErro
     }
 }
 
+/// The most ranks that a program may have.
+const RANKS_MAX: usize = 65536;
+
 /// Parses a number of ranks.
 pub(super) fn ranks(option: &str, value: &OsStr) -> Result<usize, UsageError> {
     let wanted = "a number of ranks from 1 to 65536";
     let ranks: usize = number(option, value, wanted)?;
-    if !(1..=65536).contains(&ranks) {
+    if !(1..=RANKS_MAX).contains(&ranks) {
         return Err(wrong(option, value, wanted));
     }
     Ok(ranks)

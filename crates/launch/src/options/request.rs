@@ -240,6 +240,14 @@ pub struct ProgramSection {
     pub inherit: Option<Inherit>,
     /// Working directory.
     pub directory: Option<PathBuf>,
+    /// Where the program is looked for before PATH.
+    pub path: Option<OsString>,
+    /// The numbers of ranks that it can run with.
+    pub soft: Option<String>,
+    /// The architecture that it asks for.
+    pub architecture: Option<String>,
+    /// The file of further options that it names, which means nothing to Mica.
+    pub file: Option<String>,
 }
 
 /// The command line is wrong.
@@ -277,6 +285,14 @@ pub enum UsageError {
     /// The environment variable that `-x` should export is not set.
     #[error("-x {0}: the variable is not set; give it a value with -x {0}=VALUE")]
     Unset(String),
+    /// No number of ranks is allowed.
+    #[error("-soft {soft}: no number in it is from 1 to {limit}, the ranks asked for")]
+    Soft {
+        /// The numbers given.
+        soft: String,
+        /// The largest number that would do.
+        limit: usize,
+    },
     /// A section has no program.
     #[error("no program given{0}")]
     NoProgram(&'static str),

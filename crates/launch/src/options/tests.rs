@@ -90,6 +90,26 @@ fn policies_and_times() {
 }
 
 #[test]
+fn the_options_of_the_standard() {
+    let line = "-n 6 -soft 1:8:2 -arch ARCH -path /a:/b -file /conf -initial-errhandler \
+                mpi_errors_return -memory-alloc-kinds mpi,system a : -soft 2,3 b : c";
+    let options = run(&line.replace("ARCH", std::env::consts::ARCH));
+    let ranks: Vec<usize> = options.sections.iter().map(|section| section.ranks).collect();
+    assert_eq!(ranks, [5, 3, 1]);
+    let [first, _, last] = &options.sections[..] else { panic!("three programs") };
+    assert_eq!(first.path.as_deref(), Some(OsStr::new("/a:/b")));
+    assert_eq!((first.soft.as_deref(), first.file.as_deref()), (Some("1:8:2"), Some("/conf")));
+    assert_eq!(first.architecture.as_deref(), Some(std::env::consts::ARCH));
+    let handler = ("MICA_ERRHANDLER".into(), "return".into());
+    assert_eq!(options.environment, [handler]);
+    assert_eq!(*last, ProgramSection { command: vec!["c".into()], ..ProgramSection::new() });
+    assert!(refusal("-n 2 -soft 3 a").contains("-soft 3: no number in it is from 1 to 2"));
+    assert!(refusal("-soft 1: a").contains("\"1:\" is not"));
+    assert!(refusal("-arch sparc a").contains(std::env::consts::ARCH));
+    assert!(refusal("-initial-errhandler mine a").contains("mpi_errors_abort"));
+}
+
+#[test]
 fn familiar_options_are_accepted() {
     run("--oversubscribe --allow-run-as-root -host localhost,127.0.0.1:4 -H localhost p");
 }
@@ -343,10 +363,11 @@ fn programs_from_a_file() {
             other => panic!("{other:?}"),
         })
     };
-    let options = read("# two\n-genv A 1\n-n 2 a 'b c'\n-n 3 \\\n d : e\n", "-l").unwrap();
+    let options = read("# two\n-genv A 1\n-n 2 a 'b c'\n-n 3 \\\n d : e\n-n 1 f\n", "-l").unwrap();
     let ranks: Vec<usize> = options.sections.iter().map(|section| section.ranks).collect();
     assert_eq!(ranks, [2, 3, 1]);
     assert_eq!(options.sections[0].command, ["a", "b c"]);
+    assert_eq!(options.sections[1].command, ["d", ":", "e"]);
     assert_eq!(options.environment, [("A".into(), "1".into())]);
     assert!(options.output.has_labels());
     let error = |text: &str| read(text, "").unwrap_err().to_string();

@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use mica_bootstrap::EXCHANGE_VARIABLE;
 use mica_bootstrap::inherited::MANAGER_ID_VARIABLE;
+use mica_bootstrap::{EXCHANGE_VARIABLE, LAUNCH_VARIABLE};
 use mica_node::handover::identity;
 use mica_node::segment::{
     PREFIX_VARIABLE, RANK_VARIABLE, SEGMENT_FD_VARIABLE, SEGMENT_ID_VARIABLE,
@@ -38,7 +38,9 @@ impl RankProcesses<'_> {
         let section = plan.section;
         let variable = |name: &str| env::var(name).ok();
         let (tools, size) = (&self.job.programs.tools, self.job.size);
-        let words = tool::command(tools, &section.command, plan.rank, size, &variable)?;
+        let mut program = section.command.clone();
+        program[0] = environment::program(section, &self.directory_or_own(plan));
+        let words = tool::command(tools, &program, plan.rank, size, &variable)?;
         let mut command = Command::new(environment::find_program(self.job, section, &words[0]));
         command.args(&words[1..]);
         environment::apply(&mut command, self.job, section);
@@ -66,6 +68,7 @@ impl RankProcesses<'_> {
             .env(SEGMENT_ID_VARIABLE, self.segment.identity())
             .env(RANK_VARIABLE, plan.rank.to_string())
             .env(SIZE_VARIABLE, self.job.size.to_string())
+            .env(LAUNCH_VARIABLE, environment::launch_info(self.job, section))
             .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))
             .env("MPI_LOCALRANKID", index.to_string())
             .env("MPI_LOCALNRANKS", self.plan.ranks.len().to_string());
@@ -184,12 +187,18 @@ impl RankProcesses<'_> {
         }
     }
 
+    /// The directory that a rank's program is run in, if one is given.
     fn directory(&self, plan: &RankPlan<'_>) -> Option<PathBuf> {
         let common = self.job.programs.directory.as_ref().map(PathBuf::from);
         match (&plan.section.directory, common) {
             (Some(own), Some(common)) => Some(common.join(own)),
             (own, common) => own.clone().or(common),
         }
+    }
+
+    /// The same; where none is given, this process's.
+    fn directory_or_own(&self, plan: &RankPlan<'_>) -> PathBuf {
+        self.directory(plan).unwrap_or(PathBuf::from("."))
     }
 
     /// Refuses a job whose programs would each take themselves for rank 0 of 1.
@@ -206,9 +215,10 @@ impl RankProcesses<'_> {
             if set(FOREIGN_MPI.env).is_some_and(|value| value == "start") {
                 continue;
             }
-            let directory = self.directory(plan).unwrap_or(PathBuf::from("."));
+            let directory = self.directory_or_own(plan);
             let path = set("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-            let program = find_program(&plan.section.command[0], &directory, &path);
+            let program = environment::program(plan.section, &directory);
+            let program = find_program(&program, &directory, &path);
             let Some(program) = program else { continue };
             if let Some(library) = open_mpi_library(&program) {
                 return Err(LaunchError::ForeignProgram {
@@ -223,8 +233,9 @@ impl RankProcesses<'_> {
 
     /// The error for a program that could not be started, with a hint.
     pub(super) fn exec_error(&self, plan: &RankPlan<'_>, source: io::Error) -> LaunchError {
-        let program = Path::new(&plan.section.command[0]);
-        let directory = self.directory(plan).unwrap_or(PathBuf::from("."));
+        let directory = self.directory_or_own(plan);
+        let program = environment::program(plan.section, &directory);
+        let program = Path::new(&program);
         let found = directory.join(program).is_file();
         let by_path = program.components().count() > 1 || program.is_absolute();
         let hint = match source.kind() {

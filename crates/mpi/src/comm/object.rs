@@ -300,9 +300,9 @@ impl Comm {
         lock(&self.0.state).name = name[..end].to_owned();
     }
 
-    /// The error handler attached, `MPI_ERRORS_ARE_FATAL` at first.
+    /// The error handler attached: at first the initial one, as a rule `MPI_ERRORS_ARE_FATAL`.
     pub fn errhandler(&self) -> Errhandler {
-        self.set_handler().unwrap_or(Errhandler::ARE_FATAL)
+        self.set_handler().unwrap_or_else(Errhandler::initial)
     }
 
     /// The error handler, if the program has set one here or on a communicator that this one was

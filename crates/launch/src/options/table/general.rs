@@ -38,6 +38,35 @@ pub(super) const GENERAL: &[Spec] = &[
         },
     },
     Spec {
+        names: &["-initial-errhandler"],
+        values: &["NAME"],
+        scope: Scope::Job,
+        help: "The error handler that MPI_COMM_WORLD and MPI_COMM_SELF have at first: \
+               mpi_errors_are_fatal (the default), mpi_errors_abort or mpi_errors_return. The same \
+               as -x MICA_ERRHANDLER=fatal, abort or return.",
+        apply: |parser, option, values| {
+            let chosen = match values[0].to_str() {
+                Some("mpi_errors_are_fatal") => "fatal",
+                Some("mpi_errors_abort") => "abort",
+                Some("mpi_errors_return") => "return",
+                _ => {
+                    let wanted = "mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return";
+                    return Err(wrong(option, &values[0], wanted));
+                }
+            };
+            parser.options.environment.push((ERRHANDLER.env.into(), chosen.into()));
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-memory-alloc-kinds"],
+        values: &["KIND,..."],
+        scope: Scope::Job,
+        help: "The kinds of memory that the program asks for. Mica provides mpi and system, \
+               whatever it asks for; MPI_INFO_ENV says so.",
+        apply: |_, _, _| Ok(()),
+    },
+    Spec {
         names: &["--grace"],
         values: &["SECONDS"],
         scope: Scope::Job,

@@ -29,6 +29,57 @@ pub(super) const PROGRAM: &[Spec] = &[
         },
     },
     Spec {
+        names: &["-path"],
+        values: &["DIR:..."],
+        scope: Scope::Section,
+        help: "Look for the program in these directories, before those of PATH.",
+        apply: |parser, _, values| {
+            parser.section.path = Some(values[0].clone());
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-soft"],
+        values: &["A[:B[:C]],..."],
+        scope: Scope::Section,
+        help: "The numbers of ranks that the program can run with: A, or A to B, or every C-th of \
+            these. It gets the largest that is not above -n.",
+        apply: |parser, option, values| {
+            let text = values[0].to_string_lossy();
+            if !soft::is_valid(&text) {
+                return Err(wrong(option, &values[0], "a list of numbers, as in 1,4:16:4"));
+            }
+            parser.section.soft = Some(text.into_owned());
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-arch"],
+        values: &["NAME"],
+        scope: Scope::Section,
+        help: "The architecture that the program needs. All ranks of a job run on the one of this \
+            machine; another is refused.",
+        apply: |parser, option, values| {
+            let own = std::env::consts::ARCH;
+            if values[0] != own {
+                return Err(wrong(option, &values[0], &format!("that of this machine, {own}")));
+            }
+            parser.section.architecture = Some(own.to_owned());
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-file"],
+        values: &["FILE"],
+        scope: Scope::Section,
+        help: "The standard leaves the meaning to the implementation: none here. MPI_INFO_ENV has \
+            the name.",
+        apply: |parser, _, values| {
+            parser.section.file = Some(values[0].to_string_lossy().into_owned());
+            Ok(())
+        },
+    },
+    Spec {
         names: &["-configfile", "--app"],
         values: &["FILE"],
         scope: Scope::Job,
