@@ -4,7 +4,8 @@
  * bench/src/rma.c are void without it, so that Mica promises it within a node.
  *
  * argv: operations of each rank, the least and the greatest kind of window (as rma_random), and
- * "calls" for a target that calls MPI as it spins, which any library must finish. */
+ * "calls" for a target that calls MPI as it spins, which any library must finish; or MiB that the
+ * window has beyond what is used. */
 #include "rma.h"
 
 #include <sched.h>
@@ -75,10 +76,10 @@ static void target(const RmaWindow *w, int calls)
             sched_yield();
 }
 
-static void target_computes(RmaKind kind, int times, int calls)
+static void target_computes(RmaKind kind, int times, MPI_Aint more, int calls)
 {
     RmaWindow w;
-    MPI_Aint bytes = test_rank == 0 ? DATA + (MPI_Aint)test_size * BLOCK : 0;
+    MPI_Aint bytes = test_rank == 0 ? DATA + (MPI_Aint)test_size * BLOCK + more : 0;
     rma_open(&w, kind, bytes, 1, MPI_INFO_NULL);
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, test_rank, 0, w.win);
     if (test_rank == 0)
@@ -115,9 +116,10 @@ int main(int argc, char **argv)
     int least = argc > 2 ? atoi(argv[2]) : RMA_ALLOCATE,
         most = argc > 3 ? atoi(argv[3]) : RMA_SHARED;
     int calls = argc > 4 && !strcmp(argv[4], "calls");
+    MPI_Aint more = argc > 4 ? (MPI_Aint)atoll(argv[4]) << 20 : 0;
     test_init(&argc, &argv);
     test_needs(2);
     for (int kind = least; kind <= most; kind++)
-        target_computes((RmaKind)kind, times, calls);
+        target_computes((RmaKind)kind, times, more, calls);
     return test_finish();
 }

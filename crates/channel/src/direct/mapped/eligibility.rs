@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -319,7 +320,12 @@ fn is_arena_heap(maps: &ProcMap, base: usize) -> bool {
     }
     // The kernel reads, since another thread may unmap the memory meanwhile.
     let mut bytes = [0u8; WORDS * 8];
-    if cma::read_exact(std::process::id(), base as u64, &mut bytes).is_err() {
+    let is_read = cma::read_exact(std::process::id(), base as u64, &mut bytes).is_ok()
+        || File::open("/proc/self/mem").is_ok_and(|memory| {
+            // Where process_vm_readv is refused.
+            memory.read_exact_at(&mut bytes, base as u64).is_ok()
+        });
+    if !is_read {
         return true;
     }
     let word =
