@@ -52,6 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri ends where there is no memory")]
     fn no_memory_is_an_error() {
         assert_eq!(try_collect(0..3), Ok(vec![0, 1, 2]));
         assert_eq!(try_concat(&[&[1, 2], &[], &[3]]), Ok(vec![1, 2, 3]));

@@ -130,6 +130,17 @@ pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
     }
 }
 
+/// As [`is_incomplete`], within the engine and without progress.
+#[inline]
+pub(super) fn is_known_incomplete(handle: u32, state: &EngineState) -> bool {
+    let is_complete = REQUESTS.look(handle, |request| match &request.work {
+        RequestWork::Send(id) => state.is_sent(*id),
+        RequestWork::Receive(id) => state.is_received(*id),
+        _ => true,
+    });
+    is_complete == Some(false)
+}
+
 /// Whether an operation is not complete after one round of progress: apart for sends and receives,
 /// since it asks twice.
 #[inline(always)]
