@@ -41,7 +41,7 @@ static void *store(void *unused)
         if (buffer && buffer[s % reads_number] != 7)
             wrong_reads++;
         if (turn % 20000 == 0)
-            usleep(100); /* for ranks that share the core */
+            usleep(100); /* gives the core to ranks that share it; nothing waits for this */
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* MPI_Cancel: a cancelled receive takes no message, one that matched is delivered; a cancelled send
- * completes whatever the others do, and its message is received by nobody. */
+ * completes whatever the others do, and no receive gets its message. */
 #include "test.h"
 
 enum { LONG = 4000000 };
@@ -14,7 +14,7 @@ static int cancelled_by(MPI_Request *r)
     return cancelled;
 }
 
-/* Sends of every kind that nobody receives, and sends that are received. All ranks are in MPI. */
+/* Sends of every kind that have no receive, and sends that are received. All ranks are in MPI. */
 static void sends(int to, int from)
 {
     static char last;

@@ -171,7 +171,7 @@ static void early(void)
     free(in);
 }
 
-/* Requests that are freed before they were started meet nobody, at either end. */
+/* Requests that are freed before they were started match no request, at either end. */
 static void freed(void)
 {
     enum { ROUNDS = 4, LATER = 3 };

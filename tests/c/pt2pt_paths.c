@@ -27,21 +27,14 @@ typedef struct {
     int class, source, tag, count, elements;
 } Seen;
 
-static int class_of(int code)
-{
-    int class = -1;
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 static int send_message(const Side *s, int synchronous, int nonblocking)
 {
     MPI_Request r = MPI_REQUEST_NULL;
     int e;
     if (!nonblocking)
-        return class_of((synchronous ? MPI_Ssend : MPI_Send)(s->buffer, s->count, s->type, s->peer, s->tag, s->comm));
+        return test_class_of((synchronous ? MPI_Ssend : MPI_Send)(s->buffer, s->count, s->type, s->peer, s->tag, s->comm));
     e = (synchronous ? MPI_Issend : MPI_Isend)(s->buffer, s->count, s->type, s->peer, s->tag, s->comm, &r);
-    return class_of(e != MPI_SUCCESS ? e : MPI_Wait(&r, MPI_STATUS_IGNORE));
+    return test_class_of(e != MPI_SUCCESS ? e : MPI_Wait(&r, MPI_STATUS_IGNORE));
 }
 
 static Seen receive_message(const Side *s, int nonblocking)
@@ -58,7 +51,7 @@ static Seen receive_message(const Side *s, int nonblocking)
     } else {
         e = MPI_Recv(s->buffer, s->count, s->type, s->peer, s->tag, s->comm, &st);
     }
-    seen.class = class_of(e);
+    seen.class = test_class_of(e);
     if (seen.class == MPI_SUCCESS || seen.class == MPI_ERR_TRUNCATE) {
         seen.source = st.MPI_SOURCE;
         seen.tag = st.MPI_TAG;
@@ -141,7 +134,7 @@ int main(int argc, char **argv)
             }
             if (test_rank == from) {
                 if (own)
-                    sent[form] = class_of(e != MPI_SUCCESS ? e : MPI_Wait(&to_self, MPI_STATUS_IGNORE));
+                    sent[form] = test_class_of(e != MPI_SUCCESS ? e : MPI_Wait(&to_self, MPI_STATUS_IGNORE));
                 CHECK(sent[form] == sent[0], "form %d, mistake %d: send's class is %d, and %d", form, mistake, sent[0],
                       sent[form]);
                 CHECK((sent[form] == MPI_SUCCESS) == !mistake, "send's class is %d, mistake %d", sent[form], mistake);

@@ -77,21 +77,14 @@ static void complete(int kind, MPI_Request r)
         MPI_Grequest_complete(r);
 }
 
-static int class_of(int code)
-{
-    int cls = -1;
-    MPI_Error_class(code, &cls);
-    return cls;
-}
-
 /* The codes of a call on several requests: its own, or those of the statuses. `n`: completed. */
 static void check_codes(int code, const MPI_Status *st, int n, int *good, int *refused, const char *what)
 {
-    int cls = class_of(code);
+    int cls = test_class_of(code);
     CHECK(cls == MPI_SUCCESS || cls == MPI_ERR_REQUEST || cls == MPI_ERR_IN_STATUS, "%s: class %d", what, cls);
     *refused += cls == MPI_ERR_REQUEST;
     for (int i = 0; i < n && cls != MPI_ERR_REQUEST; i++) {
-        int each = cls == MPI_SUCCESS ? MPI_SUCCESS : class_of(st[i].MPI_ERROR);
+        int each = cls == MPI_SUCCESS ? MPI_SUCCESS : test_class_of(st[i].MPI_ERROR);
         CHECK(each == MPI_SUCCESS || each == MPI_ERR_REQUEST, "%s: class %d of status %d", what, each, i);
         *good += each == MPI_SUCCESS;
         *refused += each == MPI_ERR_REQUEST;

@@ -156,7 +156,7 @@ static void act(const Subject *s, const char *acts, int cell, signed char read[2
 /* All cells of this rank are 0 when this returns. */
 static void clear(const Subject *s)
 {
-    MPI_Barrier(MPI_COMM_WORLD); /* nobody reads those of the last rounds */
+    MPI_Barrier(MPI_COMM_WORLD); /* those of the last rounds are not read any more */
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, test_rank, 0, s->w.win);
     memset(s->w.base, 0, CELLS * LINE);
     MPI_Win_unlock(test_rank, s->w.win);
@@ -199,7 +199,7 @@ static void run_all(Subject *s, int64_t rounds, uint64_t *random, int64_t *met)
         if (test_size < test->ranks)
             continue;
         int seen = run(s, test, rounds, random, met);
-        CHECK(seen == 0, "%s of an %s window by %s and %s: forbidden %d times in %lld", test->name,
+        CHECK(seen == 0, "%s (%s window) by %s and %s: forbidden %d times in %lld", test->name,
               rma_kinds[s->w.kind], accesses[s->access], completions[s->completion], seen,
               (long long)rounds);
     }

@@ -7,13 +7,6 @@
 /* LONG: one request, as the target has no memory to keep a second that comes meanwhile. */
 enum { LONG = 8000, ROUNDS = 3 };
 
-static int class_of(int code)
-{
-    int cls = -1;
-    MPI_Error_class(code, &cls);
-    return cls;
-}
-
 /* The operations of a round. With memory at the target all succeed. */
 static void operations(MPI_Win win, int to, int has_memory)
 {
@@ -32,12 +25,12 @@ static void operations(MPI_Win win, int to, int has_memory)
     CHECK_INT(before, 7, "what MPI_Fetch_and_op got");
     put = MPI_Get(back, LONG, MPI_INT, to, 0, LONG, MPI_INT, win);
     end = MPI_Win_flush(to, win);
-    CHECK_INT(class_of(put ? put : end), wanted, "a long MPI_Get");
+    CHECK_INT(test_class_of(put ? put : end), wanted, "a long MPI_Get");
     if (has_memory)
         CHECK(back[7] == 8 && back[LONG - 1] == LONG - 1, "a long MPI_Get got %d and %d", back[7], back[LONG - 1]);
     put = MPI_Get_accumulate(ones, LONG, MPI_INT, back, LONG, MPI_INT, to, 0, LONG, MPI_INT, MPI_SUM, win);
     end = MPI_Win_unlock(to, win);
-    CHECK_INT(class_of(put ? put : end), wanted, "a long MPI_Get_accumulate");
+    CHECK_INT(test_class_of(put ? put : end), wanted, "a long MPI_Get_accumulate");
     CHECK_CLASS(MPI_Win_unlock(to, win), MPI_ERR_RMA_SYNC, "a second MPI_Win_unlock");
 }
 

@@ -5,17 +5,10 @@
 
 static int nowhere[4];
 
-static int class_of(int code)
-{
-    int cls = -1;
-    MPI_Error_class(code, &cls);
-    return cls;
-}
-
 /* One of the two has the error. */
 static void check(int put, int end, const char *what)
 {
-    CHECK(class_of(put ? put : end) == MPI_ERR_RMA_RANGE, "%s: classes %d and %d", what, class_of(put), class_of(end));
+    CHECK(test_class_of(put ? put : end) == MPI_ERR_RMA_RANGE, "%s: classes %d and %d", what, test_class_of(put), test_class_of(end));
 }
 
 int main(int argc, char **argv)

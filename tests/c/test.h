@@ -62,12 +62,19 @@ static TEST_UNUSED void test_fail(const char *file, int line, const char *cond, 
 /* Where MPI leaves the class open between two. */
 #define CHECK_EITHER(code, one, other, what) test_class(__FILE__, __LINE__, code, one, other, what)
 
+/* The error class of a return code. */
+static TEST_UNUSED int test_class_of(int code)
+{
+    int cls = -1;
+    MPI_Error_class(code, &cls);
+    return cls;
+}
+
 static TEST_UNUSED void test_class(const char *file, int line, int code, int one, int other,
                                    const char *what)
 {
-    int cls = -1, len = 0;
+    int cls = test_class_of(code), len = 0;
     char text[MPI_MAX_ERROR_STRING + 1] = "", want[MPI_MAX_ERROR_STRING + 1] = "";
-    MPI_Error_class(code, &cls);
     MPI_Error_string(one, want, &len);
     MPI_Error_string(code, text, &len);
     if (cls != one && cls != other)

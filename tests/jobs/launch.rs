@@ -230,7 +230,7 @@ fn other_signals_end_the_job_by_name() {
     }
 }
 
-/// A signal that nobody catches is named as what killed a rank.
+/// A signal without a handler is named as what killed a rank.
 #[test]
 fn signals_have_names_where_they_kill_a_rank() {
     let out = mpiexec(&["-n", "2", "bash", "-c", "kill -ALRM $$"]).run().expect_code(128 + 14);

@@ -8,6 +8,7 @@
 
 use std::io::Write;
 
+use mica_node::proc_mount::proc_is_ours;
 use mica_node::segment::JobSegment;
 
 /// Generations that are looked at.
@@ -50,12 +51,6 @@ fn descends_from(pid: u32) -> bool {
         }
     }
     false
-}
-
-/// Whether `/proc` numbers processes as this one does: in a container it may be the host's.
-fn proc_is_ours() -> bool {
-    let own = std::fs::read_link("/proc/self");
-    own.is_ok_and(|name| name.to_str() == Some(std::process::id().to_string().as_str()))
 }
 
 fn parent_of(pid: u32) -> Option<u32> {

@@ -8,9 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use mica_bootstrap::inherited::{DescriptorKind, DescriptorRequest};
+use mica_node::proc_mount::proc_is_ours;
 use mica_node::process::{
-    ChildProcess, ChildSetup, Exit, Keeper, end_children, is_foreground, proc_is_ours,
-    reap_orphans, set_nonblocking, signal, take_terminal_back, wait_readable,
+    ChildProcess, ChildSetup, Exit, Keeper, end_children, is_foreground, reap_orphans,
+    set_nonblocking, signal, take_terminal_back, wait_readable,
 };
 use mica_node::segment::{AreaBudget, JobSegment, JobSpec, RankState, WaitKind};
 use mica_node::topology::{CorePlace, CpuSet, affinity_of};

@@ -30,6 +30,7 @@ pub mod peer_table;
 #[cfg(feature = "perf")]
 pub mod perf;
 pub mod pmix;
+pub mod proc_mount;
 #[cfg(feature = "launcher")]
 pub mod process;
 pub mod procmap;

@@ -40,6 +40,13 @@ fn sealed(bytes: &[u8], seals: libc::c_int) -> io::Result<OwnedFd> {
     }
 }
 
+/// Whether the file is one in memory that has these seals.
+pub(crate) fn has_seals(file: BorrowedFd<'_>, wanted: libc::c_int) -> bool {
+    // SAFETY: takes plain numbers; a file that knows no seals gives an error.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & wanted == wanted
+}
+
 /// The bytes of a sealed file.
 #[derive(Debug)]
 pub struct SealedFile {
@@ -60,9 +67,7 @@ impl SealedFile {
     /// otherwise the system's.
     pub fn map(file: BorrowedFd<'_>) -> io::Result<SealedFile> {
         let fd = file.as_raw_fd();
-        // SAFETY: takes plain numbers; a file that knows no seals gives an error.
-        let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
-        if seals < 0 || seals & SEALS != SEALS {
+        if !has_seals(file, SEALS) {
             let reason = "the file is not sealed against changes";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }

@@ -43,6 +43,7 @@ use super::{
     check_range, cma,
 };
 use crate::memory::{Region, View};
+use mica_node::page::kernel_page_size;
 use mica_node::segment::{Abilities, JobSegment, Limit, Means, SLOT_SPAN, SLOTS};
 
 const _: () = assert!(SLOTS <= 1 << 8 && SLOT_SPAN < 1 << 52);
@@ -117,8 +118,7 @@ impl PeerAccess {
                 segment: Arc::clone(segment),
                 me,
                 options: *options,
-                // SAFETY: sysconf has no obligations.
-                page: unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64,
+                page: kernel_page_size() as u64,
                 mapped,
                 slots: Mutex::default(),
                 xpmem: xpmem.map(Mutex::new),

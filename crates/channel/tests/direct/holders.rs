@@ -407,7 +407,7 @@ fn discarded() {
             }
         },
     );
-    // Once nobody uses the slot, the memory is private again.
+    // When the slot is not in use any more, the memory is private again.
     drop(exposed);
     let whole = window.part(first, 2 * MIB - 2 * PAGE);
     advise(whole, libc::MADV_DONTNEED);

@@ -1,11 +1,11 @@
 //! Ranks that linger: their first process has exited with status zero, and what it started works
 //! on, as behind a shell (`PROGRAM & exit 0`), `setsid` or a wrapper that goes into the background.
 //!
-//! Such a rank has not ended. As under Hydra, what counts is the rank's output: whoever has it open
-//! is waited for. Where output passes through this process, that is a pipe that has a writer. Where
-//! ranks inherit a file or a terminal, it is an orphan that has the same file as its standard
-//! output or error; with `/dev/null`, which every daemon has, one in the rank's process group. A
-//! process that is the rank for MPI is waited for whatever its output.
+//! Such a rank has not ended. As under Hydra, what counts is the rank's output: processes that have
+//! it open are waited for. Where output passes through this process, that is a pipe that has a
+//! writer. Where ranks inherit a file or a terminal, it is an orphan that has the same file as its
+//! standard output or error; with `/dev/null`, which every daemon has, one in the rank's process
+//! group. A process that is the rank for MPI is waited for whatever its output.
 //!
 //! What else is left when the last rank has ended is ended too, and named: a daemon that let go of
 //! the output could run for ever.
@@ -44,16 +44,13 @@ impl RankProcesses<'_> {
     /// Ends the lingering of ranks whose processes have all ended or let go of the output, and
     /// returns how these ranks ended.
     pub fn end_lingering(&mut self) -> Vec<RankEnd> {
-        let lingering: Vec<usize> = self.lingering().collect();
-        let over = lingering.into_iter().filter(|&index| !self.works_on(index));
-        over.collect::<Vec<_>>()
-            .into_iter()
-            .filter_map(|index| {
-                self.ranks[index].lingers = false;
-                let exit = self.ranks[index].exit?;
-                Some(self.end_of(index, exit))
-            })
-            .collect()
+        let over: Vec<usize> = self.lingering().filter(|&index| !self.works_on(index)).collect();
+        let end = |index: usize| {
+            self.ranks[index].lingers = false;
+            let exit = self.ranks[index].exit?;
+            Some(self.end_of(index, exit))
+        };
+        over.into_iter().filter_map(end).collect()
     }
 
     /// Whether what the rank's ended process has started works on.

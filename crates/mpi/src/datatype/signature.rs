@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::basic::BasicType;
-use mica_channel::memory::{try_push, try_with_capacity};
+use mica_channel::memory::{NestedNode, drop_parts, try_push, try_with_capacity};
 
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -24,22 +24,9 @@ pub(super) struct Signature {
     kind: SignatureNode,
 }
 
-/// Trees of more levels are dropped without recursion: programs nest datatypes as deep as they
-/// like.
-const RECURSION_MAX: u32 = 24;
-
 impl Drop for Signature {
     fn drop(&mut self) {
-        if self.depth <= RECURSION_MAX {
-            return;
-        }
-        let mut rest = Vec::new();
-        self.give_up_parts(&mut rest);
-        while let Some(part) = rest.pop() {
-            if let Some(mut part) = Arc::into_inner(part) {
-                part.give_up_parts(&mut rest);
-            }
-        }
+        drop_parts(self);
     }
 }
 
@@ -228,8 +215,13 @@ impl Signature {
         }
         Ok(())
     }
+}
 
-    /// Moves the parts to `to`.
+impl NestedNode for Signature {
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
     fn give_up_parts(&mut self, to: &mut Vec<Arc<Signature>>) {
         self.depth = 1;
         match std::mem::replace(&mut self.kind, SignatureNode::Sequence(Box::default())) {

@@ -259,7 +259,7 @@ impl ReceiverQueue {
         Ok(())
     }
 
-    /// Whether nobody waits for messages about channels.
+    /// Whether no request needs messages about channels.
     fn is_unused(&self) -> bool {
         self.requests == 0 && self.waiting.is_empty()
     }

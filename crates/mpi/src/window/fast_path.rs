@@ -199,9 +199,9 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
     window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
     is_brief_lock(epochs.access, rank).then_some(())?;
-    // No full fence: who wants the lock of this target sees the operations by that, and nobody else
-    // may read what an exclusive lock protects. For the compiler alone, which would keep the lock's
-    // address from above in a register that this leaf had to save.
+    // No full fence: the next holder of the lock sees the operations by taking it, and no other
+    // rank may read what an exclusive lock protects. This one is for the compiler, which would keep
+    // the lock's address from above in a register that the leaf had to save.
     compiler_fence(Ordering::AcqRel);
     let waiters = lock.give_back()?;
     target.flag.set(TargetAccess::Closed);

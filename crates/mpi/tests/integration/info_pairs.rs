@@ -77,7 +77,7 @@ fn the_environment_tells_the_start_and_cannot_be_changed() {
     assert!(environment.lookup("command").is_some());
     assert!(environment.lookup("mpi_memory_alloc_kinds").is_some());
     assert_eq!(environment.lookup("maxprocs").as_deref(), Some("1"));
-    // Nobody has given them: a launcher's options do.
+    // Only options of a launcher give them.
     for key in ["arch", "host", "soft"] {
         assert_eq!(environment.lookup(key), None, "{key}");
     }

@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::{check, wait_id, wait_readable};
+use crate::proc_mount::proc_is_ours;
 
 /// The kernel allocates no pid above this (`PID_MAX_LIMIT` on 64-bit machines).
 const PID_LIMIT: u32 = 1 << 22;
@@ -252,14 +253,6 @@ fn newest_pid() -> Option<u32> {
     let options = libc::WEXITED | libc::__WCLONE;
     let _ = wait_id(libc::P_PID, pid as libc::id_t, options);
     Some(pid as u32)
-}
-
-/// Whether `/proc` is mounted for this process's own PID namespace. Then the status lists exactly
-/// one pid, the one in this namespace.
-pub fn proc_is_ours() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-    pids.is_some_and(|pids| pids.trim() == std::process::id().to_string())
 }
 
 /// The children of all threads, as `/proc` lists them, which must be [ours](proc_is_ours). `None`

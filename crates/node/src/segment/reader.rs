@@ -12,9 +12,10 @@ use super::spec::NodeMembers;
 use super::wait_record::{CALL_BYTES, Waiting};
 use super::{Geometry, MAGIC, PAGE, SegmentHeader, layout};
 use crate::counters::Counters;
+use crate::sealed_file::has_seals;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 /// Copies of a block until two of them agree on what the rank waits for.
@@ -57,14 +58,6 @@ pub struct WaitView {
     pub call: String,
 }
 
-/// Whether the file is a memfd that can neither grow nor shrink.
-fn is_fixed(file: &File) -> bool {
-    let wanted = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    // SAFETY: takes plain numbers; a file that knows no seals gives an error.
-    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    seals >= 0 && seals & wanted == wanted
-}
-
 impl SegmentReader {
     /// Takes the descriptor of a segment.
     ///
@@ -75,7 +68,7 @@ impl SegmentReader {
         let file = File::from(descriptor);
         // A file in memory, whose length is fixed: to read from another kind of file, a pipe or one
         // of a file system in user space, could take any time.
-        if !is_fixed(&file) {
+        if !has_seals(file.as_fd(), libc::F_SEAL_SHRINK | libc::F_SEAL_GROW) {
             let other = "this is no job segment: its length is not sealed";
             return Err(io::Error::new(io::ErrorKind::InvalidData, other));
         }

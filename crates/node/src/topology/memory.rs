@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::cpus::{cgroup_texts, group_directories};
 
@@ -33,8 +34,11 @@ pub fn system_memory(name: &str) -> Option<u64> {
 
 /// Whether the kernel promises more memory than it has. If it does not (`vm.overcommit_memory=2`),
 /// it refuses a page that is touched for the first time as soon as it has promised all.
+/// Asked once: a machine that is set otherwise meanwhile has promised what it has promised.
 pub fn overcommits() -> bool {
-    read(Path::new("/proc/sys/vm/overcommit_memory")).is_none_or(|mode| mode.trim() != "2")
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    let mode = || read(Path::new("/proc/sys/vm/overcommit_memory"));
+    *ANSWER.get_or_init(|| mode().is_none_or(|mode| mode.trim() != "2"))
 }
 
 const MEMINFO: &str = "/proc/meminfo";

@@ -6,12 +6,10 @@ use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::raw;
-use crate::direct::cma;
 use mica_node::procmap::{MappedArea, ProcMap};
 
 /// Why a buffer's pages stay where they are.
@@ -295,49 +293,6 @@ fn advice_of(address: usize) -> Option<Vec<i32>> {
     None
 }
 
-/// glibc's heaps of arenas other than the main one start at multiples of this (HEAP_MAX_SIZE).
-const ARENA_HEAP: usize = 64 << 20;
-
-/// Whether some of these pages lie in a heap of an arena other than the main one.
-pub(super) fn in_arena(maps: &ProcMap, pages: &Range<usize>) -> bool {
-    let mut base = pages.start & !(ARENA_HEAP - 1);
-    while base < pages.end {
-        if is_arena_heap(maps, base) {
-            return true;
-        }
-        base += ARENA_HEAP;
-    }
-    false
-}
-
-/// Whether a `heap_info` seems to be at `base`: arena, previous heap, size, size that can be used.
-/// In doubt, true: the buffer is not migrated then.
-fn is_arena_heap(maps: &ProcMap, base: usize) -> bool {
-    const WORDS: usize = 4;
-    let is_data = matches!(maps.at(base), Ok(Some(area)) if area.is_private_data());
-    if !is_data {
-        return false;
-    }
-    // The kernel reads, since another thread may unmap the memory meanwhile.
-    let mut bytes = [0u8; WORDS * 8];
-    let is_read = cma::read_exact(std::process::id(), base as u64, &mut bytes).is_ok()
-        || File::open("/proc/self/mem").is_ok_and(|memory| {
-            // Where process_vm_readv is refused.
-            memory.read_exact_at(&mut bytes, base as u64).is_ok()
-        });
-    if !is_read {
-        return true;
-    }
-    let word =
-        |i: usize| usize::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().expect("8 bytes"));
-    let (arena, previous, size, usable) = (word(0), word(1), word(2), word(3));
-    // The arena itself lies in its first heap.
-    let first = previous == 0 && arena > base && arena < base + 4096;
-    let later =
-        previous != 0 && previous.is_multiple_of(ARENA_HEAP) && arena & !(ARENA_HEAP - 1) != base;
-    (first || later) && (1..=ARENA_HEAP).contains(&size) && size <= usable && usable <= ARENA_HEAP
-}
-
 /// The NUMA node that all of these pages lie on, judged by a sample; `None` where the machine has
 /// one node only, or no page of the sample has been touched.
 pub(super) fn common_node(pages: &Range<usize>, page: usize) -> Result<Option<u32>, SkipReason> {
@@ -403,24 +358,6 @@ mod tests {
         assert!(holds_own_memory(&(here & !4095..(here & !4095) + 4096)));
         assert!(!holds_own_memory(&(4096..8192)));
         assert!(object_of(std::ptr::null_mut()).is_none());
-    }
-
-    #[test]
-    fn a_thread_allocates_in_an_arena_that_is_recognised() {
-        let Ok(maps) = ProcMap::open() else {
-            return eprintln!("skipped: no PROCMAP_QUERY");
-        };
-        // Tests run in threads of their own, so small blocks come from such an arena, not from the
-        // heap of the main one.
-        let block = Box::new([1u8; 100]);
-        let at = block.as_ptr().addr() & !4095;
-        let mut name = [0u8; 64];
-        let area = maps.named(at, &mut name).expect("answer").expect("mapped");
-        let main = name.starts_with(b"[heap]");
-        assert_eq!(in_arena(&maps, &(at..at + 4096)), !main, "{area:?}");
-        let big = vec![1u8; 64 << 20];
-        let at = big.as_ptr().addr() & !4095;
-        assert!(!in_arena(&maps, &(at..at + 4096)));
     }
 
     #[test]

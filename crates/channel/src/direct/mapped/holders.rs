@@ -283,7 +283,7 @@ fn has_protection_keys() -> bool {
     let key = unsafe { raw::call(libc::SYS_pkey_alloc, [0, DISABLE_ACCESS, 0, 0, 0, 0]) };
     match raw::check(key) {
         Ok(key) => {
-            // SAFETY: nobody knows the key but this function.
+            // SAFETY: the key is known to this function alone.
             unsafe { raw::call(libc::SYS_pkey_free, [key, 0, 0, 0, 0, 0]) };
             key != 1
         }

@@ -25,6 +25,8 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use mica_node::page::kernel_page_size;
+
 use super::buffers::InChild;
 use super::eligibility::SkipReason;
 use super::loader::{self, LoadCounts, Watched};
@@ -291,8 +293,7 @@ fn on_madvise(address: usize, len: usize, advice: i32) -> Result<usize, i32> {
 
 /// The pages that a system call means by these arguments; `None` if it will refuse them.
 fn whole_pages(address: usize, len: usize) -> Option<Range<usize>> {
-    // SAFETY: no obligations.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let page = kernel_page_size();
     let end = address.checked_add(len)?.checked_next_multiple_of(page)?;
     (address.is_multiple_of(page) && address < end).then_some(address..end)
 }

@@ -1,4 +1,5 @@
-//! Where memory comes from: which blocks of glibc's malloc have pages of their own.
+//! Where memory comes from: which blocks of glibc's malloc have pages of their own, and which lie
+//! in heaps of arenas.
 //!
 //! glibc maps a block of 128 KiB or more (M_MMAP_THRESHOLD, which grows to 32 MiB as such blocks
 //! are freed) by itself. The mapping begins with the block's header (malloc/malloc.c, `struct
@@ -23,6 +24,9 @@ const PAGE: usize = 4096;
 /// A block's header and the words before it: an aligned block's header ends at a page boundary,
 /// others' begin there.
 const HEADER: usize = 16;
+
+/// Heaps of arenas other than the main one start at multiples of this (HEAP_MAX_SIZE).
+const ARENA_HEAP: usize = 64 << 20;
 
 const IS_MMAPPED: usize = 2;
 const FLAGS: usize = 7;
@@ -117,6 +121,34 @@ impl MallocBlocks {
             }
         }
         found
+    }
+
+    /// Whether some of these pages lie in a heap of an arena other than the main one.
+    pub fn in_arena(&mut self, maps: &ProcMap, pages: &Range<usize>) -> bool {
+        let first = pages.start & !(ARENA_HEAP - 1);
+        (first..pages.end).step_by(ARENA_HEAP).any(|base| self.is_arena_heap(maps, base))
+    }
+
+    /// Whether a `heap_info` seems to be at `base`: arena, previous heap, size, size that can be
+    /// used. In doubt, true: the buffer is not migrated then.
+    fn is_arena_heap(&mut self, maps: &ProcMap, base: usize) -> bool {
+        let is_data = matches!(maps.at(base), Ok(Some(area)) if area.is_private_data());
+        if !is_data {
+            return false;
+        }
+        // Two words before this boundary, and two behind it.
+        let words = self.peek(&[base + HEADER], base);
+        let Some(&[arena, previous, size, usable]) = words.first() else {
+            return true;
+        };
+        // The arena itself lies in its first heap.
+        let first = previous == 0 && arena > base && arena < base + PAGE;
+        let is_other = arena & !(ARENA_HEAP - 1) != base;
+        let later = previous != 0 && previous.is_multiple_of(ARENA_HEAP) && is_other;
+        (first || later)
+            && (1..=ARENA_HEAP).contains(&size)
+            && size <= usable
+            && usable <= ARENA_HEAP
     }
 
     /// Searches the page boundaries from `first` down to `low`.
@@ -294,6 +326,24 @@ mod tests {
         }
         // A range beyond its end has no block.
         assert_eq!(block_of(whole.end - PAGE, 2 * PAGE), None);
+    }
+
+    #[test]
+    fn a_thread_allocates_in_an_arena_that_is_recognised() {
+        let Ok(maps) = ProcMap::open() else {
+            return eprintln!("skipped: no PROCMAP_QUERY");
+        };
+        // Tests run in threads of their own, so small blocks come from such an arena, not from the
+        // heap of the main one.
+        let block = Box::new([1u8; 100]);
+        let at = block.as_ptr().addr() & !4095;
+        let mut name = [0u8; 64];
+        let area = maps.named(at, &mut name).expect("answer").expect("mapped");
+        let main = name.starts_with(b"[heap]");
+        assert_eq!(MallocBlocks::default().in_arena(&maps, &(at..at + 4096)), !main, "{area:?}");
+        let big = vec![1u8; 64 << 20];
+        let at = big.as_ptr().addr() & !4095;
+        assert!(!MallocBlocks::default().in_arena(&maps, &(at..at + 4096)));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::origin::MallocBlocks;
 use super::planning::MigrationPlan;
 use super::usage::{Unavailable, Usage};
 use crate::direct::{Backend, DirectOptions, ExpectedUse, Exposed, Exposure};
+use mica_node::page::kernel_page_size;
 use mica_node::procmap::ProcMap;
 use mica_node::segment::JobSegment;
 
@@ -73,19 +74,19 @@ impl MigratedBuffers {
             errno: error.raw_os_error().unwrap_or(libc::EIO),
         };
         let maps = ProcMap::open().map_err(no_query)?;
-        // SAFETY: fstat writes to `stat`; sysconf has no obligations.
-        let (stat, page) = unsafe {
+        // SAFETY: fstat writes to `stat`.
+        let stat = unsafe {
             let mut stat: libc::stat = std::mem::zeroed();
             if libc::fstat(segment.as_fd().as_raw_fd(), &mut stat) < 0 {
                 return Err(no_query(std::io::Error::last_os_error()));
             }
-            (stat, libc::sysconf(libc::_SC_PAGESIZE) as usize)
+            stat
         };
         let mut owner = MigratedBuffers {
             segment: Arc::clone(segment),
             me,
             options: *options,
-            page,
+            page: kernel_page_size(),
             inode: stat.st_ino,
             device: stat.st_dev,
             maps,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::direct::{Exposure, MappedWindow};
 use crate::memory::Block;
+use mica_node::page::kernel_page_size;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
 /// Alignment of mappings in bytes: they extend beyond the requested part (address space costs
@@ -124,8 +125,7 @@ fn map(
     // The owner has allocated these pages: the call only enters them in this process's page tables,
     // and fails where a limit is in force. To be read: the kernel enters 16 pages a fault then, and
     // lets stores through to shared memory all the same.
-    // SAFETY: sysconf has no obligations.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    let page = kernel_page_size() as u64;
     let first = wanted.start / page * page;
     let last = wanted.end.next_multiple_of(page);
     let from = base.wrapping_byte_add((first - offsets.start) as usize);

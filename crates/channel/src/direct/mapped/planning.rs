@@ -85,7 +85,7 @@ impl MigratedBuffers {
         if self.is_lent(&pages) {
             return Err(SkipReason::Busy);
         }
-        if eligibility::in_arena(&self.maps, &pages) {
+        if self.blocks.in_arena(&self.maps, &pages) {
             return Err(SkipReason::Arena);
         }
         let taken: usize = census.iter().map(|place| place.addresses.len()).sum();

@@ -3,18 +3,13 @@
 use std::sync::Arc;
 
 use super::arithmetic::{Result, TypeLayoutError, span};
-use crate::memory::{try_collect, try_push, try_with_capacity};
+use crate::memory::{NestedNode, drop_parts, try_collect, try_push, try_with_capacity};
 
 const SIZE: TypeLayoutError = TypeLayoutError::overflow("size");
 const DISPLACEMENT: TypeLayoutError = TypeLayoutError::overflow("displacement");
 
 /// Parts of at most this many pieces are spliced into the sequence they belong to.
 const SPLICE: usize = 32;
-
-/// Trees of at most this many levels are walked by recursion, which is faster; loops over deeper
-/// ones keep their place on the heap. A level takes some 400 bytes of stack, and programs nest as
-/// many structs as they like, also in threads with stacks of 16 KiB.
-pub(super) const RECURSION_MAX: u32 = 24;
 
 /// Bytes relative to an origin, in message order.
 #[derive(Debug)]
@@ -32,19 +27,9 @@ pub(super) struct LayoutNode {
     pub kind: LayoutNodeKind,
 }
 
-/// Without recursion where the tree is deep.
 impl Drop for LayoutNode {
     fn drop(&mut self) {
-        if self.depth <= RECURSION_MAX {
-            return;
-        }
-        let mut rest = Vec::new();
-        self.give_up_bodies(&mut rest);
-        while let Some(node) = rest.pop() {
-            if let Some(mut node) = Arc::into_inner(node) {
-                node.give_up_bodies(&mut rest);
-            }
-        }
+        drop_parts(self);
     }
 }
 
@@ -342,9 +327,14 @@ impl LayoutNode {
             }
         }
     }
+}
 
-    /// Moves the nodes below to `to`.
-    fn give_up_bodies(&mut self, to: &mut Vec<Arc<LayoutNode>>) {
+impl NestedNode for LayoutNode {
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn give_up_parts(&mut self, to: &mut Vec<Arc<LayoutNode>>) {
         self.depth = 1;
         match std::mem::replace(&mut self.kind, LayoutNodeKind::Block) {
             LayoutNodeKind::Loop { body, .. } => to.push(body),
