@@ -85,9 +85,10 @@ fn options(sanitizer: &str) -> (&'static str, String) {
         _ => (
             "ASAN_OPTIONS",
             // Leaks: programs end with MPI objects alive. ODR: gcc registers two static variables
-            // of functions that have the same name as one.
+            // of functions that have the same name as one. Quarantine: programs that look for a
+            // leak in their resident memory have filled this much before they compare.
             format!(
-                "exitcode=66:detect_leaks=0:detect_odr_violation=0:\
+                "exitcode=66:detect_leaks=0:detect_odr_violation=0:quarantine_size_mb=16:\
                  detect_stack_use_after_return=1:suppressions={file}"
             ),
         ),
