@@ -1,6 +1,7 @@
 //! What can go wrong in an MPI call, and the error class it maps to (MPI 5.0, 9.4).
 
 use mica_channel::memory::OutOfMemory;
+use mica_node::tunables::BadValue;
 use mica_protocol::Fault;
 
 use crate::constants as c;
@@ -151,6 +152,13 @@ impl Error {
 impl From<OutOfMemory> for Error {
     fn from(e: OutOfMemory) -> Error {
         Error::OutOfMemory { bytes: e.bytes as u64, what: "a temporary buffer" }
+    }
+}
+
+/// Tunables are checked when the engine starts: it is one that the program has changed since.
+impl From<BadValue> for Error {
+    fn from(bad: BadValue) -> Error {
+        Error::other(c::ERR_OTHER, bad.to_string())
     }
 }
 

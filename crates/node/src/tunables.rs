@@ -174,6 +174,10 @@ tunables! {
          medium messages.";
     SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", TunableKind::Bytes,
         "Largest message that is sent before its receive is known while its receiver lags behind.";
+    PARTITIONS_TOGETHER: "partitions_together", "MICA_PARTITIONS_TOGETHER", "64K",
+        TunableKind::Bytes,
+        "Partitions of a partitioned send travel in messages of up to 64 neighbours with at most \
+         this many bytes; 0: one by one.";
     UNEXPECTED_MAX: "unexpected_max", "MICA_UNEXPECTED_MAX", "64M", TunableKind::Bytes,
         "Most bytes of messages without a receive that a rank keeps; senders that fill it then \
          wait for their receives.";

@@ -78,6 +78,12 @@ fn ready(
         .map_err(|error| on_request(request, error))
 }
 
+/// MPI_Pready of a partition whose message lacks others as well.
+#[inline(always)]
+pub fn leaf_pready(partition: c_int, request: MPI_Request) -> Option<()> {
+    partitioned::pready_early(request.0, partition)
+}
+
 /// MPI_Pready.
 pub fn mpi_pready(partition: c_int, request: MPI_Request) -> std::result::Result<(), ErrorOn> {
     ready(request, [partition], "partition")
@@ -110,6 +116,22 @@ pub unsafe fn mpi_pready_list(
     let partitions =
         unsafe { slice(array_of_partitions, length, "array_of_partitions", "length")? };
     ready(request, partitions.iter().copied(), "array_of_partitions")
+}
+
+/// MPI_Parrived of a partition that has arrived.
+///
+/// # Safety
+/// As for [`mpi_parrived`].
+#[inline(always)]
+pub unsafe fn leaf_parrived(
+    request: MPI_Request,
+    partition: c_int,
+    arrived: *mut c_int,
+) -> Option<()> {
+    partitioned::has_arrived(request.0, partition)?;
+    // SAFETY: as the caller promises.
+    unsafe { Out::new(arrived, "flag") }.ok()?.set(flag(true));
+    Some(())
 }
 
 /// MPI_Parrived.

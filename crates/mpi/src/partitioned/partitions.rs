@@ -2,6 +2,7 @@
 
 use mica_channel::memory::{Region, Shape, View};
 
+use super::marks::PartitionMarks;
 use crate::constants as c;
 use crate::datatype::{self, Datatype};
 use crate::error::{Error, Result};
@@ -44,7 +45,7 @@ impl Partitions {
         })
     }
 
-    pub fn view(&self, partition: usize) -> View {
+    fn view(&self, partition: usize) -> View {
         let offset = self.stride * partition as isize;
         self.whole.region().offset(offset).view(self.shape.clone())
     }
@@ -74,6 +75,53 @@ impl Partitions {
     }
 }
 
+/// The messages that a sender's partitions travel in.
+#[derive(Debug)]
+pub(super) struct Messages {
+    /// Partitions in each of them but the last, which may have fewer: a power of two.
+    pub together: usize,
+    pub number: usize,
+    /// The shape of a message, and of the last one.
+    shape: Shape,
+    last: Shape,
+    /// Distance in memory between two of them.
+    stride: isize,
+}
+
+impl Messages {
+    /// The messages of `buffer`, whose partitions are `count` elements of `datatype`. At most
+    /// `together_max` bytes are in one that has more than one partition.
+    pub fn new(
+        buffer: &Partitions,
+        count: i64,
+        datatype: u32,
+        together_max: usize,
+    ) -> Result<Messages> {
+        let fit = together_max / buffer.each.max(1);
+        let together = 1 << fit.clamp(1, PartitionMarks::MOST).ilog2();
+        let number = buffer.number.div_ceil(together);
+        let address = buffer.whole.region().address();
+        // No more elements than the whole buffer has.
+        let shape = |partitions: usize| {
+            datatype::shape_of(datatype, address, count * partitions.min(buffer.number) as i64)
+        };
+        let in_last = buffer.number - number.saturating_sub(1) * together;
+        Ok(Messages {
+            together,
+            number,
+            shape: shape(together)?,
+            last: shape(in_last)?,
+            stride: buffer.stride * together as isize,
+        })
+    }
+
+    /// Message `index` of the partitions in `buffer`.
+    pub fn view(&self, buffer: &Partitions, index: usize) -> View {
+        let shape = if index + 1 == self.number { &self.last } else { &self.shape };
+        buffer.whole.region().offset(self.stride * index as isize).view(shape.clone())
+    }
+}
+
 /// What the sender announces to the receiver of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChannelAnnouncement {
@@ -81,6 +129,34 @@ pub(super) struct ChannelAnnouncement {
     pub partitions: u64,
     /// Bytes of a partition.
     pub each: u64,
+    /// Partitions in each message but the last, which may have fewer.
+    pub together: u64,
+}
+
+impl ChannelAnnouncement {
+    /// Of `MPI_PROC_NULL`, which sends nothing.
+    pub const NOTHING: ChannelAnnouncement =
+        ChannelAnnouncement { context: 0, partitions: 0, each: 0, together: 1 };
+
+    pub fn bytes(&self) -> u64 {
+        self.partitions * self.each
+    }
+
+    pub fn messages(&self) -> usize {
+        self.partitions.div_ceil(self.together) as usize
+    }
+
+    /// Where the bytes of message `index` begin, and how many they are.
+    pub fn bytes_of(&self, index: usize) -> (usize, usize) {
+        let ((first, end), each) = (self.partitions_of(index), self.each as usize);
+        (first * each, (end - first) * each)
+    }
+
+    /// The sender's partitions in message `index`, from the first up to the end.
+    pub fn partitions_of(&self, index: usize) -> (usize, usize) {
+        let first = index as u64 * self.together;
+        (first as usize, (first + self.together).min(self.partitions) as usize)
+    }
 }
 
 /// A message about channels, from a sender to a receiver.
@@ -93,32 +169,34 @@ pub(super) enum ChannelMessage {
 }
 
 impl ChannelMessage {
-    pub const BYTES: usize = 24;
+    pub const BYTES: usize = 32;
 
     /// In place of the number of partitions, of which there are fewer.
     const WITHDRAWN: u64 = u64::MAX;
 
     pub fn to_bytes(self) -> [u8; ChannelMessage::BYTES] {
-        let (context, partitions, each) = match self {
-            ChannelMessage::Announced(ChannelAnnouncement { context, partitions, each }) => {
-                (context, partitions, each)
-            }
-            ChannelMessage::Withdrawn { context } => (context, ChannelMessage::WITHDRAWN, 0),
+        let words = match self {
+            ChannelMessage::Announced(a) => [a.context, a.partitions, a.each, a.together],
+            ChannelMessage::Withdrawn { context } => [context, ChannelMessage::WITHDRAWN, 0, 0],
         };
         let mut bytes = [0; ChannelMessage::BYTES];
-        let (words, _) = bytes.as_chunks_mut::<8>();
-        words[0] = context.to_ne_bytes();
-        words[1] = partitions.to_ne_bytes();
-        words[2] = each.to_ne_bytes();
+        let (places, _) = bytes.as_chunks_mut::<8>();
+        for (place, word) in places.iter_mut().zip(words) {
+            *place = word.to_ne_bytes();
+        }
         bytes
     }
 
     pub fn from_bytes(bytes: &[u8; ChannelMessage::BYTES]) -> ChannelMessage {
         let (words, _) = bytes.as_chunks::<8>();
-        let [context, partitions, each] = [0, 1, 2].map(|i| u64::from_ne_bytes(words[i]));
+        let word = |i: usize| u64::from_ne_bytes(words[i]);
+        let (context, partitions, each, together) = (word(0), word(1), word(2), word(3));
         match partitions {
             ChannelMessage::WITHDRAWN => ChannelMessage::Withdrawn { context },
-            _ => ChannelMessage::Announced(ChannelAnnouncement { context, partitions, each }),
+            _ => {
+                let announcement = ChannelAnnouncement { context, partitions, each, together };
+                ChannelMessage::Announced(announcement)
+            }
         }
     }
 }
@@ -129,8 +207,12 @@ mod tests {
 
     #[test]
     fn messages_travel_as_bytes() {
-        let announcement =
-            ChannelAnnouncement { context: u64::MAX - 1, partitions: 7, each: 1 << 40 };
+        let announcement = ChannelAnnouncement {
+            context: u64::MAX - 1,
+            partitions: 7,
+            each: 1 << 40,
+            together: 2,
+        };
         let withdrawn = ChannelMessage::Withdrawn { context: 9 };
         for message in [ChannelMessage::Announced(announcement), withdrawn] {
             assert_eq!(ChannelMessage::from_bytes(&message.to_bytes()), message);

@@ -1,10 +1,12 @@
 //! The receiver of a partitioned message.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use mica_channel::memory::{Block, Region, Shape, View, try_with_capacity};
 use mica_protocol::{EngineState, Fault, MatchPattern, Pending, Reaction, RecvId, WaitKind};
 
+use super::marks::PartitionMarks;
 use super::meeting::{ChannelKey, ChannelReceiver};
 use super::partitions::{ChannelAnnouncement, Partitions};
 use crate::comm::Comm;
@@ -16,7 +18,7 @@ use crate::request::{self, PersistentOperation, Request, RequestOperation};
 use crate::status::{Cancelled, Status};
 use crate::sync::lock;
 
-/// The receiver's end of a channel.
+/// The receiver's end of a channel: a persistent request, and what is active of it.
 #[derive(Debug)]
 struct PartitionedReceiver {
     /// Job-wide rank of the sender; `None`: `MPI_PROC_NULL`.
@@ -25,13 +27,80 @@ struct PartitionedReceiver {
     source: i32,
     tag: i32,
     buffer: Partitions,
+    /// Which of its own partitions have arrived: all unless it is active.
+    arrived: PartitionMarks,
+    round: Mutex<ReceiveRound>,
     /// `None`: `MPI_PROC_NULL`.
     channel: Option<Arc<ChannelReceiver>>,
     comm: Comm,
 }
 
-/// What `MPI_PROC_NULL` sends.
-const NOTHING: ChannelAnnouncement = ChannelAnnouncement { context: 0, partitions: 0, each: 0 };
+/// A partitioned receive, from its start to its completion.
+#[derive(Debug, Default)]
+struct ReceiveRound {
+    /// Known once the receives are posted.
+    sender: Option<ChannelAnnouncement>,
+    /// A message has arrived: the channel stays what it is.
+    settled: bool,
+    /// By message; `None`: it has come.
+    pending: Vec<Option<PostedMessage>>,
+    /// All messages before this one have come.
+    next: usize,
+    error: Option<Error>,
+    /// Among the reactions of the engine.
+    reacts: bool,
+}
+
+/// The receive of one message.
+#[derive(Debug)]
+struct PostedMessage {
+    id: RecvId,
+    /// Where it arrives, if that is not in the user's buffer.
+    copy: Option<View>,
+}
+
+impl ReceiveRound {
+    /// Whether a message has come, or there is no receive of it, which is an error of the round.
+    fn has_come(&self, message: usize) -> bool {
+        self.pending.get(message).is_none_or(Option::is_none)
+    }
+
+    fn ended(&self) -> bool {
+        self.sender.is_some() && self.next == self.pending.len()
+    }
+}
+
+/// The messages that partition `partition` of the receiver's `of` partitions shares bytes with.
+fn messages_of(sender: &ChannelAnnouncement, partition: usize, of: usize) -> Range<usize> {
+    let (sent, together) = (sender.partitions as usize, sender.together as usize);
+    let first = partition * sent / of / together;
+    let end = ((partition + 1) * sent).div_ceil(of).div_ceil(together);
+    first..end
+}
+
+/// Marks those of the receiver's `of` partitions of which this message, which has come, was the
+/// last.
+fn mark(
+    arrived: &PartitionMarks,
+    of: usize,
+    sender: &ChannelAnnouncement,
+    message: usize,
+    has_come: impl Fn(usize) -> bool,
+) {
+    let sent = sender.partitions as usize;
+    let (first, end) = sender.partitions_of(message);
+    // Partitions that lie wholly in this message, and those that share it with its neighbours.
+    let (inner, inner_end) = ((first * of).div_ceil(sent), end * of / sent);
+    let (outer, outer_end) = (first * of / sent, (end * of).div_ceil(sent));
+    if inner < inner_end {
+        arrived.set_range(inner, inner_end);
+    }
+    for partition in (outer..outer_end).filter(|p| !(inner..inner_end).contains(p)) {
+        if messages_of(sender, partition, of).all(&has_come) {
+            arrived.set_range(partition, partition + 1);
+        }
+    }
+}
 
 impl PartitionedReceiver {
     /// The channel, if there is one.
@@ -41,148 +110,118 @@ impl PartitionedReceiver {
     ) -> std::result::Result<Option<ChannelAnnouncement>, Fault> {
         match &self.channel {
             Some(channel) => channel.channel(state),
-            None => Ok(Some(NOTHING)),
+            None => Ok(Some(ChannelAnnouncement::NOTHING)),
         }
     }
 
-    /// Posts the receive of one of the sender's partitions.
+    /// Posts the receive of a message.
     fn post(
         &self,
         state: &mut EngineState,
         sender: &ChannelAnnouncement,
-        partition: usize,
-    ) -> std::result::Result<PostedPartition, Fault> {
-        let bytes = sender.each as usize;
-        let (view, copied) = match self.buffer.stretch(partition * bytes, bytes) {
+        index: usize,
+    ) -> std::result::Result<PostedMessage, Fault> {
+        let (position, bytes) = sender.bytes_of(index);
+        let (view, copied) = match self.buffer.stretch(position, bytes) {
             Some(view) => (view, false),
             None => (Block::allocate(bytes)?.view(Shape::Contiguous { bytes }), true),
         };
-        let pattern = MatchPattern {
-            context: sender.context,
-            source: self.peer,
-            tag: Some(partition as i32),
-        };
-        Ok(PostedPartition {
-            partition,
-            id: state.receive(pattern, &view)?,
-            copy: copied.then_some(view),
-        })
-    }
-}
-
-/// A partitioned receive, from its start to its completion.
-#[derive(Debug)]
-struct ReceiveRound {
-    receiver: Arc<PartitionedReceiver>,
-    progress: Mutex<Arrivals>,
-}
-
-#[derive(Debug, Default)]
-struct Arrivals {
-    /// Known once the receives are posted.
-    sender: Option<ChannelAnnouncement>,
-    /// A partition has arrived: the channel stays what it is.
-    settled: bool,
-    pending: Vec<PostedPartition>,
-    /// By the sender's partition.
-    arrived: Vec<bool>,
-    error: Option<Error>,
-}
-
-/// The receive of one of the sender's partitions.
-#[derive(Debug)]
-struct PostedPartition {
-    partition: usize,
-    id: RecvId,
-    /// Where it arrives, if that is not in the user's buffer.
-    copy: Option<View>,
-}
-
-impl Arrivals {
-    fn ended(&self) -> bool {
-        self.sender.is_some() && self.pending.is_empty()
+        let pattern =
+            MatchPattern { context: sender.context, source: self.peer, tag: Some(index as i32) };
+        Ok(PostedMessage { id: state.receive(pattern, &view)?, copy: copied.then_some(view) })
     }
 
-    /// Whether partition `partition` of the receiver's `of` partitions has arrived.
-    fn has(&self, partition: usize, of: usize) -> bool {
-        let sent = self.arrived.len();
-        let first = partition * sent / of;
-        let end = ((partition + 1) * sent).div_ceil(of);
-        self.sender.is_some() && self.arrived[first..end].iter().all(|&arrived| arrived)
-    }
-}
-
-impl ReceiveRound {
     /// Makes as much progress as possible. Inside the engine.
-    fn advance(&self, state: &mut EngineState) {
-        let receiver = &self.receiver;
-        let progress = &mut *lock(&self.progress);
-        if !progress.settled
-            && let Err(fault) = self.settle(state, progress)
+    fn advance(&self, state: &mut EngineState, round: &mut ReceiveRound) {
+        if !round.settled
+            && let Err(fault) = self.settle(state, round)
         {
-            progress.error = Some(fault.into());
+            round.error = Some(fault.into());
         }
-        let Arrivals { pending, arrived, settled, .. } = progress;
-        pending.retain(|posted| {
-            if state.take_received(posted.id).is_none() {
-                return true;
+        // All have to come, so those behind need no look while this one is missing.
+        while round.next < round.pending.len() && self.take(state, round, round.next) {
+            round.next += 1;
+        }
+        if round.ended() {
+            // Those as well that no message had a part of.
+            self.arrived.set_range(0, self.buffer.number);
+        }
+    }
+
+    /// Takes a message in, if it comes now; whether it has come.
+    fn take(&self, state: &mut EngineState, round: &mut ReceiveRound, message: usize) -> bool {
+        let (Some(sender), Some(Some(posted))) = (&round.sender, round.pending.get(message)) else {
+            return true;
+        };
+        if state.take_received(posted.id).is_none() {
+            return false;
+        }
+        if let Some(copy) = &posted.copy {
+            let mut bytes = vec![0; copy.len()];
+            copy.pack(0, &mut bytes);
+            let (position, _) = sender.bytes_of(message);
+            self.buffer.whole.unpack(position, &bytes);
+        }
+        round.pending[message] = None;
+        round.settled = true;
+        mark(&self.arrived, self.buffer.number, sender, message, |other| round.has_come(other));
+        true
+    }
+
+    /// Whether a partition has arrived, after as much progress as possible. Inside the engine.
+    fn has(&self, state: &mut EngineState, partition: usize) -> bool {
+        let round = &mut *lock(&self.round);
+        self.advance(state, round);
+        if let Some(sender) = &round.sender {
+            for message in messages_of(sender, partition, self.buffer.number) {
+                self.take(state, round, message);
             }
-            if let Some(copy) = &posted.copy {
-                let mut bytes = vec![0; copy.len()];
-                copy.pack(0, &mut bytes);
-                let position = posted.partition * copy.len();
-                receiver.buffer.whole.unpack(position, &bytes);
-            }
-            arrived[posted.partition] = true;
-            *settled = true;
-            false
-        });
+        }
+        self.arrived.has(partition)
     }
 
     /// Posts the receives, if the channel is another than it was.
     fn settle(
         &self,
         state: &mut EngineState,
-        progress: &mut Arrivals,
+        round: &mut ReceiveRound,
     ) -> std::result::Result<(), Fault> {
-        let channel = self.receiver.channel(state)?;
-        if channel == progress.sender {
+        let channel = self.channel(state)?;
+        if channel == round.sender {
             return Ok(());
         }
         // One that was withdrawn has sent nothing.
-        for posted in progress.pending.drain(..) {
+        round.next = 0;
+        for posted in round.pending.drain(..).flatten() {
             state.cancel_receive(posted.id);
             state.abandon_receive(posted.id);
         }
-        progress.sender = None;
+        round.sender = None;
         let Some(sender) = channel else {
             return Ok(());
         };
-        let (partitions, capacity) =
-            (sender.partitions as usize, self.receiver.buffer.whole.len() as u64);
-        progress.arrived = try_with_capacity(partitions)?;
-        progress.arrived.resize(partitions, false);
-        progress.pending = try_with_capacity(partitions)?;
-        progress.sender = Some(sender);
-        let sent = sender.partitions * sender.each;
+        let (messages, capacity) = (sender.messages(), self.buffer.whole.len() as u64);
+        round.pending = try_with_capacity(messages)?;
+        round.sender = Some(sender);
+        let sent = sender.bytes();
         if sent > capacity {
-            let PartitionedReceiver { source, tag, .. } = *self.receiver;
-            progress.error = Some(Error::Truncated { sent, capacity, source_rank: source, tag });
+            let PartitionedReceiver { source, tag, .. } = *self;
+            round.error = Some(Error::Truncated { sent, capacity, source_rank: source, tag });
         }
-        for partition in 0..partitions {
-            progress.pending.push(self.receiver.post(state, &sender, partition)?);
+        for index in 0..messages {
+            round.pending.push(Some(self.post(state, &sender, index)?));
         }
         Ok(())
     }
 
-    fn status(&self, arrivals: &Arrivals) -> Status {
-        let capacity = self.receiver.buffer.whole.len() as u64;
-        let sent = arrivals.sender.map_or(0, |s| s.partitions * s.each);
-        match self.receiver.peer {
+    fn status(&self, round: &ReceiveRound) -> Status {
+        let capacity = self.buffer.whole.len() as u64;
+        let sent = round.sender.map_or(0, |sender| sender.bytes());
+        match self.peer {
             None => Status::PROC_NULL,
             Some(_) => Status {
-                source: self.receiver.source,
-                tag: self.receiver.tag,
+                source: self.source,
+                tag: self.tag,
                 bytes: sent.min(capacity),
                 cancelled: Cancelled::No,
             },
@@ -190,24 +229,26 @@ impl ReceiveRound {
     }
 }
 
-impl RequestOperation for ReceiveRound {
+impl RequestOperation for PartitionedReceiver {
     fn name(&self) -> &'static str {
         "a partitioned receive"
     }
 
     fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
-        self.advance(state);
-        let arrivals = lock(&self.progress);
-        arrivals.ended().then(|| (self.status(&arrivals), arrivals.error.clone()))
+        let round = &mut *lock(&self.round);
+        self.advance(state, round);
+        round.ended().then(|| (self.status(round), round.error.clone()))
     }
 }
 
 /// The sender must be served even while this rank waits for something else, and after it has freed
 /// the request.
-impl Reaction for ReceiveRound {
+impl Reaction for PartitionedReceiver {
     fn react(&self, state: &mut EngineState) -> bool {
-        self.advance(state);
-        lock(&self.progress).ended()
+        let round = &mut *lock(&self.round);
+        self.advance(state, round);
+        round.reacts &= !round.ended();
+        round.ended()
     }
 }
 
@@ -248,23 +289,30 @@ pub fn precv_init(
         }
         None => None,
     };
-    let receiver = PartitionedReceiver { peer, source, tag, buffer, channel, comm: comm.clone() };
-    Ok(Request::persistent_of(comm, Arc::new(receiver)))
+    let arrived = PartitionMarks::new(buffer.number, PartitionMarks::MOST)?;
+    let (round, comm) = (Mutex::default(), comm.clone());
+    let receiver =
+        Arc::new(PartitionedReceiver { peer, source, tag, buffer, arrived, round, channel, comm });
+    Ok(Request::persistent_of(&receiver.comm, Arc::clone(&receiver) as _))
 }
 
 impl PersistentOperation for PartitionedReceiver {
     fn begin(self: Arc<PartitionedReceiver>) -> Result<Request> {
-        let comm = self.comm.clone();
-        let round = Arc::new(ReceiveRound { receiver: self, progress: Mutex::default() });
         process::engine()?.enter(|state| {
-            if let Some(channel) = &round.receiver.channel {
+            if let Some(channel) = &self.channel {
                 channel.start();
             }
-            if !round.react(state) {
-                state.add_reaction(round.clone());
+            let round = &mut *lock(&self.round);
+            *round = ReceiveRound { reacts: round.reacts, ..ReceiveRound::default() };
+            self.arrived.clear();
+            self.advance(state, round);
+            if !round.reacts && !round.ended() {
+                round.reacts = true;
+                state.add_reaction(Arc::clone(&self) as _);
             }
         });
-        Ok(Request::custom(Some(&comm), round))
+        let comm = self.comm.clone();
+        Ok(Request::custom(Some(&comm), self))
     }
 
     fn end(&self) -> Result<()> {
@@ -273,6 +321,18 @@ impl PersistentOperation for PartitionedReceiver {
             None => Ok(()),
         }
     }
+
+    fn has_arrived(&self, partition: usize) -> bool {
+        partition < self.buffer.number && self.arrived.has(partition)
+    }
+}
+
+/// The usual case of `MPI_Parrived`: the partition has arrived. `None`: [`parrived`] finds out.
+#[inline(always)]
+pub fn has_arrived(handle: usize, partition: i32) -> Option<()> {
+    let asked =
+        request::sole_persistent(handle, |receiver, _| receiver.has_arrived(partition as usize));
+    asked?.then_some(())
 }
 
 /// `MPI_Parrived`: whether a partition of a receive has arrived. All of an inactive one, and of
@@ -282,34 +342,33 @@ impl PersistentOperation for PartitionedReceiver {
 /// `MPI_ERR_REQUEST` when the request is no partitioned receive; `MPI_ERR_ARG` for a partition that
 /// it does not have; `MPI_ERR_NO_MEM`.
 pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
-    let poll = process::begin_poll();
     if handle == c::REQUEST_NULL {
-        return Ok(true);
+        return process::engine().map(|_| true);
     }
-    let (receiver, round) = request::persistent_operation::<PartitionedReceiver, ReceiveRound>(
-        handle,
-    )?
-    .ok_or_else(|| {
-        let reason = "this is not a partitioned receive";
-        Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason)
+    let asked = request::look_persistent(handle, |receiver: &PartitionedReceiver| {
+        let partition = receiver.buffer.check(partition, "partition")?;
+        Ok(receiver.arrived.has(partition))
     })?;
-    let buffer = &receiver.buffer;
-    let partition = buffer.check(partition, "partition")?;
-    let Some(round) = round else {
-        return Ok(true);
-    };
-    let has = |state: &mut EngineState| {
-        round.advance(state);
-        lock(&round.progress).has(partition, buffer.number).then_some(())
-    };
+    match asked.unwrap_or_else(|| Err(no_receive(handle)))? {
+        true => Ok(true),
+        false => look_for(handle, partition as usize),
+    }
+}
+
+/// Makes progress for a partition that has not arrived; whether it has then.
+#[inline(never)]
+fn look_for(handle: u32, partition: usize) -> Result<bool> {
+    let poll = process::begin_poll()?;
+    let receiver: Arc<PartitionedReceiver> =
+        request::persistent_operation(handle)?.ok_or_else(|| no_receive(handle))?;
     let question = |state: &mut EngineState, arrived: &mut bool| {
-        if let Some(there) = has(state) {
-            return Ok(Some(there));
+        if receiver.has(state, partition) {
+            return Ok(Some(()));
         }
         *arrived = state.progress()?;
-        Ok(has(state))
+        Ok(receiver.has(state, partition).then_some(()))
     };
-    let there = poll?.try_once(question, |_, list| {
+    let there = poll.try_once(question, |_, list| {
         list.add(Pending {
             name: Some("a partition of a receive".into()),
             ..Pending::of(WaitKind::Requests)
@@ -318,29 +377,41 @@ pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
     Ok(there.is_some())
 }
 
+#[cold]
+fn no_receive(handle: u32) -> Error {
+    let reason = "this is not a partitioned receive";
+    Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn arrivals(arrived: &[bool]) -> Arrivals {
-        let sender = ChannelAnnouncement { context: 0, partitions: arrived.len() as u64, each: 0 };
-        Arrivals { sender: Some(sender), arrived: arrived.to_vec(), ..Arrivals::default() }
+    /// Which of a receiver's `of` partitions have arrived when these messages have come.
+    fn which(partitions: u64, together: u64, messages: &[usize], of: usize) -> Vec<bool> {
+        let sender = ChannelAnnouncement { context: 0, partitions, each: 0, together };
+        let marks = PartitionMarks::new(of, PartitionMarks::MOST).expect("memory");
+        marks.clear();
+        for (i, &message) in messages.iter().enumerate() {
+            mark(&marks, of, &sender, message, |other| messages[..=i].contains(&other));
+        }
+        (0..of).map(|partition| marks.has(partition)).collect()
     }
 
     #[test]
     fn a_partition_has_arrived_when_all_that_share_bytes_with_it_have() {
-        let which = |arrived: &[bool], of: usize| -> Vec<bool> {
-            let arrivals = arrivals(arrived);
-            (0..of).map(|p| arrivals.has(p, of)).collect()
-        };
-        assert_eq!(which(&[true, false, true], 3), [true, false, true]);
-        assert_eq!(which(&[true, true, true, false], 2), [true, false]);
-        assert_eq!(which(&[true, false], 4), [true, true, false, false]);
+        assert_eq!(which(3, 1, &[0, 2], 3), [true, false, true]);
+        assert_eq!(which(4, 1, &[0, 1, 2], 2), [true, false]);
+        assert_eq!(which(2, 1, &[0], 4), [true, true, false, false]);
         // Thirds against halves: the middle third lies in both halves.
-        assert_eq!(which(&[true, false], 3), [true, false, false]);
-        assert_eq!(which(&[true, true, false], 2), [true, false]);
-        assert_eq!(which(&[false, true, true], 2), [false, true]);
-        assert_eq!(which(&[], 2), [true, true]);
-        assert!(!Arrivals::default().has(0, 1));
+        assert_eq!(which(2, 1, &[0], 3), [true, false, false]);
+        assert_eq!(which(2, 1, &[1, 0], 3), [true, true, true]);
+        assert_eq!(which(3, 1, &[1, 0], 2), [true, false]);
+        assert_eq!(which(3, 1, &[2, 1], 2), [false, true]);
+        // Messages of several partitions, the last one shorter.
+        assert_eq!(which(5, 2, &[1, 2], 5), [false, false, true, true, true]);
+        assert_eq!(which(5, 4, &[0], 2), [true, false]);
+        assert_eq!(which(5, 4, &[1, 0], 2), [true, true]);
+        assert_eq!(which(5, 4, &[1], 10)[7..], [false, true, true]);
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::{Region, try_with_capacity};
+use mica_channel::memory::Region;
+use mica_node::lock::SoleThread;
+use mica_node::tunables::PARTITIONS_TOGETHER;
 use mica_protocol::{EngineState, SendCompletion, SendId};
 
+use super::marks::{Marked, PartitionMarks};
 use super::meeting::{ChannelKey, ChannelSender};
-use super::partitions::{ChannelAnnouncement, Partitions};
+use super::partitions::{ChannelAnnouncement, Messages, Partitions};
 use crate::comm::{self, Comm};
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -16,74 +19,87 @@ use crate::request::{self, PersistentOperation, Request, RequestOperation};
 use crate::status::Status;
 use crate::sync::lock;
 
-/// The sender's end of a channel.
+/// The sender's end of a channel: a persistent request, and what is active of it.
 #[derive(Debug)]
 struct Sender {
     /// Job-wide rank of the receiver; `None`: `MPI_PROC_NULL`.
     peer: Option<u32>,
     context: u64,
     buffer: Partitions,
+    messages: Messages,
+    /// Which partitions are ready: a word for each message.
+    ready: PartitionMarks,
+    round: Mutex<SendRound>,
     /// `None`: `MPI_PROC_NULL`.
     channel: Option<Arc<ChannelSender>>,
     comm: Comm,
 }
 
 /// A partitioned send, from its start to its completion.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct SendRound {
-    sender: Arc<Sender>,
-    progress: Mutex<Readiness>,
-}
-
-#[derive(Debug)]
-struct Readiness {
-    ready: Vec<bool>,
+    active: bool,
+    /// Messages with partitions that are not ready.
     missing: usize,
     /// Messages under way.
     sends: Vec<SendId>,
 }
 
-impl SendRound {
-    /// Marks a partition as ready and sends it. Inside the engine.
-    fn ready(
+impl Sender {
+    /// Marks partitions as ready until a message is complete, and returns that.
+    fn mark(
         &self,
-        state: &mut EngineState,
-        partition: usize,
+        handle: u32,
+        partitions: &mut impl Iterator<Item = i32>,
         argument: &'static str,
-    ) -> Result<()> {
-        let mut progress = lock(&self.progress);
-        if std::mem::replace(&mut progress.ready[partition], true) {
-            let reason = "this partition is marked as ready already";
-            return Err(Error::argument(c::ERR_ARG, argument, partition, reason));
+    ) -> Result<Option<usize>> {
+        for number in partitions {
+            let partition = self.buffer.check(number, argument)?;
+            match self.ready.set(partition) {
+                Marked::Part => {}
+                Marked::Word(message) => return Ok(Some(message)),
+                Marked::Already if lock(&self.round).active => {
+                    let reason = "this partition is marked as ready already";
+                    return Err(Error::argument(c::ERR_ARG, argument, partition, reason));
+                }
+                Marked::Already => return Err(not_active(handle)),
+            }
         }
-        progress.missing -= 1;
+        Ok(None)
+    }
+
+    /// Sends a message whose partitions are all ready. Inside the engine.
+    fn send(&self, state: &mut EngineState, message: usize) -> Result<()> {
+        let round = &mut *lock(&self.round);
+        round.missing -= 1;
         state.note_completion(); // another thread may wait for the last one
-        let Sender { peer, context, buffer, .. } = &*self.sender;
-        if let Some(peer) = *peer {
-            let view = buffer.view(partition);
-            let sent =
-                state.send(peer, *context, partition as i32, &view, SendCompletion::Local)?;
-            progress.sends.extend(sent);
+        if let Some(peer) = self.peer {
+            let view = self.messages.view(&self.buffer, message);
+            let (context, tag) = (self.context, message as i32);
+            let sent = state.send(peer, context, tag, &view, SendCompletion::Local)?;
+            round.sends.extend(sent);
         }
         Ok(())
     }
 }
 
-impl RequestOperation for SendRound {
+impl RequestOperation for Sender {
     fn name(&self) -> &'static str {
         "a partitioned send"
     }
 
     fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)> {
-        let mut progress = lock(&self.progress);
-        progress.sends.retain(|&id| state.take_send(id).is_none());
-        let ended = progress.missing == 0 && progress.sends.is_empty();
+        let round = &mut *lock(&self.round);
+        // All have to end, so the others need no look while this one is under way.
+        while round.sends.pop_if(|id| state.take_send(*id).is_some()).is_some() {}
+        let ended = round.missing == 0 && round.sends.is_empty();
+        round.active = !ended;
         ended.then_some((Status::EMPTY, None))
     }
 
     fn abandon(&self) -> Result<bool> {
         process::engine()?.enter(|state| {
-            for id in lock(&self.progress).sends.drain(..) {
+            for id in lock(&self.round).sends.drain(..) {
                 state.abandon_send(id);
             }
         });
@@ -108,6 +124,9 @@ pub fn psend_init(
 ) -> Result<Request> {
     let peer = pt2pt::destination(comm, dest, tag)?;
     let buffer = Partitions::new(region, partitions, count, datatype)?;
+    let together_max = PARTITIONS_TOGETHER.number()?;
+    let messages = Messages::new(&buffer, count, datatype, together_max as usize)?;
+    let ready = PartitionMarks::new(buffer.number, messages.together)?;
     let (mut context, mut channel) = (0, None);
     if let Some(peer) = peer {
         context = comm::fresh_context()?;
@@ -115,24 +134,26 @@ pub fn psend_init(
             context,
             partitions: buffer.number as u64,
             each: buffer.each as u64,
+            together: messages.together as u64,
         };
         channel = Some(ChannelSender::new(ChannelKey::new(comm, peer, tag), announcement));
     }
-    let sender = Sender { peer, context, buffer, channel, comm: comm.clone() };
+    let (round, comm_of_sender) = (Mutex::default(), comm.clone());
+    let sender =
+        Sender { peer, context, buffer, messages, ready, round, channel, comm: comm_of_sender };
     Ok(Request::persistent_of(comm, Arc::new(sender)))
 }
 
 impl PersistentOperation for Sender {
     fn begin(self: Arc<Sender>) -> Result<Request> {
-        let number = self.buffer.number;
-        let mut ready = try_with_capacity(number)?;
-        ready.resize(number, false);
         if let Some(channel) = &self.channel {
             process::engine()?.enter(|state| channel.start(state))?;
         }
-        let progress = Mutex::new(Readiness { ready, missing: number, sends: Vec::new() });
+        let missing = self.messages.number;
+        *lock(&self.round) = SendRound { active: true, missing, sends: Vec::new() };
+        self.ready.clear();
         let comm = self.comm.clone();
-        Ok(Request::custom(Some(&comm), Arc::new(SendRound { sender: self, progress })))
+        Ok(Request::custom(Some(&comm), self))
     }
 
     fn end(&self) -> Result<()> {
@@ -141,6 +162,20 @@ impl PersistentOperation for Sender {
             None => Ok(()),
         }
     }
+
+    fn ready_early(&self, partition: usize, sole: &SoleThread<'_>) -> bool {
+        partition < self.buffer.number && self.ready.set_alone(partition, sole)
+    }
+}
+
+/// The usual case of `MPI_Pready`: other partitions of the same message are not ready. `None`:
+/// nothing was done, and [`pready`] does it all.
+#[inline(always)]
+pub fn pready_early(handle: usize, partition: i32) -> Option<()> {
+    let early = |sender: &dyn PersistentOperation, sole: &SoleThread<'_>| {
+        sender.ready_early(partition as usize, sole)
+    };
+    request::sole_persistent(handle, early)?.then_some(())
 }
 
 /// `MPI_Pready` and its variants: marks partitions of an active send as ready. `argument` names
@@ -154,14 +189,39 @@ pub fn pready(
     partitions: impl IntoIterator<Item = i32>,
     argument: &'static str,
 ) -> Result<()> {
-    let round = request::operation::<SendRound>(handle)?.ok_or_else(|| {
-        let reason = "this is not an active partitioned send";
-        Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason)
+    let mut partitions = partitions.into_iter();
+    let marked = request::look_persistent(handle, |sender: &Sender| {
+        sender.mark(handle, &mut partitions, argument)
     })?;
+    let complete = marked.unwrap_or_else(|| Err(not_active(handle)))?;
+    match complete {
+        None => Ok(()),
+        Some(message) => go_on(handle, message, partitions, argument),
+    }
+}
+
+/// Sends a message that is complete, and goes on to mark partitions.
+#[inline(never)]
+fn go_on(
+    handle: u32,
+    message: usize,
+    mut partitions: impl Iterator<Item = i32>,
+    argument: &'static str,
+) -> Result<()> {
+    let sender: Arc<Sender> =
+        request::persistent_operation(handle)?.ok_or_else(|| not_active(handle))?;
     process::engine()?.enter(|state| {
-        partitions.into_iter().try_for_each(|partition| {
-            let partition = round.sender.buffer.check(partition, argument)?;
-            round.ready(state, partition, argument)
-        })
+        let mut complete = Some(message);
+        while let Some(message) = complete {
+            sender.send(state, message)?;
+            complete = sender.mark(handle, &mut partitions, argument)?;
+        }
+        Ok(())
     })
+}
+
+#[cold]
+fn not_active(handle: u32) -> Error {
+    let reason = "this is not an active partitioned send";
+    Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason)
 }

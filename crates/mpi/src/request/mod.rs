@@ -9,6 +9,7 @@ use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use mica_node::lock::SoleThread;
 use mica_protocol::{
     EngineState, OneThreadAtATime, Pending, RecvId, ScheduleFailure, ScheduleId, SendId, WaitKind,
     WaitList,
@@ -18,7 +19,7 @@ use crate::collective::CallLabel;
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::handle::{self, HandleTable, Then};
+use crate::handle::{HandleKind, HandleTable, Then};
 use crate::lenient;
 use crate::process;
 use crate::status::{self, Status};
@@ -103,6 +104,17 @@ pub trait PersistentOperation: Any + Send + Sync {
     /// `MPI_ERR_NO_MEM`.
     fn end(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// The usual case of `MPI_Pready`: marks a partition as ready that is not, where others of its
+    /// message are missing. False: it has done nothing.
+    fn ready_early(&self, _partition: usize, _sole: &SoleThread<'_>) -> bool {
+        false
+    }
+
+    /// The usual case of `MPI_Parrived`: whether a partition is there, and known to have arrived.
+    fn has_arrived(&self, _partition: usize) -> bool {
+        false
     }
 }
 
@@ -193,14 +205,14 @@ impl RequestOutcome {
     }
 }
 
-static REQUESTS: HandleTable<Request> = HandleTable::new(handle::HandleKind::Request);
+static REQUESTS: HandleTable<Request> = HandleTable::new(HandleKind::Request);
 
 /// The handle shared by all sends that were complete when their call returned: there is nothing to
 /// remember about them.
-pub(crate) const SENT_HANDLE: u32 = handle::HandleKind::Request.reserved_handle(0);
+pub(crate) const SENT_HANDLE: u32 = HandleKind::Request.reserved_handle(0);
 
 /// The handle shared by all receives from `MPI_PROC_NULL`.
-pub(crate) const PROC_NULL_HANDLE: u32 = handle::HandleKind::Request.reserved_handle(1);
+pub(crate) const PROC_NULL_HANDLE: u32 = HandleKind::Request.reserved_handle(1);
 
 /// Whether the handle is one of the two that requests share, and that are never used up.
 #[inline(always)]
@@ -568,6 +580,45 @@ pub(crate) fn forget(handle: u32) {
     }
 }
 
+/// What `f` does with the operation of a persistent request, while no other thread is inside the
+/// library: it neither blocks nor calls the program. `None`: the handle names no such request, or
+/// other threads may be inside.
+#[inline(always)]
+pub(crate) fn sole_persistent<R>(
+    handle: usize,
+    f: impl FnOnce(&dyn PersistentOperation, &SoleThread<'_>) -> R,
+) -> Option<R> {
+    let table = REQUESTS.sole(HandleKind::Request)?;
+    match &table.get(handle)?.work {
+        RequestWork::Persistent(persistent) => Some(f(&*persistent.operation, table.section())),
+        _ => None,
+    }
+}
+
+/// What `f` finds in the operation of a persistent request, if that is a `T`. `f` runs under the
+/// lock of the handle table.
+///
+/// # Errors
+/// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
+#[inline]
+pub(crate) fn look_persistent<T: PersistentOperation, R>(
+    handle: u32,
+    f: impl FnOnce(&T) -> R,
+) -> Result<Option<R>> {
+    let found = REQUESTS.look(handle, |request| {
+        let RequestWork::Persistent(persistent) = &request.work else {
+            return None;
+        };
+        let operation: &dyn Any = &*persistent.operation;
+        operation.downcast_ref().map(f)
+    });
+    match found {
+        Some(found) => Ok(found),
+        // No request of a program, or one of those that are shared.
+        None => Request::resolve(handle)?.map(|_| None).ok_or_else(null_request),
+    }
+}
+
 /// The operation of a request, if it is a `T` under way (as a persistent one is only while it is
 /// active).
 ///
@@ -591,29 +642,16 @@ fn downcast<T: Any + Send + Sync>(operation: Arc<dyn Any + Send + Sync>) -> Opti
     operation.downcast().ok()
 }
 
-/// The operation of a persistent request, and what is active of it.
-pub(crate) type FoundPersistent<T, A> = (Arc<T>, Option<Arc<A>>);
-
-/// The operation of a persistent request, if it is a `T`, and what is active of it, if that is an
-/// `A`.
+/// The operation of a persistent request, if it is a `T`.
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
-pub(crate) fn persistent_operation<T: PersistentOperation, A: RequestOperation>(
-    handle: u32,
-) -> Result<Option<FoundPersistent<T, A>>> {
+pub(crate) fn persistent_operation<T: PersistentOperation>(handle: u32) -> Result<Option<Arc<T>>> {
     let request = Request::resolve(handle)?.ok_or_else(null_request)?;
-    let RequestWork::Persistent(persistent) = &request.work else {
-        return Ok(None);
-    };
-    let Some(operation) = downcast(Arc::clone(&persistent.operation) as _) else {
-        return Ok(None);
-    };
-    let active = match lock(&persistent.active).as_ref().map(|active| &active.work) {
-        Some(RequestWork::Custom(active)) => downcast(Arc::clone(active) as _),
-        _ => None,
-    };
-    Ok(Some((operation, active)))
+    match &request.work {
+        RequestWork::Persistent(persistent) => Ok(downcast(Arc::clone(&persistent.operation) as _)),
+        _ => Ok(None),
+    }
 }
 
 /// Whether the request is neither `MPI_REQUEST_NULL` nor persistent and inactive.

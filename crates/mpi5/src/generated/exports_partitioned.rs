@@ -10,12 +10,14 @@ use mica_abi::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
 call! {
     MPI_Parrived PMPI_Parrived(request: MPI_Request, partition: c_int, flag: *mut c_int) on Default
-    => partitioned::mpi_parrived(request, partition, flag)
+    => leaf partitioned::leaf_parrived(request, partition, flag), partitioned::mpi_parrived(request,
+        partition, flag)
 }
 
 call! {
     MPI_Pready PMPI_Pready(partition: c_int, request: MPI_Request) on Default
-    => partitioned::mpi_pready(partition, request)
+    => leaf partitioned::leaf_pready(partition, request), partitioned::mpi_pready(partition,
+        request)
 }
 
 call! {

@@ -190,7 +190,7 @@ impl NodeContext {
         };
         let choices = choices_of(
             costs,
-            forced(mica_policy::collective::ForcedAlgorithms::in_force())?,
+            mica_policy::collective::ForcedAlgorithms::in_force()?,
             mica_policy::collective::GroupSetting {
                 ranks: members.len(),
                 level: furthest(&places),
@@ -198,14 +198,14 @@ impl NodeContext {
                 area_cell: area.as_ref().map(mica_channel::area::Area::cell_bytes),
             },
         );
-        let fan = forced(tunables::COLL_FAN.number())? as usize;
-        let is_tree = match forced(tunables::COLL_SHAPE.choice())? {
+        let fan = tunables::COLL_FAN.number()? as usize;
+        let is_tree = match tunables::COLL_SHAPE.choice()? {
             "flat" => false,
             "tree" => true,
             _ => members.len() > tree::FLAT_MAX,
         };
         let tree = is_tree.then(|| tree::MemberTree::new(me, &places, fan));
-        let direction = match forced(tunables::COLL_DIRECTION.choice())? {
+        let direction = match tunables::COLL_DIRECTION.choice()? {
             "pull" => RootedDirection::Pull,
             "push" => RootedDirection::Push,
             "both" => RootedDirection::Both,
@@ -256,11 +256,6 @@ fn furthest(places: &[mica_node::topology::CorePlace]) -> Level {
     let from = |(i, a)| places[..i].iter().map(move |b| level_between(a, b));
     let pairs = places.iter().enumerate().flat_map(from);
     pairs.max().unwrap_or(Level::SharedCache)
-}
-
-/// The value of a tunable, which was validated when the engine started.
-fn forced<T>(value: std::result::Result<T, tunables::BadValue>) -> Result<T> {
-    value.map_err(|bad| Error::other(crate::constants::ERR_OTHER, bad.to_string()))
 }
 
 #[cfg(test)]
