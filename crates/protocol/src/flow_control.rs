@@ -22,7 +22,7 @@
 use crate::fault::Fault;
 use crate::packet;
 use crate::state::EngineState;
-use mica_channel::memory;
+use mica_channel::memory::{self, Block};
 use mica_channel::shm::HoldChange;
 use mica_node::counters::Counter;
 
@@ -87,7 +87,7 @@ impl EngineState {
     /// Whether a message of `bytes` bytes of this rank to itself may be kept.
     pub(crate) fn may_keep_own(&self, bytes: usize) -> bool {
         let (of_me, total) = self.matching.unexpected.bytes_from(self.me);
-        let bytes = bytes as u64;
+        let bytes = Block::heap_bytes(bytes) as u64;
         !self.holds.policy.holds(of_me + bytes, total + bytes)
     }
 }

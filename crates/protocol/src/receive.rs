@@ -281,7 +281,7 @@ impl EngineState {
             self.channels.read_payload(source, packet, &copy, 0);
         }
         let message = UnexpectedMessage::Buffered { copy, arrived: sent, acknowledge };
-        self.insert_unexpected(envelope, sent, message);
+        self.insert_unexpected(envelope, message);
         self.check_backlog_of(source)
     }
 
@@ -299,7 +299,7 @@ impl EngineState {
             None => {
                 let copy = Block::allocate(total)?.view(Shape::Contiguous { bytes: total });
                 let message = UnexpectedMessage::Buffered { copy, arrived: 0, acknowledge: None };
-                let ticket = self.insert_unexpected(envelope, total, message);
+                let ticket = self.insert_unexpected(envelope, message);
                 self.check_backlog_of(source)?;
                 InboundTarget::Unexpected(ticket)
             }
@@ -409,7 +409,7 @@ impl EngineState {
             }
             None => {
                 let message = UnexpectedMessage::Announced(rts);
-                self.insert_unexpected(envelope, 0, message);
+                self.insert_unexpected(envelope, message);
                 self.check_backlog_of(source)?;
             }
         }

@@ -182,7 +182,7 @@ impl EngineState {
             copy.copy_from(view);
             let message =
                 UnexpectedMessage::Buffered { copy, arrived: view.len(), acknowledge: None };
-            self.insert_unexpected(envelope, view.len(), message);
+            self.insert_unexpected(envelope, message);
             return Ok(None);
         }
         let op = SendOp {
@@ -194,7 +194,7 @@ impl EngineState {
             rts_state: RtsState::default(),
         };
         let key = self.operations.sends.insert(op);
-        self.insert_unexpected(envelope, 0, UnexpectedMessage::FromSelf { send: key.index() });
+        self.insert_unexpected(envelope, UnexpectedMessage::FromSelf { send: key.index() });
         Ok(Some(SendId(key)))
     }
 

@@ -17,7 +17,7 @@ use crate::schedule::Schedules;
 use crate::select::Selection;
 use mica_channel::RemoteRegion;
 use mica_channel::direct::Direct;
-use mica_channel::memory::View;
+use mica_channel::memory::{Block, View};
 use mica_channel::offload::CopyEngine;
 use mica_channel::shm::Packet;
 use mica_node::counters::{Counter, CounterRef, Counters, TrafficClass};
@@ -323,17 +323,19 @@ impl EngineState {
         self.counters.count_message(class, level, bytes);
     }
 
-    /// Keeps a message that has just arrived without a receive, of which `bytes` bytes are stored
-    /// here.
+    /// Keeps a message that has just arrived without a receive.
     pub(crate) fn insert_unexpected(
         &mut self,
         envelope: MatchEnvelope,
-        bytes: usize,
         message: UnexpectedMessage,
     ) -> u32 {
         let before = self.matching.unexpected.len() as u64;
         let len = self.length(&message);
-        let ticket = self.matching.unexpected.insert(envelope, bytes, message);
+        let heap = match &message {
+            UnexpectedMessage::Buffered { copy, .. } => Block::heap_bytes(copy.len()),
+            _ => 0,
+        };
+        let ticket = self.matching.unexpected.insert(envelope, heap, message);
         self.counters.count(Counter::UnexpectedMessages);
         self.counters.add(Counter::UnexpectedDepth, before);
         self.counters.set(Counter::UnexpectedQueue, before + 1);

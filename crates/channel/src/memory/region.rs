@@ -83,6 +83,16 @@ impl Block {
         Ok(Arc::new(block).region_at(start))
     }
 
+    /// The heap's memory that a block of `bytes` bytes takes: with what it is aligned by, what the
+    /// block and its count of references are, and what malloc adds to each of the two.
+    pub const fn heap_bytes(bytes: usize) -> usize {
+        const WORD: usize = size_of::<usize>();
+        const GRAIN: usize = 2 * WORD;
+        let of_block = size_of::<Block>() + 2 * WORD;
+        let content = bytes.saturating_add(LINE + WORD + GRAIN - 1) / GRAIN * GRAIN;
+        content + (of_block + WORD).next_multiple_of(GRAIN)
+    }
+
     /// The cells of an area, one after the other.
     pub(crate) fn cells_of(area: &Arc<RawArea>) -> Arc<Block> {
         let cells = area.members().len() * TURNS;

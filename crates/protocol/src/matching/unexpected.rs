@@ -24,10 +24,6 @@ struct SourceBytes {
     bytes: u64,
 }
 
-/// Bytes that each message is counted with in addition to its own: its entry in the list, twice
-/// because the list may be half empty, and its block.
-const OVERHEAD: usize = 512;
-
 /// Maximum number of entries with which an empty list keeps its memory.
 const SHORT: usize = 1024;
 
@@ -107,10 +103,14 @@ impl<T> UnexpectedQueue<T> {
         (of_source.map_or(0, |of_source| of_source.bytes), self.bytes)
     }
 
-    /// Keeps a message that has just arrived, of which `bytes` bytes are stored here; the ticket
-    /// names it for [`UnexpectedQueue::get_mut`].
-    pub fn insert(&mut self, envelope: MatchEnvelope, bytes: usize, value: T) -> u32 {
-        let bytes = bytes + OVERHEAD;
+    /// Bytes of a message's entry. A list that has grown to twice what it holds has not touched the
+    /// second half.
+    pub const ENTRY: usize = size_of::<(usize, UnexpectedNode<T>)>();
+
+    /// Keeps a message that has just arrived, whose value has `heap` bytes of memory elsewhere; the
+    /// ticket names it for [`UnexpectedQueue::get_mut`].
+    pub fn insert(&mut self, envelope: MatchEnvelope, heap: usize, value: T) -> u32 {
+        let bytes = Self::ENTRY + heap;
         let order = self.next_order;
         self.next_order += 1;
         let source = envelope.source as usize;

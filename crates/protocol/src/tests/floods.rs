@@ -13,18 +13,20 @@ use super::random::Random;
 use super::rig::{assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
-use crate::matching::MatchPattern;
+use crate::matching::{MatchPattern, UnexpectedQueue};
 use crate::operation::SendId;
 use crate::packet;
 use crate::select::SendCompletion;
+use crate::state::UnexpectedMessage;
+use mica_channel::memory::Block;
 use mica_policy::HoldPolicy;
 
 /// Messages of each pair.
 const MESSAGES: usize = 1200;
 
-/// Bytes of a message, and the bytes that it is counted with in addition.
+/// Bytes of a message, and those that it is counted with.
 const LEN: usize = 300;
-const OVERHEAD: u64 = 512;
+const COUNTED: usize = UnexpectedQueue::<UnexpectedMessage>::ENTRY + Block::heap_bytes(LEN);
 
 /// Sends of one pair that a rank starts before it waits for one of them.
 const AT_ONCE: usize = 8;
@@ -36,7 +38,7 @@ const HOLD: HoldPolicy = HoldPolicy { max: 100_000 };
 
 /// Maximum of bytes that a rank may keep beyond the limit of a sender that floods it: a window of
 /// messages, and those that are only announced.
-const BEYOND: u64 = (WINDOW + AT_ONCE as u64) * (LEN as u64 + OVERHEAD);
+const BEYOND: u64 = (WINDOW + AT_ONCE as u64) * COUNTED as u64;
 
 /// One direction of a pair.
 struct Flow {
