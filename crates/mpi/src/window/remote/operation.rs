@@ -31,7 +31,7 @@ pub(in crate::window) struct RemoteOperation {
 struct Answers {
     expected: Vec<ExpectedAnswer>,
     transfer: Option<RmaId>,
-    /// A transfer is about to begin, since its key has come.
+    /// A transfer is about to begin, since what it waited for has come.
     is_beginning: bool,
     error: Option<Error>,
 }
@@ -59,14 +59,15 @@ pub(super) enum AnswerData {
         region: Region,
         pieces: Vec<(isize, usize)>,
     },
-    /// The name of registered memory, for this transfer.
-    Registration(Box<dyn DeferredTransfer>),
+    /// What this transfer waits for.
+    Transfer(Box<dyn DeferredTransfer>),
 }
 
-/// A transfer by RMA that begins when the target has named its registration.
+/// A transfer by RMA that begins when the target has answered: it has named its registration, or
+/// carried out the requests before it.
 pub(super) trait DeferredTransfer: Debug + Send + Sync {
-    /// Goes on with what the target has answered: `name` are the words of its answer. Inside the
-    /// engine, without a lock of this module.
+    /// Goes on with what the target has answered: `name` are the words of its answer, if there are
+    /// some. Inside the engine, without a lock of this module.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
@@ -151,8 +152,8 @@ impl Answers {
         self.expected.is_empty() && self.transfer.is_none() && !self.is_beginning
     }
 
-    /// Takes in what has come. Returns a transfer that can begin, and the words of the answer with
-    /// its key.
+    /// Takes in what has come. Returns a transfer that can begin, and the words of the answer that
+    /// it waited for.
     fn take_in(
         &mut self,
         target: usize,
@@ -186,7 +187,7 @@ impl ExpectedAnswer {
         let data = self.message.offset(ANSWER_HEAD as isize);
         match std::mem::replace(&mut self.data, AnswerData::Nothing) {
             AnswerData::Nothing => {}
-            AnswerData::Registration(transfer) => return Some((transfer, data)),
+            AnswerData::Transfer(transfer) => return Some((transfer, data)),
             AnswerData::View { view, position, bytes } => {
                 view.unpack_at(position, &data, bytes);
             }

@@ -318,6 +318,12 @@ impl RemoteSide {
         wait_until_done(operations, |_, list| list.add(pending.clone()))
     }
 
+    /// Whether requests without an answer are on their way to `target`, as far as is known.
+    pub(super) fn has_unanswered(&self, target: usize) -> bool {
+        let origin = lock(&self.origin);
+        origin.done[target] < origin.sent[target]
+    }
+
     /// The operations on `targets` whose answers have not come. They stay where they are: another
     /// thread may flush as well.
     fn under_way(&self, targets: &[usize]) -> Vec<Arc<RemoteOperation>> {

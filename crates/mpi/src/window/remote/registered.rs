@@ -12,7 +12,10 @@
 //! A put or get is complete when its bytes are at the target, and flush, unlock, fence and complete
 //! wait for that before they send their own request. So an operation after them, by whichever path,
 //! finds the bytes. Puts and gets of one epoch have no order among themselves or with accumulates
-//! (MPI 5.0, 12.7), hence RMA may overtake requests and the other way round. Accumulates never go
+//! (MPI 5.0, 12.7). Still programs rely on it that a get finds what they have put or accumulated
+//! at the same place before (ARMCI-MPI's default, and so Global Arrays), so gets do not overtake
+//! requests without an answer: a short one is a request itself, and RMA of a long one begins when
+//! the target says that it has carried them out. Puts may overtake them. Accumulates never go
 //! by RMA: an adapter's atomic operations do not exclude the processor's.
 
 use std::sync::Arc;
@@ -25,7 +28,7 @@ use mica_policy::{OneSidedPath, one_sided_path};
 use mica_protocol::{EngineState, RmaDirection, RmaTransfer};
 
 use super::keys::TargetKey;
-use super::message::{ANSWER_HEAD, RemoteRequest, RequestKind, answer, set_error};
+use super::message::{ANSWER_HEAD, DATA_MAX, RemoteRequest, RequestKind, answer, set_error};
 use super::operation::{AnswerData, BegunTransfer, DeferredTransfer, RemoteOperation};
 use super::side::RemoteSide;
 use crate::constants as c;
@@ -42,6 +45,13 @@ struct KeyedTransfer {
     address: u64,
     shape: Shape,
     view: View,
+}
+
+/// A get that shall not overtake the requests before it.
+#[derive(Debug)]
+struct OrderedGet {
+    side: Arc<RemoteSide>,
+    transfer: RmaTransfer,
 }
 
 /// Words of the answer that names a registration: whether there is one, key, address.
@@ -75,8 +85,11 @@ impl RemoteSide {
             RmaDirection::Put => "a put",
             RmaDirection::Get => "a get",
         };
+        let is_ordered = direction == RmaDirection::Get && self.has_unanswered(target);
+        if is_ordered && shape.len() <= DATA_MAX {
+            return Ok(None);
+        }
         if let TargetKey::Window(memory) = key {
-            self.counters.count_operation(AccessClass::Rma, shape.len());
             let transfer = RmaTransfer {
                 direction,
                 peer: self.comm.peer(target),
@@ -84,6 +97,15 @@ impl RemoteSide {
                 shape: shape.clone(),
                 view: view.clone(),
             };
+            if is_ordered {
+                let flush = RemoteRequest::plain(RequestKind::Flush, None);
+                let side = Arc::clone(self);
+                let deferred = AnswerData::Transfer(Box::new(OrderedGet { side, transfer }));
+                let expected = self.ask_for(target, flush, None, 0, deferred)?;
+                let operation = RemoteOperation::new(target, what, vec![expected]);
+                return Ok(Some(self.keep_pending(operation)));
+            }
+            self.counters.count_operation(AccessClass::Rma, shape.len());
             let id = process::engine()?.enter(|state| state.start_rma(transfer));
             let operation = RemoteOperation::of_transfer(target, what, id);
             return Ok(Some(self.keep_pending(operation)));
@@ -94,7 +116,7 @@ impl RemoteSide {
             runs: vec![(low as i64, bytes as u64)],
             ..RemoteRequest::plain(RequestKind::NameRegistration, None)
         };
-        let deferred = AnswerData::Registration(Box::new(KeyedTransfer {
+        let deferred = AnswerData::Transfer(Box::new(KeyedTransfer {
             side: Arc::clone(self),
             direction,
             target,
@@ -139,6 +161,14 @@ impl DeferredTransfer for KeyedTransfer {
             }
         };
         Ok(BegunTransfer::Requests(expected))
+    }
+}
+
+impl DeferredTransfer for OrderedGet {
+    fn begin(self: Box<Self>, state: &mut EngineState, _: &Region) -> Result<BegunTransfer> {
+        let bytes = self.transfer.shape.len();
+        self.side.counters.count_operation(AccessClass::Rma, bytes);
+        Ok(BegunTransfer::Rma(state.start_rma(self.transfer)))
     }
 }
 
