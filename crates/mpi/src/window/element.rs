@@ -10,10 +10,6 @@ use crate::error::{Error, Result};
 use crate::op::Op;
 use crate::op::kernel::Kernel;
 
-/// Most elements that are changed by processor atomics, 3 ns each. A bulk update begins with a look
-/// at the lines of all origins (50 ns for a line that another core has written).
-pub(super) const BRIEF_ELEMENTS: usize = 16;
-
 /// Elements that a bulk update changes before it lets others in: 128 KiB of doubles, about 3 us.
 pub(super) const BULK_ELEMENTS: usize = 16384;
 
@@ -215,27 +211,23 @@ impl ElementUpdate {
         result: Option<&Region>,
         n: usize,
     ) -> Result<()> {
-        if n <= BRIEF_ELEMENTS
+        if n == 1
             && let Some(region) = place.region(self.bytes(n))
-            && let Some(width) = self.width_at(region.address())
         {
-            let _brief = gate.brief(me);
-            for at in (0..n).map(|i| i * width.bytes()) {
-                let value = self.input(input.at(at), width);
-                let previous = self.apply_atomically(region.at(at), width, value);
-                if let Some(result) = result {
-                    result.at(at).store(width, previous);
-                }
-            }
-            return Ok(());
-        }
-        if n <= BRIEF_ELEMENTS && self.basic.size() as usize == WIDE && !self.has_gap() {
-            let region = place.region(self.bytes(n));
-            if let Some(region) = region.filter(|region| region.at(0).is_wide_atomic()) {
+            let (element, input) = (region.at(0), input.at(0));
+            let result = result.map(|result| result.at(0));
+            if let Some(width) = self.width_at(region.address()) {
                 let _brief = gate.brief(me);
-                for at in (0..n).map(|i| i * WIDE) {
-                    self.apply_widely(region.at(at), input.at(at), result.map(|r| r.at(at)));
+                let previous = self.apply_atomically(element, width, self.input(input, width));
+                if let Some(result) = result {
+                    result.store(width, previous);
                 }
+                return Ok(());
+            }
+            let is_wide = self.basic.size() as usize == WIDE && !self.has_gap();
+            if is_wide && element.is_wide_atomic() {
+                let _brief = gate.brief(me);
+                self.apply_widely(element, input, result);
                 return Ok(());
             }
         }

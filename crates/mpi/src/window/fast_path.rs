@@ -18,7 +18,7 @@ use mica_node::window::{BriefUpdate, SoleUpdate, WaitersLeft};
 
 use super::access::{AllTargets, TargetAccess};
 pub use super::element::SumOfEight;
-use super::element::{BRIEF_ELEMENTS, BULK_ELEMENTS, ElementUpdate, may_be_compared};
+use super::element::{BULK_ELEMENTS, ElementUpdate, may_be_compared};
 use super::epoch::AccessEpoch;
 use super::object::{Window, sole_table};
 use super::place::Direction;
@@ -141,8 +141,8 @@ pub fn accumulate(
     let window = table.get(win)?;
     let update = ElementUpdate::of(op, datatype::basic_of(datatype)?)?;
     let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
-    match to.bytes <= BRIEF_ELEMENTS * element_bytes {
-        true => window.accumulate_briefly((update, element_bytes), origin, to, table.section()),
+    match to.bytes <= element_bytes {
+        true => window.accumulate_briefly(update, origin, to, table.section()),
         false if to.bytes <= BULK_ELEMENTS * element_bytes => {
             window.accumulate_in_bulk(&update, origin, to)
         }
@@ -440,22 +440,19 @@ impl Window {
         Some(())
     }
 
-    /// An accumulate of few elements side by side, by processor atomics.
+    /// An accumulate of one element, by a processor atomic.
     #[inline(never)]
     fn accumulate_briefly(
         &self,
-        (update, element_bytes): (ElementUpdate, usize),
+        update: ElementUpdate,
         origin: RegionRef<'_>,
         to: TargetBytes,
         alone: &SoleThread<'_>,
     ) -> Option<()> {
-        let (target, first) = self.open_place(to)?;
-        let width = AtomicWidth::at(first.address(), element_bytes)?;
+        let (target, element) = self.open_place(to)?;
+        let width = AtomicWidth::at(element.address(), to.bytes)?;
         let _in_progress = self.begin_update(target, Some(alone))?;
-        for at in (0..to.bytes).step_by(width.bytes()) {
-            let input = update.input(origin.at(at), width);
-            update.apply_atomically(first.at(at), width, input);
-        }
+        update.apply_atomically(element, width, update.input(origin, width));
         self.count(to);
         Some(())
     }

@@ -1,10 +1,10 @@
 //! [`AccumulateGate`]: makes accumulates atomic for each element of one target, by whichever of two
 //! ways is cheaper (MPI 5.0, 12.7.1).
 //!
-//! - A **brief** update changes few elements, each by one processor atomic. Any number of origins
-//!   do that at a time.
-//! - A **bulk** update changes many elements by plain loads and stores, or elements that no
-//!   processor atomic can do: pairs, 16 bytes, unaligned ones, memory that only the kernel reaches.
+//! - A **brief** update changes one element by one processor atomic. Any number of origins do that
+//!   at a time.
+//! - A **bulk** update changes several elements by plain loads and stores, or elements that no
+//!   processor atomic can do: pairs, unaligned ones, memory that only the kernel reaches.
 //!   It excludes all other updates of the target.
 //!
 //! So a window needs no agreement on which elements are updated in which way: each origin decides
