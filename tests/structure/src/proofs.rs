@@ -59,7 +59,8 @@ fn what_is_not_known_selects_all() {
     }
 }
 
-/// Every module with models of loom has its own line, and its models are what that line runs.
+/// Every module with models of loom has its own line, and its models are what that line runs: other
+/// tests of the module, which fail outside a model, are not compiled for loom.
 #[test]
 fn every_model_is_selected_by_its_module() {
     let node = workspace().join("crates/node/src");
@@ -67,15 +68,20 @@ fn every_model_is_selected_by_its_module() {
     for entry in fs::read_dir(&node).expect("the crate node") {
         let path = entry.expect("an entry").path();
         let module = path.file_stem().expect("a name").to_str().expect("UTF-8").to_owned();
-        let is_model = |text: &str| text.contains("loom::model");
-        let (file, has_model) = match path.is_dir() {
+        let (file, texts) = match path.is_dir() {
             true => {
                 let files = fs::read_dir(&path).expect("a folder").flatten();
-                let mut texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
-                (format!("{module}/mod.rs"), texts.any(|text| is_model(&text)))
+                let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+                (format!("{module}/mod.rs"), texts.collect())
             }
-            false => (format!("{module}.rs"), is_model(&fs::read_to_string(&path).expect("text"))),
+            false => (format!("{module}.rs"), vec![fs::read_to_string(&path).expect("text")]),
         };
+        let has_model = texts.iter().any(|text| text.contains("loom::model"));
+        let others = texts.iter().filter(|text| text.contains("#[cfg(test)]\nmod ")).count();
+        assert!(
+            !has_model || others == 0,
+            "{module}: tests beside models need #[cfg(all(test, not(loom)))]"
+        );
         let selected = proofs(&[&format!("crates/node/src/{file}")]);
         let has_line = selected.split(' ').any(|proof| {
             let modules = proof.strip_prefix("loom:").unwrap_or_default();

@@ -180,7 +180,7 @@ pub fn wake(to: WakeAddress) {
     };
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -157,7 +157,7 @@ fn give_back(segment: &JobSegment, owner: u32, offset: u64, bytes: usize) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::segment::JobSpec;
