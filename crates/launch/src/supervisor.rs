@@ -48,7 +48,7 @@ const RECHECK: Duration = Duration::from_millis(100);
 const RECHECK_MAX: Duration = Duration::from_secs(2);
 /// Interval between looks at ranks that linger, besides those at each end of a process.
 const LINGERING_INTERVAL: Duration = Duration::from_secs(1);
-/// Time that ranks linger before the user is told what the job waits for.
+/// Time that ranks linger before a note says what the job waits for.
 const LINGERING_NOTE: Duration = Duration::from_secs(10);
 
 /// Runs all ranks of a job on this node and returns the exit status.

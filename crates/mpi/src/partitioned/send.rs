@@ -138,9 +138,16 @@ pub fn psend_init(
         };
         channel = Some(ChannelSender::new(ChannelKey::new(comm, peer, tag), announcement));
     }
-    let (round, comm_of_sender) = (Mutex::default(), comm.clone());
-    let sender =
-        Sender { peer, context, buffer, messages, ready, round, channel, comm: comm_of_sender };
+    let sender = Sender {
+        peer,
+        context,
+        buffer,
+        messages,
+        ready,
+        round: Mutex::default(),
+        channel,
+        comm: comm.clone(),
+    };
     Ok(Request::persistent_of(comm, Arc::new(sender)))
 }
 

@@ -334,7 +334,7 @@ impl RemoteSide {
     }
 
     /// Keeps requests with answers until they are flushed.
-    fn begin(
+    pub(super) fn begin(
         &self,
         target: usize,
         what: &'static str,

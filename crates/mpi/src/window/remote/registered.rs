@@ -25,7 +25,7 @@ use mica_channel::memory::{Region, Shape, View};
 use mica_node::counters::AccessClass;
 use mica_policy::select::OutgoingMessage;
 use mica_policy::{OneSidedPath, one_sided_path};
-use mica_protocol::{EngineState, RmaDirection, RmaTransfer};
+use mica_protocol::{EngineState, RmaDirection, RmaId, RmaTransfer};
 
 use super::keys::TargetKey;
 use super::message::{ANSWER_HEAD, DATA_MAX, RemoteRequest, RequestKind, answer, set_error};
@@ -102,11 +102,9 @@ impl RemoteSide {
                 let side = Arc::clone(self);
                 let deferred = AnswerData::Transfer(Box::new(OrderedGet { side, transfer }));
                 let expected = self.ask_for(target, flush, None, 0, deferred)?;
-                let operation = RemoteOperation::new(target, what, vec![expected]);
-                return Ok(Some(self.keep_pending(operation)));
+                return Ok(Some(self.begin(target, what, vec![expected])));
             }
-            self.counters.count_operation(AccessClass::Rma, shape.len());
-            let id = process::engine()?.enter(|state| state.start_rma(transfer));
+            let id = process::engine()?.enter(|state| self.start_transfer(state, transfer));
             let operation = RemoteOperation::of_transfer(target, what, id);
             return Ok(Some(self.keep_pending(operation)));
         }
@@ -125,8 +123,13 @@ impl RemoteSide {
             view: view.clone(),
         }));
         let expected = self.ask_for(target, request, None, NAME_WORDS * 8, deferred)?;
-        let operation = RemoteOperation::new(target, what, vec![expected]);
-        Ok(Some(self.keep_pending(operation)))
+        Ok(Some(self.begin(target, what, vec![expected])))
+    }
+
+    /// Starts a transfer, and counts it.
+    fn start_transfer(&self, state: &mut EngineState, transfer: RmaTransfer) -> RmaId {
+        self.counters.count_operation(AccessClass::Rma, transfer.shape.len());
+        state.start_rma(transfer)
     }
 }
 
@@ -137,7 +140,6 @@ impl DeferredTransfer for KeyedTransfer {
         let [is_registered, key, named] = words.map(u64::from_ne_bytes);
         let KeyedTransfer { side, direction, target, address, shape, view } = *self;
         if is_registered != 0 {
-            side.counters.count_operation(AccessClass::Rma, shape.len());
             let transfer = RmaTransfer {
                 direction,
                 peer: side.comm.peer(target),
@@ -145,7 +147,7 @@ impl DeferredTransfer for KeyedTransfer {
                 shape,
                 view,
             };
-            return Ok(BegunTransfer::Rma(state.start_rma(transfer)));
+            return Ok(BegunTransfer::Rma(side.start_transfer(state, transfer)));
         }
         let expected = match direction {
             RmaDirection::Put => {
@@ -166,9 +168,7 @@ impl DeferredTransfer for KeyedTransfer {
 
 impl DeferredTransfer for OrderedGet {
     fn begin(self: Box<Self>, state: &mut EngineState, _: &Region) -> Result<BegunTransfer> {
-        let bytes = self.transfer.shape.len();
-        self.side.counters.count_operation(AccessClass::Rma, bytes);
-        Ok(BegunTransfer::Rma(state.start_rma(self.transfer)))
+        Ok(BegunTransfer::Rma(self.side.start_transfer(state, self.transfer)))
     }
 }
 
