@@ -1,12 +1,13 @@
-/* One rank cannot have a temporary buffer that a collective needs, each of them in turn: an error
- * at that rank, completion or an error at the others, and none waits for ever. The next call on
- * the communicator works. Among the ranks of a node; by messages the others still wait.
- * Argument: elements of a block. */
+/* One rank cannot have a temporary buffer that a collective needs, each of them in turn, or it and
+ * all after it: an error at that rank, the right result or an error at the others, and none waits
+ * for ever. The next call on the communicator works. Arguments: elements of a block; `inter` for
+ * an inter-communicator of two halves. */
 #include "test.h"
 #include "allocator.h"
 
 typedef struct {
-    double *in, *out;
+    double *in, *out, *expected;
+    size_t bytes;
     int *counts, *starts, n;
     MPI_Datatype type; /* MPI_DOUBLE with a gap behind it */
     MPI_Comm comm;
@@ -49,6 +50,18 @@ typedef struct {
 
 #define BOTH(blocking, nonblocking) {#blocking, call_##blocking}, {#nonblocking, call_##nonblocking}
 
+static int sum_of_ranks;
+
+/* Those without a root, in which both sides of an inter-communicator do the same. */
+static const Call without_root[] = {
+    BOTH(Allgather, Iallgather),
+    BOTH(Allgatherv, Iallgatherv),
+    BOTH(Alltoall, Ialltoall),
+    BOTH(Alltoallv, Ialltoallv),
+    BOTH(Allreduce, Iallreduce),
+    BOTH(Reduce_scatter_block, Ireduce_scatter_block),
+};
+
 static const Call calls[] = {
     BOTH(Bcast, Ibcast),
     BOTH(Gather, Igather),
@@ -67,23 +80,56 @@ static const Call calls[] = {
     BOTH(Exscan, Iexscan),
 };
 
-/* A call in which `victim` does not get the block after `left` others. True if it asked for it. */
-static int call_without(const Arguments *a, Call call, int victim, int left)
+/* Makes the call with new results. */
+static int perform(const Arguments *a, Call call)
+{
+    memset(a->out, 0, a->bytes);
+    for (int i = 0; i < 2 * a->n && test_rank == 0; i++)
+        a->out[i] = i; /* what the root broadcasts */
+    return call.call(a);
+}
+
+/* A call in which `victim` does not get the block after `left` others, or with `all` none from it
+ * on. True if it asked for it. */
+static int call_without(const Arguments *a, Call call, int victim, int left, int all)
 {
     int sum = -1, failed = 0, code, class;
     if (test_rank == victim)
-        fail_blocks(left, 0);
-    code = call.call(a);
+        fail_blocks(left, all);
+    code = perform(a, call);
     if (test_rank == victim)
         failed = end_failures();
     MPI_Error_class(code, &class);
     if (test_rank == victim)
         CHECK(class == MPI_SUCCESS || (failed && class == MPI_ERR_NO_MEM), "MPI_%s: class %d, blocks refused: %d", call.name,
               class, failed);
+    CHECK(class != MPI_SUCCESS || !memcmp(a->out, a->expected, a->bytes),
+          "MPI_%s, while rank %d has no block %d: a wrong result", call.name, victim, left);
     MPI_Bcast(&failed, 1, MPI_INT, victim, MPI_COMM_WORLD);
     CHECK_INT(MPI_Allreduce(&test_rank, &sum, 1, MPI_INT, MPI_SUM, a->comm), MPI_SUCCESS, call.name);
-    CHECK_INT(sum, test_size * (test_size - 1) / 2, call.name);
+    CHECK_INT(sum, sum_of_ranks, call.name);
     return failed;
+}
+
+static void each_block(const Arguments *a, Call call, int *failures)
+{
+    CHECK_INT(perform(a, call), MPI_SUCCESS, call.name);
+    memcpy(a->expected, a->out, a->bytes);
+    for (int victim = 0; victim < test_size; victim++)
+        for (int all = 0; all < 2; all++)
+            for (int left = 0; call_without(a, call, victim, left, all); left++)
+                ++*failures;
+}
+
+/* Two halves of the ranks. */
+static MPI_Comm halves(void)
+{
+    MPI_Comm half, inter;
+    int middle = test_size / 2;
+    MPI_Comm_split(MPI_COMM_WORLD, test_rank < middle, test_rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, test_rank < middle ? middle : 0, 0, &inter);
+    MPI_Comm_free(&half);
+    return inter;
 }
 
 int main(int argc, char **argv)
@@ -91,10 +137,13 @@ int main(int argc, char **argv)
     int failures = 0;
     test_init(&argc, &argv);
     Arguments a = {.n = argc > 1 ? atoi(argv[1]) : 1000};
-    size_t bytes = 2 * (size_t)test_size * a.n * sizeof(double);
-    a.in = test_alloc(bytes);
-    a.out = test_alloc(bytes);
-    memset(a.in, 0, bytes);
+    int is_inter = argc > 2;
+    a.bytes = 2 * (size_t)test_size * a.n * sizeof(double);
+    a.in = test_alloc(a.bytes);
+    a.out = test_alloc(a.bytes);
+    a.expected = test_alloc(a.bytes);
+    for (int i = 0; i < 2 * test_size * a.n; i++)
+        a.in[i] = 1000 * test_rank + i;
     a.counts = test_alloc(test_size * sizeof *a.counts);
     a.starts = test_alloc(test_size * sizeof *a.starts);
     for (int i = 0; i < test_size; i++) {
@@ -103,17 +152,22 @@ int main(int argc, char **argv)
     }
     MPI_Type_create_resized(MPI_DOUBLE, 0, 2 * sizeof(double), &a.type);
     MPI_Type_commit(&a.type);
-    MPI_Comm_dup(MPI_COMM_WORLD, &a.comm);
+    if (is_inter)
+        a.comm = halves();
+    else
+        MPI_Comm_dup(MPI_COMM_WORLD, &a.comm);
+    CHECK_INT(MPI_Allreduce(&test_rank, &sum_of_ranks, 1, MPI_INT, MPI_SUM, a.comm), MPI_SUCCESS, "MPI_Allreduce");
     MPI_Comm_set_errhandler(a.comm, MPI_ERRORS_RETURN);
-    for (size_t which = 0; which < sizeof calls / sizeof *calls; which++)
-        for (int victim = 0; victim < test_size; victim++)
-            for (int left = 0; call_without(&a, calls[which], victim, left); left++)
-                failures++;
+    for (size_t which = 0; is_inter && which < sizeof without_root / sizeof *without_root; which++)
+        each_block(&a, without_root[which], &failures);
+    for (size_t which = 0; !is_inter && which < sizeof calls / sizeof *calls; which++)
+        each_block(&a, calls[which], &failures);
     CHECK(failures > 0, "no call asked for memory");
     MPI_Type_free(&a.type);
     MPI_Comm_free(&a.comm);
     free(a.in);
     free(a.out);
+    free(a.expected);
     free(a.counts);
     free(a.starts);
     return test_finish();

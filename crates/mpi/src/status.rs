@@ -83,3 +83,12 @@ pub(crate) fn outcome(comm: &Comm, done: &ReceiveCompletion) -> (Status, Option<
     };
     (status, Some(error))
 }
+/// The error of a call in which a rank of the communicator has sent none of `due` bytes.
+#[cold]
+pub(crate) fn sent_nothing(rank: usize, due: usize) -> Error {
+    let detail = format!(
+        "rank {rank} of the communicator could not take part in the call: it has sent none of \
+         {due} bytes"
+    );
+    Error::other(c::ERR_OTHER, detail)
+}

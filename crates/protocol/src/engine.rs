@@ -337,10 +337,23 @@ impl Engine {
         view: &View,
     ) -> Result<ReceiveCompletion, Fault> {
         let id = self.enter(|state| state.receive(pattern, view))?;
-        self.drive(
-            |_, list| list.add(waiting_for(WaitKind::Receive, &pattern, Some(view.len()))),
-            |state| state.take_received(id),
-        )
+        loop {
+            let received = self.drive(
+                |_, list| list.add(waiting_for(WaitKind::Receive, &pattern, Some(view.len()))),
+                |state| state.take_received(id),
+            );
+            let Err(fault @ Fault::OutOfMemory { .. }) = received else {
+                return received;
+            };
+            // The buffer is the caller's again, unless a message is arriving there.
+            let ended = self.enter(|state| {
+                state.cancel_receive(id);
+                state.take_received(id)
+            });
+            if let Some(done) = ended {
+                return if done.cancelled { Err(fault) } else { Ok(done) };
+            }
+        }
     }
 
     /// Calls `f`, which probes for a message that matches `pattern`, until it returns something.

@@ -14,9 +14,16 @@ use crate::packet;
 use crate::polling::PacketChannel;
 use crate::state::EngineState;
 use mica_channel::PacketSource;
+use std::time::Duration;
 
 /// Packets of a channel that one iteration handles before the waiting operation is checked again.
 const MAX_PACKETS: usize = 32;
+
+/// How often a packet is left in its ring for want of memory before the call fails: with
+/// [`LEFT_PAUSE`] after the first [`LEFT_AT_ONCE`] for about a second in all.
+const LEFT_MAX: u32 = 10_000;
+const LEFT_AT_ONCE: u32 = 500;
+const LEFT_PAUSE: Duration = Duration::from_micros(50);
 
 impl EngineState {
     /// One progress iteration. True when something arrived.
@@ -146,7 +153,9 @@ impl EngineState {
     /// may find its message first in the ring and need not be posted.
     #[inline]
     pub(crate) fn handle_packets_for_posted(&mut self, source: u32) -> Result<(), Fault> {
+        let left = self.left_packets;
         while !self.matching.posted.is_empty()
+            && self.left_packets == left
             && let Some(packet) = self.channels.shm.peek_from(source)
         {
             self.handle_packet(source, &packet)?;
@@ -225,7 +234,35 @@ impl EngineState {
                 Ok(())
             }
         };
-        self.channels.consume(source, packet);
-        result
+        match result {
+            // Nothing was done with it.
+            Err(fault @ Fault::OutOfMemory { .. }) if !self.channels.is_remote(source) => {
+                self.leave_packet(fault)
+            }
+            result => {
+                self.channels.consume(source, packet);
+                result
+            }
+        }
+    }
+
+    /// Leaves a message without a receive in its ring, as there is no memory for a copy: its
+    /// receive may be posted next, or memory be freed. Meanwhile its sender's further messages
+    /// wait.
+    ///
+    /// # Errors
+    /// `fault`, after some time; the message is not lost.
+    #[cold]
+    fn leave_packet(&mut self, fault: Fault) -> Result<(), Fault> {
+        self.channels.shm.next_turn();
+        self.left_packets += 1;
+        if self.left_packets > LEFT_AT_ONCE {
+            std::thread::sleep(LEFT_PAUSE);
+        }
+        if self.left_packets < LEFT_MAX {
+            return Ok(());
+        }
+        self.left_packets = 0;
+        Err(fault)
     }
 }

@@ -5,6 +5,7 @@ use crate::matching::MatchPattern;
 use crate::schedule::{RunningSchedule, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep};
 use crate::select::SendCompletion;
 use crate::state::EngineState;
+use mica_channel::memory::{Region, Shape, View};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -16,6 +17,25 @@ impl EngineState {
         tag: i32,
         stages: Arc<[ScheduleStage]>,
     ) -> ScheduleId {
+        self.start_schedule_after(context, tag, stages, None)
+    }
+
+    /// As [`start_schedule`](Self::start_schedule), of an operation that has failed at this rank
+    /// already: it only goes through the messages that the others count on. Its completion is never
+    /// asked for.
+    pub fn start_failed_schedule(&mut self, context: u64, tag: i32, stages: Arc<[ScheduleStage]>) {
+        let failure = Some(ScheduleFailure::AtStart);
+        let id = self.start_schedule_after(context, tag, stages, failure);
+        self.abandon_schedule(id);
+    }
+
+    fn start_schedule_after(
+        &mut self,
+        context: u64,
+        tag: i32,
+        stages: Arc<[ScheduleStage]>,
+        failure: Option<ScheduleFailure>,
+    ) -> ScheduleId {
         let tasks: VecDeque<_> = stages
             .iter()
             .filter_map(|stage| stage.task.as_ref().map(|task| task.prepare()))
@@ -26,6 +46,7 @@ impl EngineState {
             tag,
             stages,
             tasks,
+            failure,
             at: 0,
             sends: Vec::new(),
             receives: Vec::new(),
@@ -113,11 +134,14 @@ impl EngineState {
         let RunningSchedule { context, tag, at, .. } = self.schedules.running[index];
         let stages = self.schedules.running[index].stages.clone();
         let Some(stage) = stages.get(at) else { return };
+        let nothing = Region::null().view(Shape::Contiguous { bytes: 0 });
+        let has_failed = self.schedules.running[index].failure.is_some();
+        let bytes_of = |view: &'_ View| if has_failed { nothing.clone() } else { view.clone() };
         // Receives first: a message of a rank that is ahead then finds its receive posted.
         for step in &stage.steps {
             if let ScheduleStep::Receive { peer, view } = step {
                 let pattern = MatchPattern { context, source: Some(*peer), tag: Some(tag) };
-                match self.receive(pattern, view) {
+                match self.receive(pattern, &bytes_of(view)) {
                     Ok(id) => self.schedules.running[index].receives.push(id),
                     Err(fault) => {
                         return self.complete_schedule(index, Err(ScheduleFailure::Fault(fault)));
@@ -127,7 +151,7 @@ impl EngineState {
         }
         for step in &stage.steps {
             if let ScheduleStep::Send { peer, view } = step {
-                match self.send(*peer, context, tag, view, SendCompletion::Local) {
+                match self.send(*peer, context, tag, &bytes_of(view), SendCompletion::Local) {
                     Ok(None) => {}
                     Ok(Some(id)) => self.schedules.running[index].sends.push(id),
                     Err(fault) => {
@@ -144,45 +168,53 @@ impl EngineState {
             let mut sends = std::mem::take(&mut self.schedules.running[index].sends);
             sends.retain(|&id| self.take_send(id).is_none());
             let mut receives = std::mem::take(&mut self.schedules.running[index].receives);
-            let mut truncated = None;
+            let mut failure = None;
             receives.retain(|&id| match self.take_received(id) {
                 None => true,
                 Some(done) => {
                     if done.sent > done.capacity {
-                        truncated = Some(done);
+                        failure = Some(ScheduleFailure::Truncated(done));
+                    } else if done.sent == 0 && done.capacity > 0 {
+                        failure = Some(ScheduleFailure::Missing(done));
                     }
                     false
                 }
             });
             let waits = !(sends.is_empty() && receives.is_empty());
-            self.schedules.running[index].sends = sends;
-            self.schedules.running[index].receives = receives;
-            if let Some(done) = truncated {
-                return self.complete_schedule(index, Err(ScheduleFailure::Truncated(done)));
-            }
+            let running = &mut self.schedules.running[index];
+            running.sends = sends;
+            running.receives = receives;
+            running.failure = running.failure.take().or(failure);
             if waits {
                 return;
             }
-            let (stages, at) =
-                (self.schedules.running[index].stages.clone(), self.schedules.running[index].at);
+            let (stages, at) = (running.stages.clone(), running.at);
             let Some(stage) = stages.get(at) else {
-                return self.complete_schedule(index, Ok(()));
+                let end = running.failure.take().map_or(Ok(()), Err);
+                return self.complete_schedule(index, end);
             };
             if stage.task.is_some()
-                && let Some(task) = self.schedules.running[index].tasks.front_mut()
+                && let Some(task) = running.tasks.front_mut()
             {
+                if running.failure.is_some() {
+                    task.leave();
+                }
                 match task.advance() {
                     None => return,
-                    Some(Err(error)) => {
-                        return self.complete_schedule(index, Err(ScheduleFailure::Task(error)));
+                    Some(result) => {
+                        drop(running.tasks.pop_front());
+                        let failure = result.err().map(ScheduleFailure::Task);
+                        running.failure = running.failure.take().or(failure);
                     }
-                    Some(Ok(())) => drop(self.schedules.running[index].tasks.pop_front()),
                 }
             }
-            for local in &stage.local {
-                if let Err(code) = local.run() {
-                    return self.complete_schedule(index, Err(ScheduleFailure::Local(code)));
-                }
+            let local = match self.schedules.running[index].failure {
+                None => &stage.local[..],
+                Some(_) => &[],
+            };
+            let failed = local.iter().find_map(|work| work.run().err());
+            if let Some(code) = failed {
+                self.schedules.running[index].failure = Some(ScheduleFailure::Local(code));
             }
             self.schedules.running[index].at = at + 1;
             self.begin_stage(index);

@@ -48,6 +48,10 @@ pub trait StageWork: Send + Sync + Debug {
 /// A part of an operation that advances by polling memory that ranks share. A rank that changes
 /// what it polls wakes this rank.
 pub trait StageTask: Send + Debug {
+    /// Before the first advance: the operation has failed at this rank. The task is to let the
+    /// others know, and to do no more.
+    fn leave(&mut self);
+
     /// Advances as far as possible without waiting. Returns the result when complete. Runs inside
     /// the engine.
     fn advance(&mut self) -> Option<Result<(), TaskError>>;
@@ -86,6 +90,10 @@ pub struct ScheduleStage {
 pub enum ScheduleFailure {
     /// A message was longer than its buffer: ranks disagree on the amount of data.
     Truncated(ReceiveCompletion),
+    /// A message had no bytes where some were due: the operation has failed at its sender.
+    Missing(ReceiveCompletion),
+    /// It was started so (`EngineState::start_failed_schedule`).
+    AtStart,
     /// Local work failed with this error code.
     Local(i32),
     /// A task failed.
@@ -113,6 +121,9 @@ pub(crate) struct RunningSchedule {
     pub receives: Vec<RecvId>,
     /// The tasks of this stage, unless it is complete, and of later ones.
     pub tasks: VecDeque<Box<dyn StageTask>>,
+    /// Why it has failed. The other ranks count on its messages: it goes through its stages to the
+    /// last, receives into no memory, sends no bytes, and leaves out its own work.
+    pub failure: Option<ScheduleFailure>,
     pub end: Option<Result<(), ScheduleFailure>>,
     /// Its completion is never asked for.
     pub abandoned: bool,

@@ -57,6 +57,9 @@ pub struct EngineState {
     /// How many reactions and schedules wait for what a peer writes to shared memory: while there
     /// are any, all are advanced in every progress iteration.
     pub(crate) polled_waits: usize,
+    /// How often a packet was left in its ring, as there was no memory for it, since a call has
+    /// failed for that.
+    pub(crate) left_packets: u32,
     pub(crate) threads: ThreadActivity,
     pub(crate) offload: Option<Offload>,
     /// When to poll the FIFOs, where there are rings as well.
@@ -292,6 +295,7 @@ impl EngineState {
             schedules: Schedules::default(),
             reactions: Vec::new(),
             polled_waits: 0,
+            left_packets: 0,
             threads: ThreadActivity::default(),
             offload: None,
             polling: None,

@@ -65,6 +65,15 @@ pub struct Region {
     owner: Option<Arc<Block>>,
 }
 
+/// Where absent memory begins: in the half of all addresses that no program has.
+const ABSENT: usize = 1 << (usize::BITS - 1);
+
+/// Whether an address, which may lie beside the bounds that it belongs to, is one of absent memory.
+/// A program's addresses have 57 bits at most.
+pub(super) fn is_absent(address: usize) -> bool {
+    address >= ABSENT / 2
+}
+
 impl Block {
     /// Allocates `bytes` bytes and returns the region of its first byte; the block lives as long as
     /// any region or view made from it. The content is initialised but unspecified.
@@ -215,6 +224,17 @@ impl Region {
     #[inline]
     pub const fn null() -> Region {
         Region { address: 0, low: 0, bytes: 0, owner: None }
+    }
+
+    /// `bytes` bytes that there is no memory for, so that an operation can be described that is not
+    /// carried out. No process has memory at their addresses: an access ends the process.
+    pub const fn absent(bytes: usize) -> Region {
+        Region { address: ABSENT, low: ABSENT, bytes, owner: None }
+    }
+
+    /// Whether it is a part of [absent](Self::absent) memory.
+    pub fn is_absent(&self) -> bool {
+        is_absent(self.address)
     }
 
     /// The region at `address` of the `bytes` bytes from `low` on, which lie within the bounds of

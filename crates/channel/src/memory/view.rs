@@ -8,7 +8,7 @@ use super::bytes::{copy_any, copy_small};
 use super::layout::copy::{CopyDirection, Pack, Unpack};
 use super::layout::elements::elements;
 use super::layout::{TypeLayout, TypeLayoutError};
-use super::region::{Block, Region};
+use super::region::{Block, Region, is_absent};
 
 /// Order and extent of a message's bytes relative to a region's address.
 #[derive(Clone, Debug)]
@@ -165,6 +165,11 @@ impl View {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Whether it lies in [absent](Region::absent) memory.
+    pub fn is_absent(&self) -> bool {
+        is_absent(self.address)
     }
 
     /// The memory that the message lies in, gaps included, at the address that its shape starts

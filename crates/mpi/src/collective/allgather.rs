@@ -69,7 +69,7 @@ fn recursive_doubling(me: RankPlace, send: Option<View>, receive: &Blocks) -> Re
 /// Block `i` of the staging memory is that of the `i`th rank after this one; its known prefix
 /// doubles in each round.
 fn bruck(me: RankPlace, send: Option<View>, receive: &Blocks, block: usize) -> Result<Schedule> {
-    let staging = Packed::allocate(me.size, block)?;
+    let staging = Packed::temporary(me.size, block);
     let mut schedule = Schedule::new();
     let own = send.map_or_else(|| receive.view(me.rank, 1), Ok)?;
     schedule.round().copy(own, staging.view(0, 1));

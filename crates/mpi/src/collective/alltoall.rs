@@ -66,7 +66,7 @@ pub fn swap(me: RankPlace, blocks: &[View]) -> Result<Schedule> {
     if longest == 0 {
         return Ok(schedule);
     }
-    let staging = Packed::allocate(longest, 1)?;
+    let staging = Packed::temporary(longest, 1);
     for round in 0..me.size {
         let partner = (round + me.size - me.rank) % me.size;
         let block = &blocks[partner];
@@ -87,9 +87,9 @@ pub fn swap(me: RankPlace, blocks: &[View]) -> Result<Schedule> {
 /// In round `k`, all blocks whose `i` has bit `k` set move on by `2^k` ranks, so each arrives when
 /// all bits of its distance are processed.
 fn bruck(me: RankPlace, send: &Blocks, receive: &Blocks, block: usize) -> Result<Schedule> {
-    let moving = Packed::allocate(me.size, block)?;
-    let outgoing = Packed::allocate(me.size, block)?;
-    let incoming = Packed::allocate(me.size, block)?;
+    let moving = Packed::temporary(me.size, block);
+    let outgoing = Packed::temporary(me.size, block);
+    let incoming = Packed::temporary(me.size, block);
     let mut schedule = Schedule::new();
     let before_wrap = me.size - me.rank;
     let start = schedule.round();

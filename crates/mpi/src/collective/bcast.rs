@@ -2,11 +2,12 @@
 //! binomial tree and collected again around a ring (van de Geijn), so that every rank sends about
 //! as much as the root.
 
-use mica_channel::memory::{Block, Region, View};
+use mica_channel::memory::{Region, View};
 
 use super::place::{BinomialTree, RankPlace, bytes_at};
 use super::schedule::Schedule;
 use super::thresholds::MessageThresholds;
+use crate::collective::absent::temporary;
 use crate::error::Result;
 
 /// The schedule of a broadcast of `message` from `root`.
@@ -48,7 +49,7 @@ fn scatter_ring(me: RankPlace, message: View, root: usize) -> Result<Schedule> {
             pieces(me, &mut schedule, &message.region().offset(shift), message.len(), root);
         }
         None => {
-            let staging = Block::allocate(message.len())?;
+            let staging = temporary(message.len());
             let packed = bytes_at(&staging, 0, message.len());
             if me.rank == root {
                 schedule.round().copy(message.clone(), packed);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mica_channel::memory::View;
 use mica_node::counters::algorithm_index;
 use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, SendId, StageWork as Work};
 
@@ -18,6 +19,7 @@ use crate::late;
 use crate::process;
 use crate::pt2pt::{self, Mode, Plane};
 use crate::request::Request;
+use crate::status::{self, Status};
 
 /// Runs this rank's part of a collective. Blocks until its buffers are free and its results are
 /// available.
@@ -27,8 +29,12 @@ use crate::request::Request;
 /// `MPI_ERR_NO_MEM`.
 pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     let _visit = arrive(comm);
+    let missing = plan.missing_memory();
     let schedule = match plan {
-        CollectivePlan::Call(call) => return call.run_here(call.reserve(), comm.context()),
+        CollectivePlan::Call(call) => {
+            let step = NodeStep { call, operation: call.reserve(), failed: missing.is_some() };
+            return step.run(comm).and(missing.map_or(Ok(()), Err));
+        }
         CollectivePlan::Rounds(schedule) => schedule,
         CollectivePlan::Refused(refused) => {
             if !comm.errhandler().is_fatal() {
@@ -49,20 +55,45 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
         count_two_level()?;
     }
     let mut reserved = reserved.into_iter();
+    // After an error the others count on this rank's messages nevertheless (`absent`).
+    let mut error = missing;
     for round in &schedule.rounds {
-        transfer(comm, round, tag)?;
+        let failed = error.is_some();
+        let transferred = match failed {
+            false => transfer(comm, round, tag),
+            true => transfer(comm, &round.without_bytes(), tag),
+        };
+        error = error.or(transferred.err());
         if let Some(call) = &round.call {
             let operation = reserved.next().expect("each call has reserved one");
-            call.run_here(operation, comm.context())?;
+            let step = NodeStep { call, operation, failed: error.is_some() };
+            error = error.or(step.run(comm).err());
         }
-        for local in &round.local {
-            local.perform()?;
+        if error.is_none() {
+            error = round.local.iter().try_for_each(RoundWork::perform).err();
         }
     }
     if account::is_counting() {
         account::append_messages(comm.me(), &sent_by(comm, schedule));
     }
-    Ok(())
+    error.map_or(Ok(()), Err)
+}
+
+/// A blocking call on the shared area.
+struct NodeStep<'a> {
+    call: &'a NodeCall,
+    operation: ReservedOperation,
+    /// This rank leaves it at once, which the others notice.
+    failed: bool,
+}
+
+impl NodeStep<'_> {
+    fn run(self, comm: &Comm) -> Result<()> {
+        match self.failed {
+            false => self.call.run_here(self.operation, comm.context()),
+            true => self.call.leave_here(self.operation, comm.context()),
+        }
+    }
 }
 
 /// What this rank sends in a collective by messages, for the account of transfers.
@@ -140,10 +171,19 @@ pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Requ
     {
         count_two_level()?;
     }
+    let missing = plan.missing_memory();
     let plan = plan.labelled(label);
     let sent = sent_by_plan(comm, &plan);
     let stages = stages(comm, plan);
-    begin(comm, comm.next_collective_tag(), stages, label, sent.as_ref())
+    let tag = comm.next_collective_tag();
+    match missing {
+        None => begin(comm, tag, stages, label, sent.as_ref()),
+        Some(error) => {
+            let context = comm.context() | 1;
+            process::engine()?.enter(|state| state.start_failed_schedule(context, tag, stages));
+            Err(error)
+        }
+    }
 }
 
 /// The persistent form: a request that runs the schedule each time it is started.
@@ -151,6 +191,9 @@ pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Requ
 /// # Errors
 /// When there is no memory for it.
 pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Request> {
+    if let Some(error) = plan.missing_memory() {
+        return Err(error);
+    }
     // On the communicator's own area, all ranks would have to start operations in the same order.
     let plan = match plan {
         CollectivePlan::Refused(refused) => return Err(refused.error),
@@ -240,37 +283,54 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
     match round.transfers.as_slice() {
         [] => Ok(()),
         [RoundTransfer::Send { to, view }] => pt2pt::send_on(comm, plane, view, *to as i32, tag),
-        [RoundTransfer::Receive { from, view }] => {
-            pt2pt::recv_on(comm, plane, view, *from as i32, tag).map(drop)
-        }
+        [RoundTransfer::Receive { from, view }] => receive(comm, *from, view, tag),
         [RoundTransfer::Send { to, view: out }, RoundTransfer::Receive { from, view: into }]
         | [RoundTransfer::Receive { from, view: into }, RoundTransfer::Send { to, view: out }] => {
             let sent = pt2pt::start_send(comm, plane, Mode::Standard, out, *to as i32, tag)?;
-            let received = pt2pt::recv_on(comm, plane, into, *from as i32, tag);
+            let received = receive(comm, *from, into, tag);
             // Wait for the send even if the receive failed: its buffer is in use until then.
             finish_send(comm, sent)?;
-            received.map(drop)
+            received
         }
         many => {
-            let mut requests = Vec::with_capacity(many.len());
+            let mut receives = Vec::with_capacity(many.len());
+            let mut sends = Vec::with_capacity(many.len());
             for t in many {
                 if let RoundTransfer::Receive { from, view } = t {
-                    requests.push(pt2pt::irecv_on(comm, plane, view, *from as i32, tag)?);
+                    let request = pt2pt::irecv_on(comm, plane, view, *from as i32, tag)?;
+                    receives.push((request, *from, view));
                 }
             }
             for t in many {
                 if let RoundTransfer::Send { to, view } = t {
                     let to = *to as i32;
-                    requests.push(pt2pt::isend_on(comm, plane, Mode::Standard, view, to, tag)?);
+                    sends.push(pt2pt::isend_on(comm, plane, Mode::Standard, view, to, tag)?);
                 }
             }
             let mut first_error = None;
-            for request in &requests {
+            for (request, from, view) in &receives {
                 let outcome = request.wait()?;
-                first_error = first_error.or(outcome.error);
+                let complete = || check_received(*from, view, &outcome.status).err();
+                first_error = first_error.or(outcome.error).or_else(complete);
+            }
+            for request in &sends {
+                first_error = first_error.or(request.wait()?.error);
             }
             first_error.map_or(Ok(()), Err)
         }
+    }
+}
+
+fn receive(comm: &Comm, from: usize, view: &View, tag: i32) -> Result<()> {
+    let status = pt2pt::recv_on(comm, Plane::Collective, view, from as i32, tag)?;
+    check_received(from, view, &status)
+}
+
+/// Refuses a message of no bytes where some were due. (Empty messages are left out on both sides.)
+fn check_received(from: usize, view: &View, status: &Status) -> Result<()> {
+    match status.bytes == 0 && !view.is_empty() {
+        false => Ok(()),
+        true => Err(status::sent_nothing(from, view.len())),
     }
 }
 

@@ -43,7 +43,7 @@ pub fn gather(
             } else {
                 // The subtree's ranks wrap around from the last rank to 0: two places in the
                 // buffer.
-                let staging = Packed::allocate(span, block)?;
+                let staging = Packed::temporary(span, block);
                 round.receive(first, staging.view(0, span));
                 let before = me.size - first;
                 wrapped.push((staging.view(0, before), receive.view(first, before)?));
@@ -61,7 +61,7 @@ pub fn gather(
         schedule.round().send(actual(parent), own);
         return Ok(schedule);
     }
-    let staging = Packed::allocate(tree.span, block)?;
+    let staging = Packed::temporary(tree.span, block);
     let round = schedule.round();
     for (child, span) in tree.children {
         round.receive(actual(child), staging.view(child - v, span));
@@ -126,7 +126,7 @@ pub fn scatter(
             if first + span <= me.size {
                 messages.push((first, send.view(first, span)?));
             } else {
-                let staging = Packed::allocate(span, block)?;
+                let staging = Packed::temporary(span, block);
                 let before = me.size - first;
                 schedule
                     .last()
@@ -149,7 +149,7 @@ pub fn scatter(
         schedule.round().receive(actual(parent), own);
         return Ok(schedule);
     }
-    let staging = Packed::allocate(tree.span, block)?;
+    let staging = Packed::temporary(tree.span, block);
     schedule.round().receive(actual(parent), staging.view(0, tree.span));
     let round = schedule.round();
     for (child, span) in tree.children {

@@ -33,6 +33,7 @@
 //! tag serves a whole schedule. Empty messages are left out on both sides. Reductions keep rank
 //! order unless the operator commutes, and allreduce gives all ranks the same bits in any case.
 
+mod absent;
 pub mod allgather;
 pub mod allreduce;
 pub mod alltoall;

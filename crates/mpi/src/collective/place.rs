@@ -1,8 +1,9 @@
 //! What the algorithms share: a rank's place among the ranks, the binomial tree, elements and
 //! packed bytes in memory.
 
-use mica_channel::memory::{Block, Region, Shape, View};
+use mica_channel::memory::{Region, Shape, View};
 
+use crate::collective::absent::{absent_region, temporary};
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 
@@ -143,7 +144,12 @@ impl Elements {
         };
         let bytes = usize::try_from(high - low).map_err(|_| too_large(high - low))?;
         let shift = isize::try_from(-low).map_err(|_| too_large(high - low))?;
-        Ok(Elements { origin: Block::allocate(bytes)?.offset(shift), datatype: datatype.clone() })
+        Ok(Elements { origin: temporary(bytes).offset(shift), datatype: datatype.clone() })
+    }
+
+    /// Bytes that they have no memory for.
+    pub(super) fn absent_bytes(&self) -> Option<usize> {
+        absent_region([&self.origin])
     }
 
     pub(super) fn datatype(&self) -> &Datatype {
@@ -194,6 +200,11 @@ impl Blocks {
         self.elements.view(first * self.count, n * self.count)
     }
 
+    /// Bytes that they have no memory for.
+    pub(super) fn absent_bytes(&self) -> Option<usize> {
+        self.elements.absent_bytes()
+    }
+
     /// Bytes of one block, packed.
     pub(super) fn bytes(&self) -> usize {
         self.count * self.elements.datatype.size() as usize
@@ -213,9 +224,9 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    pub(super) fn allocate(blocks: usize, block: usize) -> Result<Packed> {
-        let bytes = blocks.saturating_mul(block);
-        Ok(Packed { region: Block::allocate(bytes)?, block })
+    /// New memory for `blocks` blocks.
+    pub(super) fn temporary(blocks: usize, block: usize) -> Packed {
+        Packed { region: temporary(blocks.saturating_mul(block)), block }
     }
 
     /// `n` blocks from `first` on.

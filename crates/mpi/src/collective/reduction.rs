@@ -2,6 +2,7 @@
 
 use mica_channel::memory::Region;
 
+use super::absent::copy_to_present;
 use super::overlap;
 use super::place::Elements;
 use crate::datatype::Datatype;
@@ -45,7 +46,7 @@ impl Reduction {
         let copy = |from: &Region| {
             let copy = self.temporary(self.count)?;
             let from = Elements::new(from.clone(), &self.datatype);
-            copy.view(0, self.count)?.copy_from(&from.view(0, self.count)?);
+            copy_to_present(&copy.view(0, self.count)?, &from.view(0, self.count)?);
             Ok(copy.region(0))
         };
         operand.map(copy).transpose()

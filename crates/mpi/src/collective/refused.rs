@@ -6,11 +6,12 @@
 //! raises its error ([`refused`]). The program may use its buffers from then on, even if the call
 //! was non-blocking and others take part later.
 
-use mica_channel::memory::{Block, Shape, View};
+use mica_channel::memory::{Shape, View};
 
 use super::arguments::{BlockList, BufferArgument};
 use super::intranode::plan::{CollectivePlan, RefusedCall};
 use super::place::Elements;
+use crate::collective::absent::{copy_to_present, temporary};
 use crate::error::{Error, Result};
 
 /// New memory of the same form, for data that the program does not see.
@@ -39,7 +40,7 @@ impl Aside for BufferArgument {
 
     fn copied(&self, blocks: usize) -> Result<BufferArgument> {
         let copy = self.aside(blocks)?;
-        copy.whole(blocks)?.copy_from(&self.whole(blocks)?);
+        copy_to_present(&copy.whole(blocks)?, &self.whole(blocks)?);
         Ok(copy)
     }
 }
@@ -48,7 +49,7 @@ impl Aside for BlockList {
     fn aside(&self, _: usize) -> Result<BlockList> {
         let aside = |view: &View| {
             let bytes = view.len();
-            Ok(Block::allocate(bytes)?.view(Shape::Contiguous { bytes }))
+            Ok(temporary(bytes).view(Shape::Contiguous { bytes }))
         };
         let views = self.views.iter().map(aside).collect::<Result<_>>()?;
         Ok(BlockList { views })
@@ -57,7 +58,7 @@ impl Aside for BlockList {
     fn copied(&self, blocks: usize) -> Result<BlockList> {
         let copy = self.aside(blocks)?;
         for (to, from) in copy.views.iter().zip(&self.views) {
-            to.copy_from(from);
+            copy_to_present(to, from);
         }
         Ok(copy)
     }

@@ -4,10 +4,11 @@
 //! description serves a blocking call (run to the end) and non-blocking and persistent ones
 //! (advanced from any MPI call).
 
+use super::absent::{absent_region, absent_view};
 use super::intranode::call::NodeCall;
 use super::label::CallLabel;
 use crate::op::Op;
-use mica_channel::memory::{Region, View};
+use mica_channel::memory::{Region, Shape, View};
 
 /// One message of a round. Ranks are those of the communicator (for the group of the collective).
 #[derive(Debug, Clone)]
@@ -87,10 +88,44 @@ impl Round {
         self
     }
 
+    /// The messages alone, without bytes: what is due is not received, and nothing is sent.
+    pub(super) fn without_bytes(&self) -> Round {
+        let nothing = || Region::null().view(Shape::Contiguous { bytes: 0 });
+        let emptied = |transfer: &RoundTransfer| match *transfer {
+            RoundTransfer::Send { to, .. } => RoundTransfer::Send { to, view: nothing() },
+            RoundTransfer::Receive { from, .. } => RoundTransfer::Receive { from, view: nothing() },
+        };
+        let transfers = self.transfers.iter().map(emptied).collect();
+        Round { transfers, ..Round::default() }
+    }
+
     /// Adds a copy to the local work.
     pub fn copy(&mut self, from: View, to: View) -> &mut Round {
         self.local.push(RoundWork::Copy { from, to });
         self
+    }
+}
+
+impl Schedule {
+    /// Bytes that it has no memory for.
+    pub(super) fn absent_bytes(&self) -> Option<usize> {
+        self.rounds.iter().find_map(|round| {
+            let transfers = round.transfers.iter().map(|transfer| match transfer {
+                RoundTransfer::Send { view, .. } | RoundTransfer::Receive { view, .. } => view,
+            });
+            let copies = round.local.iter().flat_map(|work| match work {
+                RoundWork::Copy { from, to } => [Some(from), Some(to)],
+                RoundWork::Reduce { .. } => [None, None],
+            });
+            let views = transfers.chain(copies.flatten());
+            let reduced = round.local.iter().flat_map(|work| match work {
+                RoundWork::Copy { .. } => [None, None],
+                RoundWork::Reduce { input, inout, .. } => [Some(input), Some(inout)],
+            });
+            let called = || round.call.as_ref().and_then(|call| call.absent_bytes());
+            let in_view = absent_view(views);
+            in_view.or_else(|| absent_region(reduced.flatten())).or_else(called)
+        })
     }
 }
 

@@ -2,11 +2,14 @@
 //! context numbers and the like. Binomial trees over blocking point-to-point messages on the
 //! collective plane: a member only sends to one that receives, so no message size can deadlock.
 
+use std::ops::Range;
+
 use mica_channel::memory::{Block, Region, Shape, View};
 
 use super::object::Comm;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pt2pt::{self, Plane};
+use crate::status;
 
 /// Some members of a communicator, in an order that all of them share.
 pub(crate) struct Party<'a> {
@@ -37,67 +40,116 @@ impl<'a> Party<'a> {
         self.ranks.map_or(member, |ranks| ranks[member]) as i32
     }
 
-    fn send(&self, to: usize, view: &View) -> Result<()> {
-        pt2pt::send_on(self.comm, Plane::Collective, view, self.rank(to), self.tag)
+    /// Sends these of the bytes; none if they are lost.
+    fn send(&self, to: usize, bytes: &mut ExchangedBytes, part: Range<usize>) {
+        let (to, view) = (self.rank(to), bytes.view(part));
+        bytes.note(pt2pt::send_on(self.comm, Plane::Collective, &view, to, self.tag));
     }
 
-    fn receive(&self, from: usize, view: &View) -> Result<()> {
-        pt2pt::recv_on(self.comm, Plane::Collective, view, self.rank(from), self.tag).map(drop)
+    fn receive(&self, from: usize, bytes: &mut ExchangedBytes, part: Range<usize>) {
+        let (from, view) = (self.rank(from), bytes.view(part));
+        let status = pt2pt::recv_on(self.comm, Plane::Collective, &view, from, self.tag);
+        bytes.note(status.and_then(|status| match status.bytes == 0 && !view.is_empty() {
+            false => Ok(()),
+            true => Err(status::sent_nothing(from as usize, view.len())),
+        }));
     }
 
     /// Member 0's bytes reach all. The length is the same everywhere.
     pub(crate) fn broadcast(&self, bytes: &mut [u8]) -> Result<()> {
-        let region = Block::allocate(bytes.len())?;
-        region.write_bytes(bytes);
-        self.broadcast_region(&region, bytes.len())?;
-        region.read_bytes(bytes);
-        Ok(())
+        let mut exchanged = ExchangedBytes::new(bytes.len());
+        exchanged.write(0, bytes);
+        self.broadcast_all(&mut exchanged, bytes.len());
+        exchanged.read(bytes)
     }
 
-    fn broadcast_region(&self, region: &Region, len: usize) -> Result<()> {
-        let view = contiguous(region, 0, len);
+    fn broadcast_all(&self, bytes: &mut ExchangedBytes, len: usize) {
         let (size, me) = (self.size(), self.me);
         // The parent is `me` without its lowest bit; the children are `me` with one more bit below
         // that.
         let lowest = if me == 0 { size.next_power_of_two() } else { me & me.wrapping_neg() };
         if me != 0 {
-            self.receive(me - lowest, &view)?;
+            self.receive(me - lowest, bytes, 0..len);
         }
         let mut step = lowest / 2;
         while step > 0 {
             if me + step < size {
-                self.send(me + step, &view)?;
+                self.send(me + step, bytes, 0..len);
             }
             step /= 2;
         }
-        Ok(())
     }
 
     /// Every member gets all members' bytes, one after another. The length is the same everywhere.
     pub(crate) fn allgather(&self, mine: &[u8]) -> Result<Vec<u8>> {
         let (size, me, each) = (self.size(), self.me, mine.len());
-        let region = Block::allocate(size * each)?;
-        region.offset((me * each) as isize).write_bytes(mine);
-        // The tree of `broadcast_region` upwards: `me` holds the parts of members me .. me + step.
+        let mut bytes = ExchangedBytes::new(size * each);
+        bytes.write(me * each, mine);
+        // The tree of `broadcast_all` upwards: `me` holds the parts of members me .. me + step.
         let mut step = 1;
         while step < size {
             if me & step != 0 {
-                let part = contiguous(&region, me * each, step.min(size - me) * each);
-                self.send(me - step, &part)?;
+                self.send(me - step, &mut bytes, me * each..(me + step.min(size - me)) * each);
                 break;
             }
             let child = me + step;
             if child < size {
-                let part = contiguous(&region, child * each, step.min(size - child) * each);
-                self.receive(child, &part)?;
+                let end = child + step.min(size - child);
+                self.receive(child, &mut bytes, child * each..end * each);
             }
             step *= 2;
         }
         // The way down may use the same tag: between two members each direction is used once.
-        self.broadcast_region(&region, size * each)?;
+        self.broadcast_all(&mut bytes, size * each);
         let mut all = vec![0; size * each];
-        region.read_bytes(&mut all);
+        bytes.read(&mut all)?;
         Ok(all)
+    }
+}
+
+/// What a member exchanges. Once it has an error (there is no memory, or another member has had an
+/// error before), it goes through the exchange with messages of no bytes: no member waits for
+/// another in vain, and those that miss something have an error too.
+struct ExchangedBytes {
+    region: Region,
+    error: Option<Error>,
+}
+
+impl ExchangedBytes {
+    fn new(bytes: usize) -> ExchangedBytes {
+        match Block::allocate(bytes) {
+            Ok(region) => ExchangedBytes { region, error: None },
+            Err(error) => {
+                ExchangedBytes { region: Region::absent(bytes), error: Some(error.into()) }
+            }
+        }
+    }
+
+    fn view(&self, part: Range<usize>) -> View {
+        match self.error {
+            None => contiguous(&self.region, part.start, part.len()),
+            Some(_) => contiguous(&Region::null(), 0, 0),
+        }
+    }
+
+    fn note(&mut self, result: Result<()>) {
+        self.error = self.error.take().or(result.err());
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        if self.error.is_none() {
+            self.region.offset(at as isize).write_bytes(bytes);
+        }
+    }
+
+    fn read(self, to: &mut [u8]) -> Result<()> {
+        match self.error {
+            None => {
+                self.region.read_bytes(to);
+                Ok(())
+            }
+            Some(error) => Err(error),
+        }
     }
 }
 

@@ -500,6 +500,12 @@ fn failed(comm: Option<&Comm>, failure: ScheduleFailure) -> Error {
         (ScheduleFailure::Truncated(_), None) => {
             Error::other(c::ERR_TRUNCATE, "a message did not fit")
         }
+        (ScheduleFailure::Missing(done), comm) => {
+            let source = comm
+                .map_or(done.envelope.source as i32, |comm| status::outcome(comm, &done).0.source);
+            status::sent_nothing(source as usize, done.capacity)
+        }
+        (ScheduleFailure::AtStart, _) => Error::other(c::ERR_OTHER, "the operation has failed"),
         (ScheduleFailure::Local(code), _) => {
             Error::other(code, "the local part of the operation failed")
         }

@@ -24,6 +24,11 @@ pub struct NodeCall {
 }
 
 impl NodeCall {
+    /// Bytes that it has no memory for.
+    pub(in crate::collective) fn absent_bytes(&self) -> Option<usize> {
+        self.operation.absent_bytes()
+    }
+
     /// Names the function that the program called.
     pub(crate) fn set_label(&mut self, label: CallLabel) {
         self.label = label;

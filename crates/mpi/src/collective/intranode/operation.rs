@@ -10,6 +10,7 @@ use super::group::NodeGroup;
 use super::header::OperationKind;
 use super::operands::stride;
 use super::parts::Parts;
+use crate::collective::absent::absent_view;
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
 use crate::collective::reduction::ScanKind;
@@ -117,6 +118,33 @@ impl CollectiveOperation {
             CollectiveOperation::Reduce { .. } => Collective::Reduce,
             CollectiveOperation::ReduceScatter { .. } => Collective::ReduceScatter,
             CollectiveOperation::Scan { .. } => Collective::Scan,
+        }
+    }
+
+    /// Bytes that a buffer has no memory for.
+    pub fn absent_bytes(&self) -> Option<usize> {
+        let parts = |parts: Option<&Parts>| parts.and_then(Parts::absent_bytes);
+        let elements = |elements: Option<&Elements>| elements.and_then(Elements::absent_bytes);
+        match self {
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => None,
+            CollectiveOperation::Bcast { view, .. } => absent_view([view]),
+            CollectiveOperation::Gather { send: view, parts: all, .. }
+            | CollectiveOperation::Scatter { receive: view, parts: all, .. } => {
+                absent_view(view).or_else(|| parts(all.as_ref()))
+            }
+            CollectiveOperation::Allgather { send, parts: all } => {
+                absent_view(send).or_else(|| parts(Some(all)))
+            }
+            CollectiveOperation::Alltoall { send, receive } => {
+                parts(send.as_ref()).or_else(|| parts(Some(receive)))
+            }
+            CollectiveOperation::Reduce { send, result, .. } => {
+                elements(send.as_ref()).or_else(|| elements(result.as_ref()))
+            }
+            CollectiveOperation::ReduceScatter { send, result, .. }
+            | CollectiveOperation::Scan { send, result, .. } => {
+                elements(send.as_ref()).or_else(|| elements(Some(result)))
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use mica_channel::memory::View;
 
+use crate::collective::absent::absent_view;
 use crate::collective::place::Blocks;
 use crate::error::Result;
 
@@ -21,6 +22,14 @@ impl Parts {
         match self {
             Parts::Even(blocks, ranks) => blocks.bytes().saturating_mul(*ranks),
             Parts::Each(views) => views.iter().map(View::len).sum(),
+        }
+    }
+
+    /// Bytes that one of them has no memory for.
+    pub(in crate::collective) fn absent_bytes(&self) -> Option<usize> {
+        match self {
+            Parts::Even(blocks, _) => blocks.absent_bytes(),
+            Parts::Each(views) => absent_view(views),
         }
     }
 

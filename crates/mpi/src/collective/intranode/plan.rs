@@ -17,6 +17,7 @@ use super::known_choices::choices_of;
 use super::operation::CollectiveOperation;
 use super::slot::record;
 use super::tree;
+use crate::collective::absent;
 use crate::collective::label::CallLabel;
 use crate::collective::place::RankPlace;
 use crate::collective::schedule::Schedule;
@@ -52,6 +53,25 @@ impl From<Schedule> for CollectivePlan {
 }
 
 impl CollectivePlan {
+    /// The error of a plan that memory is missing for.
+    #[inline]
+    pub(in crate::collective) fn missing_memory(&self) -> Option<Error> {
+        match absent::is_possible() {
+            false => None,
+            true => self.find_absent(),
+        }
+    }
+
+    #[cold]
+    fn find_absent(&self) -> Option<Error> {
+        let bytes = match self {
+            CollectivePlan::Call(call) => call.absent_bytes(),
+            CollectivePlan::Rounds(schedule) => schedule.absent_bytes(),
+            CollectivePlan::Refused(_) => None,
+        }?;
+        Some(Error::OutOfMemory { bytes: bytes as u64, what: "a temporary buffer" })
+    }
+
     /// The same plan, called by the function that `label` names.
     pub fn labelled(mut self, label: CallLabel) -> CollectivePlan {
         self.set_label(label);

@@ -14,13 +14,14 @@ use mica_channel::memory::{Block, Region, Shape, View};
 
 use super::offers::{
     AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer,
-    ResultPlace, access_to, access_to_all, any_in_place, describe_operands, open, settle,
+    ResultPlace, access_to, access_to_all, any_in_place, describe_operands, open,
 };
 use super::operands::share;
 use super::reduce_cells::Operands;
 use super::slot::OperationSlot;
 use crate::collective::place::Elements;
 use crate::collective::reduction::ScanKind;
+use crate::constants as c;
 use crate::error::{Error, Result};
 
 /// Bytes reduced at a time where peers are read by loads: the result stays in a first-level cache
@@ -101,6 +102,8 @@ struct VectorAccess {
     base: u32,
     /// Whether any member's result goes where its operand is.
     in_place: bool,
+    /// Whether all members still have their operands after results were stored.
+    is_repeatable: bool,
     /// A copy of this rank's operand, if it may be overwritten while copies can still be refused.
     kept: Option<Elements>,
 }
@@ -142,7 +145,9 @@ async fn meet(
         }
         false => None,
     };
-    Ok(Some(VectorAccess { base, in_place: any_in_place(slot), kept }))
+    let in_place = any_in_place(slot);
+    let is_repeatable = !in_place || access == BufferAccess::ByAddress;
+    Ok(Some(VectorAccess { base, in_place, is_repeatable, kept }))
 }
 
 impl VectorAccess {
@@ -154,7 +159,7 @@ impl VectorAccess {
             return Ok(true);
         }
         self.base += 1;
-        if let Err(Error::Unreachable { .. }) = opened {
+        if opened.is_err() {
             slot.refuse();
         }
         slot.publish(self.base);
@@ -163,21 +168,34 @@ impl VectorAccess {
     }
 }
 
-/// This rank is done with the others' vectors; waits until the others are done with its own.
+/// This rank is done with the others' vectors; waits until the others are done with its own. If one
+/// could not do its share, which is part of every rank's result, all go through cells, where it
+/// meets its error again or does not.
+///
+/// # Errors
+/// That of this rank, or of another, if operands are lost by then.
 async fn part(
     slot: &OperationSlot<'_>,
     met: VectorAccess,
     outcome: Result<()>,
 ) -> Result<DirectOutcome> {
-    let (base, outcome) = (met.base + 1, settle(slot, outcome));
-    // Also after an error: the others wait for this rank.
+    let base = met.base + 1;
+    if outcome.is_err() {
+        slot.refuse();
+    }
     slot.publish(base);
     slot.all_reached(base).await?;
-    outcome?;
-    Ok(match slot.has_any_refused() {
-        false => DirectOutcome::Directly,
-        true => DirectOutcome::Not(CellFallback { base, among: None, operand: met.kept }),
-    })
+    match slot.has_any_refused() {
+        false => Ok(DirectOutcome::Directly),
+        true if met.is_repeatable => {
+            Ok(DirectOutcome::Not(CellFallback { base, among: None, operand: met.kept }))
+        }
+        true => {
+            outcome?;
+            let detail = "another rank could not do its share of the reduction";
+            Err(Error::other(c::ERR_OTHER, detail))
+        }
+    }
 }
 
 /// Allreduce, or reduce to `root`; as [`reduce`](super::reduce_cells::reduce).
@@ -212,20 +230,20 @@ pub async fn reduce(
             .filter(|&member| member != me)
             .map(|member| Ok((member, open(slot, member, BufferSide::Receive, bytes)?)))
             .collect::<Result<Vec<_>>>()?;
-        Ok((vectors, others))
-    };
-    let opened = open_all();
-    if !met.may_store(slot, &opened).await? {
-        return Ok(DirectOutcome::not(met.base));
-    }
-    let work = || -> Result<()> {
-        let (vectors, others) = opened?;
         // In place, the result must not overwrite the operand that is still to be read; a rank
         // without a result buffer needs memory for it.
         let beside = match mine {
             Some(result) if !result.same_place(operands.own) => None,
             _ => Some(Block::allocate(vectors.block)?),
         };
+        Ok((vectors, others, beside))
+    };
+    let opened = open_all();
+    if !met.may_store(slot, &opened).await? {
+        return Ok(DirectOutcome::not(met.base));
+    }
+    let work = || -> Result<()> {
+        let (vectors, others, beside) = opened?;
         let range = share(operands.reduction.count, me, size);
         let range = range.start * operands.stride..range.end * operands.stride;
         for (at, len) in blocks(range, vectors.block) {
@@ -333,14 +351,16 @@ pub async fn scan(
                 false => open(slot, member, BufferSide::Receive, bytes).map(Some),
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok((vectors, targets))
+        // The running result, and memory for the next operand.
+        let running = [Block::allocate(vectors.block)?, Block::allocate(vectors.block)?];
+        Ok((vectors, targets, running))
     };
     let opened = open_all();
     if !met.may_store(slot, &opened).await? {
         return Ok(DirectOutcome::not(met.base));
     }
     let work = || -> Result<()> {
-        let (vectors, targets) = opened?;
+        let (vectors, targets, [mut so_far, mut next]) = opened?;
         let store = |member: usize, at: usize, from: &View| -> Result<()> {
             match &targets[member] {
                 None => drop(plain(&to.offset(at as isize), from.len()).copy_from(from)),
@@ -349,9 +369,6 @@ pub async fn scan(
             slot.stored(member, from.len());
             Ok(())
         };
-        // The running result, and memory for the next operand.
-        let mut so_far = Block::allocate(vectors.block)?;
-        let mut next = Block::allocate(vectors.block)?;
         let range = share(reduction.count, me, size);
         for (at, len) in blocks(range.start * stride..range.end * stride, vectors.block) {
             for member in 0..size {

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use mica_node::counters::TrafficClass;
@@ -42,6 +44,19 @@ impl NodeCall {
     /// Runs it to its end. Blocks.
     pub(crate) fn run_here(&self, operation: ReservedOperation, context: u64) -> Result<()> {
         block_on(context, self.run(operation, RunMode::Blocking))
+    }
+
+    /// Takes this rank's place in the call and leaves it at once, which is an error for the others.
+    /// Blocks.
+    pub(crate) fn leave_here(&self, operation: ReservedOperation, context: u64) -> Result<()> {
+        block_on(context, self.leave(operation, RunMode::Blocking))
+    }
+
+    async fn leave(&self, operation: ReservedOperation, mode: RunMode) -> Result<()> {
+        let slot = OperationSlot::new(self.group(), operation, mode).labelled(self.label);
+        slot.begin(self.operation.own_bytes(slot.me())).await;
+        slot.finish();
+        Ok(())
     }
 
     /// This rank's part, from the first stamp to the last.
@@ -94,17 +109,33 @@ pub(super) fn waiting_in(context: u64) -> impl Fn(&EngineState, &mut WaitList) {
 impl Prepare for NodeCall {
     fn prepare(&self) -> Box<dyn StageTask> {
         let (call, operation) = (self.clone(), self.reserve());
-        Box::new(RunningCall(Box::pin(async move { call.run(operation, RunMode::Polled).await })))
+        let is_left = Arc::new(AtomicBool::new(false));
+        let leaves = Arc::clone(&is_left);
+        let running = Box::pin(async move {
+            // Relaxed: the engine's lock orders it.
+            match leaves.load(Ordering::Relaxed) {
+                false => call.run(operation, RunMode::Polled).await,
+                true => call.leave(operation, RunMode::Polled).await,
+            }
+        });
+        Box::new(RunningCall { running, is_left })
     }
 }
 
 /// A call that the engine polls.
-struct RunningCall(Pin<Box<dyn Future<Output = Result<()>> + Send>>);
+struct RunningCall {
+    running: Pin<Box<dyn Future<Output = Result<()>> + Send>>,
+    is_left: Arc<AtomicBool>,
+}
 
 impl StageTask for RunningCall {
+    fn leave(&mut self) {
+        self.is_left.store(true, Ordering::Relaxed);
+    }
+
     fn advance(&mut self) -> Option<std::result::Result<(), TaskError>> {
         let mut polling = Context::from_waker(Waker::noop());
-        match self.0.as_mut().poll(&mut polling) {
+        match self.running.as_mut().poll(&mut polling) {
             Poll::Pending => None,
             Poll::Ready(result) => Some(
                 result.map_err(|error| TaskError { code: error.code(), detail: error.to_string() }),

@@ -2,7 +2,7 @@
 //! (Bruck), and to all ranks of the node. Long: each rank gets the blocks of its column, then the
 //! ranks of a node exchange their columns.
 
-use mica_channel::memory::{Block, Region, View};
+use mica_channel::memory::{Region, View};
 
 use super::super::allgather as ag;
 use super::super::intranode::CollectiveOperation;
@@ -10,6 +10,7 @@ use super::super::place::Blocks;
 use super::super::schedule::Schedule;
 use super::super::thresholds::{NodeTreatment, TwoLevel};
 use super::{FlatGroup, RanksByNode, offsets, piece, place};
+use crate::collective::absent::temporary;
 use crate::error::Result;
 
 /// Allgather into `blocks`; in place, `send` is absent and this rank's block is there.
@@ -71,7 +72,7 @@ fn leaders(
     let bytes = starts[order.len()];
     let own = send.unwrap_or_else(|| blocks[layout.rank()].clone());
     let sizes: Vec<usize> = node.ranks.iter().map(|&rank| blocks[rank].len()).collect();
-    let all = Block::allocate(bytes)?;
+    let all = temporary(bytes);
     let gathered = node.gather_packed(&mut schedule, &sizes, own, 0)?;
     if let (Some(of_node), Some(group)) = (gathered, FlatGroup::leaders(layout, None)) {
         let range = 0..starts[node.me.size];

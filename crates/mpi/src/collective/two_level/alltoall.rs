@@ -105,8 +105,8 @@ fn leaders(
     };
     schedule.round().copy(send.view(me, 1)?, receive.view(me, 1)?);
     if node.me.rank > 0 {
-        let row = Packed::allocate(remote, block)?;
-        let column = Packed::allocate(remote, block)?;
+        let row = Packed::temporary(remote, block);
+        let column = Packed::temporary(remote, block);
         pack(schedule.last(), send, &away, &row)?;
         let round = schedule.round();
         round.send(node.ranks[0], row.view(0, remote));
@@ -118,8 +118,8 @@ fn leaders(
 
     // A row is what a member sends, a column what it receives, both indexed by source or
     // destination as in `away`.
-    let rows = Packed::allocate(members * remote, block)?;
-    let out = Packed::allocate(members * remote, block)?;
+    let rows = Packed::temporary(members * remote, block);
+    let out = Packed::temporary(members * remote, block);
     pack(schedule.last(), send, &away, &rows)?;
     let round = schedule.round();
     for i in 1..members {
@@ -132,8 +132,8 @@ fn leaders(
             schedule.last().copy(rows.view(i * remote + first, theirs), to);
         }
     }
-    let incoming = Packed::allocate(members * remote, block)?;
-    let columns = Packed::allocate(members * remote, block)?;
+    let incoming = Packed::temporary(members * remote, block);
+    let columns = Packed::temporary(members * remote, block);
     let round = schedule.round();
     for (&other, &(first, theirs)) in others.iter().zip(&spans) {
         let (leader, at) = (layout.members(other)[0], members * first);
@@ -165,8 +165,8 @@ fn columns(
 ) -> Result<Schedule> {
     let (node, column) = (FlatGroup::node(layout), FlatGroup::column(layout));
     let (members, nodes, here) = (node.me.size, layout.nodes(), layout.here());
-    let memory = || Packed::allocate(members * nodes, block);
-    let (out, collected, across) = (memory()?, memory()?, memory()?);
+    let memory = || Packed::temporary(members * nodes, block);
+    let (out, collected, across) = (memory(), memory(), memory());
     let mut schedule = Schedule::new();
     for i in 0..members {
         for n in 0..nodes {
@@ -197,7 +197,7 @@ fn columns(
 
     // Data of a node arrives in the order of its members: directly in the receive buffer, if their
     // ranks are consecutive.
-    let arrived = memory()?;
+    let arrived = memory();
     let mut unpacked = Vec::new();
     let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
     for n in 0..nodes {

@@ -4,13 +4,14 @@
 //! Packed blocks lie in the order of the tree: nodes from the root's on, and in each node the
 //! members from its leader on.
 
-use mica_channel::memory::{Block, Region, View};
+use mica_channel::memory::{Region, View};
 
 use super::super::gather as ga;
 use super::super::place::{BinomialTree, Blocks};
 use super::super::schedule::Schedule;
 use super::super::thresholds::{NodeTreatment, TwoLevel};
 use super::{FlatGroup, RanksByNode, leader, offsets, piece, place};
+use crate::collective::absent::temporary;
 use crate::error::Result;
 
 impl FlatGroup {
@@ -39,7 +40,7 @@ impl FlatGroup {
             }
             return Ok(None);
         }
-        let staging = Block::allocate(all)?;
+        let staging = temporary(all);
         let round = schedule.round();
         for (child, span) in tree.children {
             let range = starts[child - v]..starts[child - v + span];
@@ -73,7 +74,7 @@ impl FlatGroup {
         let actual = |w: usize| self.ranks[self.counted_from(top, w)];
         let data = match all {
             Some(all) => all,
-            None => Block::allocate(starts[tree.span])?,
+            None => temporary(starts[tree.span]),
         };
         if let Some(parent) = tree.parent
             && starts[tree.span] > 0
@@ -180,7 +181,7 @@ pub fn scatter(
         let mut all = None;
         if layout.rank() == root {
             let send = send.expect("the root sends");
-            let packed = Block::allocate(layout.size() * block)?;
+            let packed = temporary(layout.size() * block);
             let mut at = 0;
             for (first, ranks) in runs(&travel_order(layout, root)) {
                 let end = at + ranks * block;
