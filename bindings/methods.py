@@ -73,7 +73,7 @@ Win_get_name                win_name = name_of(win.raw(), (c::WIN_NULL, "MPI_WIN
 Win_shared_query            size, disp_unit, address(baseptr) = win.shared_query(rank)?
 Win_set_attr                win.set_attribute(win_keyval, attribute_val.expose_provenance())?
 Win_delete_attr             win.delete_attribute(win_keyval)?
-Win_detach                  win.detach(base.addr())?
+Win_detach                  detach_window(win.raw(), base.addr())?
 
 Win_fence                   with_window(win.raw(), |window| window.fence(assert))?
 Win_start                   with_window(win.raw(), |window| window.start(&group, assert))?

@@ -33,7 +33,7 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L $root"
 export PROPTEST_CASES=32
 
 step aarch64-node cargo test --locked --target "$target" -p mica-node --lib -- \
-    ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: lock:: area:: segment:: identity:: tunables::
+    ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: lock:: migration_gate:: area:: segment:: identity:: tunables::
 results aarch64-node
 step aarch64-channel cargo test --locked --target "$target" -p mica-channel --lib -- memory:: shm:: net::wire
 results aarch64-channel

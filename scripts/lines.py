@@ -32,7 +32,7 @@ ROOMS = {
     "channel: shared memory": "channel/lib channel/area channel/shm",
     "channel: direct, offload": "channel/direct channel/offload",
     "channel: mapped memory": "channel/direct/mapped node/fork_lock node/maps node/procmap "
-                              "node/ranges",
+                              "node/ranges node/migration_gate",
     "channel: user memory": "channel/memory",
     "channel: network": "channel/net channel/transport",
     "launch: options, hosts": "launch/options launch/hosts launch/environment launch/plan "

@@ -18,8 +18,8 @@ for part in "$@"; do
     case $part in
         node)
             step miri-node cargo +nightly miri test --locked -p mica-node --lib -- \
-                ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: lock:: area::layout:: \
-                park::tests::wakes_are_never_lost
+                ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: lock:: \
+                migration_gate:: area::layout:: park::tests::wakes_are_never_lost
             ;;
         channel)
             step miri-channel cargo +nightly miri test --locked -p mica-channel --lib --test integration -- \

@@ -19,6 +19,7 @@ proofs_of() {
         crates/node/src/futex/*) echo loom:futex,park,fork_lock,lock,area,window,chunk_queue miri-node thread aarch64 ;;
         crates/node/src/helper_slots/*) echo loom:helper_slots miri-node thread aarch64 ;;
         crates/node/src/lock.rs) echo loom:lock,area,window miri-node thread aarch64 ;;
+        crates/node/src/migration_gate/*) echo loom:migration_gate thread aarch64 ;;
         crates/node/src/park/*) echo loom:park,lock,area,window,chunk_queue miri-node thread aarch64 ;;
         crates/node/src/ring/*) echo loom:ring,fifo miri-node aarch64 ;;
         crates/node/src/window/*) echo loom:window thread aarch64 ;;

@@ -28,7 +28,7 @@ pub use mica_mpi::raise::{self, ErrorTarget};
 pub use mica_mpi::request::{Request, free as free_request};
 pub use mica_mpi::session::Session;
 pub use mica_mpi::topology::{Reordering, Topology};
-pub use mica_mpi::window::{FlushedSide, Window, with as with_window};
+pub use mica_mpi::window::{FlushedSide, Window, detach as detach_window, with as with_window};
 pub use mica_mpi::{error_codes, init, process};
 
 /// Calls a method that has no result.

@@ -24,6 +24,7 @@ pub mod identity;
 pub mod late;
 pub mod launcher_socket;
 pub mod lock;
+pub mod migration_gate;
 pub mod page;
 pub mod park;
 pub mod peer_table;

@@ -133,7 +133,8 @@ tunables! {
          data (auto), those in mappings that the program has made itself as well (all), or none \
          (off).";
     MAPPED_AFTER: "mapped_after", "MICA_MAPPED_AFTER", "8", TunableKind::Count,
-        "How often a buffer is used before its pages are moved to shared memory.";
+        "How often a buffer, or a window's memory, is used before its pages are moved to shared \
+         memory.";
     MAPPED_MIN: "mapped_min", "MICA_MAPPED_MIN", "32K", TunableKind::Bytes,
         "Shortest buffer whose pages are moved to shared memory.";
     MAPPED_MAX: "mapped_max", "MICA_MAPPED_MAX", "4G", TunableKind::Bytes,

@@ -18,6 +18,10 @@
 //! A target that comes too late finds nothing to take, and opens no buffer. An origin that was not
 //! helped asks more rarely.
 //!
+//! An origin that reaches the target's memory by address, and has done so often, asks for its
+//! migration in the same way, by one packet (`MIGRATE`) that is not answered: the target announces
+//! in shared memory where the memory lies then.
+//!
 //! Called by `mpi::window`, which knows what the bytes are and implements [`TransferHelper`].
 
 use crate::engine::Engine;
@@ -118,15 +122,12 @@ impl SharedTransfer<'_> {
 impl Engine {
     /// Lets `helper` help origins with transfers in this rank's part of the window of `context`.
     pub fn offer_help(&self, context: u64, helper: Arc<dyn TransferHelper>) {
-        self.enter(|state| state.help.helpers.push((context, helper)));
+        self.enter(|state| state.help.helpers.insert(context, helper));
     }
 
     /// Ends [`offer_help`](Self::offer_help): requests that arrive later are not followed.
     pub fn withdraw_help(&self, context: u64) {
-        self.enter(|state| {
-            let helpers = &mut state.help.helpers;
-            helpers.retain(|(offered, _)| *offered != context);
-        });
+        self.enter(|state| state.help.helpers.remove(&context));
     }
 
     /// Whether to [ask](Self::ask_for_help) `target` for help with the next transfer: not if ranks
@@ -134,6 +135,22 @@ impl Engine {
     /// without result. Does not block.
     pub fn may_help(&self, target: u32) -> bool {
         self.enter(|state| state.may_help(target))
+    }
+
+    /// Asks `target` to [migrate](TransferHelper::migrate) its part of the window of `context`. It
+    /// does so when it makes progress, or never. False if there is no room for the request. Does
+    /// not block.
+    ///
+    /// # Errors
+    /// When memory for the first packet to `target` cannot be allocated.
+    pub fn ask_to_migrate(&self, target: u32, context: u64, address: u64) -> Result<bool, Fault> {
+        self.enter(|state| {
+            let queued = state.outbox(target).is_some_and(|o| !o.is_empty());
+            if queued || state.channels.is_remote(target) || !state.channels.has_room(target, 0) {
+                return Ok(false);
+            }
+            Ok(state.channels.send(target, &packet::migrate(context, address), None)?)
+        })
     }
 
     /// Asks `target` to help with a transfer in its part of the window of `context`. `None` if
@@ -207,14 +224,20 @@ impl EngineState {
         }
     }
 
+    /// An origin asks to migrate this rank's part of a window.
+    #[cold]
+    pub(crate) fn on_migrate(&mut self, packet: &Packet) {
+        if let Some(helper) = self.help.helpers.get(&packet.context) {
+            helper.migrate(packet::read_migrate(packet));
+        }
+    }
+
     /// An origin asks for help.
     #[cold]
     pub(crate) fn on_help(&mut self, origin: u32, packet: &Packet) {
         let HelpPacket { copy_index, request } = packet::read_help(packet);
         let copy = self.cooperative_copies.of(origin, copy_index);
-        let helpers = &self.help.helpers;
-        let helper = helpers.iter().find(|(of, _)| *of == packet.context);
-        if let Some((_, helper)) = helper
+        if let Some(helper) = self.help.helpers.get(&packet.context)
             && copy.has_left(request.divided.len())
         {
             let mut pieces = std::iter::from_fn(|| take(&copy, CopyEnd::Back, &request.divided));

@@ -3,11 +3,12 @@
 
 use crate::packet::HelpRequest;
 use mica_node::peer_table::PeerTable;
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a rank does in its part of a window for the origins of long transfers.
+/// What a rank does in its part of a window for the origins of transfers.
 pub trait TransferHelper: Send + Sync + Debug {
     /// Helps the job's rank `origin`: copies the pieces that `pieces` yields, which are parts of
     /// the request's `divided` bytes. Called in progress. It may leave all pieces, but not one that
@@ -18,13 +19,18 @@ pub trait TransferHelper: Send + Sync + Debug {
         request: &HelpRequest,
         pieces: &mut dyn Iterator<Item = Range<usize>>,
     );
+
+    /// Migrates this rank's memory, so that origins can load and store it: the part of a window,
+    /// or in a dynamic window what is attached at `address`. Called in progress. It may leave the
+    /// memory where it is.
+    fn migrate(&self, address: u64);
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct HelpState {
     /// What helps in this rank's part of a window, by the window's context.
-    pub helpers: Vec<(u64, Arc<dyn TransferHelper>)>,
+    pub helpers: HashMap<u64, Arc<dyn TransferHelper>>,
     pub targets: PeerTable<AskedTarget>,
     /// Requests that targets have not looked at.
     pub unanswered: usize,

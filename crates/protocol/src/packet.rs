@@ -18,6 +18,7 @@
 //! | `RTS_REST` | sender's op, receiver's op | |
 //! | `CANCEL`, `CANCELLED` | sender's op | |
 //! | `HELP` | length, copy_index; offset in the window; buffer (2 words); operation | |
+//! | `MIGRATE` | address | |
 //!
 //! `tag` and `aux` of a `HELP` are the bytes at the ends that are not divided.
 //!
@@ -67,6 +68,9 @@ pub const CREDIT: u8 = 14;
 
 /// The origin of a long transfer in this rank's part of a window asks for help.
 pub const HELP: u8 = 15;
+
+/// An origin reaches this rank's part of a window by address so often that migrating it pays.
+pub const MIGRATE: u8 = 18;
 
 /// The sender cancels a message.
 pub const CANCEL: u8 = 16;
@@ -246,6 +250,17 @@ pub fn read_help(p: &Packet) -> HelpPacket {
             operation: p.word(4),
         },
     }
+}
+
+pub fn migrate(context: u64, address: u64) -> Packet {
+    let mut p = Packet { context, ..Packet::of_kind(MIGRATE) };
+    p.set_word(0, address);
+    p
+}
+
+/// The address of the memory.
+pub fn read_migrate(p: &Packet) -> u64 {
+    p.word(0)
 }
 
 pub fn pushed(receiver_op: u32, outcome: PushOutcome) -> Packet {
@@ -444,6 +459,12 @@ mod tests {
         };
         let packet = help(9, &a);
         assert_eq!((read_help(&packet), packet.context), (a, 9));
+    }
+
+    #[test]
+    fn migrate_round_trips() {
+        let packet = migrate(9, u64::MAX - 1);
+        assert_eq!((read_migrate(&packet), packet.context), (u64::MAX - 1, 9));
     }
 
     #[test]

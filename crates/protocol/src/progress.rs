@@ -224,6 +224,10 @@ impl EngineState {
                 self.on_help(source, packet);
                 Ok(())
             }
+            packet::MIGRATE => {
+                self.on_migrate(packet);
+                Ok(())
+            }
             packet::CANCEL => self.on_cancel(source, packet),
             packet::CANCELLED => {
                 self.on_cancelled(packet);

@@ -7,7 +7,7 @@ use mica_mpi::Result;
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::info::Info;
-use mica_mpi::window::{Window, WindowSpec};
+use mica_mpi::window::{self, Window, WindowSpec};
 
 use crate::convert::{Out, flag};
 use crate::raise::{ErrorOn, ErrorTarget};
@@ -136,7 +136,7 @@ pub unsafe fn mpi_win_create_dynamic(
 pub unsafe fn mpi_win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) -> Result<()> {
     // SAFETY: as the caller promises.
     let memory = unsafe { exposed(base, size) };
-    Window::resolve(win.raw())?.attach(memory, size as i64)
+    window::attach(win.raw(), memory, size as i64)
 }
 
 /// MPI_Win_free.

@@ -44,16 +44,25 @@ pub struct Exposure {
     pub(super) tail: u16,
     pub(super) slot: u32,
     pub(super) place: u64,
+    /// By address: the pages may be migrated meanwhile, so a peer announces what it stores
+    /// ([`MigrationGate`](mica_node::migration_gate)). Exposures of messages do not say so.
+    pub(super) may_move: bool,
 }
 
 impl Exposure {
     /// A whole buffer, by its address.
     pub(super) fn by_address(backend: Backend, address: usize) -> Exposure {
-        Exposure { backend, head: 0, tail: 0, slot: 0, place: address as u64 }
+        Exposure { backend, head: 0, tail: 0, slot: 0, place: address as u64, may_move: false }
+    }
+
+    /// A whole buffer, by its address, whose pages may be migrated meanwhile.
+    pub(super) fn in_place(address: usize) -> Exposure {
+        Exposure { may_move: true, ..Exposure::by_address(Backend::Cma, address) }
     }
 
     /// The words that carry the exposure.
     pub fn to_words(&self) -> [u64; 2] {
+        debug_assert!(!self.may_move, "no word says so");
         let tag = match self.backend {
             Backend::Cma => 1,
             Backend::Mapped => 2,
@@ -80,6 +89,7 @@ impl Exposure {
             tail: (words[0] >> 18) as u16,
             slot: (words[0] >> 34) as u32,
             place: words[1],
+            may_move: false,
         })
     }
 
@@ -107,6 +117,9 @@ pub(crate) enum ExpectedUse {
     Once,
     /// In many operations: moving its pages pays.
     Often,
+    /// In operations to come, which may be many or few. Its pages stay where they are until peers
+    /// have used it so often that moving them pays, and may be moved while it is exposed.
+    Later,
     /// In one operation, after which the memory is freed: its pages are not moved.
     Never,
 }
@@ -142,7 +155,8 @@ mod tests {
             (Backend::Xpmem, 0, 0, 0),
             (Backend::Cma, 0, 0, 0),
         ] {
-            let exposure = Exposure { backend, head, tail, slot, place: u64::MAX - 7 };
+            let place = u64::MAX - 7;
+            let exposure = Exposure { backend, head, tail, slot, place, may_move: false };
             assert_eq!(Exposure::from_words(exposure.to_words()), Some(exposure));
         }
         assert_eq!(Exposure::from_words([0, 0]), None);

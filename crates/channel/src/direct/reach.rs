@@ -22,6 +22,7 @@
 //! | word | bits | content |
 //! |---|---|---|
 //! | 0 | 0-1 | back end: 0 none, 1 CMA, 2 mapped, 3 XPMEM |
+//! | 0 | 2 | CMA: the pages may be migrated meanwhile |
 //! | 0 | 2 | mapped: bytes before the first whole page are out of reach of a window |
 //! | 0 | 3 | mapped: bytes behind the last whole page are out of reach of a window |
 //! | 0 | 4-11 | mapped: slot of the owner's file space |
@@ -215,6 +216,27 @@ impl PeerAccess {
         self.expose_as(address, len, ExpectedUse::Often)
     }
 
+    /// As [`expose`](Self::expose), for memory that peers may reach again and again: what is not
+    /// migrated yet is reached by address, and [`expose_for_long`](Self::expose_for_long) may
+    /// migrate its pages while it is exposed so. Moves nothing.
+    pub fn expose_in_place(&self, address: usize, len: usize) -> PublishedBuffer {
+        self.expose_as(address, len, ExpectedUse::Later)
+    }
+
+    /// The words by which peers open memory at `address` that is exposed
+    /// [in place](Self::expose_in_place), without a look at whether it is migrated already: then
+    /// they reach it by address all the same.
+    #[inline]
+    pub fn words_in_place(&self, address: usize) -> [u64; 2] {
+        let exposure = match (&self.shared.xpmem, &self.shared.mapped) {
+            (Ok(_), _) => Exposure::by_address(Backend::Xpmem, address),
+            (_, Ok(_)) => Exposure::in_place(address),
+            _ if self.allows_cma() => Exposure::by_address(Backend::Cma, address),
+            _ => return [0, 0],
+        };
+        to_words(&exposure, address)
+    }
+
     /// As [`expose`](Self::expose), for memory of the library that is freed right after: its pages
     /// are not migrated, and the use is not counted.
     pub fn expose_for_now(&self, address: usize, len: usize) -> PublishedBuffer {
@@ -268,12 +290,20 @@ impl PeerAccess {
     /// opened once may be kept instead of opened again, but use it only while the peer exposes it
     /// by these words.
     pub fn open(&self, peer: u32, words: [u64; 2], len: usize) -> Option<PeerBuffer> {
-        let mut reached =
-            PeerBuffer { peer, process: 0, address: words[1], len, window: None, kernel: None };
+        let mut reached = PeerBuffer {
+            peer,
+            process: 0,
+            address: words[1],
+            len,
+            window: None,
+            kernel: None,
+            may_move: false,
+        };
         if len == 0 {
             return Some(reached);
         }
         let exposure = read_words(words, len, self.shared.page)?;
+        reached.may_move = exposure.may_move;
         if !self.shared.segment.is_member(peer) {
             return None;
         }
@@ -292,6 +322,14 @@ impl PeerAccess {
     pub fn reaches_all_of(&self, peer: u32) -> bool {
         let is_here = self.shared.segment.is_member(peer);
         is_here && (self.shared.xpmem.is_ok() || self.cma_works(peer))
+    }
+
+    /// After how many bytes that the kernel copies it pays to migrate the `len` bytes of a peer's
+    /// buffer; `None` if this rank could not load and store them then.
+    pub fn migration_pays_after(&self, len: usize) -> Option<u64> {
+        let options = &self.shared.options;
+        let each = len.max(options.mapped_min) as u64;
+        self.shared.mapped.is_ok().then(|| u64::from(options.mapped_after).saturating_mul(each))
     }
 
     fn publish(&self, address: usize, len: usize, exposed: Option<Exposed>) -> PublishedBuffer {
@@ -388,7 +426,7 @@ impl PeerAccess {
 
 pub(super) fn to_words(exposure: &Exposure, address: usize) -> [u64; 2] {
     let tag = match exposure.backend {
-        Backend::Cma => 1,
+        Backend::Cma => 1 | u64::from(exposure.may_move) << 2,
         Backend::Mapped => {
             2 | u64::from(exposure.head > 0) << 2
                 | u64::from(exposure.tail > 0) << 3
@@ -405,10 +443,10 @@ pub(super) fn to_words(exposure: &Exposure, address: usize) -> [u64; 2] {
 /// the address.
 pub(super) fn read_words(words: [u64; 2], len: usize, page: u64) -> Option<Exposure> {
     let [first, address] = words;
-    let by_address = |backend| Some(Exposure::by_address(backend, address as usize));
+    let by_address = |backend| Exposure::by_address(backend, address as usize);
     match first & 3 {
-        1 => by_address(Backend::Cma),
-        3 => by_address(Backend::Xpmem),
+        1 => Some(Exposure { may_move: first & 4 != 0, ..by_address(Backend::Cma) }),
+        3 => Some(by_address(Backend::Xpmem)),
         2 => {
             let head = address.wrapping_neg() % page;
             let tail = address.wrapping_add(len as u64) % page;
@@ -418,6 +456,7 @@ pub(super) fn read_words(words: [u64; 2], len: usize, page: u64) -> Option<Expos
                 tail: if first & 8 != 0 { tail as u16 } else { 0 },
                 slot: (first >> 4 & 0xff) as u32,
                 place: first >> 12,
+                may_move: false,
             })
         }
         _ => None,
@@ -466,6 +505,8 @@ pub struct PeerBuffer {
     window: Option<MappedWindow>,
     /// For the bytes that the window does not reach.
     kernel: Option<PeerAccess>,
+    /// The peer may migrate these while it exposes them.
+    may_move: bool,
 }
 
 impl PeerBuffer {
@@ -528,6 +569,11 @@ impl PeerBuffer {
         self.reachable() == (0..self.len)
     }
 
+    /// Whether the peer may migrate it while it exposes it so.
+    pub fn may_move(&self) -> bool {
+        self.may_move
+    }
+
     /// The bytes reached by load and store; the kernel copies the others.
     pub fn reachable(&self) -> Range<usize> {
         self.window.as_ref().map_or(0..0, MappedWindow::reachable)
@@ -586,7 +632,11 @@ impl PeerBuffer {
         let origin =
             self.address.wrapping_add(rest.start as u64).wrapping_sub(view_position as u64);
         let range = view_position..view_position + rest.len();
+        let gate = &reach.shared.segment.block(self.peer).migration;
+        let is_announced = direction == PeerCopy::Store && self.may_move;
+        let announced = is_announced.then(|| gate.announce_store());
         let result = cma::contiguous(direction, self.process, origin, view, range);
+        drop(announced);
         reach.remember(self.peer, result)
     }
 }

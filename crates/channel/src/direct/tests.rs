@@ -117,6 +117,7 @@ fn words_of_a_reach_name_the_address_and_the_ends() {
             tail: tail as u16,
             slot,
             place: SLOT_SPAN - 1,
+            may_move: false,
         };
         let words = reach::to_words(&exposure, address);
         assert_eq!(words[1], address as u64);
@@ -127,6 +128,9 @@ fn words_of_a_reach_name_the_address_and_the_ends() {
         let words = reach::to_words(&exposure, address);
         assert_eq!(reach::read_words(words, len, page as u64), Some(exposure));
     }
+    let in_place = Exposure { may_move: true, ..Exposure::by_address(Backend::Cma, address) };
+    let words = reach::to_words(&in_place, address);
+    assert_eq!(reach::read_words(words, len, page as u64), Some(in_place));
     assert_eq!(reach::read_words([0, 0], len, page as u64), None);
 }
 

@@ -145,6 +145,12 @@ impl RegionRef<'_> {
         })
     }
 
+    /// Stores `value`, with Release.
+    #[inline(always)]
+    pub fn atomic_store(self, width: AtomicWidth, value: u64) {
+        with_atomic!(self, width, |atomic: Int| atomic.store(value as Int, Ordering::Release));
+    }
+
     /// Stores `value`; returns the previous value.
     #[inline(always)]
     pub fn atomic_swap(self, width: AtomicWidth, value: u64) -> u64 {

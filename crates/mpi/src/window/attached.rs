@@ -1,136 +1,109 @@
 //! Memory that ranks attach to a dynamic window and detach again (MPI 5.0, 12.2.4).
 //!
-//! Attaching is local: no other rank takes part. So each rank keeps a table of what it has attached
-//! in memory that its node shares, and an origin reads the table of its target. A version in the
-//! table's head says whether it has changed since.
-//!
-//! | word of the head | content |
-//! |---|---|
-//! | 0 | version: odd while the owner writes |
-//! | 1 | number of entries |
-//! | 2 | where the entries lie in the owner's zone |
-//! | 3 | how many fit there |
-//!
-//! An entry is an address, a number of bytes, and the two words by which a peer opens the memory
-//! ([`PublishedBuffer`]). Entries move to a larger table when they no longer fit; the old one stays
-//! until the window is freed, since an origin may still read it.
-//!
-//! SYNC attachments: a sequence lock. The owner makes the version odd, writes, and makes it even;
-//! an origin that has read the same even version before and after its reads has a consistent copy.
-//! All words are accessed by atomics with Acquire and Release. The program orders an attachment
-//! before the operations on it: the target sends the address.
+//! Attaching is local: no other rank takes part, and no page moves. Each rank keeps a
+//! [table](super::attachment_table) of what it has attached in memory that its node shares, and an
+//! origin reads the table of its target whenever its version has changed. What origins use often is
+//! migrated later ([`movable`](super::movable)).
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use mica_channel::direct::{PeerBuffer, PublishedBuffer};
-use mica_channel::memory::{AtomicWidth, Region, RegionRef};
-use mica_channel::window::SharedWindow;
-use mica_protocol::Engine;
+use mica_channel::direct::{PeerAccess, PublishedBuffer};
+use mica_channel::memory::Region;
+use mica_protocol::{Engine, ThreadLock, ThreadMode};
 
+use super::attachment_list::{Attached, AttachmentList, ByteRange};
+use super::attachment_table::{AttachmentTable, PeerAttachmentTable, TableEntry};
+use super::movable::{MovableMemory, MovableOwner};
 use super::place::{MemoryPiece, MemoryPieces, TargetPlace};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
-use crate::sync::lock;
-
-const VERSION: usize = 0;
-const ENTRIES: usize = 1;
-const OFFSET: usize = 2;
-const CAPACITY: usize = 3;
-
-/// Bytes of the head.
-const HEAD: usize = 4 * WORD;
-const WORD: usize = 8;
-/// Words of an entry.
-const ENTRY: usize = 4;
-/// Entries of the first table, which fills a page.
-const FIRST_CAPACITY: usize = 128;
 
 /// What this rank has attached.
-type OwnList = Arc<Mutex<Vec<OwnAttachment>>>;
-
-#[derive(Debug)]
-pub(super) struct OwnAttachment {
-    memory: Region,
-    bytes: usize,
-    /// Peers reach the memory as long as this lives.
-    published: PublishedBuffer,
-}
-
-/// The table in which the peers of this rank find what it has attached.
 #[derive(Debug)]
 pub(super) struct OwnAttachments {
-    list: OwnList,
-    /// `None` if no peer shares memory with this rank.
-    table: Option<OwnTable>,
+    /// Elided while the lock of all windows is.
+    state: ThreadLock<OwnState, &'static ThreadMode>,
+    /// Where peers find the table; 0 if there is none.
+    offset: u64,
 }
 
 #[derive(Debug)]
-struct OwnTable {
-    head: SharedWindow,
-    /// All tables so far; the last one is in use.
-    tables: Mutex<Vec<SharedWindow>>,
+struct OwnState {
+    list: AttachmentList,
+    /// Numbers below `next` that are free.
+    free: Vec<u32>,
+    next: u32,
+    /// Keep what has been migrated where it is, by number.
+    migrated: HashMap<u32, PublishedBuffer>,
+    /// In which the peers of this rank find what it has attached, by number; `None` if no peer
+    /// shares memory with it.
+    table: Option<AttachmentTable>,
 }
 
 /// What a rank has attached, as this rank sees it.
 #[derive(Debug)]
 pub(super) enum PeerAttachments {
     /// This rank itself.
-    Own(OwnList),
+    Own(Arc<OwnAttachments>),
+    /// A neighbour.
     Peer {
-        /// Job-wide rank.
-        rank: u32,
-        head: SharedWindow,
+        table: PeerAttachmentTable,
+        /// Of the window.
+        context: u64,
         copy: RwLock<TableCopy>,
     },
 }
 
-/// A copy of a peer's table, with its memory opened.
+/// A copy of a peer's table, with its memory opened where it was used.
 #[derive(Debug, Default)]
 pub(super) struct TableCopy {
     version: u64,
-    /// The table, and where it lies in the peer's zone.
-    table: Option<(u64, SharedWindow)>,
-    entries: Vec<PeerAttachment>,
+    /// By number.
+    entries: Vec<Option<PeerAttachment>>,
+    /// The numbers of those that are there, by address.
+    ordered: Vec<u32>,
 }
 
 #[derive(Debug)]
 struct PeerAttachment {
     entry: TableEntry,
-    /// `None`: this rank cannot reach it, and operations on it fail.
-    buffer: Option<PeerBuffer>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct TableEntry {
-    address: usize,
-    bytes: usize,
-    words: [u64; 2],
+    /// Empty before the first use. `None`: this rank cannot reach it, and operations on it fail.
+    memory: OnceLock<Option<MovableMemory>>,
 }
 
 impl OwnAttachments {
-    /// Nothing attached; with a table for peers, if they share memory with this rank.
+    /// Nothing attached; with a table for peers, if they share memory with this rank. Its lock is
+    /// elided while `mode` is.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
     // flag: the call passes the field of this name.
-    pub fn new(engine: &Engine, is_shared: bool) -> Result<OwnAttachments> {
+    pub fn new(
+        engine: &Engine,
+        mode: &'static ThreadMode,
+        is_shared: bool,
+    ) -> Result<OwnAttachments> {
         let table = match is_shared {
             false => None,
-            true => Some(OwnTable::new(engine)?),
+            true => Some(AttachmentTable::new(engine)?),
         };
-        Ok(OwnAttachments { list: OwnList::default(), table })
+        let offset = table.as_ref().map_or(0, AttachmentTable::offset);
+        let state = OwnState {
+            list: AttachmentList::default(),
+            free: Vec::new(),
+            next: 0,
+            migrated: HashMap::new(),
+            table,
+        };
+        Ok(OwnAttachments { state: ThreadLock::under(mode, state), offset })
     }
 
     /// Where the table's head lies in this rank's zone; 0 if there is none.
     pub fn offset(&self) -> u64 {
-        self.table.as_ref().map_or(0, |table| table.head.offset())
-    }
-
-    /// This rank's memory as its own operations see it.
-    pub fn own(&self) -> PeerAttachments {
-        PeerAttachments::Own(Arc::clone(&self.list))
+        self.offset
     }
 
     /// `MPI_Win_attach` of `bytes` bytes.
@@ -138,133 +111,92 @@ impl OwnAttachments {
     /// # Errors
     /// `MPI_ERR_RMA_ATTACH` if some of them are attached already; `MPI_ERR_NO_MEM`.
     pub fn attach(&self, engine: &Engine, memory: Region, bytes: usize) -> Result<()> {
-        let mut list = lock(&self.list);
         let address = memory.address();
         if address.checked_add(bytes).is_none() {
             let reason = format!("{bytes} bytes from here on go beyond all addresses");
             return Err(refused(address, reason));
         }
-        let meets = |a: &&OwnAttachment| {
-            let start = a.memory.address();
-            start < address + bytes && address < start + a.bytes
-        };
-        if let Some(other) = list.iter().find(meets) {
+        let mut state = self.state.lock();
+        let place = state.list.place_for((address, bytes)).map_err(|(start, other)| {
             let reason = format!(
-                "the {bytes} bytes here overlap {} bytes at {:#x}, which are attached",
-                other.bytes,
-                other.memory.address()
+                "the {bytes} bytes here overlap {other} bytes at {start:#x}, which are attached"
             );
-            return Err(refused(address, reason));
+            refused(address, reason)
+        })?;
+        let number = state.take_number(engine)?;
+        if let Some(table) = &state.table {
+            let words = engine.peer_access().words_in_place(address);
+            table.put(number, &TableEntry { address, bytes, words });
         }
-        let published = engine.peer_access().expose_for_long(address, bytes);
-        list.push(OwnAttachment { memory, bytes, published });
-        let added = self.publish(engine, &list);
-        if added.is_err() {
-            list.pop();
-        }
-        added
+        state.list.insert(place, Attached { memory, bytes, number });
+        Ok(())
     }
 
     /// `MPI_Win_detach` of the memory at `address`.
     ///
     /// # Errors
     /// `MPI_ERR_RMA_ATTACH` if none is attached there.
-    pub fn detach(&self, engine: &Engine, address: usize) -> Result<()> {
-        let mut list = lock(&self.list);
-        let found = list.iter().position(|a| a.memory.address() == address);
-        let at = found.ok_or_else(|| refused(address, "no memory is attached here".to_owned()))?;
-        let gone = list.remove(at);
-        let published = self.publish(engine, &list);
+    pub fn detach(&self, address: usize) -> Result<()> {
+        let mut state = self.state.lock();
+        let Some(Attached { number, .. }) = state.list.remove(address) else {
+            return Err(refused(address, "no memory is attached here".to_owned()));
+        };
+        if let Some(table) = &state.table {
+            table.clear(number);
+        }
         // After the peers can no longer find it.
-        drop(gone);
-        published
-    }
-
-    fn publish(&self, engine: &Engine, list: &[OwnAttachment]) -> Result<()> {
-        match &self.table {
-            None => Ok(()),
-            Some(table) => table.publish(engine, list),
+        if !state.migrated.is_empty() {
+            state.migrated.remove(&number);
         }
-    }
-}
-
-impl OwnTable {
-    fn new(engine: &Engine) -> Result<OwnTable> {
-        let table = OwnTable { head: engine.allocate_window(HEAD)?, tables: Mutex::default() };
-        table.grow(engine, FIRST_CAPACITY)?;
-        Ok(table)
-    }
-
-    /// Writes the table anew.
-    fn publish(&self, engine: &Engine, list: &[OwnAttachment]) -> Result<()> {
-        if list.len() > self.word(CAPACITY) as usize {
-            self.grow(engine, 2 * list.len())?;
-        }
-        let tables = lock(&self.tables);
-        let table = tables.last().expect("made with the window").region();
-        self.change(|| {
-            for (at, attachment) in list.iter().enumerate() {
-                let [a, b] = attachment.published.words();
-                let address = attachment.memory.address() as u64;
-                let words = [address, attachment.bytes as u64, a, b];
-                for (word, value) in words.into_iter().enumerate() {
-                    put(table.at((at * ENTRY + word) * WORD), value);
-                }
-            }
-            self.put_word(ENTRIES, list.len() as u64);
-        });
+        state.free.push(number);
         Ok(())
     }
+}
 
-    /// Gives the entries a table with room for `capacity`, still to be written.
-    fn grow(&self, engine: &Engine, capacity: usize) -> Result<()> {
-        let table = engine.allocate_window(capacity * ENTRY * WORD)?;
-        self.change(|| {
-            self.put_word(ENTRIES, 0);
-            self.put_word(OFFSET, table.offset());
-            self.put_word(CAPACITY, capacity as u64);
-        });
-        lock(&self.tables).push(table);
-        Ok(())
-    }
-
-    /// Runs `f` between an odd and an even version.
-    fn change(&self, f: impl FnOnce()) {
-        // SYNC attachments
-        let version = self.word(VERSION);
-        self.put_word(VERSION, version + 1);
-        f();
-        self.put_word(VERSION, version + 2);
-    }
-
-    fn word(&self, index: usize) -> u64 {
-        head_word(&self.head, index)
-    }
-
-    fn put_word(&self, index: usize, value: u64) {
-        put(self.head.region().at(index * WORD), value);
+impl OwnState {
+    /// A free number, for which the table has room.
+    #[inline]
+    fn take_number(&mut self, engine: &Engine) -> Result<u32> {
+        if let Some(number) = self.free.pop() {
+            return Ok(number);
+        }
+        if let Some(table) = &mut self.table {
+            table.reserve(engine, self.next)?;
+        }
+        self.next += 1;
+        Ok(self.next - 1)
     }
 }
 
-fn put(word: RegionRef<'_>, value: u64) {
-    word.atomic_swap(AtomicWidth::Eight, value);
-}
-
-fn head_word(head: &SharedWindow, index: usize) -> u64 {
-    head.region().at(index * WORD).atomic_load(AtomicWidth::Eight)
+impl MovableOwner for OwnAttachments {
+    fn migrate(&self, access: &PeerAccess, address: usize) {
+        let state = &mut *self.state.lock();
+        let Some(&Attached { bytes, number, .. }) = state.list.at(address) else {
+            return;
+        };
+        if state.migrated.contains_key(&number) {
+            return;
+        }
+        let migrated = access.expose_for_long(address, bytes);
+        if !migrated.is_whole(bytes) {
+            return;
+        }
+        if let Some(table) = &state.table {
+            table.put(number, &TableEntry { address, bytes, words: migrated.words() });
+        }
+        state.migrated.insert(number, migrated);
+    }
 }
 
 impl PeerAttachments {
-    /// The attachments of `rank`, whose table's head lies at `offset` of its zone.
+    /// The attachments of `rank`, whose table's head lies at `offset` of its zone, in the window of
+    /// `context`.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
-    pub fn open(engine: &Engine, rank: u32, offset: u64) -> Result<PeerAttachments> {
-        Ok(PeerAttachments::Peer {
-            rank,
-            head: engine.open_window(rank, offset, HEAD)?,
-            copy: RwLock::default(),
-        })
+    pub fn open(engine: &Engine, rank: u32, offset: u64, context: u64) -> Result<PeerAttachments> {
+        let table = PeerAttachmentTable::open(engine, rank, offset)?;
+        Ok(PeerAttachments::Peer { table, context, copy: RwLock::default() })
     }
 
     /// Calls `f` with the place of the `bytes` bytes at `address`; `None` if the rank has not
@@ -281,38 +213,39 @@ impl PeerAttachments {
     ) -> Result<Option<R>> {
         let wanted = Wanted { address, bytes };
         match self {
-            PeerAttachments::Own(list) => {
+            PeerAttachments::Own(own) => {
                 // The lock is not held during the operation.
-                let list = lock(list);
-                let found = list.iter().find(|a| wanted.lies_in(a.range()));
-                if let Some(memory) = found.map(|a| a.memory.clone()) {
-                    drop(list);
-                    let at = address.wrapping_sub(memory.address()) as isize;
-                    return f(TargetPlace::Mapped(&memory, at)).map(Some);
-                }
-                let met = list.iter().filter(|a| wanted.meets(a.range()));
+                let state = own.state.lock();
+                let met = state.list.near((address, bytes));
                 let met: Vec<_> = met.map(|a| (a.range(), a.memory.clone())).collect();
-                drop(list);
+                drop(state);
+                if let [(range, memory)] = &met[..]
+                    && wanted.lies_in(*range)
+                {
+                    let at = address.wrapping_sub(range.0) as isize;
+                    return f(TargetPlace::Mapped(memory, at)).map(Some);
+                }
                 let pieces =
                     met.iter().map(|(r, memory)| wanted.piece(*r, TargetPlace::Mapped(memory, 0)));
                 on_pieces(pieces.collect(), runs(), f)
             }
-            PeerAttachments::Peer { rank, head, copy } => {
-                if copy.read().unwrap_or_else(PoisonError::into_inner).version
-                    != head_word(head, VERSION)
-                {
-                    let mut copy = copy.write().unwrap_or_else(PoisonError::into_inner);
-                    copy.renew(*rank, head)?;
+            PeerAttachments::Peer { table, context, copy } => {
+                if copy.read().unwrap_or_else(PoisonError::into_inner).version != table.version() {
+                    copy.write().unwrap_or_else(PoisonError::into_inner).renew(table)?;
                 }
                 let copy = copy.read().unwrap_or_else(PoisonError::into_inner);
-                if let Some(found) = copy.entries.iter().find(|a| wanted.lies_in(a.entry.range())) {
+                let owner = (table.rank(), *context);
+                if let Some(found) = copy.find(wanted) {
+                    let memory = found.open(owner)?;
                     let at = address.wrapping_sub(found.entry.address) as isize;
-                    return f(TargetPlace::Peer(found.buffer(*rank)?, at)).map(Some);
+                    let result = f(TargetPlace::Peer(memory.buffer(), at));
+                    memory.note_use(bytes);
+                    return result.map(Some);
                 }
-                let met = copy.entries.iter().filter(|a| wanted.meets(a.entry.range()));
+                let met = copy.near(wanted);
                 let pieces: Result<Vec<_>> = met
                     .map(|a| {
-                        let place = TargetPlace::Peer(a.buffer(*rank)?, 0);
+                        let place = TargetPlace::Peer(a.open(owner)?.buffer(), 0);
                         Ok(wanted.piece(a.entry.range(), place))
                     })
                     .collect();
@@ -328,9 +261,6 @@ struct Wanted {
     address: usize,
     bytes: usize,
 }
-
-/// An address, and a number of bytes.
-type ByteRange = (usize, usize);
 
 impl Wanted {
     fn lies_in(self, (start, length): ByteRange) -> bool {
@@ -348,12 +278,6 @@ impl Wanted {
     }
 }
 
-impl OwnAttachment {
-    fn range(&self) -> ByteRange {
-        (self.memory.address(), self.bytes)
-    }
-}
-
 impl TableEntry {
     fn range(&self) -> ByteRange {
         (self.address, self.bytes)
@@ -361,8 +285,21 @@ impl TableEntry {
 }
 
 impl PeerAttachment {
-    fn buffer(&self, rank: u32) -> Result<&PeerBuffer> {
-        self.buffer.as_ref().ok_or_else(|| unreachable_memory(rank, &self.entry))
+    /// The memory, opened the first time, of a rank of the job and a window's context.
+    #[inline]
+    fn open(&self, owner: (u32, u64)) -> Result<&MovableMemory> {
+        let opened = match self.memory.get() {
+            Some(opened) => opened,
+            None => {
+                let engine = process::engine()?;
+                self.memory.get_or_init(|| {
+                    let TableEntry { address, bytes, words } = self.entry;
+                    let buffer = engine.peer_access().open(owner.0, words, bytes)?;
+                    Some(MovableMemory::new(engine, buffer, owner, (address, bytes)))
+                })
+            }
+        };
+        opened.as_ref().ok_or_else(|| unreachable_memory(owner.0, &self.entry))
     }
 }
 
@@ -380,59 +317,44 @@ fn on_pieces<R>(
 }
 
 impl TableCopy {
-    /// Copies the table of `rank` anew, and opens the memory that is new in it.
-    fn renew(&mut self, rank: u32, head: &SharedWindow) -> Result<()> {
-        let engine = process::engine()?;
-        let (version, entries) = loop {
-            // SYNC attachments
-            let version = head_word(head, VERSION);
-            let entries = self.read(engine, rank, head)?;
-            if version.is_multiple_of(2) && head_word(head, VERSION) == version {
-                break (version, entries);
+    /// Copies the table anew.
+    fn renew(&mut self, table: &PeerAttachmentTable) -> Result<()> {
+        let (version, entries) = table.read(process::engine()?)?;
+        self.entries.resize_with(entries.len().max(self.entries.len()), || None);
+        for (known, entry) in self.entries.iter_mut().zip(entries) {
+            if known.as_ref().map(|known| known.entry) != entry {
+                let memory = OnceLock::new;
+                *known = entry.map(|entry| PeerAttachment { entry, memory: memory() });
             }
-            std::thread::yield_now();
-        };
-        let mut known = std::mem::take(&mut self.entries);
-        for entry in entries {
-            let same = known.iter().position(|a| a.entry == entry);
-            let mut attachment = match same {
-                Some(at) => known.swap_remove(at),
-                None => PeerAttachment { entry, buffer: None },
-            };
-            if attachment.buffer.is_none() {
-                attachment.buffer = engine.peer_access().open(rank, entry.words, entry.bytes);
-            }
-            self.entries.push(attachment);
         }
+        let there = self
+            .entries
+            .iter()
+            .zip(0..)
+            .filter_map(|(entry, at)| entry.as_ref().map(|known| (known.entry.address, at)));
+        let mut ordered: Vec<(usize, u32)> = there.collect();
+        ordered.sort_unstable();
+        self.ordered = ordered.into_iter().map(|(_, at)| at).collect();
         self.version = version;
         Ok(())
     }
 
-    /// The entries as they are now; consistent if the version has not changed.
-    fn read(&mut self, engine: &Engine, rank: u32, head: &SharedWindow) -> Result<Vec<TableEntry>> {
-        let (offset, capacity) = (head_word(head, OFFSET), head_word(head, CAPACITY) as usize);
-        let bytes = capacity.saturating_mul(ENTRY * WORD);
-        let table = match &self.table {
-            Some((known, table)) if *known == offset && table.bytes() >= bytes => table,
-            _ => {
-                let table = engine.open_window(rank, offset, bytes)?;
-                &self.table.insert((offset, table)).1
-            }
-        };
-        let region = table.region();
-        let count = (head_word(head, ENTRIES) as usize).min(capacity);
-        let entry = |at: usize| {
-            let word = |word: usize| {
-                let place = region.at((at * ENTRY + word) * WORD);
-                place.atomic_load(AtomicWidth::Eight)
-            };
-            TableEntry {
-                address: word(0) as usize,
-                bytes: word(1) as usize,
-                words: [word(2), word(3)],
-            }
-        };
-        Ok((0..count).map(entry).collect())
+    /// Those that share a byte with what is wanted, from the last on.
+    fn near(&self, wanted: Wanted) -> impl Iterator<Item = &PeerAttachment> {
+        let end = wanted.address.saturating_add(wanted.bytes);
+        let after = self.ordered.partition_point(|&at| self.at(at).entry.address < end);
+        let before = self.ordered[..after].iter().rev().map(|&at| self.at(at));
+        before.take_while(move |known| wanted.meets(known.entry.range()))
+    }
+
+    /// The one that all wanted bytes lie in.
+    #[inline]
+    fn find(&self, wanted: Wanted) -> Option<&PeerAttachment> {
+        self.near(wanted).next().filter(|known| wanted.lies_in(known.entry.range()))
+    }
+
+    fn at(&self, at: u32) -> &PeerAttachment {
+        self.entries[at as usize].as_ref().expect("it is ordered, so it is there")
     }
 }
 

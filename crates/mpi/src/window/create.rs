@@ -13,7 +13,7 @@
 //! A window is freed in the reverse order: the ranks meet, drop their references, and each owner
 //! returns its memory to the system.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::memory::{Block, Region};
@@ -26,6 +26,7 @@ use super::attached::{OwnAttachments, PeerAttachments};
 use super::choice::{LockService, WindowAccess, WindowChoices};
 use super::counts::WindowCountsBlock;
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
+use super::movable::{CreatedMemory, CreatedTarget, MovableMemory};
 use super::neighbours::Neighbours;
 use super::object::{
     EpochsLock, PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties,
@@ -150,7 +151,7 @@ pub(super) struct OwnMemory {
     /// What the peers open it by.
     words: [u64; 2],
     published: Option<PublishedBuffer>,
-    pub attachments: Option<OwnAttachments>,
+    pub attachments: Option<Arc<OwnAttachments>>,
     /// Those that this rank has allocated for its neighbours.
     locks: Option<WindowLocks>,
 }
@@ -172,6 +173,8 @@ pub(super) struct Creation<'a> {
 pub(super) struct Sizes {
     pub bytes: Vec<usize>,
     units: Vec<usize>,
+    /// Each rank reaches all memory of its neighbours, wherever it lies.
+    reach_all: bool,
 }
 
 /// The properties of a window that is made with these hints.
@@ -207,7 +210,7 @@ impl Window {
         let wanted = choices.as_ref().map_err(Error::clone).and_then(|_| {
             let sizes = spec.sizes()?;
             spec.check_neighbours(&neighbours, comm)?;
-            Ok(sizes)
+            Ok((sizes, neighbours.reach_all(engine, comm)?))
         });
         let creation = Creation {
             engine,
@@ -251,6 +254,8 @@ impl Window {
                 Some(serve_at_all(comm, RemoteSide::open(comm, parts))?)
             }
         };
+        let attachments = own.attachments.clone();
+        let created = creation.created(own, &locks);
         let predefined = creation.predefined(&targets[comm.rank()].memory);
         let epochs = Epochs::new(OwnCounts::new(&locks, neighbours.me));
         let window = handle.fill(|handle| {
@@ -267,8 +272,8 @@ impl Window {
                 counters: counts_block.words(),
                 counts_block,
                 remote,
-                _published: own.published,
-                attachments: own.attachments,
+                created,
+                attachments,
                 attributes: AttributeSet::default(),
                 predefined,
                 properties: Mutex::new(initial_properties(hints)),
@@ -299,11 +304,12 @@ impl Window {
         }
         window.0.attributes.delete_all(handle)?;
         let flushed = window.flush_remote();
+        // Before another rank can free the locks, in which this one says what it has migrated.
+        process::engine()?.withdraw_help(window.0.comm.context());
         window.meet_last()?;
         if let Some(remote) = &window.0.remote {
             remote.close()?;
         }
-        process::engine()?.withdraw_help(window.0.comm.context());
         window.discard();
         window.0.comm.discard();
         flushed
@@ -329,9 +335,9 @@ impl Window {
         let target = &self.0.targets[target];
         Ok(match &target.memory {
             TargetMemory::Mapped(region) => (target.bytes, target.unit as usize, region.address()),
-            TargetMemory::Peer(buffer) => match buffer.region(0, target.bytes) {
+            TargetMemory::Created(_) => match target.mapped.get() {
                 Some(region) => (target.bytes, target.unit as usize, region.address()),
-                // Not reached by loads and stores (MPI 5.0, 12.2.3).
+                // Not reached by loads and stores, or not yet (MPI 5.0, 12.2.3).
                 None => (0, target.unit as usize, 0),
             },
             TargetMemory::Empty | TargetMemory::Attached(_) | TargetMemory::Messages { .. } => {
@@ -340,58 +346,26 @@ impl Window {
         })
     }
 
-    /// `MPI_Win_attach` of the `bytes` bytes of `memory`.
-    ///
-    /// # Errors
-    /// `MPI_ERR_RMA_FLAVOR` for a window that is not dynamic; `MPI_ERR_SIZE`;
-    /// `MPI_ERR_RMA_ATTACH`; `MPI_ERR_NO_MEM`.
-    pub fn attach(&self, memory: Region, bytes: i64) -> Result<()> {
-        let attachments = self.attachments()?;
-        let reason = "a size is not negative";
-        let bytes = usize::try_from(bytes)
-            .map_err(|_| Error::argument(c::ERR_SIZE, "size", bytes, reason))?;
-        let address = memory.address();
-        attachments.attach(process::engine()?, memory, bytes)?;
-        match &self.0.remote {
-            Some(remote) => remote.register_attached(address, bytes),
-            None => Ok(()),
-        }
-    }
-
-    /// `MPI_Win_detach` of the memory at `address`.
-    ///
-    /// # Errors
-    /// `MPI_ERR_RMA_FLAVOR`; `MPI_ERR_RMA_ATTACH` if none is attached there.
-    pub fn detach(&self, address: usize) -> Result<()> {
-        let attachments = self.attachments()?;
-        if let Some(remote) = &self.0.remote {
-            remote.unregister_attached(address)?;
-        }
-        attachments.detach(process::engine()?, address)
-    }
-
     fn is_dynamic(&self) -> bool {
         self.0.attachments.is_some()
-    }
-
-    fn attachments(&self) -> Result<&OwnAttachments> {
-        self.0.attachments.as_ref().ok_or_else(|| {
-            let detail = "memory can be attached to windows of MPI_Win_create_dynamic only";
-            Error::other(c::ERR_RMA_FLAVOR, detail)
-        })
     }
 }
 
 impl Sizes {
-    /// What all ranks have asked for, given what this one asks for.
-    fn agree(comm: &Comm, own: Result<(usize, usize)>) -> Result<Sizes> {
-        let own = own.map(|(bytes, unit)| Announcement {
-            words: [bytes as u64, unit as u64, 0],
+    /// What all ranks have asked for, given what this one asks for, and whether it reaches all of
+    /// its neighbours' memory.
+    fn agree(comm: &Comm, own: Result<((usize, usize), bool)>) -> Result<Sizes> {
+        let own = own.map(|((bytes, unit), reaches_all)| Announcement {
+            words: [bytes as u64, unit as u64, u64::from(reaches_all)],
             ..Announcement::default()
         });
         let all = agree(comm, own)?;
-        let word = |at: usize| all.iter().map(|a| a.words[at] as usize).collect();
-        Ok(Sizes { bytes: word(0), units: word(1) })
+        let word = |at: usize| all.iter().map(move |a| a.words[at] as usize);
+        Ok(Sizes {
+            bytes: word(0).collect(),
+            units: word(1).collect(),
+            reach_all: word(2).all(|reaches| reaches == 1),
+        })
     }
 
     /// Where the segments of a contiguous shared window begin, and the bytes of all.
@@ -409,9 +383,17 @@ impl Sizes {
 }
 
 impl Creation<'_> {
+    /// This rank's memory, if the program has given it.
+    fn created(&self, own: OwnMemory, locks: &Arc<WindowLocks>) -> Option<Arc<CreatedMemory>> {
+        let (address, bytes) = (own.region.address(), self.sizes.bytes[self.comm.rank()]);
+        let (locks, me) = (Arc::clone(locks), self.neighbours.me);
+        let published = Mutex::new(own.published?);
+        Some(Arc::new(CreatedMemory { address, bytes, published, locks, me }))
+    }
+
     /// The attributes of this rank's window, whose memory this is.
     fn predefined(&self, own: &TargetMemory) -> PredefinedAttributes {
-        let (Sizes { bytes, units }, me) = (&self.sizes, self.comm.rank());
+        let (Sizes { bytes, units, .. }, me) = (&self.sizes, self.comm.rank());
         PredefinedAttributes {
             base: match own {
                 TargetMemory::Mapped(region) => region.address(),
@@ -444,7 +426,11 @@ impl Creation<'_> {
         match self.spec {
             WindowSpec::Create { memory, .. } => {
                 let access = self.engine.peer_access();
-                let published = access.expose_for_long(memory.address(), bytes);
+                // Where the kernel's copies do not reach it, migration is the only way.
+                let published = match self.sizes.reach_all {
+                    true => access.expose_in_place(memory.address(), bytes),
+                    false => access.expose_for_long(memory.address(), bytes),
+                };
                 own.words = published.words();
                 own.published = Some(published);
                 own.region = memory.clone();
@@ -461,9 +447,10 @@ impl Creation<'_> {
                 }
             }
             WindowSpec::Dynamic => {
-                let attachments = OwnAttachments::new(self.engine, self.neighbours.is_shared)?;
+                let attachments =
+                    OwnAttachments::new(self.engine, WINDOWS.mode(), self.neighbours.is_shared)?;
                 own.words = [attachments.offset(), 0];
-                own.attachments = Some(attachments);
+                own.attachments = Some(Arc::new(attachments));
             }
         }
         Ok(own)
@@ -498,7 +485,7 @@ impl Creation<'_> {
         let memories: Vec<TargetMemory> = match self.is_contiguous {
             true => self.open_segments(places[first].words[0], &own)?,
             false => {
-                let open = |rank: usize| self.open_one(rank, places[rank].words, &own);
+                let open = |rank: usize| self.open_one(rank, places[rank].words, &own, &locks);
                 (0..self.comm.size()).map(open).collect::<Result<_>>()?
             }
         };
@@ -512,15 +499,18 @@ impl Creation<'_> {
         let number = self.neighbours.number(rank);
         let LockService { design, by_thread } = self.choices.locking;
         let own_locks = number.filter(|_| !self.choices.sends_accumulates());
+        let mapped = OnceLock::new();
+        let memory = match memory {
+            // Whole pages, or the parts of all ranks, have more.
+            TargetMemory::Mapped(region) => {
+                let part = region.piece(0, bytes).expect("has the window's bytes").to_region();
+                TargetMemory::Mapped(mapped.get_or_init(|| part).clone())
+            }
+            other => other,
+        };
         WindowTarget {
-            memory: match memory {
-                // Whole pages, or the parts of all ranks, have more.
-                TargetMemory::Mapped(region) => {
-                    let part = region.piece(0, bytes).expect("has the window's bytes");
-                    TargetMemory::Mapped(part.to_region())
-                }
-                other => other,
-            },
+            mapped,
+            memory,
             bytes,
             unit: self.sizes.units[rank] as u32,
             number,
@@ -564,7 +554,13 @@ impl Creation<'_> {
     }
 
     /// Opens the memory of `rank`, which has announced it by these words.
-    fn open_one(&self, rank: usize, [a, b, _]: [u64; 3], own: &OwnMemory) -> Result<TargetMemory> {
+    fn open_one(
+        &self,
+        rank: usize,
+        [a, b, _]: [u64; 3],
+        own: &OwnMemory,
+        locks: &Arc<WindowLocks>,
+    ) -> Result<TargetMemory> {
         if rank == self.comm.rank() {
             return Ok(own_part(own));
         }
@@ -572,16 +568,17 @@ impl Creation<'_> {
         let by_messages =
             TargetMemory::Messages { is_dynamic: matches!(self.spec, WindowSpec::Dynamic) };
         let is_compared = self.choices.access == WindowAccess::Messages && !self.spec.is_shared();
-        if self.neighbours.number(rank).is_none() || is_compared {
+        let Some(number) = self.neighbours.number(rank).filter(|_| !is_compared) else {
             return Ok(by_messages);
-        }
+        };
+        let context = self.comm.context();
         match self.spec {
             // It may attach memory that only the kernel reaches.
             WindowSpec::Dynamic if !self.engine.peer_access().reaches_all_of(peer) => {
                 Ok(by_messages)
             }
             WindowSpec::Dynamic => {
-                let attached = PeerAttachments::open(self.engine, peer, a)?;
+                let attached = PeerAttachments::open(self.engine, peer, a, context)?;
                 Ok(TargetMemory::Attached(Box::new(attached)))
             }
             _ if bytes == 0 => Ok(TargetMemory::Empty),
@@ -592,7 +589,12 @@ impl Creation<'_> {
                     None => by_messages,
                     Some(buffer) => match buffer.region(0, bytes) {
                         Some(region) if buffer.is_window() => TargetMemory::Mapped(region),
-                        _ => TargetMemory::Peer(buffer),
+                        _ => {
+                            let (owner, place) = ((peer, context), (0, bytes));
+                            let memory = MovableMemory::new(self.engine, buffer, owner, place);
+                            let created = CreatedTarget::new(memory, bytes, locks, number);
+                            TargetMemory::Created(Box::new(created))
+                        }
                     },
                 })
             }
@@ -617,7 +619,10 @@ fn serve_at_all(comm: &Comm, side: Result<Arc<RemoteSide>>) -> Result<Arc<Remote
 /// This rank's own memory as its operations see it.
 fn own_part(own: &OwnMemory) -> TargetMemory {
     match &own.attachments {
-        Some(attachments) => TargetMemory::Attached(Box::new(attachments.own())),
+        Some(attachments) => {
+            let own = PeerAttachments::Own(Arc::clone(attachments));
+            TargetMemory::Attached(Box::new(own))
+        }
         None => TargetMemory::Mapped(own.region.clone()),
     }
 }

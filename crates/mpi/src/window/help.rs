@@ -15,6 +15,7 @@ use mica_channel::memory::{Region, RegionRef};
 use mica_protocol::{Engine, HelpRequest, TransferHelper};
 
 use super::element::ElementUpdate;
+use super::movable::MovableOwner;
 use super::object::Window;
 use super::place::{Direction, TargetPlace};
 use super::target::TargetMemory;
@@ -150,23 +151,30 @@ impl Window {
         Ok(true)
     }
 
-    /// Lets the origins of long transfers have this rank's help.
+    /// Lets the origins of long transfers have this rank's help, and those that use its memory
+    /// often have it migrated.
     pub(super) fn offer_help(&self, engine: &Engine) {
-        let has_peers = self.0.neighbours.job_ranks.len() > 1;
-        if has_peers
-            && let TargetMemory::Mapped(region) = &self.0.targets[self.0.comm.rank()].memory
-        {
-            let helper =
-                WindowHelper { region: region.clone(), access: engine.peer_access().clone() };
-            engine.offer_help(self.0.comm.context(), Arc::new(helper));
+        if self.0.neighbours.job_ranks.len() == 1 {
+            return;
         }
+        let region = match &self.0.targets[self.0.comm.rank()].memory {
+            TargetMemory::Mapped(region) => Some(region.clone()),
+            _ => None,
+        };
+        let created = self.0.created.clone().map(|own| own as Arc<dyn MovableOwner>);
+        let attached = self.0.attachments.clone().map(|own| own as Arc<dyn MovableOwner>);
+        let (movable, access) = (created.or(attached), engine.peer_access().clone());
+        let helper = WindowHelper { region, movable, access };
+        engine.offer_help(self.0.comm.context(), Arc::new(helper));
     }
 }
 
 /// This rank's part of a window, for the origins that ask for help.
 #[derive(Debug)]
 struct WindowHelper {
-    region: Region,
+    /// `None` in a dynamic window.
+    region: Option<Region>,
+    movable: Option<Arc<dyn MovableOwner>>,
     access: PeerAccess,
 }
 
@@ -181,7 +189,10 @@ impl TransferHelper for WindowHelper {
         let Some(what) = TransferOperation::of_word(request.operation) else {
             return;
         };
-        let Some(there) = self.region.piece(request.offset as usize, *bytes) else {
+        let Some(region) = &self.region else {
+            return;
+        };
+        let Some(there) = region.piece(request.offset as usize, *bytes) else {
             return;
         };
         let buffer = self.access.open(origin, request.buffer, *bytes);
@@ -192,6 +203,12 @@ impl TransferHelper for WindowHelper {
             let (at, len) = (piece.start, piece.len());
             let done = what.piece(here.at(at - divided.start), there.at(at), len);
             debug_assert!(done.is_ok(), "mapped memory needs no allocation");
+        }
+    }
+
+    fn migrate(&self, address: u64) {
+        if let Some(movable) = &self.movable {
+            movable.migrate(&self.access, address as usize);
         }
     }
 }

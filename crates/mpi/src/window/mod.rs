@@ -6,7 +6,9 @@
 //! | `object` | the window, its handle, its cache |
 //! | `create`, `registration`, `choice` | the collective calls that make and free windows |
 //! | `target`, `place` | where the memory of each rank lies, and how this rank accesses it |
-//! | `attached` | memory that dynamic windows get and lose later |
+//! | `attach`, `attached` | memory that dynamic windows get and lose later |
+//! | `attachment_list`, `attachment_table` | what is attached here, and at a peer |
+//! | `movable` | memory of the program, which is migrated once origins use it often |
 //! | `epoch`, `access`, `admission` | what the program has opened; who may be accessed now |
 //! | `active`, `passive` | fence, post and start; lock, flush and unlock |
 //! | `fast_path` | operations on mapped memory, where one thread at a time enters |
@@ -33,7 +35,10 @@ mod access;
 mod accumulate;
 mod active;
 mod admission;
+mod attach;
 mod attached;
+mod attachment_list;
+mod attachment_table;
 mod choice;
 mod counts;
 mod create;
@@ -41,6 +46,7 @@ mod element;
 mod epoch;
 pub mod fast_path;
 mod help;
+mod movable;
 mod neighbours;
 mod object;
 mod passive;
@@ -55,6 +61,7 @@ pub use accumulate::{
     AccumulateCompletion, AccumulateOperands, SingleElement, accumulate, compare_and_swap,
     fetch_and_op,
 };
+pub use attach::{attach, detach};
 pub(crate) use counts::WindowCountsBlock;
 pub use create::WindowSpec;
 pub use object::{PredefinedAttributes, Window, with};

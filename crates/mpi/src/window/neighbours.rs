@@ -3,6 +3,7 @@
 use mica_protocol::Engine;
 
 use crate::comm::Comm;
+use crate::error::Result;
 
 /// The ranks of a window that share memory with this one, this one included. The shared locks and
 /// counts name them by their number here, in the order of ranks. Two more numbers, the
@@ -36,6 +37,18 @@ impl Neighbours {
             window_ranks,
             is_shared,
         }
+    }
+
+    /// Whether this rank reaches all memory of the others, wherever it lies. Blocks until all are
+    /// ready to be reached.
+    ///
+    /// # Errors
+    /// When one of them is lost.
+    pub fn reach_all(&self, engine: &Engine, comm: &Comm) -> Result<bool> {
+        engine.common_abilities(comm.context(), &self.job_ranks)?;
+        let me = self.job_ranks[self.me as usize];
+        let mut others = self.job_ranks.iter().filter(|&&rank| rank != me);
+        Ok(others.all(|&rank| engine.peer_access().reaches_all_of(rank)))
     }
 
     /// How many numbers the shared locks and counts have.

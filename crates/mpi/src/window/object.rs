@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mica_channel::direct::PublishedBuffer;
 use mica_channel::window::WindowLocks;
 use mica_node::lock::Guard;
 use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode, WindowCounterRef};
@@ -15,6 +14,7 @@ use super::attached::OwnAttachments;
 use super::choice::WindowChoices;
 use super::counts::WindowCountsBlock;
 use super::epoch::{AccessEpoch, Epochs, HeldLock};
+use super::movable::CreatedMemory;
 use super::neighbours::Neighbours;
 use super::remote::RemoteSide;
 use super::target::WindowTarget;
@@ -50,10 +50,10 @@ pub(super) struct WindowInner {
     pub counts_block: Arc<WindowCountsBlock>,
     /// For targets that are accessed by messages.
     pub remote: Option<Arc<RemoteSide>>,
-    /// Keeps this rank's created memory where its peers reach it.
-    pub _published: Option<PublishedBuffer>,
+    /// This rank's memory, if the program has given it when it created the window.
+    pub created: Option<Arc<CreatedMemory>>,
     /// The memory attached to a dynamic window.
-    pub attachments: Option<OwnAttachments>,
+    pub attachments: Option<Arc<OwnAttachments>>,
     pub attributes: AttributeSet,
     pub predefined: PredefinedAttributes,
     pub properties: Mutex<WindowProperties>,

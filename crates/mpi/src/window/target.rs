@@ -1,12 +1,14 @@
 //! The memory of each rank of a window: where it lies, and how this rank accesses it.
 
-use mica_channel::direct::PeerBuffer;
+use std::sync::OnceLock;
+
 use mica_channel::memory::{Region, RegionRef, Shape};
 use mica_channel::window::OwnLocks;
 use mica_node::window::OwnLock;
 
 use super::access::TargetFlag;
 use super::attached::PeerAttachments;
+use super::movable::CreatedTarget;
 use super::place::{TargetPlace, runs};
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -14,6 +16,9 @@ use crate::error::{Error, Result};
 /// One rank of a window, as this rank sees it.
 #[derive(Debug)]
 pub(super) struct WindowTarget {
+    /// Its part of the window, if this rank loads and stores all of it: from the start, or since
+    /// the target has migrated it.
+    pub mapped: OnceLock<Region>,
     pub memory: TargetMemory,
     /// Bytes of its part of the window; 0 if memory is attached later.
     pub bytes: usize,
@@ -33,8 +38,9 @@ pub(super) struct WindowTarget {
 pub(super) enum TargetMemory {
     /// By loads and stores; the bounds are the part of the window.
     Mapped(Region),
-    /// By loads and stores as far as they reach, and by the kernel.
-    Peer(PeerBuffer),
+    /// By loads and stores as far as they reach, and by the kernel, until the target has migrated
+    /// it.
+    Created(Box<CreatedTarget>),
     /// What the rank has attached, at its own addresses.
     Attached(Box<PeerAttachments>),
     /// By messages, which the rank carries out.
@@ -88,9 +94,7 @@ impl WindowTarget {
     /// displacements that 32 bits cannot hold.
     #[inline(always)]
     pub fn mapped(&self, disp: isize, bytes: usize) -> Option<RegionRef<'_>> {
-        let TargetMemory::Mapped(region) = &self.memory else {
-            return None;
-        };
+        let region = self.mapped.get()?;
         // The product has 64 bits at most; a negative displacement is a large one here.
         let at = u64::from(u32::try_from(disp).ok()?) * u64::from(self.unit);
         region.piece(at as usize, bytes)
@@ -118,7 +122,14 @@ impl WindowTarget {
         let at = at.ok_or_else(|| self.outside(range))? as isize;
         match &self.memory {
             TargetMemory::Mapped(region) => f(TargetPlace::Mapped(region, at)).map(Some),
-            TargetMemory::Peer(buffer) => f(TargetPlace::Peer(buffer, at)).map(Some),
+            TargetMemory::Created(memory) => match self.mapped.get() {
+                Some(region) => f(TargetPlace::Mapped(region, at)).map(Some),
+                None => {
+                    let result = f(TargetPlace::Peer(memory.buffer(), at));
+                    memory.note_use(bytes, &self.mapped);
+                    result.map(Some)
+                }
+            },
             TargetMemory::Attached(_) | TargetMemory::Messages { .. } | TargetMemory::Empty => {
                 Err(self.outside(range))
             }

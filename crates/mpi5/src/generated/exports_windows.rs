@@ -240,7 +240,7 @@ call! {
 
 call! {
     MPI_Win_detach PMPI_Win_detach(win: MPI_Win, base: *const c_void) on Win(win)
-    => method::perform(|| Window::resolve(win.raw())?.detach(base.addr()))
+    => method::perform(|| detach_window(win.raw(), base.addr()))
 }
 
 call! {

@@ -7,6 +7,7 @@ use super::poll_record::PollRecord;
 use super::report::AnswerLine;
 use super::wait_record::{WaitRecord, Waiting};
 use crate::counters::{Counters, LiveCounters};
+use crate::migration_gate::MigrationGate;
 use crate::park::ParkingSpot;
 use crate::topology::CorePlace;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -54,6 +55,9 @@ pub struct RankBlock {
     pub(super) given: GivenLine,
     /// Written by the rank in `MPI_Init`, and when it loses an ability.
     pub(super) abilities: AbilityLine,
+    /// Written by peers that store to the rank's memory by address, and by the rank when it
+    /// migrates pages.
+    pub migration: MigrationGate,
 }
 
 /// The parking spot, alone in its line: senders read it with every message.

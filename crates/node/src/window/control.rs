@@ -1,8 +1,9 @@
 //! [`WindowControl`]: the shared memory of one window on one node, and where its locks and counts
 //! lie in it.
 //!
-//! The board comes first, then for each target its locks: the words of its window lock, its
-//! accumulate lock, and the lines of all origins, in whole pairs of cache lines. All ranks compute
+//! The board comes first, then for each target its part: the words of its window lock, its
+//! accumulate lock, where its memory lies, and the lines of all origins, in whole pairs of cache
+//! lines. All ranks compute
 //! the same offsets from the number of ranks. The bytes grow with the square of that number (8.4
 //! MiB for 256 ranks); a line that no origin uses is never touched.
 
@@ -11,6 +12,7 @@ use super::accumulate_lock::AccumulateLock;
 use super::exposure::{CompletionLine, ExposureBoard, PostLine};
 use super::lock::{LockDesign, WindowLock};
 use super::lock_words::{MOST_RANKS, OriginLine, TargetLine};
+use super::placement::PlacementLine;
 use crate::park::Fencing;
 use std::ptr::NonNull;
 use std::slice;
@@ -21,8 +23,13 @@ const ALIGN: usize = 128;
 /// Offset of the accumulate lock in a target's part.
 const ACCUMULATE_LOCK: usize = size_of::<TargetLine>();
 
+/// Offset of the placement of its memory in a target's part.
+const PLACEMENT: usize = ACCUMULATE_LOCK + size_of::<AccumulateLock>();
+
 /// Offset of the origins' lines in a target's part.
-const ORIGINS: usize = ACCUMULATE_LOCK + size_of::<AccumulateLock>();
+const ORIGINS: usize = PLACEMENT + size_of::<PlacementLine>();
+
+const _: () = assert!(PLACEMENT.is_multiple_of(align_of::<PlacementLine>()));
 
 /// The locks and the counts of one window, in the memory that its ranks of one node share.
 #[derive(Debug)]
@@ -118,6 +125,15 @@ impl WindowControl {
         let lock: &AccumulateLock =
             unsafe { self.target(target).add(ACCUMULATE_LOCK).cast().as_ref() };
         AccumulateGate::new(lock, self.origins(target))
+    }
+
+    /// Where the memory of `target` lies, once it has been migrated.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn placement(&self, target: u32) -> &PlacementLine {
+        // SAFETY: it lies at this offset of the target's part (`target`).
+        unsafe { self.target(target).add(PLACEMENT).cast().as_ref() }
     }
 
     /// The lines of all origins at `target`.

@@ -32,6 +32,7 @@ mod lock_queue;
 mod lock_ticket;
 mod lock_words;
 mod memory;
+mod placement;
 
 #[cfg(all(test, loom))]
 mod accumulate_lock_model;
@@ -58,3 +59,4 @@ pub use lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
 pub use lock_ticket::LockTicket;
 pub use lock_words::{LockMode, OriginLine, TargetLine};
 pub use memory::WindowMemory;
+pub use placement::PlacementLine;

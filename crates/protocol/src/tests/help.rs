@@ -35,6 +35,11 @@ impl TransferHelper for Noting {
         let mut noted = self.pieces.lock().expect("no panic");
         noted.extend(pieces.take(self.most));
     }
+
+    fn migrate(&self, address: u64) {
+        let address = address as usize;
+        self.pieces.lock().expect("no panic").push(address..address + 1);
+    }
 }
 
 fn request_of_window() -> HelpRequest {
@@ -119,4 +124,17 @@ fn requests_of_windows_that_are_gone_are_answered() {
     progress(&engines[1]);
     assert!(theirs.lock().expect("no panic").is_empty());
     assert_divided(transfer.collect());
+}
+
+#[test]
+fn the_owner_is_asked_to_migrate_by_the_address_that_it_knows() {
+    let (engines, theirs) = two_ranks(0);
+    let asked = |context| engines[0].ask_to_migrate(1, context, 4711).expect("no fault");
+    assert!(asked(WINDOW) && asked(WINDOW + 1), "room");
+    progress(&engines[1]);
+    let noted = theirs.lock().expect("no panic").clone();
+    assert_eq!(noted, std::slice::from_ref(&(4711..4712)), "once, for its own window");
+    while asked(WINDOW) {}
+    progress(&engines[1]);
+    assert!(asked(WINDOW), "a full ring is no fault, and there is room again");
 }

@@ -39,7 +39,7 @@ pub use eligibility::{HelperThread, SkipReason};
 pub(super) use peers::PeerSlots;
 pub use usage::{Unavailable, Usage};
 
-use super::{DirectOptions, ExpectedUse, Exposed};
+use super::{DirectOptions, ExpectedUse, Exposed, Exposure};
 use buffers::MigratedBuffers;
 use mica_node::segment::JobSegment;
 use owner::{Answer, Attempt, BufferWatch};
@@ -72,6 +72,10 @@ impl Registry {
             let owner = &mut owners.list[self.index];
             match owner.expose(address, len, expected) {
                 Answer::Migrated(exposed) => return exposed,
+                Answer::Plain if expected == ExpectedUse::Later => {
+                    let exposure = Exposure::in_place(address);
+                    return Exposed { exposure, _pins: [None, None] };
+                }
                 Answer::Plain => return owner.lend(address, len),
                 Answer::Due => {}
             }

@@ -162,7 +162,7 @@ impl MigratedBuffers {
         let is_worthwhile = match expected {
             ExpectedUse::Once => len >= self.options.mapped_min && self.is_due(&whole),
             ExpectedUse::Often => true,
-            ExpectedUse::Never => false,
+            ExpectedUse::Later | ExpectedUse::Never => false,
         };
         if !is_worthwhile {
             return Answer::Plain;
@@ -243,7 +243,7 @@ impl MigratedBuffers {
     fn pages_of(&self, address: usize, len: usize, expected: ExpectedUse) -> Option<Range<usize>> {
         let whole = self.whole(address, len);
         match expected {
-            ExpectedUse::Often if len > 0 => {
+            ExpectedUse::Often | ExpectedUse::Later if len > 0 => {
                 Some(whole.unwrap_or_else(|| self.enclosing(address, len)))
             }
             _ => whole,
@@ -290,6 +290,7 @@ impl MigratedBuffers {
             tail: (address + len - end) as u16,
             slot: place.slot,
             place: (start as u64).wrapping_add(place.anchor()) - slot,
+            may_move: false,
         };
         if is_whole {
             self.recalled[recalled_index(address, len)] = Some(Recalled { address, len, exposure });
@@ -367,6 +368,8 @@ impl MigratedBuffers {
     /// Moves pages as planned.
     fn put(&mut self, plan: &MigrationPlan) -> Result<(), SkipReason> {
         let MigrationPlan { target, moving, .. } = plan;
+        let segment = Arc::clone(&self.segment);
+        let closed = segment.block(self.me).migration.try_close().ok_or(SkipReason::Busy)?;
         let fd = self.segment.as_fd().as_raw_fd();
         let backing = Backing::File { fd, anchor: target.anchor };
         let page = self.page;
@@ -377,10 +380,11 @@ impl MigratedBuffers {
             // contents stay; 2. by MPI's rules no thread writes to a buffer in use; pages beyond
             // one, and memory that becomes a window, are moved only if there is no other thread and
             // no asynchronous read, with signals blocked; no transfer by a peer or a device is in
-            // progress (`lent`, pins, and `holders`); 3. `plan` has checked for other
+            // progress (`lent`, pins, `closed`, and `holders`); 3. `plan` has checked for other
             // mappings of the same part.
             unsafe { migration::move_pages(run, backing, plan.node, &apart) }
         });
+        drop(closed);
         // The census now includes all pages that have been moved.
         let census = self.sweep(plan.is_single)?;
         if result.is_err() {
