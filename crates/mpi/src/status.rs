@@ -4,7 +4,7 @@ use mica_protocol::{MatchEnvelope, ReceiveCompletion, SendEnd};
 
 use crate::comm::Comm;
 use crate::constants as c;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// What is known of a message that was received, probed or cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +83,13 @@ pub(crate) fn outcome(comm: &Comm, done: &ReceiveCompletion) -> (Status, Option<
     };
     (status, Some(error))
 }
+
+/// Refuses a message of no bytes from `rank` of the communicator where `due` bytes were due: the
+/// rank has failed in the call. (Collectives leave out empty messages on both sides.)
+pub(crate) fn check_sent(status: &Status, rank: usize, due: usize) -> Result<()> {
+    if status.bytes == 0 && due > 0 { Err(sent_nothing(rank, due)) } else { Ok(()) }
+}
+
 /// The error of a call in which a rank of the communicator has sent none of `due` bytes.
 #[cold]
 pub(crate) fn sent_nothing(rank: usize, due: usize) -> Error {

@@ -239,7 +239,7 @@ impl EngineState {
             }
         };
         match result {
-            // Nothing was done with it.
+            // Only the copies in `on_eager` and `on_cells` fail so, before anything else is done.
             Err(fault @ Fault::OutOfMemory { .. }) if !self.channels.is_remote(source) => {
                 self.leave_packet(fault)
             }

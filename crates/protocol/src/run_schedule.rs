@@ -5,7 +5,7 @@ use crate::matching::MatchPattern;
 use crate::schedule::{RunningSchedule, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep};
 use crate::select::SendCompletion;
 use crate::state::EngineState;
-use mica_channel::memory::{Region, Shape, View};
+use mica_channel::memory::View;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -134,14 +134,12 @@ impl EngineState {
         let RunningSchedule { context, tag, at, .. } = self.schedules.running[index];
         let stages = self.schedules.running[index].stages.clone();
         let Some(stage) = stages.get(at) else { return };
-        let nothing = Region::null().view(Shape::Contiguous { bytes: 0 });
-        let has_failed = self.schedules.running[index].failure.is_some();
-        let bytes_of = |view: &'_ View| if has_failed { nothing.clone() } else { view.clone() };
+        let empty = self.schedules.running[index].failure.is_some().then(View::empty);
         // Receives first: a message of a rank that is ahead then finds its receive posted.
         for step in &stage.steps {
             if let ScheduleStep::Receive { peer, view } = step {
                 let pattern = MatchPattern { context, source: Some(*peer), tag: Some(tag) };
-                match self.receive(pattern, &bytes_of(view)) {
+                match self.receive(pattern, empty.as_ref().unwrap_or(view)) {
                     Ok(id) => self.schedules.running[index].receives.push(id),
                     Err(fault) => {
                         return self.complete_schedule(index, Err(ScheduleFailure::Fault(fault)));
@@ -151,7 +149,8 @@ impl EngineState {
         }
         for step in &stage.steps {
             if let ScheduleStep::Send { peer, view } = step {
-                match self.send(*peer, context, tag, &bytes_of(view), SendCompletion::Local) {
+                let view = empty.as_ref().unwrap_or(view);
+                match self.send(*peer, context, tag, view, SendCompletion::Local) {
                     Ok(None) => {}
                     Ok(Some(id)) => self.schedules.running[index].sends.push(id),
                     Err(fault) => {

@@ -141,6 +141,11 @@ impl View {
         View { address, owner, len: shape.len(), shape }
     }
 
+    /// A message of no bytes.
+    pub fn empty() -> View {
+        Region::null().view(Shape::Contiguous { bytes: 0 })
+    }
+
     /// The message of this shape in the caller's memory at `ptr`, which may be null.
     ///
     /// # Safety

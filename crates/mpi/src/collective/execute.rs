@@ -14,12 +14,12 @@ use super::intranode::plan::{CollectivePlan, plan_on_area};
 use super::label::CallLabel;
 use super::schedule::{Round, RoundTransfer, RoundWork, Schedule};
 use crate::comm::{Comm, exchange};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::late;
 use crate::process;
 use crate::pt2pt::{self, Mode, Plane};
 use crate::request::Request;
-use crate::status::{self, Status};
+use crate::status;
 
 /// Runs this rank's part of a collective. Blocks until its buffers are free and its results are
 /// available.
@@ -32,8 +32,7 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     let missing = plan.missing_memory();
     let schedule = match plan {
         CollectivePlan::Call(call) => {
-            let step = NodeStep { call, operation: call.reserve(), failed: missing.is_some() };
-            return step.run(comm).and(missing.map_or(Ok(()), Err));
+            return step(comm, call, call.reserve(), missing).map_or(Ok(()), Err);
         }
         CollectivePlan::Rounds(schedule) => schedule,
         CollectivePlan::Refused(refused) => {
@@ -58,16 +57,14 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     // After an error the others count on this rank's messages nevertheless (`absent`).
     let mut error = missing;
     for round in &schedule.rounds {
-        let failed = error.is_some();
-        let transferred = match failed {
-            false => transfer(comm, round, tag),
-            true => transfer(comm, &round.without_bytes(), tag),
+        let transferred = match error {
+            None => transfer(comm, round, tag),
+            Some(_) => transfer(comm, &round.without_bytes(), tag),
         };
         error = error.or(transferred.err());
         if let Some(call) = &round.call {
             let operation = reserved.next().expect("each call has reserved one");
-            let step = NodeStep { call, operation, failed: error.is_some() };
-            error = error.or(step.run(comm).err());
+            error = step(comm, call, operation, error);
         }
         if error.is_none() {
             error = round.local.iter().try_for_each(RoundWork::perform).err();
@@ -79,20 +76,17 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     error.map_or(Ok(()), Err)
 }
 
-/// A blocking call on the shared area.
-struct NodeStep<'a> {
-    call: &'a NodeCall,
+/// A call on the shared area; a rank that has an `error` leaves it at once, which the others
+/// notice. Blocks. Returns the error.
+fn step(
+    comm: &Comm,
+    call: &NodeCall,
     operation: ReservedOperation,
-    /// This rank leaves it at once, which the others notice.
-    failed: bool,
-}
-
-impl NodeStep<'_> {
-    fn run(self, comm: &Comm) -> Result<()> {
-        match self.failed {
-            false => self.call.run_here(self.operation, comm.context()),
-            true => self.call.leave_here(self.operation, comm.context()),
-        }
+    error: Option<Error>,
+) -> Option<Error> {
+    match error {
+        None => call.run_here(operation, comm.context()).err(),
+        Some(error) => Some(call.leave_here(operation, comm.context()).err().unwrap_or(error)),
     }
 }
 
@@ -310,8 +304,8 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
             let mut first_error = None;
             for (request, from, view) in &receives {
                 let outcome = request.wait()?;
-                let complete = || check_received(*from, view, &outcome.status).err();
-                first_error = first_error.or(outcome.error).or_else(complete);
+                let missing = || status::check_sent(&outcome.status, *from, view.len()).err();
+                first_error = first_error.or(outcome.error).or_else(missing);
             }
             for request in &sends {
                 first_error = first_error.or(request.wait()?.error);
@@ -323,15 +317,7 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
 
 fn receive(comm: &Comm, from: usize, view: &View, tag: i32) -> Result<()> {
     let status = pt2pt::recv_on(comm, Plane::Collective, view, from as i32, tag)?;
-    check_received(from, view, &status)
-}
-
-/// Refuses a message of no bytes where some were due. (Empty messages are left out on both sides.)
-fn check_received(from: usize, view: &View, status: &Status) -> Result<()> {
-    match status.bytes == 0 && !view.is_empty() {
-        false => Ok(()),
-        true => Err(status::sent_nothing(from, view.len())),
-    }
+    status::check_sent(&status, from, view.len())
 }
 
 fn finish_send(comm: &Comm, sent: Option<SendId>) -> Result<()> {

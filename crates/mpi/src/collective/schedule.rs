@@ -8,7 +8,7 @@ use super::absent::{absent_region, absent_view};
 use super::intranode::call::NodeCall;
 use super::label::CallLabel;
 use crate::op::Op;
-use mica_channel::memory::{Region, Shape, View};
+use mica_channel::memory::{Region, View};
 
 /// One message of a round. Ranks are those of the communicator (for the group of the collective).
 #[derive(Debug, Clone)]
@@ -90,10 +90,11 @@ impl Round {
 
     /// The messages alone, without bytes: what is due is not received, and nothing is sent.
     pub(super) fn without_bytes(&self) -> Round {
-        let nothing = || Region::null().view(Shape::Contiguous { bytes: 0 });
         let emptied = |transfer: &RoundTransfer| match *transfer {
-            RoundTransfer::Send { to, .. } => RoundTransfer::Send { to, view: nothing() },
-            RoundTransfer::Receive { from, .. } => RoundTransfer::Receive { from, view: nothing() },
+            RoundTransfer::Send { to, .. } => RoundTransfer::Send { to, view: View::empty() },
+            RoundTransfer::Receive { from, .. } => {
+                RoundTransfer::Receive { from, view: View::empty() }
+            }
         };
         let transfers = self.transfers.iter().map(emptied).collect();
         Round { transfers, ..Round::default() }

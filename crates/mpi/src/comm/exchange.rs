@@ -49,10 +49,8 @@ impl<'a> Party<'a> {
     fn receive(&self, from: usize, bytes: &mut ExchangedBytes, part: Range<usize>) {
         let (from, view) = (self.rank(from), bytes.view(part));
         let status = pt2pt::recv_on(self.comm, Plane::Collective, &view, from, self.tag);
-        bytes.note(status.and_then(|status| match status.bytes == 0 && !view.is_empty() {
-            false => Ok(()),
-            true => Err(status::sent_nothing(from as usize, view.len())),
-        }));
+        let sent = status.and_then(|s| status::check_sent(&s, from as usize, view.len()));
+        bytes.note(sent);
     }
 
     /// Member 0's bytes reach all. The length is the same everywhere.
@@ -108,8 +106,8 @@ impl<'a> Party<'a> {
 }
 
 /// What a member exchanges. Once it has an error (there is no memory, or another member has had an
-/// error before), it goes through the exchange with messages of no bytes: no member waits for
-/// another in vain, and those that miss something have an error too.
+/// error before), it sends the remaining messages without bytes. So every member completes the
+/// exchange, and a member that lacks data has an error too.
 struct ExchangedBytes {
     region: Region,
     error: Option<Error>,
@@ -119,16 +117,14 @@ impl ExchangedBytes {
     fn new(bytes: usize) -> ExchangedBytes {
         match Block::allocate(bytes) {
             Ok(region) => ExchangedBytes { region, error: None },
-            Err(error) => {
-                ExchangedBytes { region: Region::absent(bytes), error: Some(error.into()) }
-            }
+            Err(error) => ExchangedBytes { region: Region::null(), error: Some(error.into()) },
         }
     }
 
     fn view(&self, part: Range<usize>) -> View {
         match self.error {
             None => contiguous(&self.region, part.start, part.len()),
-            Some(_) => contiguous(&Region::null(), 0, 0),
+            Some(_) => View::empty(),
         }
     }
 
