@@ -17,6 +17,7 @@
 //! `wait.rs`. Jobs without one ask for it off their fast paths only.
 
 use crate::adapter_operations::{AdapterOperation, AdapterOperationKind, Injection};
+use crate::end_duties::EndDuties;
 use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
@@ -76,6 +77,7 @@ impl EngineState {
             view: view.clone(),
             phase: SendPhase::AwaitingReply,
             rts_state: RtsState::default(),
+            duties: EndDuties::default(),
         };
         let key = self.operations.sends.insert(op);
         self.post(AdapterOperationKind::Send { id: key.index(), completion, packed });
@@ -207,8 +209,7 @@ impl EngineState {
         match operation.kind {
             AdapterOperationKind::Question => adapter.answer = Some(*done),
             AdapterOperationKind::Send { id, .. } => {
-                self.operations.sends[id].phase = SendPhase::Ended(SendEnd::Sent);
-                self.note_completion();
+                self.end_send(id, SendEnd::Sent);
             }
             AdapterOperationKind::Receive { id, packed, .. } => {
                 self.complete_receive_by_adapter(id, packed.as_ref(), done);

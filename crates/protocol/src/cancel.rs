@@ -56,9 +56,8 @@ impl EngineState {
     }
 
     fn end_cancelled(&mut self, index: u32) {
-        self.operations.sends[index].phase = SendPhase::Ended(SendEnd::Cancelled);
+        self.end_send(index, SendEnd::Cancelled);
         self.release_rts(index);
-        self.note_completion();
     }
 
     /// Drops the message of operation `index` of `source`, if no receive has matched it.

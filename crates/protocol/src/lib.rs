@@ -22,6 +22,7 @@ mod added_segments;
 mod cancel;
 mod channels;
 mod cooperative;
+mod end_duties;
 mod engine;
 mod events;
 mod fault;
@@ -59,6 +60,7 @@ mod tests;
 mod wait;
 mod wait_account;
 mod wait_policy;
+mod watched;
 mod windows;
 
 pub use adapter_operations::Injection;

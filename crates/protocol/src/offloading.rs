@@ -65,8 +65,9 @@ impl EngineState {
         }));
         offload.active.push(id);
         // The progress thread may be asleep, and it must drive the copy.
-        if !self.operations.recvs[id.index()].long {
-            self.operations.recvs[id.index()].long = self.begin_long_message();
+        if !self.operations.recvs[id.index()].duties.is_long() {
+            let long = self.begin_long_message();
+            self.operations.recvs[id.index()].duties.set_long(long);
         }
         self.threads.notifications |= NOTIFY_WAITERS;
         true

@@ -1,6 +1,7 @@
 //! The sends and receives of a rank while they are in progress: what is known of each, and how far
 //! it is. `send.rs`, `receive.rs`, `rendezvous.rs` and `offloading.rs` advance them.
 
+use crate::end_duties::EndDuties;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation_table::OperationKey;
 use crate::select::{SendCompletion, SendPlan};
@@ -23,6 +24,7 @@ pub(crate) struct SendOp {
     pub phase: SendPhase,
     /// What the receiver needs to get the message from this rank.
     pub rts_state: RtsState,
+    pub duties: EndDuties,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,8 +146,7 @@ pub(crate) struct RecvOp {
     pub exposed: Option<Exposed>,
     /// The copy engine's job, as long as it is in progress.
     pub copying: Option<Box<Copying>>,
-    /// It is counted as a long message in progress.
-    pub long: bool,
+    pub duties: EndDuties,
 }
 
 impl RecvOp {
@@ -157,7 +158,7 @@ impl RecvOp {
             stage: ReceiveStage::Posted { ticket: 0 },
             exposed: None,
             copying: None,
-            long: false,
+            duties: EndDuties::default(),
         }
     }
 }

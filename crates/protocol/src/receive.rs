@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation::{
     FastReceive, MessageId, Overlong, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId,
-    RecvOp, SendEnd, SendPhase,
+    RecvOp, SendEnd,
 };
 use crate::packet;
 use crate::pending::Pending;
@@ -33,7 +33,7 @@ impl EngineState {
                 let long = self.is_long(view.len()) && self.begin_long_message();
                 let op = &mut self.operations.recvs[id.index()];
                 op.stage = ReceiveStage::Posted { ticket };
-                op.long = long;
+                op.duties.set_long(long);
             }
             Some(ticket) => {
                 let (envelope, message) = self.remove_unexpected(ticket);
@@ -213,8 +213,7 @@ impl EngineState {
             UnexpectedMessage::FromSelf { send } => {
                 let view = self.operations.sends[send].view.clone();
                 self.deliver_own(id, &envelope, &view);
-                self.operations.sends[send].phase = SendPhase::Ended(SendEnd::Sent);
-                self.note_completion();
+                self.end_send(send, SendEnd::Sent);
                 Ok(())
             }
         }
@@ -247,8 +246,9 @@ impl EngineState {
         let op = &mut self.operations.recvs[id.index()];
         op.stage = ReceiveStage::Complete(completion);
         op.exposed = None;
-        if std::mem::take(&mut op.long) {
-            self.end_long_message();
+        let duties = std::mem::take(&mut op.duties);
+        if !duties.is_empty() {
+            self.discharge(duties);
         }
         self.note_completion();
     }

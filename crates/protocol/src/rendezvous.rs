@@ -470,10 +470,8 @@ impl EngineState {
         if len > self.selection.ring_max(peer) {
             self.count_message(class, peer, len);
         }
-        let op = &mut self.operations.sends[id];
-        op.phase = SendPhase::Ended(SendEnd::Sent);
+        self.end_send(id, SendEnd::Sent);
         self.release_rts(id);
-        self.note_completion();
     }
 
     /// Releases the memory that the message keeps for peers.

@@ -1,5 +1,6 @@
 //! Sends: the sender's half of every protocol.
 
+use crate::end_duties::EndDuties;
 use crate::events::EngineEventKind;
 use crate::fault::Fault;
 use crate::matching::MatchEnvelope;
@@ -79,7 +80,8 @@ impl EngineState {
         }
         let (plan, rts_state) = self.prepare(peer, view, plan);
         let phase = SendPhase::Queued { plan, completion };
-        let op = SendOp { peer, context, tag, view: view.clone(), phase, rts_state };
+        let duties = EndDuties::default();
+        let op = SendOp { peer, context, tag, view: view.clone(), phase, rts_state, duties };
         let key = self.operations.sends.insert(op);
         let id = key.index();
         self.enqueue(peer, id);
@@ -192,6 +194,7 @@ impl EngineState {
             view: view.clone(),
             phase: SendPhase::AwaitingReply,
             rts_state: RtsState::default(),
+            duties: EndDuties::default(),
         };
         let key = self.operations.sends.insert(op);
         self.insert_unexpected(envelope, UnexpectedMessage::FromSelf { send: key.index() });
@@ -302,12 +305,11 @@ impl EngineState {
                     self.send_eager(peer, context, tag, &view)?
                 };
                 if sent {
-                    self.operations.sends[id].phase = if completion == SendCompletion::Matched {
-                        SendPhase::AwaitingReply
+                    if completion == SendCompletion::Matched {
+                        self.operations.sends[id].phase = SendPhase::AwaitingReply;
                     } else {
-                        SendPhase::Ended(SendEnd::Sent)
-                    };
-                    self.note_completion();
+                        self.end_send(id, SendEnd::Sent);
+                    }
                 }
                 Ok(sent)
             }
@@ -401,16 +403,14 @@ impl EngineState {
             position = end;
             target = target.or(Some(0));
         }
-        let op = &mut self.operations.sends[id];
         if position == len {
-            op.phase = SendPhase::Ended(SendEnd::Sent);
+            self.end_send(id, SendEnd::Sent);
             self.release_rts(id);
-            self.note_completion();
             self.count_message(TrafficClass::Cells, peer, len);
             return Ok(true);
         }
         if let Some(target) = target {
-            op.phase = SendPhase::Streaming { position, target };
+            self.operations.sends[id].phase = SendPhase::Streaming { position, target };
         }
         Ok(false)
     }
@@ -446,9 +446,8 @@ impl EngineState {
             }
             position += bytes;
         }
-        self.operations.sends[id].phase = SendPhase::Ended(SendEnd::Sent);
+        self.end_send(id, SendEnd::Sent);
         self.release_rts(id);
-        self.note_completion();
         self.count_message(self.channels.eager_class(peer), peer, len);
         Ok(true)
     }

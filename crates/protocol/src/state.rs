@@ -4,6 +4,7 @@ use crate::adapter_operations::AdapterMatching;
 use crate::added_segments::AddedSegments;
 use crate::channels::Channels;
 use crate::cooperative::CooperativeCopies;
+use crate::end_duties::WatchedPlaces;
 use crate::events::{self, EngineEventKind};
 use crate::fault::Fault;
 use crate::help_state::HelpState;
@@ -46,6 +47,8 @@ pub struct EngineState {
     pub(crate) holds: Holds,
     pub(crate) matching: Matching,
     pub(crate) operations: Operations,
+    /// The operations that the program looks for among many.
+    pub(crate) watched: WatchedPlaces,
     pub(crate) peers: PeerTable<PeerState>,
     /// Peers whose outbox holds something.
     pub(crate) backlog: Vec<u32>,
@@ -288,6 +291,7 @@ impl EngineState {
             holds,
             matching: Matching::default(),
             operations: Operations::default(),
+            watched: WatchedPlaces::default(),
             peers: PeerTable::default(),
             backlog: Vec::new(),
             remote_reads: RemoteReads::default(),

@@ -1,5 +1,6 @@
 //! Requests (MPI 5.0, 3.7).
 
+use std::cell::Cell;
 use std::ffi::c_int;
 
 use mica_channel::memory::{try_collect, try_collect_valid};
@@ -94,6 +95,24 @@ fn clear(requests: &mut [MPI_Request], outcomes: &[RequestOutcome]) {
             *request = NULL;
         }
     }
+}
+
+impl From<MPI_Request> for u32 {
+    #[inline]
+    fn from(request: MPI_Request) -> u32 {
+        request.raw()
+    }
+}
+
+impl From<u32> for MPI_Request {
+    #[inline]
+    fn from(raw: u32) -> MPI_Request {
+        MPI_Request::from_raw(raw)
+    }
+}
+
+fn cells(requests: &mut [MPI_Request]) -> &[Cell<MPI_Request>] {
+    Cell::from_mut(requests).as_slice_of_cells()
 }
 
 fn raw(requests: &[MPI_Request]) -> Result<Vec<u32>> {
@@ -248,7 +267,6 @@ pub unsafe fn mpi_testall(
 /// `status` is null or writable.
 unsafe fn deliver_any(
     found: FoundRequests<(usize, RequestOutcome)>,
-    requests: &mut [MPI_Request],
     index: Out<c_int>,
     done: impl FnOnce(bool),
     status: *mut MPI_Status,
@@ -267,9 +285,6 @@ unsafe fn deliver_any(
             Ok(())
         }
         FoundRequests::Complete((i, outcome)) => {
-            if !outcome.keep {
-                requests[i] = NULL;
-            }
             index.set(i as c_int);
             done(true);
             // SAFETY: as the caller promises.
@@ -295,9 +310,9 @@ pub unsafe fn mpi_waitany(
             Out::new(index, "index")?,
         )
     };
-    let found = request::wait_any(&raw(requests)?)?;
+    let found = request::wait_any(cells(requests))?;
     // SAFETY: as the caller promises.
-    unsafe { deliver_any(found, requests, index, |_| (), status) }
+    unsafe { deliver_any(found, index, |_| (), status) }
 }
 
 /// MPI_Testany.
@@ -319,18 +334,17 @@ pub unsafe fn mpi_testany(
             Out::new(done, "flag")?,
         )
     };
-    let found = request::test_any(&raw(requests)?)?;
+    let found = request::test_any(cells(requests))?;
     // SAFETY: as the caller promises.
-    unsafe { deliver_any(found, requests, index, |yes| done.set(flag(yes)), status) }
+    unsafe { deliver_any(found, index, |yes| done.set(flag(yes)), status) }
 }
 
 /// Stores what a call on some of several requests found.
 ///
 /// # Safety
-/// `indices` holds `requests.len()` elements; `statuses` as many, or is null.
+/// `indices` holds as many elements as the array of requests; `statuses` too, or is null.
 unsafe fn deliver_some(
     found: FoundRequests<Vec<(usize, RequestOutcome)>>,
-    requests: &mut [MPI_Request],
     outcount: Out<c_int>,
     indices: *mut c_int,
     statuses: *mut MPI_Status,
@@ -350,10 +364,7 @@ unsafe fn deliver_some(
     // SAFETY: as the caller promises; no more are complete than there are requests.
     let indices = unsafe { slice_mut(indices, n, "array_of_indices", "outcount")? };
     outcount.set(n);
-    for (to, (i, outcome)) in indices.iter_mut().zip(&done) {
-        if !outcome.keep {
-            requests[*i] = NULL;
-        }
+    for (to, (i, _)) in indices.iter_mut().zip(&done) {
         *to = *i as c_int;
     }
     // SAFETY: as the caller promises.
@@ -375,8 +386,8 @@ pub unsafe fn mpi_waitsome(
     unsafe {
         let requests = slice_mut(array_of_requests, incount, "array_of_requests", "incount")?;
         let outcount = Out::new(outcount, "outcount")?;
-        let found = request::wait_some(&raw(requests)?)?;
-        deliver_some(found, requests, outcount, array_of_indices, array_of_statuses)
+        let found = request::wait_some(cells(requests))?;
+        deliver_some(found, outcount, array_of_indices, array_of_statuses)
     }
 }
 
@@ -395,8 +406,8 @@ pub unsafe fn mpi_testsome(
     unsafe {
         let requests = slice_mut(array_of_requests, incount, "array_of_requests", "incount")?;
         let outcount = Out::new(outcount, "outcount")?;
-        let found = request::test_some(&raw(requests)?)?;
-        deliver_some(found, requests, outcount, array_of_indices, array_of_statuses)
+        let found = request::test_some(cells(requests))?;
+        deliver_some(found, outcount, array_of_indices, array_of_statuses)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Requests: their representation, their handles, and how their completion is detected. `complete`
-//! has the wait and test families.
+//! and `many` have the wait and test families.
 
 mod complete;
+mod many;
 mod plain;
 
 use std::any::Any;
@@ -25,9 +26,8 @@ use crate::process;
 use crate::status::{self, Status};
 use crate::sync::lock;
 
-pub use complete::{
-    FoundRequests, status, test, test_all, test_any, test_some, wait, wait_all, wait_any, wait_some,
-};
+pub use complete::{status, test, test_all, wait, wait_all};
+pub use many::{FoundRequests, RequestElement, test_any, test_some, wait_any, wait_some};
 pub use plain::{wait_plain, wait_plain_among};
 
 /// An operation under way.
