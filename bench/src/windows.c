@@ -1,7 +1,8 @@
 /* What it costs to make windows on memory of the program: N windows (default 100 and 1,000) of 4,000
  * bytes each, all alive at once. In microseconds for one, the median of 15 batches.
  *
- * "window create N", "window free N": MPI_Win_create and MPI_Win_free.
+ * "window create N", "window free N": MPI_Win_create and MPI_Win_free. "window create first N", "window create
+ * last N": of the first tenth of the N windows, when few exist, and of the last.
  *
  * "window attach N", "window detach N": MPI_Win_attach and MPI_Win_detach of N pieces to one dynamic
  * window. "window dynamic N": MPI_Win_create_dynamic.
@@ -9,9 +10,11 @@
  * Arguments: numbers of windows. */
 #include "bench_mpi.h"
 
-enum { CREATE, FREE, ATTACH, DETACH, DYNAMIC, PARTS, BYTES = 4000 };
+enum { CREATE, FIRST, LAST, FREE, ATTACH, DETACH, DYNAMIC, PARTS, BYTES = 4000 };
 
-static const char *const names[PARTS] = {"window create", "window free", "window attach", "window detach", "window dynamic"};
+static const char *const names[PARTS] = {
+    "window create", "window create first", "window create last", "window free", "window attach", "window detach", "window dynamic",
+};
 
 typedef struct {
     int part, number;
@@ -22,14 +25,25 @@ typedef struct {
 static double created(Windows *w)
 {
     MPI_Barrier(MPI_COMM_WORLD);
-    double start = MPI_Wtime();
-    for (int i = 0; i < w->number; i++)
+    int tenth = w->number / 10;
+    double start = MPI_Wtime(), first = 0, last = 0;
+    for (int i = 0; i < w->number; i++) {
+        if (i == tenth)
+            first = MPI_Wtime();
+        if (i == w->number - tenth)
+            last = MPI_Wtime();
         MPI_Win_create(w->memory[i], BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w->win[i]);
+    }
     double middle = MPI_Wtime();
     for (int i = 0; i < w->number; i++)
         MPI_Win_free(&w->win[i]);
     double end = MPI_Wtime();
-    return w->part == CREATE ? middle - start : end - middle;
+    switch (w->part) {
+    case FIRST: return (first - start) * w->number / tenth;
+    case LAST: return (middle - last) * w->number / tenth;
+    case CREATE: return middle - start;
+    default: return end - middle;
+    }
 }
 
 static double attached(Windows *w)

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::memory::{Block, Region, fill};
 use mica_node::park::Fencing;
 use mica_node::segment::{JobSegment, SegmentError};
+pub use mica_node::window::PartUser;
 use mica_node::window::{EpochCounts, LockDesign, OwnGate, OwnLock, WindowControl, WindowMemory};
 
 /// Memory of a window in this process. Cheap to clone; all clones and their regions share it.
@@ -35,8 +36,9 @@ impl SharedWindow {
         segment: &Arc<JobSegment>,
         me: u32,
         bytes: usize,
+        user: PartUser,
     ) -> Result<SharedWindow, SegmentError> {
-        WindowMemory::allocate(segment, me, bytes).map(SharedWindow::new)
+        WindowMemory::allocate(segment, me, bytes, user).map(SharedWindow::new)
     }
 
     /// Maps the `bytes` bytes that rank `owner` of this node has allocated, and announced by their
@@ -53,8 +55,9 @@ impl SharedWindow {
         owner: u32,
         offset: u64,
         bytes: usize,
+        user: PartUser,
     ) -> Result<SharedWindow, SegmentError> {
-        WindowMemory::open(segment, owner, offset, bytes).map(SharedWindow::new)
+        WindowMemory::open(segment, owner, offset, bytes, user).map(SharedWindow::new)
     }
 
     fn new(memory: WindowMemory) -> SharedWindow {
@@ -186,7 +189,7 @@ impl WindowLocks {
         me: u32,
         ranks: u32,
     ) -> Result<WindowLocks, SegmentError> {
-        let window = SharedWindow::allocate(segment, me, bytes(ranks)?)?;
+        let window = SharedWindow::allocate(segment, me, bytes(ranks)?, PartUser::Library)?;
         Ok(WindowLocks::new(window, ranks, segment.wake_fencing()))
     }
 
@@ -221,7 +224,7 @@ impl WindowLocks {
         offset: u64,
         ranks: u32,
     ) -> Result<WindowLocks, SegmentError> {
-        let window = SharedWindow::open(segment, owner, offset, bytes(ranks)?)?;
+        let window = SharedWindow::open(segment, owner, offset, bytes(ranks)?, PartUser::Library)?;
         Ok(WindowLocks::new(window, ranks, segment.wake_fencing()))
     }
 
@@ -276,9 +279,10 @@ mod tests {
     #[test]
     fn what_an_origin_stores_the_target_loads() {
         let [mine, theirs] = segments(2);
-        let target = SharedWindow::allocate(&mine, 1, 10_000).expect("memory");
+        let target = SharedWindow::allocate(&mine, 1, 10_000, PartUser::Program).expect("memory");
         assert_eq!(target.bytes(), 12_288);
-        let origin = SharedWindow::open(&theirs, 1, target.offset(), 10_000).expect("maps");
+        let origin = SharedWindow::open(&theirs, 1, target.offset(), 10_000, PartUser::Program)
+            .expect("maps");
         origin.region().offset(5000).write_bytes(b"put");
         let mut got = [0; 3];
         target.region().offset(5000).read_bytes(&mut got);
@@ -292,21 +296,24 @@ mod tests {
     #[test]
     fn a_region_keeps_the_memory_mapped() {
         let [mine, _] = segments(1);
-        let window = SharedWindow::allocate(&mine, 0, 1).expect("memory");
+        let window = SharedWindow::allocate(&mine, 0, 1, PartUser::Program).expect("memory");
         let region = window.region();
         drop(window);
         region.write_bytes(&[1; 4096]);
-        let next = SharedWindow::allocate(&mine, 0, 1).expect("memory");
+        let next = SharedWindow::allocate(&mine, 0, 1, PartUser::Program).expect("memory");
         assert_ne!(next.offset(), 0, "the place is taken as long as a region has it");
         drop(region);
-        assert_eq!(SharedWindow::allocate(&mine, 0, 1).expect("memory").offset(), 0);
+        assert_eq!(
+            SharedWindow::allocate(&mine, 0, 1, PartUser::Program).expect("memory").offset(),
+            0
+        );
     }
 
     #[test]
     #[should_panic(expected = "reach outside the 4096 bytes")]
     fn a_window_is_never_left() {
         let [mine, _] = segments(1);
-        let window = SharedWindow::allocate(&mine, 0, 100).expect("memory");
+        let window = SharedWindow::allocate(&mine, 0, 100, PartUser::Program).expect("memory");
         window.region().offset(4093).write_bytes(&[0; 4]);
     }
 

@@ -8,7 +8,7 @@ use crate::state::EngineState;
 use std::time::Duration;
 
 use mica_channel::shm::NodeTraffic;
-use mica_channel::window::{SharedWindow, WindowLocks};
+use mica_channel::window::{PartUser, SharedWindow, WindowLocks};
 use mica_node::segment::SegmentError;
 
 impl Engine {
@@ -27,8 +27,12 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no memory, address space or file space, with the number of bytes.
-    pub fn allocate_window(&self, bytes: usize) -> Result<SharedWindow, SegmentError> {
-        SharedWindow::allocate(&self.segment, self.rank, bytes)
+    pub fn allocate_window(
+        &self,
+        bytes: usize,
+        user: PartUser,
+    ) -> Result<SharedWindow, SegmentError> {
+        SharedWindow::allocate(&self.segment, self.rank, bytes, user)
     }
 
     /// Maps window memory of `owner`, a rank that [shares windows](Self::shares_windows_with). See
@@ -41,8 +45,9 @@ impl Engine {
         owner: u32,
         offset: u64,
         bytes: usize,
+        user: PartUser,
     ) -> Result<SharedWindow, SegmentError> {
-        SharedWindow::open(&self.segment, owner, offset, bytes)
+        SharedWindow::open(&self.segment, owner, offset, bytes, user)
     }
 
     /// Allocates the locks of a window of `ranks` ranks. See [`WindowLocks::allocate`].

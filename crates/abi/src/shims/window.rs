@@ -136,7 +136,7 @@ pub unsafe fn mpi_win_create_dynamic(
 pub unsafe fn mpi_win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) -> Result<()> {
     // SAFETY: as the caller promises.
     let memory = unsafe { exposed(base, size) };
-    window::attach(win.raw(), memory, size as i64)
+    window::attach(win.raw(), &memory, size as i64)
 }
 
 /// MPI_Win_free.

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use mica_channel::direct::{PeerAccess, PublishedBuffer};
 use mica_channel::memory::Region;
+use mica_node::lock::SoleThread;
 use mica_protocol::{Engine, ThreadLock, ThreadMode};
 
 use super::attachment_list::{Attached, AttachmentList, ByteRange};
@@ -92,7 +93,7 @@ impl OwnAttachments {
         };
         let offset = table.as_ref().map_or(0, AttachmentTable::offset);
         let state = OwnState {
-            list: AttachmentList::default(),
+            list: AttachmentList::new(),
             free: Vec::new(),
             next: 0,
             migrated: HashMap::new(),
@@ -106,54 +107,79 @@ impl OwnAttachments {
         self.offset
     }
 
-    /// `MPI_Win_attach` of `bytes` bytes.
+    /// `MPI_Win_attach` of `bytes` bytes. `section`: of the only thread inside the library.
     ///
     /// # Errors
     /// `MPI_ERR_RMA_ATTACH` if some of them are attached already; `MPI_ERR_NO_MEM`.
-    pub fn attach(&self, engine: &Engine, memory: Region, bytes: usize) -> Result<()> {
+    #[inline]
+    pub fn attach(
+        &self,
+        section: Option<&SoleThread<'_>>,
+        memory: &Region,
+        bytes: usize,
+    ) -> Result<()> {
+        let engine = process::engine()?;
+        match section.and_then(|section| self.state.lock_in(section)) {
+            Some(mut state) => state.attach(engine, memory, bytes),
+            None => self.state.lock().attach(engine, memory, bytes),
+        }
+    }
+
+    /// `MPI_Win_detach` of the memory at `address`. `section`: as for [`attach`](Self::attach).
+    ///
+    /// # Errors
+    /// `MPI_ERR_RMA_ATTACH` if none is attached there.
+    #[inline]
+    pub fn detach(&self, section: Option<&SoleThread<'_>>, address: usize) -> Result<()> {
+        let detached = match section.and_then(|section| self.state.lock_in(section)) {
+            Some(mut state) => state.detach(address),
+            None => self.state.lock().detach(address),
+        };
+        match detached {
+            true => Ok(()),
+            false => Err(refused(address, "no memory is attached here".to_owned())),
+        }
+    }
+}
+
+impl OwnState {
+    #[inline]
+    fn attach(&mut self, engine: &Engine, memory: &Region, bytes: usize) -> Result<()> {
         let address = memory.address();
         if address.checked_add(bytes).is_none() {
             let reason = format!("{bytes} bytes from here on go beyond all addresses");
             return Err(refused(address, reason));
         }
-        let mut state = self.state.lock();
-        let place = state.list.place_for((address, bytes)).map_err(|(start, other)| {
-            let reason = format!(
-                "the {bytes} bytes here overlap {other} bytes at {start:#x}, which are attached"
-            );
-            refused(address, reason)
-        })?;
-        let number = state.take_number(engine)?;
-        if let Some(table) = &state.table {
+        let place = match self.list.place_for((address, bytes)) {
+            Ok(place) => place,
+            Err(other) => return Err(overlap((address, bytes), other)),
+        };
+        let number = self.take_number(engine)?;
+        if let Some(table) = &mut self.table {
             let words = engine.peer_access().words_in_place(address);
             table.put(number, &TableEntry { address, bytes, words });
         }
-        state.list.insert(place, Attached { memory, bytes, number });
+        self.list.insert(place, Attached { memory: memory.clone(), bytes, number });
         Ok(())
     }
 
-    /// `MPI_Win_detach` of the memory at `address`.
-    ///
-    /// # Errors
-    /// `MPI_ERR_RMA_ATTACH` if none is attached there.
-    pub fn detach(&self, address: usize) -> Result<()> {
-        let mut state = self.state.lock();
-        let Some(Attached { number, .. }) = state.list.remove(address) else {
-            return Err(refused(address, "no memory is attached here".to_owned()));
+    /// False: no memory is attached at `address`.
+    #[inline]
+    fn detach(&mut self, address: usize) -> bool {
+        let Some(number) = self.list.remove(address) else {
+            return false;
         };
-        if let Some(table) = &state.table {
+        if let Some(table) = &mut self.table {
             table.clear(number);
         }
         // After the peers can no longer find it.
-        if !state.migrated.is_empty() {
-            state.migrated.remove(&number);
+        if !self.migrated.is_empty() {
+            self.migrated.remove(&number);
         }
-        state.free.push(number);
-        Ok(())
+        self.free.push(number);
+        true
     }
-}
 
-impl OwnState {
     /// A free number, for which the table has room.
     #[inline]
     fn take_number(&mut self, engine: &Engine) -> Result<u32> {
@@ -181,7 +207,7 @@ impl MovableOwner for OwnAttachments {
         if !migrated.is_whole(bytes) {
             return;
         }
-        if let Some(table) = &state.table {
+        if let Some(table) = &mut state.table {
             table.put(number, &TableEntry { address, bytes, words: migrated.words() });
         }
         state.migrated.insert(number, migrated);
@@ -191,12 +217,9 @@ impl MovableOwner for OwnAttachments {
 impl PeerAttachments {
     /// The attachments of `rank`, whose table's head lies at `offset` of its zone, in the window of
     /// `context`.
-    ///
-    /// # Errors
-    /// `MPI_ERR_NO_MEM`.
-    pub fn open(engine: &Engine, rank: u32, offset: u64, context: u64) -> Result<PeerAttachments> {
-        let table = PeerAttachmentTable::open(engine, rank, offset)?;
-        Ok(PeerAttachments::Peer { table, context, copy: RwLock::default() })
+    pub fn of(rank: u32, offset: u64, context: u64) -> PeerAttachments {
+        let table = PeerAttachmentTable::new(rank, offset);
+        PeerAttachments::Peer { table, context, copy: RwLock::default() }
     }
 
     /// Calls `f` with the place of the `bytes` bytes at `address`; `None` if the rank has not
@@ -230,7 +253,8 @@ impl PeerAttachments {
                 on_pieces(pieces.collect(), runs(), f)
             }
             PeerAttachments::Peer { table, context, copy } => {
-                if copy.read().unwrap_or_else(PoisonError::into_inner).version != table.version() {
+                let version = table.version()?;
+                if copy.read().unwrap_or_else(PoisonError::into_inner).version != version {
                     copy.write().unwrap_or_else(PoisonError::into_inner).renew(table)?;
                 }
                 let copy = copy.read().unwrap_or_else(PoisonError::into_inner);
@@ -356,6 +380,13 @@ impl TableCopy {
     fn at(&self, at: u32) -> &PeerAttachment {
         self.entries[at as usize].as_ref().expect("it is ordered, so it is there")
     }
+}
+
+#[cold]
+fn overlap((address, bytes): ByteRange, (start, other): ByteRange) -> Error {
+    let reason =
+        format!("the {bytes} bytes here overlap {other} bytes at {start:#x}, which are attached");
+    refused(address, reason)
 }
 
 #[cold]

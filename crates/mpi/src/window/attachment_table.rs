@@ -18,13 +18,14 @@
 //! meanwhile, and one with bytes is whole. What an origin misses was attached later: the program
 //! orders an attachment before the operations on it, since the target sends the address.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use mica_channel::memory::{AtomicWidth, Region, RegionRef};
-use mica_channel::window::SharedWindow;
+use mica_channel::window::{PartUser, SharedWindow};
 use mica_protocol::Engine;
 
 use crate::error::Result;
+use crate::process;
 use crate::sync::lock;
 
 const VERSION: usize = 0;
@@ -36,8 +37,8 @@ const WORD: usize = 8;
 const ENTRY: usize = 4;
 /// The head takes the place of one.
 const FIRST_ENTRY: u32 = 1;
-/// Logarithm of the entries of the first table: 128 KiB, of which only what is used takes memory.
-const FIRST: u32 = 12;
+/// Logarithm of the entries of the first table: 32 KiB, which stay mapped for the next window.
+const FIRST: u32 = 10;
 /// The bits of [`TABLE`] that are the logarithm: parts of a zone begin on pages.
 const LOGARITHM: u64 = 0xff;
 
@@ -58,6 +59,8 @@ pub(super) struct AttachmentTable {
     head: Region,
     entries: Region,
     logarithm: u32,
+    version: u64,
+    used: u32,
 }
 
 impl AttachmentTable {
@@ -68,7 +71,9 @@ impl AttachmentTable {
     pub fn new(engine: &Engine) -> Result<AttachmentTable> {
         let first = allocate(engine, FIRST)?;
         let (head, entries) = (first.region(), first.region());
-        let table = AttachmentTable { tables: vec![first], head, entries, logarithm: FIRST };
+        let tables = vec![first];
+        let table =
+            AttachmentTable { tables, head, entries, logarithm: FIRST, version: 0, used: 0 };
         table.announce_table();
         Ok(table)
     }
@@ -107,24 +112,25 @@ impl AttachmentTable {
     /// Writes the entry `at`, for which there is [room](Self::reserve), and which is free, or had
     /// the same address and bytes.
     #[inline]
-    pub fn put(&self, at: u32, entry: &TableEntry) {
-        let place = self.entries.at(offset(at));
+    pub fn put(&mut self, at: u32, entry: &TableEntry) {
+        // Bounds of a constant size: of the words one by one nothing is left to check.
+        let place = self.entries.piece(offset(at), ENTRY * WORD).expect("there is room");
         let [first, second] = entry.words;
         // SYNC attachments: the bytes last.
         for (word, value) in [(1, entry.address as u64), (2, first), (3, second)] {
             store(place.at(word * WORD), value);
         }
         store(place, entry.bytes as u64);
-        let used = self.head.at(USED * WORD);
-        if u64::from(at) >= load(used) {
-            store(used, u64::from(at) + 1);
+        if at >= self.used {
+            self.used = at + 1;
+            store(self.head.at(USED * WORD), u64::from(self.used));
         }
         self.announce_change();
     }
 
     /// Frees the entry `at`.
     #[inline]
-    pub fn clear(&self, at: u32) {
+    pub fn clear(&mut self, at: u32) {
         store(self.entries.at(offset(at)), 0);
         self.announce_change();
     }
@@ -137,9 +143,10 @@ impl AttachmentTable {
 
     /// SYNC attachments: what has changed comes before the version.
     #[inline]
-    fn announce_change(&self) {
-        let version = self.head.at(VERSION * WORD);
-        store(version, load(version) + 1);
+    fn announce_change(&mut self) {
+        self.version += 1;
+        let head = self.head.piece(0, ENTRY * WORD).expect("the head is there");
+        store(head.at(VERSION * WORD), self.version);
     }
 }
 
@@ -148,20 +155,33 @@ impl AttachmentTable {
 pub(super) struct PeerAttachmentTable {
     /// Job-wide rank.
     rank: u32,
-    first: SharedWindow,
-    head: Region,
+    /// Where its head lies in the owner's zone.
+    offset: u64,
+    /// The first table, mapped when it is first read. Keeps it mapped.
+    first: OnceLock<Region>,
     /// A later table, and the head's word that names it.
-    later: Mutex<Option<(u64, SharedWindow)>>,
+    later: Mutex<Option<(u64, Region)>>,
 }
 
 impl PeerAttachmentTable {
     /// The table of `rank`, whose head lies at `offset` of its zone.
-    ///
-    /// # Errors
-    /// `MPI_ERR_NO_MEM`.
-    pub fn open(engine: &Engine, rank: u32, offset: u64) -> Result<PeerAttachmentTable> {
-        let first = engine.open_window(rank, offset, table_bytes(FIRST))?;
-        Ok(PeerAttachmentTable { rank, head: first.region(), first, later: Mutex::default() })
+    pub fn new(rank: u32, offset: u64) -> PeerAttachmentTable {
+        PeerAttachmentTable { rank, offset, first: OnceLock::new(), later: Mutex::default() }
+    }
+
+    #[inline]
+    fn first(&self) -> Result<&Region> {
+        match self.first.get() {
+            Some(first) => Ok(first),
+            None => self.open(),
+        }
+    }
+
+    #[cold]
+    fn open(&self) -> Result<&Region> {
+        let (bytes, user) = (table_bytes(FIRST), PartUser::Library);
+        let first = process::engine()?.open_window(self.rank, self.offset, bytes, user)?;
+        Ok(self.first.get_or_init(|| first.region()))
     }
 
     /// The owner's rank in the job.
@@ -170,9 +190,12 @@ impl PeerAttachmentTable {
     }
 
     /// Changes whenever the table does.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`, the first time.
     #[inline]
-    pub fn version(&self) -> u64 {
-        load(self.head.at(VERSION * WORD))
+    pub fn version(&self) -> Result<u64> {
+        Ok(load(self.first()?.at(VERSION * WORD)))
     }
 
     /// The entries by number, `None` for those that are free, and the version that they are of.
@@ -182,9 +205,9 @@ impl PeerAttachmentTable {
     pub fn read(&self, engine: &Engine) -> Result<(u64, Vec<Option<TableEntry>>)> {
         loop {
             // SYNC attachments
-            let version = self.version();
+            let version = self.version()?;
             let entries = self.read_entries(engine)?;
-            if self.version() == version {
+            if self.version()? == version {
                 return Ok((version, entries));
             }
             std::thread::yield_now();
@@ -192,23 +215,24 @@ impl PeerAttachmentTable {
     }
 
     fn read_entries(&self, engine: &Engine) -> Result<Vec<Option<TableEntry>>> {
-        let named = load(self.head.at(TABLE * WORD));
+        let first = self.first()?;
+        let named = load(first.at(TABLE * WORD));
         let logarithm = (named & LOGARITHM) as u32;
         let mut later = lock(&self.later);
         let table = match &*later {
-            _ if logarithm == FIRST => &self.first,
+            _ if logarithm == FIRST => first,
             Some((known, later)) if *known == named => later,
             _ => {
                 let bytes = table_bytes(logarithm);
-                let opened = engine.open_window(self.rank, named & !LOGARITHM, bytes)?;
-                &later.insert((named, opened)).1
+                let opened =
+                    engine.open_window(self.rank, named & !LOGARITHM, bytes, PartUser::Library)?;
+                &later.insert((named, opened.region())).1
             }
         };
-        let region = table.region();
         let room = (1 << logarithm) - FIRST_ENTRY;
-        let used = (load(self.head.at(USED * WORD)) as u32).min(room);
+        let used = (load(first.at(USED * WORD)) as u32).min(room);
         let entry = |at: u32| {
-            let place = region.at(offset(at));
+            let place = table.at(offset(at));
             // SYNC attachments: the bytes first.
             let bytes = load(place) as usize;
             let [address, first, second] = [1, 2, 3].map(|word| load(place.at(word * WORD)));
@@ -224,7 +248,7 @@ fn table_bytes(logarithm: u32) -> usize {
 }
 
 fn allocate(engine: &Engine, logarithm: u32) -> Result<SharedWindow> {
-    Ok(engine.allocate_window(table_bytes(logarithm))?)
+    Ok(engine.allocate_window(table_bytes(logarithm), PartUser::Library)?)
 }
 
 /// Where the entry with a number lies in its table.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use mica_channel::direct::PublishedBuffer;
 use mica_channel::memory::{Block, Region};
-use mica_channel::window::{OwnCounts, OwnLocks, WindowLocks};
+use mica_channel::window::{OwnCounts, OwnLocks, PartUser, WindowLocks};
 use mica_node::segment::SegmentError;
 use mica_protocol::Engine;
 
@@ -461,7 +461,7 @@ impl Creation<'_> {
             own.region = Block::allocate(bytes)?;
             return Ok(());
         }
-        let window = self.engine.allocate_window(bytes)?;
+        let window = self.engine.allocate_window(bytes, PartUser::Program)?;
         own.words = [window.offset(), 0];
         own.region = window.region();
         Ok(())
@@ -545,7 +545,8 @@ impl Creation<'_> {
             (_, 0) => Region::null(),
             (0, _) => own.region.clone(),
             _ => {
-                let window = self.engine.open_window(self.comm.peer(0), offset, all)?;
+                let user = PartUser::Program;
+                let window = self.engine.open_window(self.comm.peer(0), offset, all, user)?;
                 window.region()
             }
         };
@@ -578,7 +579,7 @@ impl Creation<'_> {
                 Ok(by_messages)
             }
             WindowSpec::Dynamic => {
-                let attached = PeerAttachments::open(self.engine, peer, a, context)?;
+                let attached = PeerAttachments::of(peer, a, context);
                 Ok(TargetMemory::Attached(Box::new(attached)))
             }
             _ if bytes == 0 => Ok(TargetMemory::Empty),
@@ -599,7 +600,7 @@ impl Creation<'_> {
                 })
             }
             WindowSpec::Allocate { .. } | WindowSpec::Shared { .. } => {
-                let window = self.engine.open_window(peer, a, bytes)?;
+                let window = self.engine.open_window(peer, a, bytes, PartUser::Program)?;
                 Ok(TargetMemory::Mapped(window.region()))
             }
         }

@@ -14,6 +14,7 @@ mod area_budget;
 mod block;
 mod error;
 mod geometry;
+mod kept_parts;
 mod late;
 mod open;
 mod poll_record;
@@ -36,6 +37,7 @@ pub use area_budget::AreaBudget;
 pub use block::{RankBlock, RankState, monotonic_ns};
 pub use error::SegmentError;
 pub use geometry::{AREA_SPAN, Geometry, PAGE, REPORT_BYTES, SLOT_SPAN, SLOTS, SPLITS};
+pub(crate) use kept_parts::{KeptPart, largest_kept};
 pub(crate) use open::MappedPart;
 pub use open::inherited_descriptor;
 pub use poll_record::{POLLS, PollRecord};
@@ -56,6 +58,7 @@ use crate::park::{self, Fencing};
 use crate::ring::{LINE, RingStorage};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::topology::CorePlace;
+use kept_parts::KeptParts;
 use spec::NodeMembers;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -143,6 +146,7 @@ pub struct JobSegment {
     members: NodeMembers,
     /// What this process has taken of its zone for windows.
     taken_parts: Mutex<TakenParts>,
+    kept_parts: Mutex<KeptParts<MappedPart>>,
     /// Known once it was asked for.
     wake_fencing: OnceLock<Fencing>,
 }
@@ -456,6 +460,11 @@ impl JobSegment {
     pub(crate) fn taken_parts(&self) -> MutexGuard<'_, TakenParts> {
         // A poisoned table is usable: each change is one statement.
         self.taken_parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn kept_parts(&self) -> MutexGuard<'_, KeptParts<MappedPart>> {
+        // As above.
+        self.kept_parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether messages from `from` to `to` go through a FIFO: see [`Geometry::is_fifo`].

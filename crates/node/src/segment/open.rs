@@ -83,6 +83,7 @@ impl JobSegment {
             has_slots: with_slots.is_some(),
             members,
             taken_parts: Mutex::default(),
+            kept_parts: Mutex::default(),
             wake_fencing: OnceLock::new(),
         };
         segment.allocate(0, geometry.control_bytes())?;
@@ -143,6 +144,7 @@ impl JobSegment {
             has_slots,
             members,
             taken_parts: Mutex::default(),
+            kept_parts: Mutex::default(),
             wake_fencing: OnceLock::new(),
         })
     }

@@ -6,15 +6,20 @@ use std::collections::BTreeMap;
 /// File space of the windows of one rank, in bytes.
 pub const WINDOW_ZONE: u64 = 1 << 46;
 
-/// What is taken of this process's zone: the bytes of each part, by its offset.
+/// What is taken of this process's zone.
 #[derive(Debug, Default)]
-pub(crate) struct TakenParts(BTreeMap<u64, u64>);
+pub(crate) struct TakenParts {
+    /// The bytes of each part, by its offset.
+    parts: BTreeMap<u64, u64>,
+    /// All bytes before are taken.
+    full_until: u64,
+}
 
 impl TakenParts {
     /// Takes the first gap of `bytes` bytes, if there is one in the zone.
     pub(crate) fn take(&mut self, bytes: u64) -> Option<u64> {
-        let mut offset = 0;
-        for (&start, &taken) in &self.0 {
+        let mut offset = self.full_until;
+        for (&start, &taken) in self.parts.range(offset..) {
             if start - offset >= bytes {
                 break;
             }
@@ -22,15 +27,19 @@ impl TakenParts {
         }
         let end = offset.checked_add(bytes)?;
         (end <= WINDOW_ZONE).then(|| {
-            self.0.insert(offset, bytes);
+            self.parts.insert(offset, bytes);
+            if offset == self.full_until {
+                self.full_until = end;
+            }
             offset
         })
     }
 
     /// The part at `offset` is free again.
     pub(crate) fn give_back(&mut self, offset: u64) {
-        let part = self.0.remove(&offset);
+        let part = self.parts.remove(&offset);
         debug_assert!(part.is_some(), "no part at {offset:#x}");
+        self.full_until = self.full_until.min(offset);
     }
 }
 

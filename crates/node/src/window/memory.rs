@@ -11,12 +11,13 @@
 //! until it has enough. Where it promises no more than it has, pages are allocated with the memory,
 //! so that no access fails later (SIGBUS).
 //!
-//! The owner's [`WindowMemory`] returns the pages when it is dropped. Peers that still have the
+//! The owner's [`WindowMemory`] returns the pages when it is dropped, or keeps them for its next
+//! window (`segment::kept_parts`). Peers that still have the
 //! part mapped would read zeros then, and what they write would not be given back: drop theirs
 //! first (`MPI_Win_free` is collective).
 
 use crate::page::page_size;
-use crate::segment::{JobSegment, MappedPart, SegmentError, WINDOW_ZONE};
+use crate::segment::{JobSegment, KeptPart, MappedPart, SegmentError, WINDOW_ZONE, largest_kept};
 use crate::topology::{available_memory, overcommits};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -24,12 +25,22 @@ use std::sync::Arc;
 /// A request of at most this many bytes is not compared with the memory available.
 const UNCHECKED: usize = 4 << 20;
 
+/// Who accesses a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartUser {
+    /// The program: it is a window's memory.
+    Program,
+    /// The library alone. Small parts stay mapped for the next window when they are dropped.
+    Library,
+}
+
 /// Memory of a window, mapped in this process.
 #[derive(Debug)]
 pub struct WindowMemory {
     segment: Arc<JobSegment>,
-    /// Whole pages.
-    part: MappedPart,
+    user: PartUser,
+    /// Whole pages; there until this is dropped.
+    part: Option<MappedPart>,
     /// Offset in the owner's zone.
     offset: u64,
     owner: u32,
@@ -46,12 +57,27 @@ impl WindowMemory {
         segment: &Arc<JobSegment>,
         me: u32,
         bytes: usize,
+        user: PartUser,
     ) -> Result<WindowMemory, SegmentError> {
         let no_space = SegmentError::NoFileSpace { bytes };
         let pages = bytes.max(1).checked_next_multiple_of(page_size());
         let (Some(pages), true) = (pages, segment.has_slots()) else {
             return Err(no_space);
         };
+        let made = |offset, part| WindowMemory {
+            segment: Arc::clone(segment),
+            user,
+            part: Some(part),
+            offset,
+            owner: me,
+            is_owner: true,
+        };
+        if user == PartUser::Library
+            && let Some(kept) = segment.kept_parts().take_own(me, pages)
+        {
+            segment.window_budget().promise(pages);
+            return Ok(made(kept.offset, kept.mapped));
+        }
         let offset = segment.taken_parts().take(pages as u64).ok_or(no_space)?;
         let place = segment.window_offset(me) + offset;
         if let Err(error) = promise(segment, pages) {
@@ -63,14 +89,9 @@ impl WindowMemory {
             false => segment.allocate(place as usize, pages),
         };
         match allocated.and_then(|()| segment.map_part(place, pages)) {
-            Ok(part) => Ok(WindowMemory {
-                segment: Arc::clone(segment),
-                part,
-                offset,
-                owner: me,
-                is_owner: true,
-            }),
+            Ok(part) => Ok(made(offset, part)),
             Err(error) => {
+                segment.window_budget().give_back(pages);
                 give_back(segment, me, offset, pages);
                 Err(error)
             }
@@ -91,6 +112,7 @@ impl WindowMemory {
         owner: u32,
         offset: u64,
         bytes: usize,
+        user: PartUser,
     ) -> Result<WindowMemory, SegmentError> {
         let pages = bytes.max(1).checked_next_multiple_of(page_size());
         let is_inside = |&pages: &usize| {
@@ -100,18 +122,32 @@ impl WindowMemory {
         let (Some(pages), true) = (pages.filter(is_inside), segment.has_slots()) else {
             return Err(SegmentError::NoFileSpace { bytes });
         };
-        let part = segment.map_part(segment.window_offset(owner) + offset, pages)?;
-        Ok(WindowMemory { segment: Arc::clone(segment), part, offset, owner, is_owner: false })
+        let part = match segment.kept_parts().take_of_peer(owner, offset, pages) {
+            Some(kept) => kept.mapped,
+            None => segment.map_part(segment.window_offset(owner) + offset, pages)?,
+        };
+        Ok(WindowMemory {
+            segment: Arc::clone(segment),
+            user,
+            part: Some(part),
+            offset,
+            owner,
+            is_owner: false,
+        })
     }
 
     /// The first byte, on a page. Valid as long as this lives.
     pub fn base(&self) -> NonNull<u8> {
-        self.part.base()
+        self.part().base()
     }
 
     /// Bytes that are mapped: whole pages.
     pub fn bytes(&self) -> usize {
-        self.part.bytes()
+        self.part().bytes()
+    }
+
+    fn part(&self) -> &MappedPart {
+        self.part.as_ref().expect("it is there until this is dropped")
     }
 
     /// Where it lies in the owner's zone, for [`open`](Self::open).
@@ -122,8 +158,33 @@ impl WindowMemory {
 
 impl Drop for WindowMemory {
     fn drop(&mut self) {
-        if self.is_owner {
-            give_back(&self.segment, self.owner, self.offset, self.part.bytes());
+        let Some(mapped) = self.part.take() else { return };
+        let (segment, bytes) = (&self.segment, mapped.bytes());
+        let (owner, offset) = (self.owner, self.offset);
+        let may_stay = self.user == PartUser::Library && bytes <= largest_kept();
+        if !self.is_owner {
+            // Unmapped when it, or the one that it takes the place of, is dropped.
+            let part = KeptPart { owner, offset, bytes, mapped };
+            let _gone = match may_stay {
+                true => segment.kept_parts().keep_of_peer(part),
+                false => Some(part),
+            };
+            return;
+        }
+        segment.window_budget().give_back(bytes);
+        let part = KeptPart { owner, offset, bytes, mapped };
+        let gone = match may_stay && segment.kept_parts().wants(bytes) {
+            true => {
+                // SAFETY: mapped for writing with these bytes; the owner drops it when no process
+                // accesses it any more (module).
+                unsafe { part.mapped.base().as_ptr().write_bytes(0, bytes) };
+                segment.kept_parts().keep_own(part)
+            }
+            false => Some(part),
+        };
+        if let Some(KeptPart { owner, offset, bytes, mapped }) = gone {
+            drop(mapped);
+            give_back(segment, owner, offset, bytes);
         }
     }
 }
@@ -150,9 +211,7 @@ fn promise(segment: &JobSegment, bytes: usize) -> Result<(), SegmentError> {
 /// Returns the pages to the system and the place to the zone. A place whose pages the kernel keeps
 /// is not used again: its bytes may not be zero.
 fn give_back(segment: &JobSegment, owner: u32, offset: u64, bytes: usize) {
-    segment.window_budget().give_back(bytes);
-    let place = segment.window_offset(owner) + offset;
-    if segment.punch(place, bytes as u64).is_ok() {
+    if segment.punch(segment.window_offset(owner) + offset, bytes as u64).is_ok() {
         segment.taken_parts().give_back(offset);
     }
 }
@@ -190,10 +249,13 @@ mod tests {
         let theirs = Arc::new(JobSegment::attach(fd).expect("attach"));
         let page = page_size();
         for (owner, wanted) in [(0, 1), (2, page), (2, 3 * page + 5), (1, 0)] {
-            let memory = WindowMemory::allocate(&mine, owner, wanted).expect("memory");
+            let memory =
+                WindowMemory::allocate(&mine, owner, wanted, PartUser::Program).expect("memory");
             assert_eq!(memory.bytes(), wanted.max(1).next_multiple_of(page));
             assert!(read(&memory).iter().all(|&byte| byte == 0));
-            let peer = WindowMemory::open(&theirs, owner, memory.offset(), wanted).expect("maps");
+            let peer =
+                WindowMemory::open(&theirs, owner, memory.offset(), wanted, PartUser::Program)
+                    .expect("maps");
             write(&memory, 0..1, 7);
             write(&peer, peer.bytes() - 1..peer.bytes(), 9);
             assert_eq!(read(&peer)[0], 7);
@@ -207,7 +269,8 @@ mod tests {
         let segment = segment(1);
         let before = file_bytes(&segment);
         for _ in 0..3 {
-            let memory = WindowMemory::allocate(&segment, 0, bytes).expect("memory");
+            let memory =
+                WindowMemory::allocate(&segment, 0, bytes, PartUser::Program).expect("memory");
             assert_eq!(memory.offset(), 0, "the place is used again");
             assert_eq!(file_bytes(&segment), before, "no page before it is touched");
             write(&memory, 5 * page_size()..6 * page_size(), 1);
@@ -221,15 +284,55 @@ mod tests {
     }
 
     #[test]
+    fn small_parts_of_the_library_stay_mapped_and_are_zero_again() {
+        let mine = segment(2);
+        let fd = mine.as_fd().try_clone_to_owned().expect("dup");
+        let theirs = Arc::new(JobSegment::attach(fd).expect("attach"));
+        let (page, user) = (page_size(), PartUser::Library);
+        let first = WindowMemory::allocate(&mine, 1, page, user).expect("memory");
+        let peer = WindowMemory::open(&theirs, 1, first.offset(), page, user).expect("maps");
+        write(&peer, 0..page, 0xFF);
+        let addresses = [first.base(), peer.base()];
+        let offset = first.offset();
+        drop((first, peer));
+        // Neither another size, nor another user, nor another rank gets it.
+        let others = [(1, page + 1, user), (1, page, PartUser::Program), (0, page, user)];
+        for (rank, bytes, user) in others {
+            let other = WindowMemory::allocate(&mine, rank, bytes, user).expect("memory");
+            assert_ne!(other.offset(), offset, "{bytes} bytes of rank {rank} for {user:?}");
+        }
+        let again = WindowMemory::allocate(&mine, 1, page, user).expect("memory");
+        let peer = WindowMemory::open(&theirs, 1, again.offset(), page, user).expect("maps");
+        assert_eq!([again.base(), peer.base()], addresses);
+        assert!(read(&peer).iter().all(|&byte| byte == 0));
+        assert_eq!(mine.window_budget().promise(0), page as u64);
+    }
+
+    #[test]
+    fn few_parts_are_kept() {
+        let segment = segment(1);
+        let before = file_bytes(&segment);
+        let user = PartUser::Library;
+        let many = (0..100).map(|_| WindowMemory::allocate(&segment, 0, 1, user).expect("memory"));
+        let many: Vec<_> = many.collect();
+        many.iter().for_each(|memory| write(memory, 0..1, 1));
+        drop(many);
+        let kept = file_bytes(&segment) - before;
+        assert!(kept <= 4 * page_size() as u64, "{kept} bytes are kept");
+    }
+
+    #[test]
     fn what_all_windows_together_cannot_have_is_refused() {
         let Some(available) = available_memory() else { return };
         let segment = segment(2);
         let two_thirds = (available / 3 * 2) as usize;
-        let first = WindowMemory::allocate(&segment, 0, two_thirds).expect("fits");
-        let error = WindowMemory::allocate(&segment, 1, two_thirds).expect_err("too much");
+        let first =
+            WindowMemory::allocate(&segment, 0, two_thirds, PartUser::Program).expect("fits");
+        let error = WindowMemory::allocate(&segment, 1, two_thirds, PartUser::Program)
+            .expect_err("too much");
         assert!(matches!(error, SegmentError::NoMemory { .. }), "{error}");
         drop(first);
-        WindowMemory::allocate(&segment, 1, two_thirds).expect("fits again");
+        WindowMemory::allocate(&segment, 1, two_thirds, PartUser::Program).expect("fits again");
         assert_eq!(segment.window_budget().promise(0), 0);
     }
 
@@ -239,16 +342,18 @@ mod tests {
         let before = file_bytes(&segment);
         // More than file space, and more than memory.
         for wanted in [usize::MAX, 1 << 47, 1 << 45] {
-            let error = WindowMemory::allocate(&segment, 0, wanted).expect_err("too much");
+            let error = WindowMemory::allocate(&segment, 0, wanted, PartUser::Program)
+                .expect_err("too much");
             assert!(error.to_string().contains(&wanted.to_string()), "{error}");
             assert_eq!(file_bytes(&segment), before);
         }
-        let fits = WindowMemory::allocate(&segment, 0, 1).expect("nothing is taken");
+        let fits =
+            WindowMemory::allocate(&segment, 0, 1, PartUser::Program).expect("nothing is taken");
         assert_eq!(fits.offset(), 0);
         for (offset, bytes) in
             [(1, 1), (WINDOW_ZONE, 1), (u64::MAX - (page_size() as u64 - 1), 1), (0, usize::MAX)]
         {
-            assert!(WindowMemory::open(&segment, 0, offset, bytes).is_err());
+            assert!(WindowMemory::open(&segment, 0, offset, bytes, PartUser::Program).is_err());
         }
     }
 }

@@ -58,5 +58,5 @@ pub use exposure::{
 pub use lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
 pub use lock_ticket::LockTicket;
 pub use lock_words::{LockMode, OriginLine, TargetLine};
-pub use memory::WindowMemory;
+pub use memory::{PartUser, WindowMemory};
 pub use placement::PlacementLine;
