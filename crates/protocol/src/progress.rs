@@ -12,8 +12,11 @@
 use crate::fault::Fault;
 use crate::packet;
 use crate::polling::PacketChannel;
+use crate::receive::PacketEnd;
 use crate::state::EngineState;
 use mica_channel::PacketSource;
+use mica_channel::memory::OutOfMemory;
+use mica_channel::shm::Packet;
 use std::time::Duration;
 
 /// Packets of a channel that one iteration handles before the waiting operation is checked again.
@@ -108,7 +111,11 @@ impl EngineState {
                     break;
                 };
                 handled += 1;
+                let left = self.left_packets;
                 self.handle_packet(source, &packet)?;
+                if self.left_packets != left {
+                    break;
+                }
                 if matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC)
                     && let Some(credit) = self.channels.count_received(source)
                 {
@@ -191,14 +198,25 @@ impl EngineState {
 
     /// Handles the packet that was just peeked from `source`, and removes it.
     #[inline(always)]
-    pub(crate) fn handle_packet(
-        &mut self,
-        source: u32,
-        packet: &mica_channel::shm::Packet,
-    ) -> Result<(), Fault> {
+    pub(crate) fn handle_packet(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let result = match packet.kind {
             packet::EAGER | packet::EAGER_SYNC => self.on_eager(source, packet),
             packet::CELLS => self.on_cells(source, packet),
+            _ => self.handle_later_packet(source, packet).map(|()| PacketEnd::Handled),
+        };
+        match result {
+            Ok(PacketEnd::Left(no_memory)) => self.leave_packet(no_memory),
+            result => {
+                self.channels.consume(source, packet);
+                result.map(|_| ())
+            }
+        }
+    }
+
+    /// Handles a packet that is no message, or not the first of one.
+    #[inline(always)]
+    fn handle_later_packet(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+        match packet.kind {
             packet::MORE_CELLS | packet::CHUNK => {
                 self.on_more_cells(source, packet);
                 Ok(())
@@ -237,27 +255,17 @@ impl EngineState {
                 debug_assert!(false, "packet of unknown kind {kind} from rank {source}");
                 Ok(())
             }
-        };
-        match result {
-            // Only the copies in `on_eager` and `on_cells` fail so, before anything else is done.
-            Err(fault @ Fault::OutOfMemory { .. }) if !self.channels.is_remote(source) => {
-                self.leave_packet(fault)
-            }
-            result => {
-                self.channels.consume(source, packet);
-                result
-            }
         }
     }
 
-    /// Leaves a message without a receive in its ring, as there is no memory for a copy: its
-    /// receive may be posted next, or memory be freed. Meanwhile its sender's further messages
-    /// wait.
+    /// Leaves a message without a receive where it is, as there is no memory for a copy: its
+    /// receive may be posted next, or memory be freed. Meanwhile what comes behind it waits: in a
+    /// ring its sender's further messages, in a transport those of all.
     ///
     /// # Errors
-    /// `fault`, after some time; the message is not lost.
+    /// That there is no memory, after some time; the message is not lost.
     #[cold]
-    fn leave_packet(&mut self, fault: Fault) -> Result<(), Fault> {
+    fn leave_packet(&mut self, no_memory: OutOfMemory) -> Result<(), Fault> {
         self.channels.shm.next_turn();
         self.left_packets += 1;
         if self.left_packets > LEFT_AT_ONCE {
@@ -267,6 +275,6 @@ impl EngineState {
             return Ok(());
         }
         self.left_packets = 0;
-        Err(fault)
+        Err(no_memory.into())
     }
 }

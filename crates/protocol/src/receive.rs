@@ -10,10 +10,18 @@ use crate::operation::{
 use crate::packet;
 use crate::pending::Pending;
 use crate::state::{EngineState, Inbound, InboundTarget, UnexpectedMessage};
-use mica_channel::memory::{Block, Shape, View};
+use mica_channel::memory::{Block, OutOfMemory, Shape, View};
 use mica_channel::shm::Packet;
 use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
+
+/// What has become of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PacketEnd {
+    Handled,
+    /// Nothing was done: there is no memory for a copy of its message.
+    Left(OutOfMemory),
+}
 
 impl EngineState {
     /// Starts a receive.
@@ -254,7 +262,7 @@ impl EngineState {
     }
 
     /// A whole message has arrived from `source`; it is still in the ring.
-    pub(crate) fn on_eager(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+    pub(crate) fn on_eager(&mut self, source: u32, packet: &Packet) -> Result<PacketEnd, Fault> {
         let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         let acknowledge = (packet.kind == packet::EAGER_SYNC).then(|| packet.word(0) as u32);
         let in_slot = packet.payload == 0 && acknowledge.is_none();
@@ -272,9 +280,12 @@ impl EngineState {
             if let Some(send) = acknowledge {
                 self.send_control(source, packet::fin(send, TrafficClass::Direct))?;
             }
-            return Ok(());
+            return Ok(PacketEnd::Handled);
         }
-        let copy = Block::allocate(sent)?.view(Shape::Contiguous { bytes: sent });
+        let copy = match Block::allocate(sent) {
+            Ok(copy) => copy.view(Shape::Contiguous { bytes: sent }),
+            Err(no_memory) => return Ok(PacketEnd::Left(no_memory)),
+        };
         if in_slot {
             copy.unpack(0, &packet.inline[..sent]);
         } else {
@@ -282,11 +293,12 @@ impl EngineState {
         }
         let message = UnexpectedMessage::Buffered { copy, arrived: sent, acknowledge };
         self.insert_unexpected(envelope, message);
-        self.check_backlog_of(source)
+        self.check_backlog_of(source)?;
+        Ok(PacketEnd::Handled)
     }
 
     /// The first cells of a message have arrived from `source`.
-    pub(crate) fn on_cells(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+    pub(crate) fn on_cells(&mut self, source: u32, packet: &Packet) -> Result<PacketEnd, Fault> {
         let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         let total = packet.word(0) as usize;
         let target = match self.matching.posted.take(&envelope) {
@@ -297,7 +309,10 @@ impl EngineState {
                 InboundTarget::Receive(id)
             }
             None => {
-                let copy = Block::allocate(total)?.view(Shape::Contiguous { bytes: total });
+                let copy = match Block::allocate(total) {
+                    Ok(copy) => copy.view(Shape::Contiguous { bytes: total }),
+                    Err(no_memory) => return Ok(PacketEnd::Left(no_memory)),
+                };
                 let message = UnexpectedMessage::Buffered { copy, arrived: 0, acknowledge: None };
                 let ticket = self.insert_unexpected(envelope, message);
                 self.check_backlog_of(source)?;
@@ -306,7 +321,8 @@ impl EngineState {
         };
         self.peers.entry(source).inbound = Some(Inbound { total, position: 0, target });
         self.unload_inbound(source, packet);
-        self.watch_skew(source)
+        self.watch_skew(source)?;
+        Ok(PacketEnd::Handled)
     }
 
     /// More cells, or a chunk, of a message have arrived from `source`.

@@ -24,6 +24,12 @@ fn on_comm(comm: u32, error: Error) -> ErrorOn {
     }
 }
 
+/// An error of a call that waits for one request, which stays: raised where the request's own are.
+#[cold]
+fn of_request(handle: u32, error: Error) -> ErrorOn {
+    on_comm(request::comm(handle), error)
+}
+
 /// Stores the status of one request.
 ///
 /// # Safety
@@ -135,13 +141,14 @@ pub unsafe fn mpi_wait(
         unsafe { put_empty(status) };
         return Ok(());
     }
-    if let Some(plain) = request::wait_plain(request.get().raw())? {
+    let handle = request.get().raw();
+    if let Some(plain) = request::wait_plain(handle).map_err(|error| of_request(handle, error))? {
         request.set(NULL);
         // SAFETY: as the caller promises.
         unsafe { put_status(status, &plain) };
         return Ok(());
     }
-    let outcome = request::wait(request.get().raw())?;
+    let outcome = request::wait(handle).map_err(|error| of_request(handle, error))?;
     if !outcome.keep {
         request.set(NULL);
     }
@@ -161,7 +168,8 @@ pub unsafe fn mpi_test(
 ) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     let (request, done) = unsafe { (Out::new(request, "request")?, Out::new(done, "flag")?) };
-    let outcome = request::test(request.get().raw())?;
+    let handle = request.get().raw();
+    let outcome = request::test(handle).map_err(|error| of_request(handle, error))?;
     done.set(flag(outcome.is_some()));
     let Some(outcome) = outcome else {
         return Ok(());

@@ -17,6 +17,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use crate::memory::try_with_capacity;
 use mica_node::procmap::{MappedArea, ProcMap};
 
 const PAGE: usize = 4096;
@@ -210,7 +211,11 @@ impl MallocBlocks {
     /// The two words before each boundary (zeros where that is below `low`) and the two words
     /// behind it, up to the first boundary that cannot be read.
     fn peek(&mut self, boundaries: &[usize], low: usize) -> Vec<[usize; 4]> {
-        let mut bytes = vec![0u8; boundaries.len() * 2 * HEADER];
+        let length = boundaries.len() * 2 * HEADER;
+        let Ok(mut bytes) = try_with_capacity(length) else {
+            return Vec::new();
+        };
+        bytes.resize(length, 0u8);
         let mut local = Vec::with_capacity(boundaries.len());
         let mut remote = Vec::with_capacity(boundaries.len());
         for (to, &boundary) in bytes.chunks_exact_mut(2 * HEADER).zip(boundaries) {
