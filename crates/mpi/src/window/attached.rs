@@ -129,7 +129,7 @@ impl OwnAttachments {
     ///
     /// # Errors
     /// `MPI_ERR_RMA_ATTACH` if none is attached there.
-    #[inline]
+    #[inline(always)]
     pub fn detach(&self, section: Option<&SoleThread<'_>>, address: usize) -> Result<()> {
         let detached = match section.and_then(|section| self.state.lock_in(section)) {
             Some(mut state) => state.detach(address),
@@ -164,7 +164,7 @@ impl OwnState {
     }
 
     /// False: no memory is attached at `address`.
-    #[inline]
+    #[inline(always)]
     fn detach(&mut self, address: usize) -> bool {
         let Some(number) = self.list.remove(address) else {
             return false;
