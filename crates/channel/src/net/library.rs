@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
 
 use super::bindings as fi;
+use super::signals::SignalDispositions;
 use crate::transport::NetError;
 
 /// The file that the dynamic linker looks for if none is configured.
@@ -68,8 +69,10 @@ impl Libfabric {
         let failed = |why: String| NetError::Library { file: file.clone(), why };
         let path =
             CString::new(file.as_str()).map_err(|_| failed("its name has a NUL".to_owned()))?;
+        let signals = SignalDispositions::save();
         // SAFETY: a valid string; the library's initialisers do nothing that Rust forbids.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        signals.restore();
         if handle.is_null() {
             return Err(failed(linker_says()));
         }
@@ -137,6 +140,8 @@ impl Libfabric {
     pub fn get_info(&self, hints: &FabricInfo) -> Result<Vec<FabricInfo>, NetError> {
         let mut list = std::ptr::null_mut();
         let version = WANTED.min(self.version);
+        // The first call loads and initialises the providers.
+        let signals = SignalDispositions::save();
         // SAFETY: the hints are valid, the library copies from them, and there is a place for the
         // result.
         let code = unsafe {
@@ -149,6 +154,7 @@ impl Libfabric {
                 &raw mut list,
             )
         };
+        signals.restore();
         if code as isize == -fi::FI_ENODATA {
             return Ok(Vec::new());
         }

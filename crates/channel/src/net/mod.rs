@@ -43,6 +43,7 @@ mod order;
 mod peers;
 mod registration;
 mod remote;
+mod signals;
 mod token;
 mod transport;
 mod watch;
