@@ -39,6 +39,7 @@ pub mod ranges;
 pub mod ring;
 pub mod sealed_file;
 pub mod segment;
+pub mod signals;
 pub mod sync;
 pub mod ticks;
 pub mod topology;

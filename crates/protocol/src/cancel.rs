@@ -57,7 +57,6 @@ impl EngineState {
 
     fn end_cancelled(&mut self, index: u32) {
         self.end_send(index, SendEnd::Cancelled);
-        self.release_rts(index);
     }
 
     /// Drops the message of operation `index` of `source`, if no receive has matched it.

@@ -32,7 +32,7 @@ impl EndDuties {
     }
 
     /// Asks to report a place: the index of an element, so below `c_int::MAX`.
-    pub fn watch(&mut self, place: u32) {
+    fn watch(&mut self, place: u32) {
         debug_assert!(place < Self::LONG - 1);
         self.0 = self.0 & Self::LONG | (place + 1);
     }
@@ -43,5 +43,13 @@ impl EndDuties {
 pub(crate) struct WatchedPlaces {
     pub reported: VecDeque<u32>,
     /// Number of operations that are watched.
-    pub watched: usize,
+    pub operations: usize,
+}
+
+impl WatchedPlaces {
+    /// Asks to report a place, of an operation with these duties.
+    pub fn watch(&mut self, duties: &mut EndDuties, place: u32) {
+        self.operations += usize::from(duties.place().is_none());
+        duties.watch(place);
+    }
 }

@@ -471,11 +471,22 @@ impl EngineState {
             self.count_message(class, peer, len);
         }
         self.end_send(id, SendEnd::Sent);
-        self.release_rts(id);
+    }
+
+    /// A send has ended: releases what it keeps for its receiver.
+    pub(crate) fn end_send(&mut self, index: u32, end: SendEnd) {
+        let op = &mut self.operations.sends[index];
+        op.phase = SendPhase::Ended(end);
+        let duties = std::mem::take(&mut op.duties);
+        if !duties.is_empty() {
+            self.discharge(duties);
+        }
+        self.release_rts(index);
+        self.note_completion();
     }
 
     /// Releases the memory that the message keeps for peers.
-    pub(crate) fn release_rts(&mut self, id: u32) {
+    fn release_rts(&mut self, id: u32) {
         let rts_state = std::mem::take(&mut self.operations.sends[id].rts_state);
         if let Some(index) = rts_state.copy_index {
             self.cooperative_copies.give_back(index);

@@ -405,7 +405,6 @@ impl EngineState {
         }
         if position == len {
             self.end_send(id, SendEnd::Sent);
-            self.release_rts(id);
             self.count_message(TrafficClass::Cells, peer, len);
             return Ok(true);
         }
@@ -447,7 +446,6 @@ impl EngineState {
             position += bytes;
         }
         self.end_send(id, SendEnd::Sent);
-        self.release_rts(id);
         self.count_message(self.channels.eager_class(peer), peer, len);
         Ok(true)
     }

@@ -13,7 +13,7 @@
 use mica_channel::memory::OutOfMemory;
 
 use crate::end_duties::{EndDuties, WatchedPlaces};
-use crate::operation::{RecvId, SendEnd, SendId, SendPhase};
+use crate::operation::{RecvId, SendId};
 use crate::state::EngineState;
 
 impl EngineState {
@@ -22,8 +22,8 @@ impl EngineState {
     /// # Errors
     /// There is no memory for that.
     pub fn reserve_places(&mut self, more: usize) -> Result<(), OutOfMemory> {
-        let WatchedPlaces { reported, watched } = &mut self.watched;
-        let room = watched.saturating_add(more);
+        let WatchedPlaces { reported, operations } = &mut self.watched;
+        let room = operations.saturating_add(more);
         let failed = OutOfMemory { bytes: room.saturating_mul(size_of::<u32>()) };
         reported.try_reserve(room).map_err(|_| failed)
     }
@@ -34,8 +34,7 @@ impl EngineState {
         else {
             return false;
         };
-        self.watched.watched += usize::from(op.duties.place().is_none());
-        op.duties.watch(place);
+        self.watched.watch(&mut op.duties, place);
         true
     }
 
@@ -44,9 +43,7 @@ impl EngineState {
         if self.is_received(id) {
             return false;
         }
-        let op = &mut self.operations.recvs[id.index()];
-        self.watched.watched += usize::from(op.duties.place().is_none());
-        op.duties.watch(place);
+        self.watched.watch(&mut self.operations.recvs[id.index()].duties, place);
         true
     }
 
@@ -68,19 +65,8 @@ impl EngineState {
             self.end_long_message();
         }
         if let Some(place) = duties.place() {
-            self.watched.watched -= 1;
+            self.watched.operations -= 1;
             self.report_place(place);
         }
-    }
-
-    /// A send has ended; what it keeps for its receiver is released apart.
-    pub(crate) fn end_send(&mut self, index: u32, end: SendEnd) {
-        let op = &mut self.operations.sends[index];
-        op.phase = SendPhase::Ended(end);
-        let duties = std::mem::take(&mut op.duties);
-        if !duties.is_empty() {
-            self.discharge(duties);
-        }
-        self.note_completion();
     }
 }

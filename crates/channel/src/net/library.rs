@@ -8,8 +8,8 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
 
 use super::bindings as fi;
-use super::signals::SignalDispositions;
 use crate::transport::NetError;
+use mica_node::signals::keeping_dispositions;
 
 /// The file that the dynamic linker looks for if none is configured.
 const DEFAULT: &str = "libfabric.so.1";
@@ -69,10 +69,12 @@ impl Libfabric {
         let failed = |why: String| NetError::Library { file: file.clone(), why };
         let path =
             CString::new(file.as_str()).map_err(|_| failed("its name has a NUL".to_owned()))?;
-        let signals = SignalDispositions::save();
+        // Debian's libfabric loads libpsm_infinipath and libpsm2, whose initialisers take SIGSEGV,
+        // SIGTERM and others: their handlers write PROGRAM.80s-PID,HOST.btr to the current folder.
         // SAFETY: a valid string; the library's initialisers do nothing that Rust forbids.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        signals.restore();
+        let handle = keeping_dispositions(|| unsafe {
+            libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL)
+        });
         if handle.is_null() {
             return Err(failed(linker_says()));
         }
@@ -141,10 +143,9 @@ impl Libfabric {
         let mut list = std::ptr::null_mut();
         let version = WANTED.min(self.version);
         // The first call loads and initialises the providers.
-        let signals = SignalDispositions::save();
         // SAFETY: the hints are valid, the library copies from them, and there is a place for the
         // result.
-        let code = unsafe {
+        let code = keeping_dispositions(|| unsafe {
             (self.get_info)(
                 version,
                 std::ptr::null(),
@@ -153,8 +154,7 @@ impl Libfabric {
                 hints.raw(),
                 &raw mut list,
             )
-        };
-        signals.restore();
+        });
         if code as isize == -fi::FI_ENODATA {
             return Ok(Vec::new());
         }

@@ -43,7 +43,6 @@ mod order;
 mod peers;
 mod registration;
 mod remote;
-mod signals;
 mod token;
 mod transport;
 mod watch;

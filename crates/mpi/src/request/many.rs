@@ -25,7 +25,9 @@ use mica_channel::memory::{OutOfMemory, try_collect_valid, try_push};
 use mica_protocol::{EngineState, MIN_POLLS_BEFORE_PARKING, WaitList};
 
 use super::complete::finish;
-use super::{OnCompletion, REQUESTS, Request, RequestOutcome, RequestWork, list_all, plain};
+use super::{
+    OnCompletion, REQUESTS, Request, RequestOutcome, RequestWork, list_all, list_handles, plain,
+};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::HandleKind;
@@ -118,13 +120,12 @@ impl Taken for Vec<Completion> {
 }
 
 /// What a look at one request shows.
+#[derive(PartialEq, Eq)]
 enum Look {
     /// It is `MPI_REQUEST_NULL`, or persistent and inactive.
     Inactive,
-    /// It is incomplete; whether the engine reports its completion.
-    Incomplete { reported: bool },
-    /// It is active, and will be looked at again.
-    Later,
+    /// It is incomplete, or complete and reported for a later look.
+    Active,
     /// It was complete, and was taken.
     Taken,
 }
@@ -162,26 +163,30 @@ impl<'a, H: RequestElement, T: Taken> Search<'a, H, T> {
             return Ok(Look::Inactive);
         }
         if plain::is_known_incomplete(handle, state) {
-            return Ok(Look::Incomplete { reported: false });
+            return Ok(Look::Active);
         }
         self.take_at(place, state)
     }
 
-    /// As [`look_at`](Self::look_at); the completion is reported if it is to come.
+    /// As [`look_at`](Self::look_at); a completion that is to come, or not wanted yet, is reported.
     fn watch_at(&mut self, place: usize, state: &mut EngineState) -> Result<Look> {
         let handle = self.array[place].get().into();
         if handle == c::REQUEST_NULL {
             return Ok(Look::Inactive);
         }
         let watched = REQUESTS.look(handle, |request| watch(request, place as u32, state));
-        match watched {
-            Some(true) => Ok(Look::Incomplete { reported: true }),
-            _ if self.taken.is_full() => {
-                state.report_place(place as u32);
-                Ok(Look::Later)
-            }
-            _ => self.take_at(place, state),
+        if watched == Some(true) {
+            return Ok(Look::Active);
         }
+        if self.taken.is_full() {
+            state.report_place(place as u32);
+            return Ok(Look::Active);
+        }
+        let look = self.take_at(place, state)?;
+        if look == Look::Active {
+            try_push(&mut self.unreported, place)?;
+        }
+        Ok(look)
     }
 
     fn take_at(&mut self, place: usize, state: &mut EngineState) -> Result<Look> {
@@ -191,7 +196,7 @@ impl<'a, H: RequestElement, T: Taken> Search<'a, H, T> {
         };
         self.taken.reserve()?;
         Ok(match request.poll(state, OnCompletion::Take) {
-            None => Look::Incomplete { reported: false },
+            None => Look::Active,
             Some(outcome) => {
                 // Not to be looked at again: the engine has forgotten it.
                 clear(&self.array[place], &outcome);
@@ -216,16 +221,8 @@ impl<'a, H: RequestElement, T: Taken> Search<'a, H, T> {
                 true => self.watch_at(place, state),
                 false => self.look_at(place, state),
             };
-            let look = match look {
-                Ok(Look::Incomplete { reported: false }) if self.has_reports => {
-                    let kept = try_push(&mut self.unreported, place);
-                    kept.map(|()| Look::Later).map_err(Error::from)
-                }
-                look => look,
-            };
             match look {
-                Ok(Look::Inactive) => {}
-                Ok(_) => are_active = true,
+                Ok(look) => are_active |= look != Look::Inactive,
                 // What is complete is not lost: the next call meets the error.
                 Err(_) if !self.taken.is_empty() => break,
                 Err(error) => return Err(error),
@@ -325,18 +322,6 @@ fn watch(request: &Request, place: u32, state: &mut EngineState) -> bool {
     }
 }
 
-fn list_handles(array: &[Cell<impl RequestElement>], state: &EngineState, list: &mut WaitList) {
-    for element in array {
-        // The table's lock is not held while a request is listed: that may take other locks.
-        if let Some(request) = REQUESTS.get(element.get().into()) {
-            list_all([&request], state, list);
-        }
-        if list.is_complete() {
-            break;
-        }
-    }
-}
-
 /// Whether the process keeps its threads apart.
 fn is_sole() -> bool {
     REQUESTS.sole(HandleKind::Request).is_some()
@@ -346,7 +331,9 @@ fn wait<T: Taken>(array: &[Cell<impl RequestElement>]) -> Result<FoundRequests<T
     let engine = process::engine()?;
     let mut search = Search::new(array);
     if is_sole() {
-        let waiting = |state: &EngineState, list: &mut WaitList| list_handles(array, state, list);
+        let waiting = |state: &EngineState, list: &mut WaitList| {
+            list_handles(array.iter().map(|element| element.get().into()), state, list);
+        };
         return engine.drive(waiting, |state| search.poll(state).transpose())?;
     }
     if let Some(found) = engine.enter(|state| search.look_at_all(state))? {
@@ -364,7 +351,9 @@ fn test<T: Taken>(array: &[Cell<impl RequestElement>]) -> Result<FoundRequests<T
     let poll = process::begin_poll()?;
     let mut search = Search::new(array);
     if is_sole() {
-        let waiting = |state: &EngineState, list: &mut WaitList| list_handles(array, state, list);
+        let waiting = |state: &EngineState, list: &mut WaitList| {
+            list_handles(array.iter().map(|element| element.get().into()), state, list);
+        };
         let mut failed = None;
         let question = |state: &mut EngineState, arrived: &mut bool| {
             Ok(search.poll_once(state, arrived).unwrap_or_else(|error| {

@@ -490,6 +490,17 @@ fn list_all<'a>(
     }
 }
 
+/// As [`list_all`], of the requests that these handles name now.
+fn list_handles(handles: impl Iterator<Item = u32>, state: &EngineState, list: &mut WaitList) {
+    // The table's lock is not held while a request is listed: that may take other locks.
+    for request in handles.filter_map(|handle| REQUESTS.get(handle)) {
+        list_all([&request], state, list);
+        if list.is_complete() {
+            break;
+        }
+    }
+}
+
 /// The error of a schedule that ended early.
 #[cold]
 fn failed(comm: Option<&Comm>, failure: ScheduleFailure) -> Error {

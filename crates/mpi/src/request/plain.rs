@@ -3,7 +3,7 @@
 
 use mica_protocol::{EngineState, Pending, ReceiveCompletion, RecvId, SendId, WaitList};
 
-use super::{REQUESTS, RequestWork, is_shared, list_all, shared_status};
+use super::{REQUESTS, RequestWork, is_shared, list_handles, shared_status};
 use crate::error::Result;
 use crate::handle::Then;
 use crate::process;
@@ -62,15 +62,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
     };
     let engine = process::engine()?;
     let waiting = |state: &EngineState, list: &mut WaitList| {
-        let handles = std::iter::once(handle).chain(others());
-        // The table's lock is not held while a request is listed: that may take other locks.
-        let all = handles.filter_map(|handle| REQUESTS.get(handle));
-        for request in all {
-            list_all([&request], state, list);
-            if list.is_complete() {
-                break;
-            }
-        }
+        list_handles(std::iter::once(handle).chain(others()), state, list);
     };
     match simple {
         Simple::Done(_) | Simple::Other => Ok(None),

@@ -59,6 +59,7 @@ pub(super) struct AttachmentTable {
     head: Region,
     entries: Region,
     logarithm: u32,
+    /// As in the head, which the owner alone writes.
     version: u64,
     used: u32,
 }

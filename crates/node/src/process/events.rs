@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::check;
+use crate::signals::disposition;
 
 /// Signals as a descriptor: they are blocked, and read from it instead of interrupting.
 #[derive(Debug)]
@@ -74,11 +75,7 @@ pub(super) fn restore_dispositions() {
 
 /// Whether this process ignores a signal, for example SIGHUP under `nohup`.
 pub fn is_ignored(number: i32) -> bool {
-    // SAFETY: sigaction is plain data for which all zeros is a value.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: without a new action the call only writes to `action`.
-    let known = unsafe { libc::sigaction(number, std::ptr::null(), &mut action) } == 0;
-    known && action.sa_sigaction == libc::SIG_IGN
+    disposition(number).is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
 }
 
 /// Waits until a descriptor is readable or its other end closed, or until the timeout. Returns
