@@ -89,7 +89,8 @@ static TEST_UNUSED unsigned coll_random(unsigned *state)
 static Item coll_item(const Coll *c, int from, int to, int k)
 {
     unsigned h = coll_hash(c->seed + 77u * (unsigned)from) + 1009u * (unsigned)to + 31u * (unsigned)k;
-    Item item = {coll_hash(h) | 1u, coll_hash(h + 0x5bd1e995u)};
+    unsigned a = coll_hash(h);
+    Item item = {a | 1u, a * 0x9e3779b9u + h};
     return item;
 }
 
@@ -362,6 +363,8 @@ static TEST_UNUSED void coll_check(const Coll *c, const char *what)
         checked = (size_t)(c->kind == REDUCE_SCATTER ? coll_count(c, c->rank, 0) : c->n) * (size_t)c->stride;
     if (c->kind == EXSCAN && c->rank == 0)
         checked = 0;
+    if (memcmp(c->recv, c->want, checked * sizeof(Item)) == 0)
+        return;
     for (size_t i = 0; i < checked; i++)
         if (memcmp(&c->recv[i], &c->want[i], sizeof(Item)) != 0) {
             int n = coll_reduces(c) ? coll_vector(c, &part) : c->n;

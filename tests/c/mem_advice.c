@@ -41,11 +41,8 @@ static unsigned char *pages_of(unsigned char *block, size_t n, size_t *bytes)
 
 static void check_zero(const unsigned char *p, size_t n, const char *what)
 {
-    for (size_t i = 0; i < n; i++)
-        if (p[i]) {
-            CHECK(0, "%s: byte %zu of %zu is %d, not 0", what, i, n, p[i]);
-            return;
-        }
+    size_t zeros = test_all(p, n, 0);
+    CHECK(zeros == n, "%s: byte %zu of %zu is not 0", what, zeros, n);
 }
 
 static void advise(void *p, size_t n, int advice, const char *what)

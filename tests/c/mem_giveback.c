@@ -1,6 +1,6 @@
 /* Memory that was migrated for messages is given back to the system soon after the program has
  * freed it, whether or not it calls MPI again (docs/design/mapped.md). Measured by the blocks of
- * the job's memfd. Arguments: MiB of the buffer (200), small messages after the free (0). */
+ * the job's memfd. Arguments: MiB of the buffer (64), small messages after the free (0). */
 #include "test.h"
 
 #include <dirent.h>
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 {
     const long long mib = 1 << 20;
     test_init(&argc, &argv);
-    size_t n = (size_t)((argc > 1 ? atoi(argv[1]) : 200) * mib);
+    size_t n = (size_t)((argc > 1 ? atoi(argv[1]) : 64) * mib);
     int small = argc > 2 ? atoi(argv[2]) : 0;
     if (test_size != 2) {
         fprintf(stderr, "mem_giveback: wants 2 ranks\n");
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
         wait_for(empty + slack, "after free");
         MPI_Barrier(MPI_COMM_WORLD);
     }
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < 21; round++) {
         size_t bytes = (size_t)((16 + round % 7) * mib);
         unsigned char *buffer = test_alloc(bytes + 100);
         /* as long on both ranks */
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     /* Each rank's malloc keeps at most twice the largest block that was freed, as it does without
      * MPI, and after malloc_trim at most one such block below something that is in use. */
-    wait_for(empty + 2 * 45 * mib + slack, "after 60 rounds");
+    wait_for(empty + 2 * 45 * mib + slack, "after 21 rounds");
     malloc_trim(0);
     MPI_Barrier(MPI_COMM_WORLD);
     wait_for(empty + 2 * 23 * mib + slack, "after malloc_trim");

@@ -37,6 +37,14 @@ struct Listed {
     only_on: Option<u32>,
 }
 
+impl Listed {
+    /// Whether it runs on this number of ranks, where modules without a number of their own run if
+    /// `is_wanted` says so.
+    fn runs_on(&self, ranks: u32, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+        self.runs && self.only_on.map_or_else(|| is_wanted(&self.name), |only| only == ranks)
+    }
+}
+
 /// The lines of the list.
 fn listed() -> Vec<Listed> {
     let file = workspace().join("tests/python/mpi4py-modules.txt");
@@ -139,17 +147,13 @@ fn run_modules(
     let mut sum = SuiteRun::default();
     let mut batches: [Vec<String>; 2] = Default::default();
     for module in listed() {
-        let name_of = &module.name;
-        let wanted = only.is_empty() || only.split(',').any(|name| name == name_of);
-        if !module.runs || !wanted || !is_wanted(name_of) {
-            continue;
-        }
-        if let Some(right) = module.only_on.filter(|right| *right != ranks) {
-            println!("mpi4py on {name} ranks: {name_of} left out, which runs on {right} rank");
+        let is_named = only.is_empty() || only.split(',').any(|name| name == module.name);
+        if !is_named || !module.runs_on(ranks, is_wanted) {
             continue;
         }
         // numpy arrays on one number of ranks only: each kind of array repeats all tests.
-        batches[usize::from(module.numpy || name == "2")].push(module.name);
+        let with_numpy = module.numpy || module.only_on.is_some() || name == "2";
+        batches[usize::from(with_numpy)].push(module.name);
     }
     for (numpy, modules) in [false, true].into_iter().zip(&batches) {
         let job = SuiteJob { ranks, numpy, mpiexec };
@@ -186,8 +190,11 @@ fn here(install: &Install) -> Job {
 /// A rank that talks to itself takes paths of its own.
 #[test]
 fn what_a_rank_does_alone() {
-    let differs = |name: &str| begins_with(name, &["test_p2p", "test_cco", "test_rma", "test_win"]);
-    run_modules(1, "1", &differs, &here);
+    run_modules(1, "1", &differs_alone, &here);
+}
+
+fn differs_alone(name: &str) -> bool {
+    begins_with(name, &["test_p2p", "test_cco", "test_rma", "test_win"])
 }
 
 #[test]
@@ -210,6 +217,18 @@ fn collectives_and_groups_of_five_ranks() {
 
 fn begins_with(name: &str, parts: &[&str]) -> bool {
     parts.iter().any(|part| name.starts_with(part))
+}
+
+/// A number of ranks in the list is one on which there is a test.
+#[test]
+fn every_listed_module_runs_somewhere() {
+    let nowhere = |module: &Listed| {
+        module.runs
+            && !module.runs_on(1, &differs_alone)
+            && ![2, 3].iter().any(|ranks| module.runs_on(*ranks, &|_| true))
+    };
+    let left_out: Vec<String> = listed().into_iter().filter(nowhere).map(|m| m.name).collect();
+    assert!(left_out.is_empty(), "run on no number of ranks: {left_out:?}");
 }
 
 /// Every module of the suite is in the list, and the list has no others.

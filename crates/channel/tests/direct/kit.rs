@@ -126,6 +126,14 @@ pub fn pattern(seed: u8, at: usize) -> u8 {
     (at.wrapping_mul(31) ^ at >> 8).wrapping_add(usize::from(seed) * 17) as u8
 }
 
+/// Bytes after which [`pattern`] repeats itself.
+const PERIOD: usize = 1 << 16;
+
+/// The first bytes of a pattern, `PERIOD` at most.
+fn period(seed: u8, len: usize) -> Vec<u8> {
+    (0..len.min(PERIOD)).map(|at| pattern(seed, at)).collect()
+}
+
 type Mremap = unsafe extern "C" fn(
     *mut libc::c_void,
     usize,
@@ -247,8 +255,11 @@ impl Memory {
     }
 
     pub fn fill(self, seed: u8) {
-        for i in 0..self.len {
-            self.set(i, pattern(seed, i));
+        let period = period(seed, self.len);
+        for at in (0..self.len).step_by(PERIOD) {
+            let len = PERIOD.min(self.len - at);
+            // SAFETY: in the test's own memory.
+            unsafe { self.ptr().add(at).copy_from_nonoverlapping(period.as_ptr(), len) };
         }
     }
 
@@ -266,7 +277,16 @@ impl Memory {
 
     #[track_caller]
     pub fn check(self, seed: u8) {
-        let wrong = (0..self.len).find(|&i| self.get(i) != pattern(seed, i));
+        let period = period(seed, self.len);
+        let mut got = vec![0; period.len()];
+        let is_wrong = |at: &usize| {
+            let len = PERIOD.min(self.len - at);
+            // SAFETY: in the test's own memory.
+            unsafe { self.ptr().add(*at).copy_to_nonoverlapping(got.as_mut_ptr(), len) };
+            got[..len] != period[..len]
+        };
+        let part = (0..self.len).step_by(PERIOD).find(is_wrong);
+        let wrong = part.and_then(|at| (at..self.len).find(|&i| self.get(i) != pattern(seed, i)));
         assert_eq!(wrong, None, "first byte of {} that is not pattern {seed}", self.len);
     }
 }
@@ -377,7 +397,7 @@ fn serve(mut direct: Direct, mut wire: UnixStream) {
             let mine = Block::allocate(len).expect("memory");
             let view = mine.clone().view(Shape::Contiguous { bytes: len });
             let is_load = ask == Ask::Load as u64;
-            let expected: Vec<u8> = (0..len).map(|i| pattern(seed, i)).collect();
+            let expected: Vec<u8> = period(seed, len).into_iter().cycle().take(len).collect();
             if !is_load {
                 view.unpack(0, &expected);
             }
