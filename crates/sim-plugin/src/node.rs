@@ -297,9 +297,7 @@ impl SimulatedNode {
                 false => None,
             };
             self.with_adapter(|adapter, host, departures| match arrived {
-                Some(PacketArrival { at, from, packet }) => {
-                    adapter.arrive(at, from, packet, host, departures)
-                }
+                Some(arrival) => adapter.arrive(arrival, host, departures),
                 None => adapter.advance(own, host, departures),
             });
         }

@@ -87,6 +87,8 @@ impl<S: Read + Write> NodePort<S> {
 pub struct Departure {
     /// When its first byte leaves the adapter.
     pub at: SimTime,
+    /// When its last byte can leave the adapter.
+    pub last: SimTime,
     /// The node that it is for.
     pub to: u32,
     /// The packet.
@@ -96,6 +98,8 @@ pub struct Departure {
 /// A packet that reaches a node's adapter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketArrival {
+    /// When its first byte has arrived.
+    pub first: SimTime,
     /// When its last byte has arrived.
     pub at: SimTime,
     /// The node that it is from.

@@ -8,23 +8,21 @@ use super::matching::{MessageBody, UnmatchedMessage};
 use super::packet::{AdapterPacket, PacketHeader};
 use super::policy::{Incoming, MatchKind};
 use super::request::RequestCompletion;
-use super::transfer;
+use super::transfer::{self, ByteTimes};
 use crate::time::SimTime;
-
-/// When the first byte of a packet came, and the last.
-pub(super) type Received = (SimTime, SimTime);
 
 impl Adapter {
     /// Processes a packet.
     pub(super) fn take_packet(
         &mut self,
-        received: Received,
+        came: ByteTimes,
         from: u32,
         packet: AdapterPacket,
         host: &mut dyn AdapterHost,
     ) {
-        let (first, last) = received;
-        let received = (self.process(first, self.timing.arrival), last);
+        // It is matched when its first byte has come.
+        let first = self.process(came.first, self.timing.arrival);
+        let received = ByteTimes { first, ..came };
         let AdapterPacket { header, payload } = packet;
         match header {
             PacketHeader::Eager { context, tag, acknowledge } => {
@@ -38,19 +36,19 @@ impl Adapter {
                 self.take_message(received, context, message, host);
             }
             PacketHeader::Pull { send, length, receive } => {
-                self.answer_pull(received.0, (from, send), (length, receive), host)
+                self.answer_pull(received.first, (from, send), (length, receive), host)
             }
             PacketHeader::Data { receive } => {
                 self.take_data(received, from, (receive, payload), host)
             }
-            PacketHeader::Acknowledge { send } => self.take_acknowledge(received.0, from, send),
+            PacketHeader::Acknowledge { send } => self.take_acknowledge(received.first, from, send),
         }
     }
 
     /// Matches a message, or keeps it.
     fn take_message(
         &mut self,
-        received: Received,
+        received: ByteTimes,
         context: u64,
         message: UnmatchedMessage,
         host: &mut dyn AdapterHost,
@@ -59,7 +57,7 @@ impl Adapter {
         let Some(receive) = self.matching.take_posted(context, source, tag) else {
             self.counts.unexpected += 1;
             self.matching.keep(context, message);
-            self.note_unexpected(received.0.max(received.1));
+            self.note_unexpected(received.first.max(received.last));
             return;
         };
         self.counts.preposted += 1;
@@ -79,7 +77,7 @@ impl Adapter {
     /// Writes a matched message to its buffer, or asks for it.
     pub(super) fn deliver(
         &mut self,
-        received: Received,
+        received: ByteTimes,
         delivery: Delivery,
         body: MessageBody,
         host: &mut dyn AdapterHost,
@@ -88,7 +86,7 @@ impl Adapter {
             MessageBody::Here { payload, acknowledge } => {
                 if let Some(send) = acknowledge {
                     let header = PacketHeader::Acknowledge { send };
-                    let at = received.0.max(received.1);
+                    let at = ByteTimes::at_once(received.first.max(received.last));
                     self.send_packet(at, delivery.source, AdapterPacket::bare(header));
                 }
                 self.write_payload(received, delivery, &payload, host);
@@ -99,7 +97,8 @@ impl Adapter {
                 self.next_pull += 1;
                 let header =
                     PacketHeader::Pull { send, length: length.min(delivery.room), receive };
-                self.send_packet(received.0, delivery.source, AdapterPacket::bare(header));
+                let at = ByteTimes::at_once(received.first);
+                self.send_packet(at, delivery.source, AdapterPacket::bare(header));
                 self.pulls.insert(receive, delivery);
             }
         }
@@ -108,7 +107,7 @@ impl Adapter {
     /// Writes the payload of a matched message, as much as there is room for.
     fn write_payload(
         &mut self,
-        (at, last_byte): Received,
+        received: ByteTimes,
         delivery: Delivery,
         payload: &[u8],
         host: &mut dyn AdapterHost,
@@ -124,7 +123,7 @@ impl Adapter {
         let policy = self.policy.current();
         let holds = |address, cache| host.holds(address, cache);
         let runs = policy.payload(&incoming, &self.caches, holds);
-        let written = transfer::write(at, delivery.address, bytes, &runs, host);
+        let written = transfer::write(received.first, delivery.address, bytes, &runs, host);
         let line = self.caches.line;
         let lines = runs.iter().map(|run| (run.bytes.div_ceil(line), run.target));
         self.count_lines(lines, host);
@@ -140,7 +139,7 @@ impl Adapter {
             tag: delivery.tag,
             length: delivery.length,
         };
-        self.complete(written.max(last_byte), completion);
+        self.complete(written.max(received.last), completion);
     }
 
     /// Sends the payload of a message that was announced.
@@ -161,20 +160,21 @@ impl Adapter {
         }
         self.sends.remove(&token);
         let length = length.min(send.length);
-        let Some(read) = self.wire.read(at, send.address, length, host) else {
+        let line = self.caches.line;
+        let Some(read) = transfer::read(at, (send.address, length), line, host) else {
             self.complete(at, RequestCompletion::bare(token, OperationStatus::Invalid));
             return;
         };
         let header = PacketHeader::Data { receive };
         let payload = read.bytes;
-        self.send_packet(read.can_leave, from, AdapterPacket { header, payload });
-        self.complete_send(read.done, token, &send);
+        self.send_packet(read.times, from, AdapterPacket { header, payload });
+        self.complete_send(read.times.last, token, &send);
     }
 
     /// Takes the payload of a message that was pulled.
     fn take_data(
         &mut self,
-        received: Received,
+        received: ByteTimes,
         from: u32,
         (receive, payload): (u64, Vec<u8>),
         host: &mut dyn AdapterHost,

@@ -14,10 +14,10 @@ use super::matching::{MatchingLists, UnmatchedMessage};
 use super::packet::AdapterPacket;
 use super::policy::{CacheSizes, MatchKind, Policy, WrittenLines};
 use super::request::{AdapterRequest, REQUEST_BYTES, RequestCompletion};
-use super::transfer::Wire;
+use super::transfer::ByteTimes;
 use crate::machine::SimulatedMachine;
 use crate::memory::InjectTarget;
-use crate::port::Departure;
+use crate::port::{Departure, PacketArrival};
 use crate::time::SimTime;
 
 /// Which adapter it is.
@@ -62,7 +62,6 @@ pub struct Adapter {
     pub(super) size: u32,
     device: u64,
     pub(super) timing: AdapterTiming,
-    pub(super) wire: Wire,
     pub(super) caches: CacheSizes,
     pub(super) policy: Policy,
     pub(super) matching: MatchingLists,
@@ -78,7 +77,8 @@ pub struct Adapter {
     agenda: Agenda<DueAction>,
     /// When the last command or packet so far is processed. They are in a pipeline.
     last_processed: SimTime,
-    /// Packets leave in the order in which they are made.
+    /// Packets leave in the order in which they are made: each after the last byte of the one
+    /// before it is there.
     last_departure: SimTime,
     /// Probes and extractions so far.
     probes: u64,
@@ -139,7 +139,7 @@ enum DueAction {
     /// An event is written.
     Event(RequestCompletion),
     /// A packet leaves.
-    Depart { to: u32, packet: AdapterPacket },
+    Depart { to: u32, last: SimTime, packet: AdapterPacket },
     /// A packet to the own rank has come.
     LoopBack(AdapterPacket),
     /// The adapter has found out that a message is unexpected; `probes` had been made by then.
@@ -161,7 +161,6 @@ impl Adapter {
                 arrival: SimTime::from_ns(adapter.arrival_ns),
                 loopback: SimTime::from_ns(adapter.loopback_ns),
             },
-            wire: Wire::new(machine),
             caches: CacheSizes::of(machine),
             policy: setup.policy,
             matching: MatchingLists::default(),
@@ -228,17 +227,13 @@ impl Adapter {
     /// The last byte of a packet has come from another node.
     pub fn arrive(
         &mut self,
-        at: SimTime,
-        from: u32,
-        packet: AdapterPacket,
+        arrival: PacketArrival,
         host: &mut dyn AdapterHost,
         out: &mut Vec<Departure>,
     ) {
+        let PacketArrival { first, at, from, packet } = arrival;
         self.advance(at, host, out);
-        // It was matched when its first byte came.
-        let wire_time = self.wire.time(packet.payload.len() as u64);
-        let first_byte = SimTime(at.0.saturating_sub(wire_time.0));
-        self.take_packet((first_byte, at), from, packet, host);
+        self.take_packet(ByteTimes { first, last: at }, from, packet, host);
     }
 
     /// Does what is due at `now`: events, and packets that leave.
@@ -246,8 +241,12 @@ impl Adapter {
         while let Some((at, action)) = self.agenda.take(now) {
             match action {
                 DueAction::Event(completion) => self.write_event(at, completion, host),
-                DueAction::Depart { to, packet } => out.push(Departure { at, to, packet }),
-                DueAction::LoopBack(packet) => self.take_packet((at, at), self.rank, packet, host),
+                DueAction::Depart { to, last, packet } => {
+                    out.push(Departure { at, last, to, packet })
+                }
+                DueAction::LoopBack(packet) => {
+                    self.take_packet(ByteTimes::at_once(at), self.rank, packet, host)
+                }
                 DueAction::Unexpected { probes } => self.has_unexpected |= probes == self.probes,
             }
         }
@@ -257,8 +256,8 @@ impl Adapter {
     /// written.
     pub fn finish(&mut self, out: &mut Vec<Departure>) {
         while let Some((at, action)) = self.agenda.take(SimTime::NEVER) {
-            if let DueAction::Depart { to, packet } = action {
-                out.push(Departure { at, to, packet });
+            if let DueAction::Depart { to, last, packet } = action {
+                out.push(Departure { at, last, to, packet });
             }
         }
     }
@@ -307,15 +306,16 @@ impl Adapter {
         self.last_processed
     }
 
-    /// Sends a packet whose first byte can leave at `at`.
-    pub(super) fn send_packet(&mut self, at: SimTime, to: u32, packet: AdapterPacket) {
-        let at = at.max(self.last_departure);
-        self.last_departure = at;
+    /// Sends a packet whose bytes can leave at these times.
+    pub(super) fn send_packet(&mut self, ready: ByteTimes, to: u32, packet: AdapterPacket) {
+        let first = ready.first.max(self.last_departure);
+        let last = ready.last.max(first);
+        self.last_departure = last;
         if to == self.rank {
-            let at = at + self.timing.loopback;
+            let at = last + self.timing.loopback;
             self.agenda.enter(at, DueAction::LoopBack(packet));
         } else {
-            self.agenda.enter(at, DueAction::Depart { to, packet });
+            self.agenda.enter(first, DueAction::Depart { to, last, packet });
         }
     }
 

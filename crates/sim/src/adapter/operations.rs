@@ -8,6 +8,7 @@ use super::matching::{PostedReceive, UnmatchedMessage};
 use super::packet::{AdapterPacket, PacketHeader};
 use super::policy::MatchKind;
 use super::request::{AdapterRequest, RequestCompletion};
+use super::transfer::{self, ByteTimes};
 use crate::time::SimTime;
 
 /// End of a process's address space.
@@ -73,10 +74,11 @@ impl Adapter {
             self.sends.insert(token, pending(SendAnswer::Pull));
             let send = token;
             let header = PacketHeader::Announce { context, tag, length, send };
-            self.send_packet(at, peer, AdapterPacket::bare(header));
+            self.send_packet(ByteTimes::at_once(at), peer, AdapterPacket::bare(header));
             return;
         }
-        let Some(read) = self.wire.read(at, address, length, host) else {
+        let line = self.caches.line;
+        let Some(read) = transfer::read(at, (address, length), line, host) else {
             self.tokens.remove(&token);
             self.refuse(at, token);
             return;
@@ -84,11 +86,11 @@ impl Adapter {
         let header =
             PacketHeader::Eager { context, tag, acknowledge: is_synchronous.then_some(token) };
         let payload = read.bytes;
-        self.send_packet(read.can_leave, peer, AdapterPacket { header, payload });
+        self.send_packet(read.times, peer, AdapterPacket { header, payload });
         if is_synchronous {
             self.sends.insert(token, pending(SendAnswer::Acknowledge));
         } else {
-            self.complete_send(read.done, token, &pending(SendAnswer::Pull));
+            self.complete_send(read.times.last, token, &pending(SendAnswer::Pull));
         }
     }
 
@@ -138,7 +140,7 @@ impl Adapter {
             tag: message.tag,
             length: message.body.len(),
         };
-        self.deliver((at, at), delivery, message.body, host);
+        self.deliver(ByteTimes::at_once(at), delivery, message.body, host);
     }
 
     fn receive_extracted(

@@ -3,8 +3,8 @@
 //! A message leaves while it is still being read, and is written while it still arrives
 //! (cut-through), so that the slowest stage and not the sum of all limits the bandwidth:
 //!
-//! - its first byte may leave as soon as the first line is read, but so late that no byte is
-//!   missing when its turn comes on the wire;
+//! - its first byte leaves as soon as the first line is read, the others as they are read, or as
+//!   fast as the network takes them;
 //! - it is written as its bytes come, and the last not before it has arrived.
 //!
 //! How fast the memory reads and writes for the adapter, one transfer after another, is the
@@ -12,68 +12,51 @@
 
 use super::host::AdapterHost;
 use super::policy::PlacedBytes;
-use crate::machine::SimulatedMachine;
 use crate::time::SimTime;
 
-/// Reads messages for the wire.
-#[derive(Debug)]
-pub(super) struct Wire {
-    /// Picoseconds a byte.
-    byte_gap: f64,
-    /// Bytes of a line of the process's caches.
-    line: u64,
+/// When the bytes of a packet are there, at its sender or its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ByteTimes {
+    pub first: SimTime,
+    pub last: SimTime,
+}
+
+impl ByteTimes {
+    /// All at one moment.
+    pub fn at_once(at: SimTime) -> ByteTimes {
+        ByteTimes { first: at, last: at }
+    }
 }
 
 /// A message that was read.
 #[derive(Debug)]
 pub(super) struct ReadOut {
     pub bytes: Vec<u8>,
-    /// When its first byte can leave.
-    pub can_leave: SimTime,
-    /// When all is read.
-    pub done: SimTime,
+    pub times: ByteTimes,
 }
 
-impl Wire {
-    pub fn new(machine: &SimulatedMachine) -> Wire {
-        let network = &machine.network;
-        Wire {
-            byte_gap: network.gap_per_byte_ns * 1e3 / network.bandwidth_factor,
-            line: u64::from(machine.caches.line),
-        }
+/// Reads `length` bytes at `address` from `at` on; a line of the caches has `line` bytes. `None` if
+/// there is no memory for them.
+pub(super) fn read(
+    at: SimTime,
+    (address, length): (u64, u64),
+    line: u64,
+    host: &mut dyn AdapterHost,
+) -> Option<ReadOut> {
+    let room = usize::try_from(length).ok()?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(room).ok()?;
+    bytes.resize(room, 0);
+    let (head, rest) = bytes.split_at_mut(length.min(line - address % line) as usize);
+    let mut times = ByteTimes::at_once(at);
+    if !head.is_empty() {
+        times.first = host.read(at, address, head);
     }
-
-    /// How long the bytes of a message follow its first.
-    pub fn time(&self, bytes: u64) -> SimTime {
-        let following = bytes.saturating_sub(1);
-        SimTime((following as f64 * self.byte_gap).round() as u64)
+    times.last = times.first;
+    if !rest.is_empty() {
+        times.last = times.first.max(host.read(at, address + head.len() as u64, rest));
     }
-
-    /// Reads `length` bytes at `address`. `None` if there is no memory for them.
-    pub fn read(
-        &self,
-        at: SimTime,
-        address: u64,
-        length: u64,
-        host: &mut dyn AdapterHost,
-    ) -> Option<ReadOut> {
-        let room = usize::try_from(length).ok()?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(room).ok()?;
-        bytes.resize(room, 0);
-        let first = length.min(self.line - address % self.line);
-        let (head, rest) = bytes.split_at_mut(first as usize);
-        let mut head_done = at;
-        if !head.is_empty() {
-            head_done = host.read(at, address, head);
-        }
-        let mut done = head_done;
-        if !rest.is_empty() {
-            done = done.max(host.read(at, address + first, rest));
-        }
-        let in_time = SimTime(done.0.saturating_sub(self.time(length).0));
-        Some(ReadOut { bytes, can_leave: head_done.max(in_time), done })
-    }
+    Some(ReadOut { bytes, times })
 }
 
 /// Writes `bytes` to `address`, in `runs` that are as long together. Returns when all is written.

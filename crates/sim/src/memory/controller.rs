@@ -9,8 +9,10 @@
 //! Transfers of the adapter do not queue with the core's requests: an arbiter gives each of its
 //! two engines (reads, writes) up to [`ENGINE_SHARE`] of the bandwidth while they run, and what
 //! is left to the core; so a long transfer slows the core down and does not stop it. An engine
-//! does one transfer at a time, each in the first gap between those that it has already: the
-//! adapter does not ask in order of time.
+//! does one transfer at a time. The adapter does not ask in order of time: the payload of a packet
+//! is asked for when its last byte has come, from its first byte on, and events have been written
+//! meanwhile. So a transfer takes the free time of its engine from its moment on, in parts where
+//! others lie between.
 //!
 //! Times are cycles of the processor with [`FRACTION_BITS`] binary places.
 
@@ -22,8 +24,9 @@ use crate::machine::{AdapterParameters, MemoryParameters, Processor, SimulatedMa
 const FRACTION_BITS: u32 = 12;
 /// Largest part of the bandwidth for one engine of the adapter; the core keeps a fifth.
 const ENGINE_SHARE: f64 = 0.4;
-/// Transfers of an engine that are remembered; nothing is put between older ones.
-const TRANSFERS: usize = 64;
+/// Parts of transfers that an engine remembers, also of those that have ended: a transfer that is
+/// asked for late may lie before them. Nothing is put between older ones.
+const PARTS: usize = 256;
 
 /// Latency and time of a line of a memory, in cycles of the processor.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,62 +77,62 @@ pub(super) enum AdapterPath {
     Write,
 }
 
-/// A transfer of the adapter.
+/// A part of a transfer of the adapter, or all of it.
 #[derive(Debug, Clone, Copy)]
-struct Transfer {
+struct BookedPart {
     start: u64,
     end: u64,
     /// Of the memory's bandwidth.
     share: f64,
 }
 
-/// The transfers of an engine, in order of time. They do not overlap.
+/// The transfers of an engine, in order of time. Their parts do not overlap.
 #[derive(Debug, Clone, Default)]
 struct Bookings {
-    transfers: VecDeque<Transfer>,
+    parts: VecDeque<BookedPart>,
     /// End of the last that was forgotten.
     forgotten: u64,
 }
 
 impl Bookings {
-    /// Forgets what has ended at `at`, which the core has reached.
-    fn forget_until(&mut self, at: u64) {
-        while self.transfers.front().is_some_and(|t| t.end <= at) {
-            self.forget_first();
-        }
-    }
-
-    fn forget_first(&mut self) {
-        if let Some(first) = self.transfers.pop_front() {
-            self.forgotten = first.end;
-        }
-    }
-
-    /// Books the first gap from `at` on. Returns its end.
+    /// Books the first `length` of free time from `at` on. Returns its end.
     fn book(&mut self, at: u64, length: u64, share: f64) -> u64 {
-        if self.transfers.len() == TRANSFERS {
-            self.forget_first();
-        }
-        let mut start = at.max(self.forgotten);
-        let mut place = self.transfers.partition_point(|t| t.end <= start);
-        while let Some(next) = self.transfers.get(place) {
-            if start + length <= next.start {
+        let (mut at, mut left) = (at.max(self.forgotten), length);
+        let mut place = self.parts.partition_point(|part| part.end <= at);
+        loop {
+            let next = self.parts.get(place).copied();
+            if let Some(next) = next.filter(|next| next.start <= at) {
+                at = next.end;
+                place += 1;
+                continue;
+            }
+            if left == 0 {
                 break;
             }
-            start = start.max(next.end);
+            let end = next.map_or(at + left, |next| next.start.min(at + left));
+            self.parts.insert(place, BookedPart { start: at, end, share });
+            left -= end - at;
+            at = end;
             place += 1;
+            if left == 0 {
+                break;
+            }
         }
-        let end = start + length;
-        if length > 0 {
-            self.transfers.insert(place, Transfer { start, end, share });
+        while self.parts.len() > PARTS {
+            self.forgotten = self.parts.pop_front().map_or(0, |first| first.end);
         }
-        end
+        at
+    }
+
+    /// Whether nothing is booked from this moment on.
+    fn is_free_from(&self, at: u64) -> bool {
+        self.parts.back().is_none_or(|last| last.end <= at)
     }
 
     /// Share of the memory's bandwidth at a moment.
     fn share(&self, at: u64) -> f64 {
-        let first = self.transfers.front();
-        first.filter(|t| t.start <= at).map_or(0.0, |t| t.share)
+        let place = self.parts.partition_point(|part| part.end <= at);
+        self.parts.get(place).filter(|part| part.start <= at).map_or(0.0, |part| part.share)
     }
 }
 
@@ -196,14 +199,10 @@ impl Controller {
 
     /// Time of a line beside the adapter's transfers.
     fn line_time(&mut self, at: u64) -> u64 {
-        if self.engines.iter().all(|engine| engine.transfers.is_empty()) {
+        if self.engines.iter().all(|engine| engine.is_free_from(at)) {
             return self.line;
         }
-        let share_of = |engine: &mut Bookings| {
-            engine.forget_until(at);
-            engine.share(at)
-        };
-        let share: f64 = self.engines.iter_mut().map(share_of).sum();
+        let share: f64 = self.engines.iter().map(|engine| engine.share(at)).sum();
         (self.line as f64 / (1.0 - share) + 0.5) as u64
     }
 
@@ -237,30 +236,35 @@ mod tests {
     use super::Bookings;
 
     #[test]
-    fn bookings_take_the_first_gap_that_is_long_enough() {
+    fn bookings_take_the_free_time_in_parts() {
         let mut engine = Bookings::default();
         assert_eq!(engine.book(100, 50, 0.1), 150);
         assert_eq!(engine.book(400, 50, 0.1), 450);
         // Asked for later, done before.
         assert_eq!(engine.book(0, 100, 0.1), 100);
         // Fits between, does not fit between, and no bytes.
-        assert_eq!(engine.book(120, 250, 0.1), 400);
-        assert_eq!(engine.book(10, 20, 0.1), 470);
-        assert_eq!(engine.book(420, 0, 0.1), 450);
-        let starts: Vec<_> = engine.transfers.iter().map(|t| t.start).collect();
-        assert_eq!(starts, [0, 100, 150, 400, 450]);
+        assert_eq!(engine.book(120, 150, 0.1), 300);
+        assert_eq!(engine.book(300, 150, 0.1), 500);
+        assert_eq!(engine.book(420, 0, 0.1), 500);
+        let parts: Vec<_> = engine.parts.iter().map(|part| (part.start, part.end)).collect();
+        assert_eq!(parts, [(0, 100), (100, 150), (150, 300), (300, 400), (400, 450), (450, 500)]);
+    }
+
+    #[test]
+    fn event_that_is_written_meanwhile_delays_a_payload_by_its_own_time() {
+        let mut engine = Bookings::default();
+        engine.book(5000, 10, 0.1);
+        assert_eq!(engine.book(1000, 100_000, 0.4), 101_010);
     }
 
     #[test]
     fn bookings_before_what_is_forgotten_come_after_it() {
         let mut engine = Bookings::default();
-        engine.book(100, 50, 0.1);
-        engine.forget_until(160);
-        assert_eq!(engine.book(90, 10, 0.1), 160);
-        for n in 0..200 {
-            engine.book(1000 + 10 * n, 10, 0.1);
+        for n in 0..=super::PARTS as u64 {
+            engine.book(1000 + 20 * n, 10, 0.1);
         }
-        assert_eq!(engine.transfers.len(), super::TRANSFERS);
+        assert_eq!(engine.parts.len(), super::PARTS);
+        assert_eq!(engine.book(90, 10, 0.1), 1020);
     }
 
     #[test]
@@ -268,8 +272,8 @@ mod tests {
         let mut engine = Bookings::default();
         engine.book(100, 50, 0.25);
         for (at, share) in [(99, 0.0), (100, 0.25), (149, 0.25), (150, 0.0)] {
-            engine.forget_until(at);
             assert_eq!(engine.share(at), share, "{at}");
+            assert_eq!(engine.is_free_from(at), at == 150, "{at}");
         }
     }
 }

@@ -3,14 +3,16 @@
 //! Model of a packet of `b` bytes that is handed over at `t` (Alexandrov et al., LogGP, 1995; the
 //! network of leon-2009 3.1 delivers at "time stamp plus modelled delay" as well):
 //!
-//! 1. The sender's port starts it when it is free, and is busy for `g + (b - 1) G`.
+//! 1. The sender's port starts it when it is free, and is busy for `g + (b - 1) G`, or until its
+//!    last byte is there if the sender brings the bytes more slowly than the port takes them.
 //! 2. The head crosses the links of a fixed route (dimension order in a torus, chosen by
 //!    destination in a fat tree), each in the hop latency once the link has a free moment.
 //!    Cut-through: the rest follows while the head goes on. A link works for `b` times its own gap
 //!    per byte.
 //! 3. The receiver's port takes it in at `G` per byte and is then busy for another `g`.
-//! 4. `L` later it has arrived. Alone, it needs `L + hops * hop latency + (b - 1) G` (links no
-//!    slower than `G`). Times of a last byte are those of its start.
+//! 4. `L` after its first and its last byte these have arrived. Alone, it needs
+//!    `L + hops * hop latency + (b - 1) G` (links no slower than `G`). Times of a last byte are
+//!    those of its start.
 //!
 //! Links and receiving ports work for packets in the order of their departure, but are never idle
 //! while one waits: a packet that comes later in this order uses the moments in which those before
@@ -63,11 +65,13 @@ pub enum NetworkError {
 /// Nodes of the largest torus; its links take 0.3 KiB a node.
 const MAX_TORUS: u64 = 1 << 22;
 
-/// What the network knows of a packet. Ordered by (time, sender, number).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// What the network knows of a packet. Its order is that of (time, sender, number).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketHead {
     /// When its first byte leaves the adapter.
     pub at: SimTime,
+    /// When its last byte can leave the adapter.
+    pub last: SimTime,
     /// The node that sends it.
     pub from: u32,
     /// Which of the sender's packets it is, counted from its start.
@@ -76,6 +80,15 @@ pub struct PacketHead {
     pub to: u32,
     /// Bytes of its payload; headers are part of `g` and `L`.
     pub bytes: u64,
+}
+
+/// When a packet reaches its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrivalTimes {
+    /// Its first byte.
+    pub first: SimTime,
+    /// Its last byte.
+    pub last: SimTime,
 }
 
 /// The state of the network between calls: when its ports and links are taken.
@@ -125,14 +138,14 @@ impl Network {
         self.timing.min_latency()
     }
 
-    /// Carries packets: sorts `departures` by (time, sender, number), and returns when the last
-    /// byte of each arrives, in this order.
+    /// Carries packets: sorts `departures` by (time, sender, number), and returns when each
+    /// arrives, in this order.
     ///
     /// # Panics
     ///
     /// If a head names a node that there is not.
-    pub fn carry(&mut self, departures: &mut [PacketHead]) -> Vec<SimTime> {
-        departures.sort_unstable();
+    pub fn carry(&mut self, departures: &mut [PacketHead]) -> Vec<ArrivalTimes> {
+        departures.sort_unstable_by_key(|head| (head.at, head.from, head.number));
         let floor = departures.first().map_or(SimTime::default(), |d| d.at);
         let heads = departures.iter();
         heads.map(|head| self.carry_one(head, floor)).collect()
@@ -140,13 +153,14 @@ impl Network {
 
     /// Carries one packet. No later call has a packet before `floor`, except for the few
     /// picoseconds by which a node overruns its quantum.
-    fn carry_one(&mut self, packet: &PacketHead, floor: SimTime) -> SimTime {
+    fn carry_one(&mut self, packet: &PacketHead, floor: SimTime) -> ArrivalTimes {
         let timing = &self.timing;
         let transfer = timing.transfer(packet.bytes);
         let port = &mut self.injection[packet.from as usize];
         let mut head = packet.at.max(*port);
-        *port = head + transfer + timing.gap;
-        let mut tail = head + transfer;
+        let mut tail = (head + transfer).max(packet.last);
+        // What is sent next leaves after the last byte: packets of a pair stay in order.
+        *port = tail.max(head + transfer + timing.gap);
 
         self.routes.find(packet.from, packet.to, &mut self.route);
         let on_link = timing.link_transfer(packet.bytes);
@@ -159,7 +173,8 @@ impl Network {
         let port = &mut self.reception[packet.to as usize];
         let slot = port.reserve(head, transfer, floor);
         port.reserve(slot.done, timing.gap, floor);
-        tail.max(slot.done) + timing.latency
+        let last = tail.max(slot.done) + timing.latency;
+        ArrivalTimes { first: slot.first + timing.latency, last }
     }
 }
 

@@ -40,13 +40,14 @@ fn tree(link_byte_gap: f64) -> NetworkParameters {
 
 /// A packet of `bytes` bytes from one node to another.
 fn head(at: u64, ends: (u32, u32), number: u64, bytes: u64) -> PacketHead {
-    PacketHead { at: SimTime(at), from: ends.0, number, to: ends.1, bytes }
+    let at = SimTime(at);
+    PacketHead { at, last: at, from: ends.0, number, to: ends.1, bytes }
 }
 
 fn arrivals(parameters: &NetworkParameters, mut heads: Vec<PacketHead>) -> Vec<u64> {
     let nodes = heads.iter().map(|h| h.from.max(h.to) + 1).max();
     let mut network = Network::new(parameters, nodes.unwrap_or(1)).expect("a network");
-    network.carry(&mut heads).iter().map(|at| at.0).collect()
+    network.carry(&mut heads).iter().map(|came| came.last.0).collect()
 }
 
 /// `g + (b - 1) G` and `(b - 1) G`.
@@ -61,6 +62,19 @@ fn one_packet_takes_the_latency_and_its_bytes() {
     assert_eq!(one(0), 5 + LATENCY.0);
     assert_eq!(one(1), 5 + LATENCY.0);
     assert_eq!(one(4097), 5 + LATENCY.0 + 4096 * 250);
+}
+
+#[test]
+fn packet_is_as_slow_as_its_sender_from_its_first_byte_on() {
+    let slow = PacketHead { last: SimTime(5_000_000), ..head(5, (0, 1), 0, 4097) };
+    // What the sender sends next waits for its last byte, others do not.
+    let mut heads = [slow, head(5, (0, 2), 1, 0), head(5, (3, 1), 0, 0)];
+    let mut network = Network::new(&crossbar(), 4).expect("a network");
+    let came = network.carry(&mut heads);
+    let (first, last) = (SimTime(5) + LATENCY, SimTime(5_000_000) + LATENCY);
+    assert_eq!(came[0], ArrivalTimes { first, last });
+    assert_eq!(came[1], ArrivalTimes { first: last, last });
+    assert!(came[2].last < last);
 }
 
 #[test]
@@ -97,7 +111,7 @@ fn a_queue_at_a_sender_does_not_hold_up_its_last_receiver() {
 fn hops_add_their_latency() {
     let one = |parameters: &NetworkParameters, ends| {
         let mut network = Network::new(parameters, 16).expect("a network");
-        network.carry(&mut [head(0, ends, 0, 1)])[0].0 - LATENCY.0
+        network.carry(&mut [head(0, ends, 0, 1)])[0].last.0 - LATENCY.0
     };
     let grid = torus(&[4, 4], 10.0);
     assert_eq!(one(&grid, (0, 1)), HOP);
@@ -191,7 +205,7 @@ fn random_packets_to_one_node_wait_as_in_an_m_d_1_queue() {
             let from = 1 + (number % 64) as u32;
             let at = now as u64;
             let arrival = network.carry(&mut [head(at, (from, 0), number, bytes)])[0];
-            waits.push((arrival.0 - at - LATENCY.0 - times(bytes).1) as f64);
+            waits.push((arrival.last.0 - at - LATENCY.0 - times(bytes).1) as f64);
         }
         let (mean, half) = interval(&waits[20_000..], 40);
         let formula = load * service / (2.0 * (1.0 - load));
@@ -215,15 +229,17 @@ fn networks_that_are_too_small_or_too_large_are_refused() {
     assert!(large.contains("more than 4194304"), "{large}");
 }
 
-/// Packets among 12 nodes, with numbers in the order of each sender's departures.
+/// Packets among 12 nodes, with numbers in the order of each sender's departures. A third of them
+/// leaves as slowly as its sender brings the bytes.
 fn traffic() -> impl Strategy<Value = Vec<PacketHead>> {
-    let packet = (0_u64..3_000_000, 0_u32..12, 1_u32..12, 0_u64..3000);
+    let bytes = (0_u64..3000, prop_oneof![2 => Just(0), 1 => 0_u64..1_500_000]);
+    let packet = (0_u64..3_000_000, 0_u32..12, 1_u32..12, bytes);
     prop::collection::vec(packet, 1..80).prop_map(|mut packets| {
         packets.sort_unstable();
         let numbered = packets.into_iter().enumerate();
-        let heads = numbered.map(|(n, (at, from, step, bytes))| {
+        let heads = numbered.map(|(n, (at, from, step, (bytes, slow)))| {
             let ends = (from, (from + step) % 12);
-            head(at, ends, n as u64, bytes)
+            PacketHead { last: SimTime(at + slow), ..head(at, ends, n as u64, bytes) }
         });
         heads.collect()
     })
@@ -248,13 +264,16 @@ proptest! {
         let arrivals = network.carry(&mut packets);
         for (packet, arrival) in packets.iter().zip(&arrivals) {
             let transfer = network.timing.transfer(packet.bytes);
-            prop_assert!(*arrival >= packet.at + network.min_latency() + transfer);
+            prop_assert!(arrival.last >= packet.at + network.min_latency() + transfer);
+            prop_assert!(arrival.last >= packet.last + network.min_latency());
+            prop_assert!(arrival.first >= packet.at + network.min_latency());
+            prop_assert!(arrival.last >= arrival.first + transfer);
         }
         for from in 0..12 {
             for to in 0..12 {
                 let of_pair = packets.iter().zip(&arrivals);
                 let of_pair = of_pair.filter(|(p, _)| (p.from, p.to) == (from, to));
-                prop_assert!(of_pair.map(|(_, at)| *at).is_sorted_by(|a, b| a < b));
+                prop_assert!(of_pair.is_sorted_by(|a, b| a.1.last < b.1.last));
             }
         }
     }

@@ -10,12 +10,12 @@
 //! wait for one another for ever, which ends the simulation with their numbers.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::error::Error;
 use std::io;
 use std::process::ExitStatus;
 
-use mica_sim::network::{Network, PacketHead};
+use mica_sim::network::{ArrivalTimes, Network, PacketHead};
 use mica_sim::port::{Departure, NodeSetup, NodeState, NodeSummary, PacketArrival, TimeGrant};
 use mica_sim::time::SimTime;
 use serde::{Deserialize, Serialize};
@@ -275,16 +275,16 @@ impl HostCluster {
         self.has_sent = !heads.is_empty();
         // Sorts them as well.
         let times = network.carry(&mut heads);
-        let mut arrivals: std::collections::HashMap<(u32, u64), SimTime> = Default::default();
-        for (head, at) in heads.iter().zip(times) {
+        let mut arrivals: HashMap<(u32, u64), ArrivalTimes> = HashMap::new();
+        for (head, ArrivalTimes { first, last }) in heads.iter().zip(times) {
             // A quantum longer than the network's latency delivers late.
-            let at = at.max(self.until);
-            self.due.push(Reverse((at, head.to)));
-            arrivals.insert((head.from, head.number), at);
+            let last = last.max(self.until);
+            self.due.push(Reverse((last, head.to)));
+            arrivals.insert((head.from, head.number), ArrivalTimes { first, last });
         }
         for ((from, number), departure) in packets {
-            let arrival =
-                PacketArrival { at: arrivals[&(from, number)], from, packet: departure.packet };
+            let ArrivalTimes { first, last } = arrivals[&(from, number)];
+            let arrival = PacketArrival { first, at: last, from, packet: departure.packet };
             let index = self.local.iter().position(|l| l.node == departure.to);
             let local = &mut self.local[index.expect("a node of this host rank")];
             local.arrivals.push(Reverse(Queued { number, arrival }));
@@ -311,6 +311,7 @@ impl HostCluster {
                 *number += 1;
                 heads.push(PacketHead {
                     at: departure.at,
+                    last: departure.last,
                     from: node,
                     to: departure.to,
                     number: *number,

@@ -7,20 +7,22 @@ mod operations;
 mod policies;
 mod programs;
 mod timing;
+mod two_nodes;
 
 use mica_node::adapter::{
     ANY_SOURCE, ANY_TAG, CommandKind, DEVICE_BYTES, EVENTS, EVENTS_OFFSET, Event,
 };
 
 use super::policy::Policy;
+use super::transfer::ByteTimes;
 use super::{
     Adapter, AdapterHost, AdapterPacket, AdapterRequest, AdapterSetup, InjectionCounts,
     PacketHeader, RequestCompletion,
 };
 use crate::machine::{NetworkTopology, SimulatedMachine, WriteMode};
 use crate::memory::{InjectTarget, NodeMemory};
-use crate::network::{Network, PacketHead};
-use crate::port::Departure;
+use crate::network::{ArrivalTimes, Network, PacketHead};
+use crate::port::{Departure, PacketArrival};
 use crate::time::SimTime;
 
 /// Where the device is mapped; buffers come after it.
@@ -142,7 +144,12 @@ impl Node {
     }
 
     fn arrive(&mut self, at: SimTime, from: u32, packet: AdapterPacket) {
-        self.adapter.arrive(at, from, packet, &mut self.host, &mut self.out);
+        self.arrive_between(ByteTimes::at_once(at), from, packet);
+    }
+
+    fn arrive_between(&mut self, came: ByteTimes, from: u32, packet: AdapterPacket) {
+        let arrival = PacketArrival { first: came.first, at: came.last, from, packet };
+        self.adapter.arrive(arrival, &mut self.host, &mut self.out);
     }
 
     fn advance(&mut self, now: SimTime) {
@@ -226,8 +233,8 @@ type Script = Vec<(SimTime, usize, AdapterRequest)>;
 struct Cluster {
     nodes: Vec<Node>,
     network: Network,
-    /// On their way: time, sender, number, receiver, packet.
-    arrivals: Vec<(SimTime, u32, u64, usize, AdapterPacket)>,
+    /// On their way: times, sender, number, receiver, packet.
+    arrivals: Vec<(ByteTimes, u32, u64, usize, AdapterPacket)>,
     sent: Vec<u64>,
     /// Events of each node, with the moment when each was there.
     events: Vec<Vec<(SimTime, RequestCompletion)>>,
@@ -269,25 +276,25 @@ impl Cluster {
 
     /// Commands, arrivals and what is due at a node before `until`, in order of time.
     fn run_node(&mut self, node: usize, until: SimTime, script: &Script) {
-        let mine = |(_, _, _, to, _): &(SimTime, u32, u64, usize, AdapterPacket)| *to == node;
-        let due = |at: &SimTime| *at < until;
+        let mine = |(_, _, _, to, _): &(ByteTimes, u32, u64, usize, AdapterPacket)| *to == node;
+        let due = |came: &ByteTimes| came.last < until;
         let mut arrivals: Vec<_> = self.arrivals.extract_if(.., |a| mine(a) && due(&a.0)).collect();
-        arrivals.sort_by_key(|(at, from, number, ..)| (*at, *from, *number));
+        arrivals.sort_by_key(|(came, from, number, ..)| (came.last, *from, *number));
         let mut arrivals = arrivals.into_iter().peekable();
         let commands = script.iter().rev().filter(|(at, n, _)| *n == node && *at < until);
         let mut commands = commands.peekable();
         let this = &mut self.nodes[node];
         loop {
             let command = commands.peek().map_or(SimTime::NEVER, |c| c.0);
-            let arrival = arrivals.peek().map_or(SimTime::NEVER, |a| a.0);
+            let arrival = arrivals.peek().map_or(SimTime::NEVER, |a| a.0.last);
             let next = command.min(arrival).min(this.adapter.next_due());
             if next >= until {
                 break;
             }
             this.advance(next);
             if arrival == next {
-                let (at, from, _, _, packet) = arrivals.next().expect("peeked");
-                this.arrive(at, from, packet);
+                let (came, from, _, _, packet) = arrivals.next().expect("peeked");
+                this.arrive_between(came, from, packet);
             } else if command == next {
                 let (at, _, request) = commands.next().expect("peeked");
                 this.command(*at, request);
@@ -307,6 +314,7 @@ impl Cluster {
                 self.sent[from] += 1;
                 heads.push(PacketHead {
                     at: departure.at,
+                    last: departure.last,
                     from: from as u32,
                     number,
                     to: departure.to,
@@ -316,11 +324,12 @@ impl Cluster {
             }
         }
         let arrivals = self.network.carry(&mut heads);
-        for (head, at) in heads.iter().zip(arrivals) {
+        for (head, ArrivalTimes { first, last }) in heads.iter().zip(arrivals) {
+            let came = ByteTimes { first, last };
             let of_head = packets.iter_mut().find(|p| (p.0, p.1) == (head.from, head.number));
             let bare = AdapterPacket::bare(PacketHeader::Data { receive: 0 });
             let packet = std::mem::replace(&mut of_head.expect("its packet").2, bare);
-            self.arrivals.push((at, head.from, head.number, head.to as usize, packet));
+            self.arrivals.push((came, head.from, head.number, head.to as usize, packet));
         }
     }
 

@@ -123,7 +123,9 @@ fn packets_leave_in_the_order_of_their_commands() {
     while node.step() {}
     let bytes: Vec<usize> = node.out.iter().map(|d| d.packet.payload.len()).collect();
     assert_eq!(bytes, [1000, 0], "the message, then the announcement");
-    assert!(node.out[0].at.0 > COMMAND + 5_000_000, "the reads are slow");
+    assert!(node.out[0].last.0 > COMMAND + 5_000_000, "the reads are slow");
+    assert!(node.out[0].at.0 < COMMAND + 5_000_000, "the first byte does not wait for the last");
+    assert_eq!(node.out[1].at, node.out[0].last);
 }
 
 #[test]
