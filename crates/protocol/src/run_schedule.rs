@@ -201,6 +201,7 @@ impl EngineState {
                 match task.advance() {
                     None => return,
                     Some(result) => {
+                        self.schedules.task_completed = true;
                         drop(running.tasks.pop_front());
                         let failure = result.err().map(ScheduleFailure::Task);
                         running.failure = running.failure.take().or(failure);

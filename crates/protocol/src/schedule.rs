@@ -108,6 +108,10 @@ pub(crate) struct Schedules {
     pub running: OperationTable<RunningSchedule>,
     /// Those that have not ended.
     pub active: Vec<u32>,
+    /// A task is complete, and no progress iteration has said so yet. What comes after it is a new
+    /// wait, with as many polls before this rank parks: a rank that sleeps does not find out that
+    /// others have left the operation.
+    pub task_completed: bool,
 }
 
 #[derive(Debug)]

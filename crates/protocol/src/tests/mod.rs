@@ -23,3 +23,4 @@ mod matching;
 mod reads;
 mod rma;
 mod shared_memory;
+mod tasks;
