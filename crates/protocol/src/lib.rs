@@ -30,7 +30,6 @@ mod flow_control;
 mod hang;
 mod help;
 mod help_state;
-mod left_packets;
 pub mod matching;
 mod network_record;
 mod offloading;

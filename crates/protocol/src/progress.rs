@@ -10,7 +10,6 @@
 //! same packet before every attempt to park and never handle it.
 
 use crate::fault::Fault;
-use crate::left_packets::LeaveVerdict;
 use crate::packet;
 use crate::polling::PacketChannel;
 use crate::receive::PacketEnd;
@@ -18,10 +17,18 @@ use crate::state::EngineState;
 use mica_channel::PacketSource;
 use mica_channel::memory::OutOfMemory;
 use mica_channel::shm::Packet;
-use mica_node::ticks;
+use std::time::Duration;
 
 /// Packets of a channel that one iteration handles before the waiting operation is checked again.
 const MAX_PACKETS: usize = 32;
+
+/// How often a packet is left in its ring for want of memory before the call fails: with
+/// [`LEFT_PAUSE`] after the first [`LEFT_AT_ONCE`] for about a second in all, or longer where ranks
+/// share cores. Meanwhile the rings of other ranks are emptied, and the operation that waits often
+/// ends by them: a call that gives up too soon leaves its peers waiting.
+const LEFT_MAX: u32 = 10_000;
+const LEFT_AT_ONCE: u32 = 500;
+const LEFT_PAUSE: Duration = Duration::from_micros(50);
 
 impl EngineState {
     /// One progress iteration. True when something arrived.
@@ -106,9 +113,9 @@ impl EngineState {
                     break;
                 };
                 handled += 1;
-                let left = self.left_packets.count();
+                let left = self.left_packets;
                 self.handle_packet(source, &packet)?;
-                if self.left_packets.count() != left {
+                if self.left_packets != left {
                     break;
                 }
                 if matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC)
@@ -156,9 +163,9 @@ impl EngineState {
     /// may find its message first in the ring and need not be posted.
     #[inline]
     pub(crate) fn handle_packets_for_posted(&mut self, source: u32) -> Result<(), Fault> {
-        let left = self.left_packets.count();
+        let left = self.left_packets;
         while !self.matching.posted.is_empty()
-            && self.left_packets.count() == left
+            && self.left_packets == left
             && let Some(packet) = self.channels.shm.peek_from(source)
         {
             self.handle_packet(source, &packet)?;
@@ -263,13 +270,14 @@ impl EngineState {
     #[cold]
     fn leave_packet(&mut self, no_memory: OutOfMemory) -> Result<(), Fault> {
         self.channels.shm.next_turn();
-        match self.left_packets.leave(ticks::now_ns()) {
-            LeaveVerdict::TryAgain => Ok(()),
-            LeaveVerdict::TryAfter(pause) => {
-                std::thread::sleep(pause);
-                Ok(())
-            }
-            LeaveVerdict::GiveUp => Err(no_memory.into()),
+        self.left_packets += 1;
+        if self.left_packets > LEFT_AT_ONCE {
+            std::thread::sleep(LEFT_PAUSE);
         }
+        if self.left_packets < LEFT_MAX {
+            return Ok(());
+        }
+        self.left_packets = 0;
+        Err(no_memory.into())
     }
 }

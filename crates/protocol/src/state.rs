@@ -8,7 +8,6 @@ use crate::end_duties::WatchedPlaces;
 use crate::events::{self, EngineEventKind};
 use crate::fault::Fault;
 use crate::help_state::HelpState;
-use crate::left_packets::LeftPackets;
 use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::operation::{RecvId, RecvOp, SendId, SendOp};
 use crate::operation_table::OperationTable;
@@ -61,7 +60,9 @@ pub struct EngineState {
     /// How many reactions and schedules wait for what a peer writes to shared memory: while there
     /// are any, all are advanced in every progress iteration.
     pub(crate) polled_waits: usize,
-    pub(crate) left_packets: LeftPackets,
+    /// How often a packet was left in its ring, as there was no memory for it, since a call has
+    /// failed for that.
+    pub(crate) left_packets: u32,
     pub(crate) threads: ThreadActivity,
     pub(crate) offload: Option<Offload>,
     /// When to poll the FIFOs, where there are rings as well.
@@ -298,7 +299,7 @@ impl EngineState {
             schedules: Schedules::default(),
             reactions: Vec::new(),
             polled_waits: 0,
-            left_packets: LeftPackets::default(),
+            left_packets: 0,
             threads: ThreadActivity::default(),
             offload: None,
             polling: None,
