@@ -1,6 +1,7 @@
 //! mpi4py's own test suite: every module that `tests/python/mpi4py-modules.txt` lists as `run` on 2
-//! ranks (with numpy's arrays), on 3, and on two nodes with two ranks each; and the modules that do
-//! something else there on 1 rank and on 5. [`BATCH`] modules in one job,
+//! ranks (with numpy's arrays), on 3, and on two nodes with two ranks each; the modules that do
+//! something else there on 1 rank and on 5; and on 1 rank those that do not communicate. [`BATCH`]
+//! modules in one job,
 //! since starting Python takes longer than most modules. Modules of a batch that fails run again,
 //! each in its own job, to name the one at fault; the failure of the batch counts as one all the
 //! same.

@@ -1,6 +1,6 @@
 """Writes docs/mpi4py.md from what the last run of the suite skipped (target/mpi4py-skipped-RANKS.txt).
 
-    cargo test -p mica-tests --test mpi4py && python3 tests/python/summarize_skips.py
+    cargo test -p mica-tests --test jobs -- mpi4py && python3 tests/python/summarize_skips.py
 """
 
 import collections
@@ -27,8 +27,8 @@ out = [
     "`make test` runs the suite of mpi4py 4.1.2 on 1, 2, 3 and 5 ranks, and on 2 nodes x 2 ranks. Modules that belong to later issues are left out in",
     "[mpi4py-modules.txt](../tests/python/mpi4py-modules.txt), each with its reason. These tests are skipped in the modules that run:",
     "by that list (files, dynamic processes), or by mpi4py itself, for want of a Python package (numba, cupy, cffi,",
-    "yaml, dill) or of ranks. Arrays of numpy take part on 2 ranks, and wherever a module needs them; test_util_dtlib, which does not",
-    "communicate, runs on 1 rank. Written by `tests/python/summarize_skips.py`.",
+    "yaml, dill) or of ranks. Arrays of numpy take part on 2 ranks, and wherever a module needs them; modules that do not communicate",
+    "(`ranks=1` in the list) run on 1 rank, with numpy. Written by `tests/python/summarize_skips.py`.",
     "",
     "| class | tests | reason | on ranks |",
     "|---|---|---|---|",

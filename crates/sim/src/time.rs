@@ -35,6 +35,22 @@ impl SimTime {
     }
 }
 
+/// When the bytes of a packet are there: at its sender, or at the node that it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ByteTimes {
+    /// The first.
+    pub first: SimTime,
+    /// The last.
+    pub last: SimTime,
+}
+
+impl ByteTimes {
+    /// All at one moment.
+    pub fn at_once(at: SimTime) -> ByteTimes {
+        ByteTimes { first: at, last: at }
+    }
+}
+
 impl Add for SimTime {
     type Output = SimTime;
 

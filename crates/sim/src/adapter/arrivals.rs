@@ -8,8 +8,8 @@ use super::matching::{MessageBody, UnmatchedMessage};
 use super::packet::{AdapterPacket, PacketHeader};
 use super::policy::{Incoming, MatchKind};
 use super::request::RequestCompletion;
-use super::transfer::{self, ByteTimes};
-use crate::time::SimTime;
+use super::transfer;
+use crate::time::{ByteTimes, SimTime};
 
 impl Adapter {
     /// Processes a packet.

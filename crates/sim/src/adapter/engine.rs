@@ -14,11 +14,10 @@ use super::matching::{MatchingLists, UnmatchedMessage};
 use super::packet::AdapterPacket;
 use super::policy::{CacheSizes, MatchKind, Policy, WrittenLines};
 use super::request::{AdapterRequest, REQUEST_BYTES, RequestCompletion};
-use super::transfer::ByteTimes;
 use crate::machine::SimulatedMachine;
 use crate::memory::InjectTarget;
 use crate::port::{Departure, PacketArrival};
-use crate::time::SimTime;
+use crate::time::{ByteTimes, SimTime};
 
 /// Which adapter it is.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use super::matching::{PostedReceive, UnmatchedMessage};
 use super::packet::{AdapterPacket, PacketHeader};
 use super::policy::MatchKind;
 use super::request::{AdapterRequest, RequestCompletion};
-use super::transfer::{self, ByteTimes};
-use crate::time::SimTime;
+use super::transfer;
+use crate::time::{ByteTimes, SimTime};
 
 /// End of a process's address space.
 const ADDRESS_END: u64 = 1 << 47;

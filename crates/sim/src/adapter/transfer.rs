@@ -12,21 +12,7 @@
 
 use super::host::AdapterHost;
 use super::policy::PlacedBytes;
-use crate::time::SimTime;
-
-/// When the bytes of a packet are there, at its sender or its receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ByteTimes {
-    pub first: SimTime,
-    pub last: SimTime,
-}
-
-impl ByteTimes {
-    /// All at one moment.
-    pub fn at_once(at: SimTime) -> ByteTimes {
-        ByteTimes { first: at, last: at }
-    }
-}
+use crate::time::{ByteTimes, SimTime};
 
 /// A message that was read.
 #[derive(Debug)]

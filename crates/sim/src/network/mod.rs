@@ -37,7 +37,7 @@ use timing::Timing;
 use topology::Routes;
 
 use crate::machine::{NetworkParameters, NetworkTopology};
-use crate::time::SimTime;
+use crate::time::{ByteTimes, SimTime};
 
 /// Why there can be no such network.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -80,15 +80,6 @@ pub struct PacketHead {
     pub to: u32,
     /// Bytes of its payload; headers are part of `g` and `L`.
     pub bytes: u64,
-}
-
-/// When a packet reaches its node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArrivalTimes {
-    /// Its first byte.
-    pub first: SimTime,
-    /// Its last byte.
-    pub last: SimTime,
 }
 
 /// The state of the network between calls: when its ports and links are taken.
@@ -144,7 +135,7 @@ impl Network {
     /// # Panics
     ///
     /// If a head names a node that there is not.
-    pub fn carry(&mut self, departures: &mut [PacketHead]) -> Vec<ArrivalTimes> {
+    pub fn carry(&mut self, departures: &mut [PacketHead]) -> Vec<ByteTimes> {
         departures.sort_unstable_by_key(|head| (head.at, head.from, head.number));
         let floor = departures.first().map_or(SimTime::default(), |d| d.at);
         let heads = departures.iter();
@@ -153,7 +144,7 @@ impl Network {
 
     /// Carries one packet. No later call has a packet before `floor`, except for the few
     /// picoseconds by which a node overruns its quantum.
-    fn carry_one(&mut self, packet: &PacketHead, floor: SimTime) -> ArrivalTimes {
+    fn carry_one(&mut self, packet: &PacketHead, floor: SimTime) -> ByteTimes {
         let timing = &self.timing;
         let transfer = timing.transfer(packet.bytes);
         let port = &mut self.injection[packet.from as usize];
@@ -174,7 +165,7 @@ impl Network {
         let slot = port.reserve(head, transfer, floor);
         port.reserve(slot.done, timing.gap, floor);
         let last = tail.max(slot.done) + timing.latency;
-        ArrivalTimes { first: slot.first + timing.latency, last }
+        ByteTimes { first: slot.first + timing.latency, last }
     }
 }
 

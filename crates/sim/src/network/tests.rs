@@ -72,8 +72,8 @@ fn packet_is_as_slow_as_its_sender_from_its_first_byte_on() {
     let mut network = Network::new(&crossbar(), 4).expect("a network");
     let came = network.carry(&mut heads);
     let (first, last) = (SimTime(5) + LATENCY, SimTime(5_000_000) + LATENCY);
-    assert_eq!(came[0], ArrivalTimes { first, last });
-    assert_eq!(came[1], ArrivalTimes { first: last, last });
+    assert_eq!(came[0], ByteTimes { first, last });
+    assert_eq!(came[1], ByteTimes { first: last, last });
     assert!(came[2].last < last);
 }
 

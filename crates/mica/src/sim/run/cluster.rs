@@ -15,9 +15,9 @@ use std::error::Error;
 use std::io;
 use std::process::ExitStatus;
 
-use mica_sim::network::{ArrivalTimes, Network, PacketHead};
+use mica_sim::network::{Network, PacketHead};
 use mica_sim::port::{Departure, NodeSetup, NodeState, NodeSummary, PacketArrival, TimeGrant};
-use mica_sim::time::SimTime;
+use mica_sim::time::{ByteTimes, SimTime};
 use serde::{Deserialize, Serialize};
 
 use super::host_ranks::HostRanks;
@@ -275,15 +275,15 @@ impl HostCluster {
         self.has_sent = !heads.is_empty();
         // Sorts them as well.
         let times = network.carry(&mut heads);
-        let mut arrivals: HashMap<(u32, u64), ArrivalTimes> = HashMap::new();
-        for (head, ArrivalTimes { first, last }) in heads.iter().zip(times) {
+        let mut arrivals: HashMap<(u32, u64), ByteTimes> = HashMap::new();
+        for (head, ByteTimes { first, last }) in heads.iter().zip(times) {
             // A quantum longer than the network's latency delivers late.
             let last = last.max(self.until);
             self.due.push(Reverse((last, head.to)));
-            arrivals.insert((head.from, head.number), ArrivalTimes { first, last });
+            arrivals.insert((head.from, head.number), ByteTimes { first, last });
         }
         for ((from, number), departure) in packets {
-            let ArrivalTimes { first, last } = arrivals[&(from, number)];
+            let ByteTimes { first, last } = arrivals[&(from, number)];
             let arrival = PacketArrival { first, at: last, from, packet: departure.packet };
             let index = self.local.iter().position(|l| l.node == departure.to);
             let local = &mut self.local[index.expect("a node of this host rank")];

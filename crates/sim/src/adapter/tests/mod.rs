@@ -14,16 +14,15 @@ use mica_node::adapter::{
 };
 
 use super::policy::Policy;
-use super::transfer::ByteTimes;
 use super::{
     Adapter, AdapterHost, AdapterPacket, AdapterRequest, AdapterSetup, InjectionCounts,
     PacketHeader, RequestCompletion,
 };
 use crate::machine::{NetworkTopology, SimulatedMachine, WriteMode};
 use crate::memory::{InjectTarget, NodeMemory};
-use crate::network::{ArrivalTimes, Network, PacketHead};
+use crate::network::{Network, PacketHead};
 use crate::port::{Departure, PacketArrival};
-use crate::time::SimTime;
+use crate::time::{ByteTimes, SimTime};
 
 /// Where the device is mapped; buffers come after it.
 const DEVICE: u64 = 0x10_0000;
@@ -324,8 +323,7 @@ impl Cluster {
             }
         }
         let arrivals = self.network.carry(&mut heads);
-        for (head, ArrivalTimes { first, last }) in heads.iter().zip(arrivals) {
-            let came = ByteTimes { first, last };
+        for (head, came) in heads.iter().zip(arrivals) {
             let of_head = packets.iter_mut().find(|p| (p.0, p.1) == (head.from, head.number));
             let bare = AdapterPacket::bare(PacketHeader::Data { receive: 0 });
             let packet = std::mem::replace(&mut of_head.expect("its packet").2, bare);
