@@ -1,7 +1,8 @@
 /* One rank cannot have a temporary buffer that a collective needs, each of them in turn, or it and
  * all after it: an error at that rank, the right result or an error at the others, and none waits
  * for ever. The next call on the communicator works. Arguments: elements of a block; `inter` for
- * an inter-communicator of two halves. */
+ * an inter-communicator of two halves; `behind`: the root cannot keep a message of rank 1, which
+ * the collective's messages stand behind, so it gives up. */
 #include "test.h"
 #include "allocator.h"
 
@@ -134,6 +135,35 @@ static void each_block(const Arguments *a, Call call, int *failures)
                 ++*failures;
 }
 
+/* A call during which the root has no block for a message that rank 1 has sent it before, and that
+ * it has not received yet. Returns whether it asked for one. */
+static int call_behind(const Arguments *a, Call call)
+{
+    enum { BYTES = 3000 };
+    char message[BYTES];
+    int code, class, failed = 0, sum = -1;
+    CHECK_INT(perform(a, call), MPI_SUCCESS, call.name);
+    memcpy(a->expected, a->out, a->bytes);
+    if (test_rank == 0)
+        fail_blocks(0, 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    memset(message, test_rank ? 'm' : 0, BYTES);
+    if (test_rank == 1)
+        MPI_Send(message, BYTES, MPI_CHAR, 0, 5, MPI_COMM_WORLD);
+    code = perform(a, call);
+    MPI_Error_class(code, &class);
+    CHECK(class != MPI_SUCCESS || !memcmp(a->out, a->expected, a->bytes), "MPI_%s: a wrong result", call.name);
+    if (test_rank == 0) {
+        failed = end_failures() > 0;
+        MPI_Recv(message, BYTES, MPI_CHAR, 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(message[0] == 'm' && message[BYTES - 1] == 'm', "MPI_%s: the message behind which it waited", call.name);
+        CHECK(class == MPI_SUCCESS || (failed && class == MPI_ERR_NO_MEM), "MPI_%s: class %d, refused: %d", call.name, class, failed);
+    }
+    CHECK_INT(MPI_Allreduce(&test_rank, &sum, 1, MPI_INT, MPI_SUM, a->comm), MPI_SUCCESS, call.name);
+    CHECK_INT(sum, sum_of_ranks, call.name);
+    return failed;
+}
+
 /* Two halves of the ranks. */
 static MPI_Comm halves(void)
 {
@@ -150,7 +180,7 @@ int main(int argc, char **argv)
     int failures = 0;
     test_init(&argc, &argv);
     Arguments a = {.n = argc > 1 ? atoi(argv[1]) : 1000};
-    int is_inter = argc > 2;
+    int is_inter = argc > 2 && !strcmp(argv[2], "inter"), is_behind = argc > 2 && !is_inter;
     a.bytes = 2 * (size_t)test_size * a.n * sizeof(double);
     a.in = test_alloc(a.bytes);
     a.out = test_alloc(a.bytes);
@@ -173,9 +203,11 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(a.comm, MPI_ERRORS_RETURN);
     for (size_t which = 0; is_inter && which < sizeof without_root / sizeof *without_root; which++)
         each_block(&a, without_root[which], &failures);
-    for (size_t which = 0; !is_inter && which < sizeof calls / sizeof *calls; which++)
+    for (size_t which = 0; is_behind && which < sizeof calls / sizeof *calls; which++)
+        failures += call_behind(&a, calls[which]);
+    for (size_t which = 0; !is_inter && !is_behind && which < sizeof calls / sizeof *calls; which++)
         each_block(&a, calls[which], &failures);
-    CHECK(failures > 0, "no call asked for memory");
+    CHECK(failures > 0 || (is_behind && test_rank != 0), "no call asked for memory");
     MPI_Type_free(&a.type);
     MPI_Comm_free(&a.comm);
     free(a.in);

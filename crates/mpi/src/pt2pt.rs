@@ -369,7 +369,8 @@ pub(crate) fn start_send(
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_TRUNCATE` when the message is longer than the view,
-/// which holds its beginning then; `MPI_ERR_NO_MEM`.
+/// which holds its beginning then; `MPI_ERR_NO_MEM`, and then the message that comes is received into
+/// no memory, since its sender may wait for that.
 pub(crate) fn recv_on(
     comm: &Comm,
     plane: Plane,
@@ -377,11 +378,32 @@ pub(crate) fn recv_on(
     source: i32,
     tag: i32,
 ) -> Result<Status> {
-    let (status, error) = recv_outcome(comm, plane, view, source, tag)?;
-    error.map_or(Ok(status), Err)
+    let outcome = recv_outcome(comm, plane, view, source, tag);
+    received_or_left(comm, plane, source, tag, outcome)
 }
 
-/// As [`recv_on`], with the status also of a message that did not fit.
+/// What [`recv_on`] returns, of a receive that came to `outcome`.
+fn received_or_left(
+    comm: &Comm,
+    plane: Plane,
+    source: i32,
+    tag: i32,
+    outcome: Result<(Status, Option<Error>)>,
+) -> Result<Status> {
+    match outcome {
+        Ok((status, None)) => Ok(status),
+        Ok((_, Some(error))) => Err(error),
+        Err(error) => {
+            if let Ok(later) = irecv_on(comm, plane, &View::empty(), source, tag) {
+                later.abandon()?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// As [`recv`], with the status also of a message that did not fit. No message has been received
+/// when it fails.
 fn recv_outcome(
     comm: &Comm,
     plane: Plane,
@@ -401,13 +423,64 @@ fn recv_outcome(
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn irecv_on(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> Result<Request> {
-    let Some(pattern) = pattern(comm, plane, source, tag)? else {
-        return Ok(Request::done(Status::PROC_NULL));
-    };
-    Ok(match process::engine()?.start_receive(pattern, view)? {
-        StartedReceive::Received(done) => Request::done(status_of(comm, &done.envelope, done.sent)),
-        StartedReceive::Posted(id) => Request::receive(comm, id),
+    Ok(match start_receive(comm, plane, view, source, tag)? {
+        None => Request::done(Status::PROC_NULL),
+        Some(StartedReceive::Received(done)) => {
+            Request::done(status_of(comm, &done.envelope, done.sent))
+        }
+        Some(StartedReceive::Posted(id)) => Request::receive(comm, id),
     })
+}
+
+/// As [`irecv_on`], for [`finish_receive`]; `None` if there is nobody to receive from.
+pub(crate) fn start_receive(
+    comm: &Comm,
+    plane: Plane,
+    view: &View,
+    source: i32,
+    tag: i32,
+) -> Result<Option<StartedReceive>> {
+    let Some(pattern) = pattern(comm, plane, source, tag)? else {
+        return Ok(None);
+    };
+    Ok(Some(process::engine()?.start_receive(pattern, view)?))
+}
+
+/// The rest of [`recv_on`], after [`start_receive`]. Blocks.
+///
+/// # Errors
+/// As [`recv_on`]; the error of `started`.
+pub(crate) fn finish_receive(
+    comm: &Comm,
+    plane: Plane,
+    started: Result<Option<StartedReceive>>,
+    source: i32,
+    tag: i32,
+) -> Result<Status> {
+    let received = |started| match started {
+        None => Ok((Status::PROC_NULL, None)),
+        Some(StartedReceive::Received(done)) => Ok(outcome(comm, &done)),
+        Some(StartedReceive::Posted(id)) => {
+            Ok(outcome(comm, &process::engine()?.finish_receive(id)?))
+        }
+    };
+    received_or_left(comm, plane, source, tag, started.and_then(received))
+}
+
+/// Waits for a send that was started. If that fails, it goes on by itself. Blocks.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`; the error of `sent`.
+pub(crate) fn finish_send(comm: &Comm, sent: Result<Option<SendId>>) -> Result<()> {
+    let Some(id) = sent? else {
+        return Ok(());
+    };
+    let request = Request::send(comm, id);
+    let waited = request.wait();
+    if waited.is_err() {
+        request.abandon()?;
+    }
+    waited.map(drop)
 }
 
 /// Waits for a message and returns its status; the message stays. Blocks.
@@ -528,10 +601,8 @@ pub fn sendrecv(
     let sent = start_send(comm, Plane::User, Mode::Standard, out, dest, sendtag)
         .map_err(|e| e.renamed(&[("tag", "sendtag")]))?;
     let received = recv_outcome(comm, Plane::User, into, source, recvtag);
-    if let Some(id) = sent {
-        // Also if the receive failed: the buffer is in use until then.
-        Request::send(comm, id).wait()?;
-    }
+    // Also if the receive failed: the buffer is in use until then.
+    finish_send(comm, Ok(sent))?;
     received
 }
 

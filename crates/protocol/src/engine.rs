@@ -4,7 +4,7 @@
 use crate::adapter_operations::Injection;
 use crate::fault::Fault;
 use crate::matching::{MatchPattern, UnexpectedCounts};
-use crate::operation::{FastReceive, Overlong, ReceiveCompletion, SendId, StartedReceive};
+use crate::operation::{FastReceive, Overlong, ReceiveCompletion, RecvId, SendId, StartedReceive};
 use crate::pending::{HangReporter, Pending, WaitList};
 use crate::progress_wakeup::ProgressWakeup;
 use crate::select::SendCompletion;
@@ -267,12 +267,14 @@ impl Engine {
         }
     }
 
+    /// The rest of a send that is not complete. If waiting fails, it goes on by itself.
     #[inline(never)]
     fn wait_for_send(&self, id: SendId) -> Result<(), Fault> {
         self.drive(
             |state, list| list.add(state.pending_send(id)),
             |state| state.take_send(id).map(|_| ()),
         )
+        .inspect_err(|_| self.enter(|state| state.abandon_send(id)))
     }
 
     /// Receives. Blocks.
@@ -337,9 +339,18 @@ impl Engine {
         view: &View,
     ) -> Result<ReceiveCompletion, Fault> {
         let id = self.enter(|state| state.receive(pattern, view))?;
+        self.finish_receive(id)
+    }
+
+    /// Waits for a receive that was started, and removes it. Blocks.
+    ///
+    /// # Errors
+    /// When progress fails for lack of memory: then no message has arrived, and the buffer is the
+    /// caller's again.
+    pub fn finish_receive(&self, id: RecvId) -> Result<ReceiveCompletion, Fault> {
         loop {
             let received = self.drive(
-                |_, list| list.add(waiting_for(WaitKind::Receive, &pattern, Some(view.len()))),
+                |state, list| list.add(state.pending_receive(id)),
                 |state| state.take_received(id),
             );
             let Err(fault @ Fault::OutOfMemory { .. }) = received else {

@@ -22,7 +22,8 @@ use std::time::Duration;
 /// Packets of a channel that one iteration handles before the waiting operation is checked again.
 const MAX_PACKETS: usize = 32;
 
-/// How often a packet is left in its ring for want of memory before the call fails: with
+/// How often packets are left in their rings for want of memory, and none is copied, before the
+/// call fails: with
 /// [`LEFT_PAUSE`] after the first [`LEFT_AT_ONCE`] for about a second in all, or longer where ranks
 /// share cores. Meanwhile the rings of other ranks are emptied, and the operation that waits often
 /// ends by them: a call that gives up too soon leaves its peers waiting.
@@ -160,7 +161,8 @@ impl EngineState {
     }
 
     /// Handles packets of `source` for receives that were posted before, so that the next receive
-    /// may find its message first in the ring and need not be posted.
+    /// may find its message first in the ring and need not be posted. What there is no memory for
+    /// stays; that is no reason to fail for a call that does not wait.
     #[inline]
     pub(crate) fn handle_packets_for_posted(&mut self, source: u32) -> Result<(), Fault> {
         let left = self.left_packets;
@@ -168,7 +170,10 @@ impl EngineState {
             && self.left_packets == left
             && let Some(packet) = self.channels.shm.peek_from(source)
         {
-            self.handle_packet(source, &packet)?;
+            match self.handle_packet(source, &packet) {
+                Err(Fault::OutOfMemory { .. }) => break,
+                handled => handled?,
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Runs schedules: starts their stages, advances them when something has completed, and keeps their
 //! results.
 
+use crate::fault::Fault;
 use crate::matching::MatchPattern;
 use crate::schedule::{RunningSchedule, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep};
 use crate::select::SendCompletion;
@@ -129,7 +130,8 @@ impl EngineState {
         }
     }
 
-    /// Starts the messages of a schedule's current stage.
+    /// Starts the messages of a schedule's current stage. One that cannot be started does not keep
+    /// the others from it: peers count on them.
     fn begin_stage(&mut self, index: u32) {
         let RunningSchedule { context, tag, at, .. } = self.schedules.running[index];
         let stages = self.schedules.running[index].stages.clone();
@@ -141,9 +143,7 @@ impl EngineState {
                 let pattern = MatchPattern { context, source: Some(*peer), tag: Some(tag) };
                 match self.receive(pattern, empty.as_ref().unwrap_or(view)) {
                     Ok(id) => self.schedules.running[index].receives.push(id),
-                    Err(fault) => {
-                        return self.complete_schedule(index, Err(ScheduleFailure::Fault(fault)));
-                    }
+                    Err(fault) => self.fail_step(index, fault),
                 }
             }
         }
@@ -153,11 +153,22 @@ impl EngineState {
                 match self.send(*peer, context, tag, view, SendCompletion::Local) {
                     Ok(None) => {}
                     Ok(Some(id)) => self.schedules.running[index].sends.push(id),
-                    Err(fault) => {
-                        return self.complete_schedule(index, Err(ScheduleFailure::Fault(fault)));
-                    }
+                    Err(fault) => self.fail_step(index, fault),
                 }
             }
+        }
+    }
+
+    /// A message of the current stage cannot be started. Without a peer the schedule is over.
+    #[cold]
+    fn fail_step(&mut self, index: u32, fault: Fault) {
+        let is_lost = matches!(fault, Fault::Lost { .. });
+        let failure = ScheduleFailure::Fault(fault);
+        let running = &mut self.schedules.running[index];
+        if is_lost && running.end.is_none() {
+            self.complete_schedule(index, Err(failure));
+        } else {
+            running.failure.get_or_insert(failure);
         }
     }
 

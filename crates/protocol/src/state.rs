@@ -340,7 +340,10 @@ impl EngineState {
         let before = self.matching.unexpected.len() as u64;
         let len = self.length(&message);
         let heap = match &message {
-            UnexpectedMessage::Buffered { copy, .. } => Block::heap_bytes(copy.len()),
+            UnexpectedMessage::Buffered { copy, .. } => {
+                self.left_packets = 0; // there is memory again
+                Block::heap_bytes(copy.len())
+            }
             _ => 0,
         };
         let ticket = self.matching.unexpected.insert(envelope, heap, message);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mica_channel::memory::View;
 use mica_node::counters::algorithm_index;
-use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, SendId, StageWork as Work};
+use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, StageWork as Work};
 
 use super::intranode::CollectiveOperation;
 use super::intranode::account::{self, SentMessages};
@@ -271,46 +271,47 @@ impl RoundWork {
     }
 }
 
-/// All transfers of a round: all are started, receives first, and then waited for.
+/// All transfers of a round: all are started, receives first, and then waited for, whatever becomes
+/// of the others: peers count on each. Returns the first error.
 fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
     let plane = Plane::Collective;
+    let send = |to: usize, view: &View| {
+        pt2pt::start_send(comm, plane, Mode::Standard, view, to as i32, tag)
+    };
     match round.transfers.as_slice() {
         [] => Ok(()),
         [RoundTransfer::Send { to, view }] => pt2pt::send_on(comm, plane, view, *to as i32, tag),
         [RoundTransfer::Receive { from, view }] => receive(comm, *from, view, tag),
         [RoundTransfer::Send { to, view: out }, RoundTransfer::Receive { from, view: into }]
         | [RoundTransfer::Receive { from, view: into }, RoundTransfer::Send { to, view: out }] => {
-            let sent = pt2pt::start_send(comm, plane, Mode::Standard, out, *to as i32, tag)?;
+            let sent = send(*to, out);
             let received = receive(comm, *from, into, tag);
-            // Wait for the send even if the receive failed: its buffer is in use until then.
-            finish_send(comm, sent)?;
-            received
+            received.and(pt2pt::finish_send(comm, sent))
         }
         many => {
             let mut receives = Vec::with_capacity(many.len());
             let mut sends = Vec::with_capacity(many.len());
-            for t in many {
-                if let RoundTransfer::Receive { from, view } = t {
-                    let request = pt2pt::irecv_on(comm, plane, view, *from as i32, tag)?;
-                    receives.push((request, *from, view));
+            for transfer in many {
+                if let RoundTransfer::Receive { from, view } = transfer {
+                    let started = pt2pt::start_receive(comm, plane, view, *from as i32, tag);
+                    receives.push((started, *from, view.len()));
                 }
             }
-            for t in many {
-                if let RoundTransfer::Send { to, view } = t {
-                    let to = *to as i32;
-                    sends.push(pt2pt::isend_on(comm, plane, Mode::Standard, view, to, tag)?);
+            for transfer in many {
+                if let RoundTransfer::Send { to, view } = transfer {
+                    sends.push(send(*to, view));
                 }
             }
-            let mut first_error = None;
-            for (request, from, view) in &receives {
-                let outcome = request.wait()?;
-                let missing = || status::check_sent(&outcome.status, *from, view.len()).err();
-                first_error = first_error.or(outcome.error).or_else(missing);
+            let mut error = None;
+            for (started, from, due) in receives {
+                let status = pt2pt::finish_receive(comm, plane, started, from as i32, tag);
+                let received = status.and_then(|status| status::check_sent(&status, from, due));
+                error = error.or(received.err());
             }
-            for request in &sends {
-                first_error = first_error.or(request.wait()?.error);
+            for sent in sends {
+                error = error.or(pt2pt::finish_send(comm, sent).err());
             }
-            first_error.map_or(Ok(()), Err)
+            error.map_or(Ok(()), Err)
         }
     }
 }
@@ -318,11 +319,4 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
 fn receive(comm: &Comm, from: usize, view: &View, tag: i32) -> Result<()> {
     let status = pt2pt::recv_on(comm, Plane::Collective, view, from as i32, tag)?;
     status::check_sent(&status, from, view.len())
-}
-
-fn finish_send(comm: &Comm, sent: Option<SendId>) -> Result<()> {
-    match sent {
-        None => Ok(()),
-        Some(id) => Request::send(comm, id).wait().map(drop),
-    }
 }
