@@ -9,7 +9,7 @@ use crate::pending::{HangReporter, Pending, WaitList};
 use crate::progress_wakeup::ProgressWakeup;
 use crate::select::SendCompletion;
 use crate::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
-use crate::wait_policy::{WaitPolicy, yield_core};
+use crate::wait_policy::{CoreYields, WaitPolicy};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -59,6 +59,8 @@ pub struct Engine {
     /// How this rank orders its stores before it wakes others: the same, unless their membarriers
     /// do not reach it.
     pub(crate) wake_fencing: Fencing,
+    /// Whether it pays for the waiting threads to yield.
+    pub(crate) yields: CoreYields,
     /// This rank's failed polls.
     pub(crate) polls: SegmentRef<PollRecord>,
     /// State of hang reports.
@@ -293,7 +295,7 @@ impl Engine {
                     FastReceive::Received(completion) => return Ok(completion),
                     // The sender may be next in this core's run queue.
                     FastReceive::Nothing if self.wait.shares_core => {
-                        if yield_core() {
+                        if self.yields.lose_the_core() || self.yields.yield_core() {
                             break;
                         }
                     }

@@ -10,7 +10,7 @@ use crate::polling::{PacketChannel, Polling};
 use crate::progress_wakeup::{IdleThread, ProgressWakeup};
 use crate::select::{PeerKind, Selection};
 use crate::state::{EngineState, Holds, Offload};
-use crate::wait_policy::WaitPolicy;
+use crate::wait_policy::{CoreYields, WaitPolicy};
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -263,6 +263,7 @@ impl Engine {
             receive_polls: AtomicU32::new(wait.direct_polls),
             wait,
             waiters: AtomicU32::new(0),
+            yields: CoreYields::default(),
             polls,
             reporter: HangReporter::default(),
             offloads,

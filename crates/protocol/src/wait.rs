@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::pending::{WaitList, WaitSpell};
 use crate::state::EngineState;
 use crate::wait_account::WaitAccount;
-use crate::wait_policy::{LIVENESS_INTERVAL, WaitLimits, yield_core};
+use crate::wait_policy::{LIVENESS_INTERVAL, WaitLimits};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl Drop for Waiter<'_> {
 struct Idle {
     /// Polls without success.
     polls: u32,
-    /// A yield took so long that the thread should sleep.
+    /// A yield, of this wait or of one before, took so long that the thread should sleep.
     lost_core: bool,
 }
 
@@ -248,7 +248,7 @@ impl Engine {
             }
             if !self.wait.shares_core {
                 std::hint::spin_loop();
-            } else if yield_core() {
+            } else if self.yields.lose_the_core() || self.yields.yield_core() {
                 break;
             }
         }
@@ -356,7 +356,8 @@ impl Engine {
             }
             // If ranks share a core, the peer that this rank waits for may be next in the core's
             // run queue: a switch costs less than to sleep and to be woken.
-            idle.lost_core = yield_core();
+            let is_first = idle.polls == polls;
+            idle.lost_core = is_first && self.yields.skip_wait() || self.yields.yield_core();
         } else if idle.polls < MIN_POLLS_BEFORE_PARKING {
             std::hint::spin_loop();
         } else {

@@ -1,5 +1,6 @@
 //! How long a thread polls, yields and sleeps before it does the next of them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mica_node::ticks;
@@ -86,9 +87,64 @@ impl WaitLimits {
     }
 }
 
-/// Yields the core. True if that took so long that the next wait had better be asleep.
-pub(crate) fn yield_core() -> bool {
-    let began = ticks::now_ns();
-    std::thread::yield_now();
-    ticks::now_ns().saturating_sub(began) >= LONG_YIELD_NS
+/// Waits that do without yields after one that lost the core: so at most one time slice in this
+/// many waits is lost.
+const WAITS_WITHOUT_YIELDS: u32 = 32;
+
+/// The yields of a rank's waiting threads, and whether they pay.
+///
+/// Where threads that compute, or that spin and are not Mica's, keep the cores, each yield costs
+/// their time slices, while a thread that sleeps gets a core soon after it is woken. One wait does
+/// not show that to the next, so it is remembered here for some waits.
+#[derive(Debug, Default)]
+pub(crate) struct CoreYields {
+    /// Waits that are still to do without. Relaxed everywhere: it only tunes how a thread waits.
+    waits_without: AtomicU32,
+}
+
+impl CoreYields {
+    /// Whether a yield has lost the core lately.
+    #[inline]
+    pub fn lose_the_core(&self) -> bool {
+        self.waits_without.load(Ordering::Relaxed) != 0
+    }
+
+    /// To be called before the first yield of a wait. True if the wait is to do without yields.
+    pub fn skip_wait(&self) -> bool {
+        let left = self.waits_without.load(Ordering::Relaxed);
+        // Of two threads that count down at once one is not counted.
+        self.waits_without.store(left.saturating_sub(1), Ordering::Relaxed);
+        left != 0
+    }
+
+    /// Yields the core. True if that took so long that the next wait had better be asleep.
+    pub fn yield_core(&self) -> bool {
+        let began = ticks::now_ns();
+        std::thread::yield_now();
+        self.note(ticks::now_ns().saturating_sub(began))
+    }
+
+    fn note(&self, took_ns: u64) -> bool {
+        let is_long = took_ns >= LONG_YIELD_NS;
+        if is_long {
+            self.waits_without.store(WAITS_WITHOUT_YIELDS, Ordering::Relaxed);
+        }
+        is_long
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_yield_that_loses_the_core_is_the_last_for_some_waits() {
+        let yields = CoreYields::default();
+        assert!(!yields.note(LONG_YIELD_NS - 1));
+        assert!(!yields.skip_wait() && !yields.lose_the_core());
+        assert!(yields.note(LONG_YIELD_NS));
+        let skipped = (0..1000).filter(|_| yields.lose_the_core() && yields.skip_wait()).count();
+        assert_eq!(skipped as u32, WAITS_WITHOUT_YIELDS);
+        assert!(!yields.skip_wait());
+    }
 }
