@@ -369,8 +369,8 @@ pub(crate) fn start_send(
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_TRUNCATE` when the message is longer than the view,
-/// which holds its beginning then; `MPI_ERR_NO_MEM`, and then the message that comes is received into
-/// no memory, since its sender may wait for that.
+/// which holds its beginning then; `MPI_ERR_NO_MEM`, and then the message that comes is received
+/// into no memory, since its sender may wait for that.
 pub(crate) fn recv_on(
     comm: &Comm,
     plane: Plane,
