@@ -29,9 +29,9 @@ done
 put 755 "$CARGO_TARGET/release/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 # What `mica profile` loads into the ranks.
-put 755 "$CARGO_TARGET/commands/libmica_profile_preload.so" "$prefix/lib/libmica_profile.so"
+put 755 "$COMMANDS/libmica_profile_preload.so" "$prefix/lib/libmica_profile.so"
 # What `mica sim` loads into the emulator.
-put 755 "$CARGO_TARGET/commands/libmica_sim_plugin.so" "$prefix/lib/libmica_sim_plugin.so"
+put 755 "$COMMANDS/libmica_sim_plugin.so" "$prefix/lib/libmica_sim_plugin.so"
 put 644 include/mpi.h "$prefix/include/mpi.h"
 for name in mica mpi_abi; do
     filled 644 "wrappers/$name.pc" "$prefix/lib/pkgconfig/$name.pc"

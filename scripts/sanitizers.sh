@@ -48,7 +48,8 @@ exec "$prefix/bin/mpicc-plain" -fsanitize=$sanitizer -fno-omit-frame-pointer -no
     -lgcc -lgcc_s -lc -lm -ldl -lpthread -lrt
 END
     chmod 755 "$prefix/bin/mpicc"
+    # Of the whole workspace, so that the features, and what is compiled, are those of `make test`.
     step "$sanitizer-sanitizer" env MICA_SANITIZER="$sanitizer" MICA_PREFIX="$prefix" \
-        cargo test -p mica-tests --locked --test jobs -- sanitizers:: --nocapture
+        cargo test --workspace --exclude mica-mpi5 --locked --test jobs -- sanitizers:: --nocapture
     results "$sanitizer-sanitizer"
 done

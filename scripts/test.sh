@@ -36,7 +36,7 @@ say "proofs: ${proofs:-none, by what has changed since the last full run}"
 ) &
 library=$!
 build_tests() {
-    cargo build --workspace --exclude mica-mpi5 --all-targets --locked --message-format=json-render-diagnostics >"$LOGS/binaries.json"
+    cargo build --workspace --exclude mica-mpi5 --all-targets --locked --timings --message-format=json-render-diagnostics >"$LOGS/binaries.json"
 }
 step build-tests build_tests
 step doc env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --locked
