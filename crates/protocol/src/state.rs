@@ -60,6 +60,9 @@ pub struct EngineState {
     /// How many reactions and schedules wait for what a peer writes to shared memory: while there
     /// are any, all are advanced in every progress iteration.
     pub(crate) polled_waits: usize,
+    /// How many reactions wait for what other threads of this rank do outside the engine, which
+    /// wakes no thread that sleeps here.
+    pub(crate) silent_waits: usize,
     /// How often a packet was left in its ring, as there was no memory for it, since a call has
     /// failed for that.
     pub(crate) left_packets: u32,
@@ -299,6 +302,7 @@ impl EngineState {
             schedules: Schedules::default(),
             reactions: Vec::new(),
             polled_waits: 0,
+            silent_waits: 0,
             left_packets: 0,
             threads: ThreadActivity::default(),
             offload: None,
@@ -440,6 +444,19 @@ impl EngineState {
     /// To be called when such a wait has ended.
     pub fn end_polling(&mut self) {
         self.polled_waits -= 1;
+    }
+
+    /// As [`begin_polling`](Self::begin_polling), for what other threads of this rank do without a
+    /// word to the engine: a thread that sleeps meanwhile looks again every millisecond.
+    pub fn begin_silent_polling(&mut self) {
+        self.begin_polling();
+        self.silent_waits += 1;
+    }
+
+    /// To be called when such a wait has ended.
+    pub fn end_silent_polling(&mut self) {
+        self.end_polling();
+        self.silent_waits -= 1;
     }
 
     /// To be called when a reaction begins to serve peers: the progress thread, if there is one,

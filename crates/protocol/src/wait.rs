@@ -44,6 +44,9 @@ const POLLS_BEFORE_CLOCK: u32 = 4;
 /// stack takes, short beside the interval at which people look.
 const NAME_AFTER: Duration = Duration::from_millis(10);
 
+/// Between two looks of a sleeping thread at what other threads of this rank do without waking it.
+const NAP: Duration = Duration::from_millis(1);
+
 /// Counts a waiting thread while it exists.
 struct Waiter<'a>(&'a AtomicU32);
 
@@ -301,7 +304,7 @@ impl Engine {
             if parks {
                 account.tick();
                 let unnamed = (!record.is_named).then_some(NAME_AFTER);
-                let limit = limit.into_iter().chain(unnamed).min();
+                let limit = limit.into_iter().chain(unnamed).chain(self.nap()).min();
                 let peer = record.update(waiting, &mut spell);
                 if let Some(r) = self.park(peer, &mut spell, limit, &mut poll) {
                     return Ok(r);
@@ -329,6 +332,11 @@ impl Engine {
                 false => self.pause(&mut idle),
             };
         }
+    }
+
+    /// How long a thread may sleep while reactions wait for what wakes nobody.
+    fn nap(&self) -> Option<Duration> {
+        (self.state.is_shared() && self.enter(|state| state.silent_waits > 0)).then_some(NAP)
     }
 
     /// After a failed poll: spins, or yields to others. True when it is time to park.

@@ -98,6 +98,15 @@ impl PartitionMarks {
         }
     }
 
+    /// The partitions of a word that are marked, by bits; `None` if all are.
+    pub fn part_of(&self, word: usize) -> Option<u64> {
+        // Acquire: as in `set`.
+        let bits = self.words[word].load(Ordering::Acquire);
+        let each = 1_usize << self.shift;
+        let of_partitions = u64::MAX >> (Self::MOST - each.min(self.number - word * each));
+        (bits != u64::MAX).then_some(bits & of_partitions)
+    }
+
     /// Whether the partition is marked.
     #[inline]
     pub fn has(&self, partition: usize) -> bool {

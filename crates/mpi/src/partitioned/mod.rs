@@ -11,12 +11,18 @@
 //! division allows, through a copy otherwise. One of its own partitions has arrived when all of the
 //! messages that share bytes with it have.
 //!
+//! A program may wait for a partition before it marks others, so none may wait for its neighbours
+//! for ever. When the sender's process has waited in MPI for a while and a message has become no
+//! more ready, its partitions that are ready travel as pieces, with tags of their own, and when all
+//! have, a message of no bytes takes the place of the whole (`pieces`).
+//!
 //! Each end keeps a bit for each of its partitions (`marks`), so that `MPI_Pready` is one atomic
 //! operation unless it completes a message, and `MPI_Parrived` of what has arrived is one load.
 
 mod marks;
 mod meeting;
 mod partitions;
+mod pieces;
 mod receive;
 mod send;
 

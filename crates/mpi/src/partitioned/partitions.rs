@@ -1,5 +1,7 @@
 //! How a partitioned message is divided: its buffer on each side, and what the sender announces.
 
+use std::ops::Range;
+
 use mica_channel::memory::{Region, Shape, View};
 
 use super::marks::PartitionMarks;
@@ -45,7 +47,7 @@ impl Partitions {
         })
     }
 
-    fn view(&self, partition: usize) -> View {
+    pub fn view(&self, partition: usize) -> View {
         let offset = self.stride * partition as isize;
         self.whole.region().offset(offset).view(self.shape.clone())
     }
@@ -63,6 +65,13 @@ impl Partitions {
         }
         let aligned = bytes > 0 && bytes == self.each && position.is_multiple_of(bytes);
         aligned.then(|| self.view(position / bytes))
+    }
+
+    /// Copies bytes that came elsewhere to where they belong.
+    pub fn unpack(&self, position: usize, copy: &View) {
+        let mut bytes = vec![0; copy.len()];
+        copy.pack(0, &mut bytes);
+        self.whole.unpack(position, &bytes);
     }
 
     /// Checks an argument that names a partition.
@@ -97,7 +106,8 @@ impl Messages {
         datatype: u32,
         together_max: usize,
     ) -> Result<Messages> {
-        let fit = together_max / buffer.each.max(1);
+        // Partitions of no bytes are not told from messages that have gone in pieces.
+        let fit = together_max.checked_div(buffer.each).unwrap_or(1);
         let together = 1 << fit.clamp(1, PartitionMarks::MOST).ilog2();
         let number = buffer.number.div_ceil(together);
         let address = buffer.whole.region().address();
@@ -113,6 +123,12 @@ impl Messages {
             last: shape(in_last)?,
             stride: buffer.stride * together as isize,
         })
+    }
+
+    /// The partitions of message `index`, from the first up to the end.
+    pub fn partitions_of(&self, buffer: &Partitions, index: usize) -> (usize, usize) {
+        let first = index * self.together;
+        (first, (first + self.together).min(buffer.number))
     }
 
     /// Message `index` of the partitions in `buffer`.
@@ -150,6 +166,18 @@ impl ChannelAnnouncement {
     pub fn bytes_of(&self, index: usize) -> (usize, usize) {
         let ((first, end), each) = (self.partitions_of(index), self.each as usize);
         (first * each, (end - first) * each)
+    }
+
+    /// The tag of a partition that travels by itself, ahead of its message: messages have those from
+    /// 0 on.
+    pub fn piece_tag(partition: usize) -> i32 {
+        !(partition as i32)
+    }
+
+    /// The sender's partitions that one of the receiver's `of` partitions shares bytes with.
+    pub fn under(&self, partition: usize, of: usize) -> Range<usize> {
+        let sent = self.partitions as usize;
+        partition * sent / of..((partition + 1) * sent).div_ceil(of)
     }
 
     /// The sender's partitions in message `index`, from the first up to the end.

@@ -9,6 +9,7 @@ use mica_protocol::{EngineState, Fault, MatchPattern, Pending, Reaction, RecvId,
 use super::marks::PartitionMarks;
 use super::meeting::{ChannelKey, ChannelReceiver};
 use super::partitions::{ChannelAnnouncement, Partitions};
+use super::pieces::ReceivedPieces;
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -57,6 +58,7 @@ struct PostedMessage {
     id: RecvId,
     /// Where it arrives, if that is not in the user's buffer.
     copy: Option<View>,
+    pieces: ReceivedPieces,
 }
 
 impl ReceiveRound {
@@ -72,10 +74,8 @@ impl ReceiveRound {
 
 /// The messages that partition `partition` of the receiver's `of` partitions shares bytes with.
 fn messages_of(sender: &ChannelAnnouncement, partition: usize, of: usize) -> Range<usize> {
-    let (sent, together) = (sender.partitions as usize, sender.together as usize);
-    let first = partition * sent / of / together;
-    let end = ((partition + 1) * sent).div_ceil(of).div_ceil(together);
-    first..end
+    let (under, together) = (sender.under(partition, of), sender.together as usize);
+    under.start / together..under.end.div_ceil(together)
 }
 
 /// Marks those of the receiver's `of` partitions of which this message, which has come, was the
@@ -128,7 +128,8 @@ impl PartitionedReceiver {
         };
         let pattern =
             MatchPattern { context: sender.context, source: self.peer, tag: Some(index as i32) };
-        Ok(PostedMessage { id: state.receive(pattern, &view)?, copy: copied.then_some(view) })
+        let (id, copy) = (state.receive(pattern, &view)?, copied.then_some(view));
+        Ok(PostedMessage { id, copy, pieces: ReceivedPieces::default() })
     }
 
     /// Makes as much progress as possible. Inside the engine.
@@ -150,32 +151,84 @@ impl PartitionedReceiver {
 
     /// Takes a message in, if it comes now; whether it has come.
     fn take(&self, state: &mut EngineState, round: &mut ReceiveRound, message: usize) -> bool {
-        let (Some(sender), Some(Some(posted))) = (&round.sender, round.pending.get(message)) else {
+        let (Some(sender), Some(Some(posted))) = (&round.sender, round.pending.get_mut(message))
+        else {
             return true;
         };
-        if state.take_received(posted.id).is_none() {
-            return false;
+        let (position, bytes) = sender.bytes_of(message);
+        if !posted.pieces.alone {
+            let Some(done) = state.take_received(posted.id) else {
+                return false;
+            };
+            round.settled = true;
+            posted.pieces.alone = done.sent == 0 && bytes > 0;
+            if !posted.pieces.alone
+                && let Some(copy) = &posted.copy
+            {
+                self.buffer.unpack(position, copy);
+            }
         }
-        if let Some(copy) = &posted.copy {
-            let mut bytes = vec![0; copy.len()];
-            copy.pack(0, &mut bytes);
-            let (position, _) = sender.bytes_of(message);
-            self.buffer.whole.unpack(position, &bytes);
+        if posted.pieces.alone {
+            let (first, end) = sender.partitions_of(message);
+            let all = first..end;
+            let looked = self.look_for_pieces(state, sender, &mut posted.pieces, message, all);
+            if let Err(fault) = looked {
+                round.error = Some(fault.into());
+            } else if !(0..end - first).all(|bit| posted.pieces.has(bit)) {
+                return false;
+            }
         }
         round.pending[message] = None;
-        round.settled = true;
         mark(&self.arrived, self.buffer.number, sender, message, |other| round.has_come(other));
         true
+    }
+
+    /// Takes in the pieces of these partitions of a message that have come.
+    fn look_for_pieces(
+        &self,
+        state: &mut EngineState,
+        sender: &ChannelAnnouncement,
+        pieces: &mut ReceivedPieces,
+        message: usize,
+        partitions: Range<usize>,
+    ) -> std::result::Result<(), Fault> {
+        let (first, end) = sender.partitions_of(message);
+        for partition in partitions.start.max(first)..partitions.end.min(end) {
+            let channel = (sender, self.peer);
+            pieces.look_for(state, channel, &self.buffer, partition, partition - first)?;
+        }
+        pieces.take(state, &self.buffer, first);
+        Ok(())
     }
 
     /// Whether a partition has arrived, after as much progress as possible. Inside the engine.
     fn has(&self, state: &mut EngineState, partition: usize) -> bool {
         let round = &mut *lock(&self.round);
         self.advance(state, round);
-        if let Some(sender) = &round.sender {
-            for message in messages_of(sender, partition, self.buffer.number) {
-                self.take(state, round, message);
+        let Some(sender) = round.sender else {
+            return self.arrived.has(partition);
+        };
+        let under = sender.under(partition, self.buffer.number);
+        let mut has_all = sender.together > 1;
+        for message in messages_of(&sender, partition, self.buffer.number) {
+            if self.take(state, round, message) || sender.together == 1 {
+                continue;
             }
+            let Some(Some(posted)) = round.pending.get_mut(message) else { continue };
+            let (pieces, under) = (&mut posted.pieces, under.clone());
+            let looked = self.look_for_pieces(state, &sender, pieces, message, under.clone());
+            if let Err(fault) = looked {
+                round.error = Some(fault.into());
+                has_all = false;
+                continue;
+            }
+            let (first, end) = sender.partitions_of(message);
+            let mut wanted = under.start.max(first)..under.end.min(end);
+            has_all &= wanted.all(|partition| posted.pieces.has(partition - first));
+            round.settled |= has_all;
+        }
+        if has_all {
+            self.arrived.set_range(partition, partition + 1);
         }
         self.arrived.has(partition)
     }

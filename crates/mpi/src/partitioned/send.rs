@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::Region;
+use mica_channel::memory::{Region, View, try_with_capacity};
 use mica_node::lock::SoleThread;
 use mica_node::tunables::PARTITIONS_TOGETHER;
-use mica_protocol::{EngineState, SendCompletion, SendId};
+use mica_protocol::{EngineState, Reaction, SendCompletion, SendId};
 
 use super::marks::{Marked, PartitionMarks};
 use super::meeting::{ChannelKey, ChannelSender};
 use super::partitions::{ChannelAnnouncement, Messages, Partitions};
+use super::pieces::{ScanClock, SentPieces, bits};
 use crate::comm::{self, Comm};
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -41,8 +42,15 @@ struct SendRound {
     active: bool,
     /// Messages with partitions that are not ready.
     missing: usize,
-    /// Messages under way.
+    /// Messages and pieces under way.
     sends: Vec<SendId>,
+    /// By message, where these have more than one partition.
+    pieces: Vec<SentPieces>,
+    clock: ScanClock,
+    /// Why a piece was not sent.
+    error: Option<Error>,
+    /// Among the reactions of the engine.
+    reacts: bool,
 }
 
 impl Sender {
@@ -73,13 +81,65 @@ impl Sender {
         let round = &mut *lock(&self.round);
         round.missing -= 1;
         state.note_completion(); // another thread may wait for the last one
+        let mut view = self.messages.view(&self.buffer, message);
+        if round.pieces.get(message).is_some_and(|pieces| pieces.sent != 0) {
+            let (first, end) = self.messages.partitions_of(&self.buffer, message);
+            self.send_pieces(state, round, message, u64::MAX >> (64 - (end - first)))?;
+            view = View::empty();
+        }
+        self.send_view(state, round, message as i32, &view)
+    }
+
+    /// Sends partitions of a message by themselves, those that have not been sent so.
+    fn send_pieces(
+        &self,
+        state: &mut EngineState,
+        round: &mut SendRound,
+        message: usize,
+        partitions: u64,
+    ) -> Result<()> {
+        let (first, _) = self.messages.partitions_of(&self.buffer, message);
+        for bit in bits(partitions & !round.pieces[message].sent) {
+            round.pieces[message].sent |= 1 << bit;
+            let partition = first + bit;
+            let tag = ChannelAnnouncement::piece_tag(partition);
+            self.send_view(state, round, tag, &self.buffer.view(partition))?;
+        }
+        Ok(())
+    }
+
+    fn send_view(
+        &self,
+        state: &mut EngineState,
+        round: &mut SendRound,
+        tag: i32,
+        view: &View,
+    ) -> Result<()> {
         if let Some(peer) = self.peer {
-            let view = self.messages.view(&self.buffer, message);
-            let (context, tag) = (self.context, message as i32);
-            let sent = state.send(peer, context, tag, &view, SendCompletion::Local)?;
+            let sent = state.send(peer, self.context, tag, view, SendCompletion::Local)?;
             round.sends.extend(sent);
         }
         Ok(())
+    }
+}
+
+/// What is ready goes though its neighbours are not, when the process waits in MPI.
+impl Reaction for Sender {
+    fn react(&self, state: &mut EngineState) -> bool {
+        let round = &mut *lock(&self.round);
+        if round.missing == 0 {
+            round.reacts = false;
+            state.end_silent_polling();
+            return true;
+        }
+        for message in 0..if round.clock.is_due() { round.pieces.len() } else { 0 } {
+            let Some(ready) = self.ready.part_of(message) else { continue };
+            let due = round.pieces[message].due(ready);
+            if let Err(error) = self.send_pieces(state, round, message, due) {
+                round.error.get_or_insert(error);
+            }
+        }
+        false
     }
 }
 
@@ -94,7 +154,7 @@ impl RequestOperation for Sender {
         while round.sends.pop_if(|id| state.take_send(*id).is_some()).is_some() {}
         let ended = round.missing == 0 && round.sends.is_empty();
         round.active = !ended;
-        ended.then_some((Status::EMPTY, None))
+        ended.then(|| (Status::EMPTY, round.error.take()))
     }
 
     fn abandon(&self) -> Result<bool> {
@@ -153,11 +213,26 @@ pub fn psend_init(
 
 impl PersistentOperation for Sender {
     fn begin(self: Arc<Sender>) -> Result<Request> {
-        if let Some(channel) = &self.channel {
-            process::engine()?.enter(|state| channel.start(state))?;
+        let (missing, mut pieces) = (self.messages.number, Vec::new());
+        if self.messages.together > 1 {
+            pieces = try_with_capacity(missing)?;
+            pieces.resize(missing, SentPieces::default());
         }
-        let missing = self.messages.number;
-        *lock(&self.round) = SendRound { active: true, missing, sends: Vec::new() };
+        let mut next = SendRound { active: true, missing, pieces, ..SendRound::default() };
+        match &self.channel {
+            None => *lock(&self.round) = next,
+            Some(channel) => process::engine()?.enter(|state| {
+                channel.start(state)?;
+                let round = &mut *lock(&self.round);
+                next.reacts = round.reacts || self.messages.together > 1;
+                if next.reacts && !round.reacts {
+                    state.begin_silent_polling();
+                    state.add_reaction(Arc::clone(&self) as _);
+                }
+                *round = next;
+                Ok::<_, Error>(())
+            })?,
+        }
         self.ready.clear();
         let comm = self.comm.clone();
         Ok(Request::custom(Some(&comm), self))
