@@ -137,6 +137,7 @@ impl TimedCall {
                 comm,
                 sequence,
                 start: self.start,
+                end,
                 site,
                 root: peer,
                 id: self.id,

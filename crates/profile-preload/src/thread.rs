@@ -16,7 +16,7 @@ use crate::types::{MPI_Datatype, SUCCESS};
 /// Intervals that a thread keeps, unless `MICA_PROFILE_SPANS` says otherwise: 64 bytes each.
 const SPANS: usize = 10_000;
 
-/// Arrivals at collectives that a thread keeps: 48 bytes each.
+/// Arrivals at collectives that a thread keeps: 56 bytes each.
 pub const ARRIVALS: usize = 50_000;
 
 /// Sizes of datatypes that a thread remembers.
@@ -85,11 +85,12 @@ pub struct SpanEnvelope {
     pub tags: TagPair,
 }
 
-/// The arrival at one blocking collective; the time in ticks.
+/// The arrival at one blocking collective; times in ticks.
 pub struct CollectiveArrival {
     pub comm: &'static CommInfo,
     pub sequence: u64,
     pub start: u64,
+    pub end: u64,
     pub site: u64,
     /// World rank, `u32::MAX` if it has none.
     pub root: u32,
@@ -103,7 +104,7 @@ pub struct CollectiveArrival {
 pub enum WaitingRule {
     /// All for all.
     All,
-    /// All for the root.
+    /// The others for the root.
     ForRoot,
     /// The root for all.
     Root,

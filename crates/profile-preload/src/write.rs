@@ -5,7 +5,7 @@
 //! decimal, an unknown value is `-`. Tabs and line ends in names become `?`.
 //!
 //! ```text
-//! mica-profile 1
+//! mica-profile 2
 //! rank     R SIZE PID HOST PROCESSOR BOOT
 //! library  FIRST-LINE
 //! time     START-NS APP-NS MPI-NS FINALIZED(0|1)
@@ -15,7 +15,7 @@
 //! call     NAME SITE COUNT NS MIN MAX SENDS BYTES COMM-SIZE DURATION,DURATION,...
 //! message  NAME PEER(-: collective) CLASS MESSAGES BYTES
 //! block    PEER MESSAGES BYTES                         of collectives
-//! arrival  COMM-KEY SIZE SEQUENCE NAME SITE NS ROOT KIND(all|for-root|root)
+//! arrival  COMM-KEY SIZE SEQUENCE NAME SITE NS LEFT-NS ROOT KIND(all|for-root|root)
 //! span     THREAD START-NS END-NS NAME SITE BYTES PEER COMM-KEY TAG RECEIVE-TAG
 //! wait     REASON NS                               where the library counts it
 //! dropped  SPANS ARRIVALS
@@ -63,7 +63,7 @@ pub fn write_records() {
 }
 
 fn text(start: &StartFacts, world: &ProfiledWorld) -> String {
-    let mut out = String::from("mica-profile\t1\n");
+    let mut out = String::from("mica-profile\t2\n");
     let end = run::finalized_ns();
     let app_ns = end.unwrap_or_else(clock::monotonic_ns).saturating_sub(start.ns);
     let (rank, size, pid) = (world.rank, world.size, start.pid);
@@ -179,11 +179,12 @@ impl RecordWriter {
             };
             let (key, size) = (arrival.comm.key, arrival.comm.peers.len());
             let (sequence, name, site) = (arrival.sequence, name(arrival.id), arrival.site);
-            let (ns, root) = (self.clock.ns(arrival.start), PeerField(arrival.root));
+            let (ns, left) = (self.clock.ns(arrival.start), self.clock.ns(arrival.end));
+            let root = PeerField(arrival.root);
             let which = format!("{key}\t{size}\t{sequence}");
             line(
                 &mut self.out,
-                format_args!("arrival\t{which}\t{name}\t{site}\t{ns}\t{root}\t{kind}"),
+                format_args!("arrival\t{which}\t{name}\t{site}\t{ns}\t{left}\t{root}\t{kind}"),
             );
         }
     }

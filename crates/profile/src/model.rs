@@ -225,20 +225,21 @@ pub struct RankPair {
     pub collective_bytes: u64,
 }
 
-/// Collective calls that waited for one rank, the last to arrive.
+/// Collective calls that waited for one rank: the last to arrive, or the root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LateArrival {
     /// The function's name.
     pub call: String,
     /// Where the late rank called it; index in [`Profile::sites`].
     pub site: u32,
-    /// The last rank.
+    /// The rank that was late.
     pub rank: u32,
-    /// How often it was the last.
+    /// How often it was waited for.
     pub times: u64,
     /// By how much in all: its arrival minus the arrival of the one before it.
     pub behind_ns: u64,
-    /// What the others waited for it in all: the sum over them of the differences of arrival.
+    /// What the others waited for it in all: the sum over those that were still
+    /// in the call of the differences of arrival.
     pub wait_ns: u64,
 }
 

@@ -92,6 +92,8 @@ pub struct RecordedArrival {
     pub name: String,
     pub site: u64,
     pub ns: u64,
+    /// When the call returned.
+    pub left_ns: u64,
     pub root: Option<u32>,
     pub kind: CollectiveWaiting,
 }
@@ -99,8 +101,11 @@ pub struct RecordedArrival {
 /// Who waits for whom in a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CollectiveWaiting {
+    /// All for all.
     All,
+    /// The others for the root.
     ForRoot,
+    /// The root for all.
     Root,
 }
 
@@ -154,7 +159,7 @@ fn of_one_job(mut all: Vec<RankRecords>) -> Vec<RankRecords> {
 /// The records in one file.
 fn read(text: &str) -> Result<RankRecords, String> {
     let mut lines = text.lines().enumerate();
-    if lines.next().map(|(_, line)| line) != Some("mica-profile\t1") {
+    if lines.next().map(|(_, line)| line) != Some("mica-profile\t2") {
         return Err("not a record of this version's profiler library".into());
     }
     let mut records = RankRecords::default();
@@ -308,6 +313,7 @@ fn arrival(fields: &mut Fields<'_>) -> Option<RecordedArrival> {
         name: fields.text()?,
         site: fields.number()?,
         ns: fields.number()?,
+        left_ns: fields.number()?,
         root: fields.rank()?,
         kind: match fields.0.next()? {
             "all" => CollectiveWaiting::All,
@@ -322,7 +328,7 @@ fn arrival(fields: &mut Fields<'_>) -> Option<RecordedArrival> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "mica-profile\t1\nrank\t1\t2\t77\ta\tb\tc\nlibrary\tMica 1\n\
+    const TEXT: &str = "mica-profile\t2\nrank\t1\t2\t77\ta\tb\tc\nlibrary\tMica 1\n\
         call\tMPI_Send\t5\t2\t30\t10\t20\t2\t16\t4\t0,0,0,1,1\ncode\t5\t99\t/x\n\
         message\tMPI_Send\t0\t4\t2\t16\ntime\t1\t2\t3\t1\nwait\tpeer\t70\ndropped\t0\t4\nend\n";
 
@@ -343,7 +349,7 @@ mod tests {
             (TEXT.replace("end\n", ""), "end"),
             (TEXT.replace("\t16\t4\t0", "\tx\t4\t0"), "line 4"),
             (TEXT.replace("message", "massage"), "line 6"),
-            (TEXT.replace("profile\t1", "profile\t2"), "version"),
+            (TEXT.replace("profile\t2", "profile\t1"), "version"),
         ] {
             let error = read(&text).expect_err("refused");
             assert!(error.contains(word), "{error}");

@@ -155,7 +155,7 @@ fn blame(view: &ProfileView) -> Option<String> {
     let (rank, (wait, times)) = waits.into_iter().enumerate().max_by_key(|(_, w)| *w)?;
     (wait > 0).then(|| {
         format!(
-            "Rank {rank} was the last in {} collective calls; the others waited {} for it.",
+            "{} collective calls waited for rank {rank}; the others waited {} in them.",
             count(times),
             time(wait as f64 * NS)
         )
@@ -246,7 +246,7 @@ mod tests {
             [
                 "Every rank spends about 17.8 % of its time in MPI.",
                 "MPI_Allreduce takes 93.9 % of the MPI time, all of it in main (ring.c:40).",
-                "Rank 3 was the last in 18 collective calls; the others waited 2.7 s for it.",
+                "18 collective calls waited for rank 3; the others waited 2.7 s in them.",
                 "50.0 % of the bytes of messages stay on a node; spread evenly over all pairs of \
                  ranks it would be 33.3 %."
             ]

@@ -43,15 +43,7 @@ pub fn late(view: &ProfileView) -> Section {
     };
     let table = DataTable {
         caption: &caption,
-        header: &[
-            "late rank",
-            "the others waited",
-            "call",
-            "where",
-            "times last",
-            "late by",
-            "mean",
-        ],
+        header: &["late rank", "the others waited", "call", "where", "times", "late by", "mean"],
         rows: late.iter().take(ROWS).map(row).collect(),
     };
     Section {
