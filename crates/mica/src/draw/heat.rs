@@ -1,5 +1,7 @@
 //! A heat map of a square table. Values span decades, so its steps are equal ratios; cells of one
-//! step are one path, which keeps a map of 128 x 128 cells below 300 KB.
+//! step are one path, which keeps a map of 128 x 128 cells below 300 KB. Steps are at least a ratio
+//! of [`LEAST_RATIO`] apart, and the largest value is always the darkest: values that hardly differ
+//! look alike.
 //!
 //! The element says where its cells are (`data-left`, `data-top`, `data-extent`, `data-side`), so
 //! that a script can show the cell under the pointer.
@@ -34,6 +36,8 @@ const LEAST_EXTENT: f64 = 140.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 46.0;
 const STEPS: usize = 7;
+/// The least ratio of a step, so that one step is more than what a label rounds away.
+const LEAST_RATIO: f64 = 1.15;
 /// The least distance of labels of rows and of columns.
 const ROW_LABEL: f64 = 15.0;
 const COLUMN_CHARACTER: f64 = 7.0;
@@ -86,17 +90,25 @@ impl HeatMap<'_> {
         (low.min(values().fold(0.0, f64::max)), values().fold(0.0, f64::max))
     }
 
+    /// The palest step that is used: the fewer, the closer the values.
+    fn first_step(&self) -> usize {
+        let (low, high) = self.range();
+        let steps = ((high / low).ln() / LEAST_RATIO.ln()) as usize;
+        STEPS - steps.clamp(1, STEPS)
+    }
+
     fn paths(&self) -> Vec<String> {
         let (low, high) = self.range();
-        let decades = (high / low).ln();
+        let (decades, first) = ((high / low).ln(), self.first_step());
+        let steps = STEPS - first;
         let size = if self.side <= 40 { "0.94" } else { "1" };
         let mut paths = vec![String::new(); STEPS];
         for &(column, row, value) in self.cells {
-            let share = match decades > 1e-9 {
+            let share = match steps > 1 {
                 true => (value / low).ln() / decades,
                 false => 1.0,
             };
-            let step = ((share * STEPS as f64) as usize).min(STEPS - 1);
+            let step = (first + (share * steps as f64) as usize).min(STEPS - 1);
             let _ = write!(paths[step], "M{column} {row}h{size}v{size}h-{size}z");
         }
         paths
@@ -135,7 +147,7 @@ impl HeatMap<'_> {
             return;
         }
         let (y, wide) = (TOP + self.extent() + 18.0, 28.0);
-        let steps = if high > low { 0..STEPS } else { STEPS - 1..STEPS };
+        let steps = self.first_step()..STEPS;
         let count = steps.len() as f64;
         for (place, step) in steps.enumerate() {
             let _ = write!(
@@ -151,10 +163,16 @@ impl HeatMap<'_> {
             let _ =
                 writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>");
         };
-        put(LEFT, "", (self.value_label)(low));
-        if high > low {
-            put(LEFT + count * wide, "end", (self.value_label)(high));
-        }
+        let (low, high) = ((self.value_label)(low), (self.value_label)(high));
+        let range = match count > 1.0 {
+            _ if low == high => high,
+            true => {
+                put(LEFT + count * wide, "end", high);
+                low
+            }
+            false => format!("{low} to {high}"),
+        };
+        put(LEFT, "", range);
     }
 }
 
@@ -194,6 +212,13 @@ mod tests {
         assert!(svg.contains("1 B") && svg.contains("1000000 B"));
         let svg = map(&[(0, 1, 5.0), (1, 0, 5.0)], 2);
         assert_eq!(svg.matches("<path style=\"fill").count(), 1, "{svg}");
+        // What hardly differs is one step, the darkest; a quarter more is two steps, the darkest two.
+        let svg = map(&[(0, 1, 2.61e6), (1, 0, 2.6101e6), (1, 1, 2.9e6)], 2);
+        assert_eq!(svg.matches("<path style=\"fill").count(), 1, "{svg}");
+        assert!(svg.contains(&step_colour(STEPS - 1)) && svg.contains(">2610000 B to 2900000 B<"));
+        let svg = map(&[(0, 1, 4.0), (1, 0, 5.5)], 2);
+        assert_eq!(svg.matches("<path style=\"fill").count(), 2, "{svg}");
+        assert!(svg.contains(&step_colour(STEPS - 2)) && !svg.contains(&step_colour(0)), "{svg}");
         let svg = map(&[], 0);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
