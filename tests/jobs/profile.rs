@@ -362,7 +362,7 @@ fn what_another_user_prepared_in_the_temporary_folder_is_left_alone() {
     let prepare = format!("umask 0; mkdir $2/mica-compare-$3 $2/mica-scaling-$3; {links}");
     let (precious, temporary) = (text(precious), text(temporary));
     let compare = ["--text", "--compare", "MICA_DIRECT=off", "--rounds", "1"];
-    for options in [&compare[..], &["--json", "--scaling", "1"]] {
+    for options in [&compare[..], &["--json", "--scaling", "1", "--rounds", "1"]] {
         // The shell has the process id that mica has after it.
         let script = format!(
             "{} sh -c '{prepare}' sh {precious} {temporary} $$; exec \"$@\"",
@@ -439,7 +439,7 @@ fn scaling_names_contention_by_what_is_counted() {
     ] {
         perf_that_counts(&directory, count);
         let outcome = Job::new(install.bin("mica"))
-            .args(["profile", "--scaling", "1,2", "--json", "--"])
+            .args(["profile", "--scaling", "1,2", "--rounds", "1", "--json", "--"])
             .args([install.bin("mpiexec")])
             .args(["-n", "1", &program])
             .env("PATH", &path)

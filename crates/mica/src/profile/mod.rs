@@ -20,6 +20,7 @@ mod merge;
 mod overhead;
 mod records;
 mod report;
+mod rounds;
 mod scaling;
 mod symbols;
 mod text;
@@ -76,7 +77,7 @@ pub struct ProfileOptions {
     /// --overhead prints what follows from them and the number of calls.
     #[arg(long, value_name = "FROM,TO", requires = "overhead", value_parser = overhead::parse_cost)]
     call_cost: Option<overhead::CallCost>,
-    /// Rounds of --compare and --overhead.
+    /// Rounds of --compare, --overhead and --scaling.
     #[arg(long, value_name = "N", default_value_t = 5,
         value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
@@ -146,7 +147,7 @@ fn measure_overhead(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
 
 fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let counts: Vec<usize> = options.scaling.iter().map(|&n| n as usize).collect();
-    let scaling = scaling::scaling(&options.command, &counts)?;
+    let scaling = scaling::scaling(&options.command, &counts, options.rounds.into())?;
     let text = match options.json {
         true => serde_json::to_string_pretty(&scaling)? + "\n",
         false => scaling.render(),

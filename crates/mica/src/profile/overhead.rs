@@ -22,8 +22,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::compare::{Spread, spread, turns};
 use super::records::{self, RankRecords};
+use super::rounds::{Spread, spread, turns};
 use super::{ProgramOutput, command};
 use crate::scratch::ScratchFolder;
 

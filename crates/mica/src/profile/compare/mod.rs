@@ -8,7 +8,7 @@
 //! `mica profile` of its own, whose profile.json is read back. Settings are environment variables,
 //! which the launchers of all libraries pass on to the ranks of their own host.
 //!
-//! [`tables`] prints a [`Comparison`]; [`super::overhead`] shares the rounds.
+//! [`tables`] prints a [`Comparison`].
 
 mod tables;
 
@@ -23,6 +23,7 @@ use mica_profile::summary::by_call_and_site;
 use serde::Serialize;
 
 pub use self::tables::Format;
+use super::rounds::{Spread, spread, turns};
 use super::text::place;
 use crate::scratch::ScratchFolder;
 
@@ -63,14 +64,6 @@ pub struct Side {
     mpi_percent: f64,
     /// Those that took longest first.
     calls: Vec<CallRow>,
-}
-
-/// A median and the extremes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
-    pub median: f64,
-    pub min: f64,
-    pub max: f64,
 }
 
 /// One call at one site, of all ranks.
@@ -125,16 +118,6 @@ pub fn compare(
             .zip(&profiles)
             .map(|(side, profiles)| summarize(side.name(), profiles))
             .collect(),
-    })
-}
-
-/// Round and side of each run: every other round is reversed.
-pub fn turns(rounds: usize, sides: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..rounds).flat_map(move |round| {
-        (0..sides).map(move |turn| match round % 2 {
-            0 => (round, turn),
-            _ => (round, sides - 1 - turn),
-        })
     })
 }
 
@@ -203,17 +186,6 @@ fn calls(profiles: &[Profile]) -> Vec<CallRow> {
     rows
 }
 
-/// The median and the extremes of at least one value.
-pub fn spread(mut values: Vec<f64>) -> Spread {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let median = match values.len() % 2 {
-        1 => values[middle],
-        _ => (values[middle - 1] + values[middle]) / 2.0,
-    };
-    Spread { median, min: values[0], max: values[values.len() - 1] }
-}
-
 fn percent(part: f64, whole: f64) -> f64 {
     match whole > 0.0 {
         true => 100.0 * part / whole,
@@ -233,12 +205,6 @@ mod tests {
         for bad in ["", "A", "=1", "A=1,B"] {
             assert!(parse_settings(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn every_other_round_is_reversed() {
-        let order: Vec<usize> = turns(3, 2).map(|(_, side)| side).collect();
-        assert_eq!(order, [0, 1, 1, 0, 0, 1]);
     }
 
     #[test]
