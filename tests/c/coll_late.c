@@ -18,6 +18,10 @@ int main(int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 3;
     int last = test_size - 1, one = 1, sum;
     MPI_Request request, started;
+    MPI_Win win;
+    int *base;
+    MPI_Win_allocate(sizeof *base, sizeof *base, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    MPI_Win_fence(0, win);
     MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &started);
     for (int round = 0; round < rounds; round++) {
         come_late(last);
@@ -36,7 +40,11 @@ int main(int argc, char **argv)
         MPI_Start(&started); /* rank 0, persistent */
         MPI_Wait(&started, MPI_STATUS_IGNORE);
         CHECK_INT(sum, test_size, "sum of the persistent operation");
+
+        come_late(last);
+        MPI_Win_fence(0, win); /* the last rank, window */
     }
+    MPI_Win_free(&win);
     MPI_Request_free(&started);
     return test_finish();
 }

@@ -9,7 +9,7 @@
 //! that it puts in memory for the function that handles all cases. So a shim may have a *leaf*: it
 //! carries out the usual case and calls nothing. What it declines goes to the shim in a function of
 //! the same parameters, to which the processor jumps: nothing is saved for a call that does not
-//! come.
+//! come. Its name is known nevertheless ([`declined`](crate::declined)).
 
 /// Defines `MPI_X` and `PMPI_X`, which call a shim, or raise `MPI_ERR_UNSUPPORTED_OPERATION`.
 #[macro_export]
@@ -32,6 +32,7 @@ macro_rules! call {
             #[inline(never)]
             #[allow(clippy::too_many_arguments)]
             unsafe extern "C" fn declined($($p: $t),*) -> std::ffi::c_int {
+                $crate::note_declined!($mpi declined);
                 $crate::checked!($mpi on $target$(($handle))? => $shim)
             }
 

@@ -14,12 +14,15 @@ use std::sync::OnceLock;
 
 use mica_mpi::late::{CallSite, Caller, Finder, find_by};
 
+use crate::declined;
+
 /// Maximum number of return addresses examined: more than the library ever has on the stack.
 const DEPTH: usize = 64;
 
 /// Makes the program's addresses known to the counters. Must be called before the first call is
 /// counted.
 pub fn prepare() {
+    declined::anchor();
     find_by(Finder { caller, name });
 }
 
@@ -72,15 +75,19 @@ fn caller() -> Caller {
         }
     }
 
-    static OWN: OnceLock<Range<u64>> = OnceLock::new();
-    let own = OWN.get_or_init(|| object_of(caller as *const () as u64).map_or(0..0, |o| o.range));
-    let mut walk = Walk { own, frames: 0, entry: 0, site: 0 };
+    let mut walk = Walk { own: own(), frames: 0, entry: 0, site: 0 };
     // SAFETY: `visit_frame` uses its arguments only during the call and does not unwind.
     unsafe { unwind::backtrace(visit_frame, (&raw mut walk).cast()) };
     match walk.site {
         0 => Caller::default(),
         site => Caller { site, entry: walk.entry },
     }
+}
+
+/// Where this shared object lies.
+fn own() -> &'static Range<u64> {
+    static OWN: OnceLock<Range<u64>> = OnceLock::new();
+    OWN.get_or_init(|| object_of(caller as *const () as u64).map_or(0..0, |o| o.range))
 }
 
 /// The location of the call before this return address.
@@ -91,7 +98,9 @@ fn name(address: u64) -> CallSite {
     let Some(object) = object_of(call) else {
         return CallSite { address, ..CallSite::default() };
     };
-    let (symbol, symbol_offset) = symbol_of(call).unwrap_or_default();
+    let is_own = || own().contains(&call);
+    let declined = || Some((is_own().then(|| declined::name_of(call))??.to_owned(), 0));
+    let (symbol, symbol_offset) = symbol_of(call).or_else(declined).unwrap_or_default();
     CallSite {
         address,
         object: object.path.to_string_lossy().into_owned(),

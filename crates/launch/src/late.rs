@@ -3,15 +3,19 @@
 //!
 //! Ranks that run the same program call from the same places in the same files, wherever these are
 //! mapped. So the table adds up what the ranks counted per place. An agent adds up its node's
-//! ranks, and the controller the nodes.
+//! ranks, and finds the lines of the places in the files of its node; the controller adds up the
+//! nodes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
-use std::path::Path;
 
 use mica_node::late::{CallSite, LastArrival, LateRecord, SiteCounts};
+use mica_symbols::Symbolizer;
 use serde::{Deserialize, Serialize};
+
+use crate::call_place;
 
 /// Call sites that the table shows.
 const ROWS: usize = 40;
@@ -40,6 +44,8 @@ struct SiteKey {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct SiteSum {
+    /// `solve at solver.c:41`; empty if the file has no debug information.
+    source: String,
     symbol: String,
     symbol_offset: u64,
     calls: u64,
@@ -53,7 +59,7 @@ struct SiteSum {
 
 impl LateArrivals {
     /// Adds the table that a rank has left, if it has left one.
-    pub fn add(&mut self, table: Option<LateRecord>) {
+    pub fn add(&mut self, table: Option<LateRecord>, symbols: &mut Symbolizer) {
         self.asked += 1;
         let Some(table) = table else { return };
         self.answered += 1;
@@ -68,7 +74,13 @@ impl LateArrivals {
                 collective: site.collective,
                 ranks: site.ranks,
             };
-            let sum = self.sites.entry(key).or_default();
+            let sum = match self.sites.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(fresh) => {
+                    let source = source(symbols, fresh.key());
+                    fresh.insert(SiteSum { source, ..SiteSum::default() })
+                }
+            };
             sum.symbol = symbol;
             sum.symbol_offset = symbol_offset;
             sum.add(&SiteSum::of(&site.counts));
@@ -82,6 +94,9 @@ impl LateArrivals {
         add(&mut self.calls_left_out, other.calls_left_out);
         for (key, theirs) in other.sites {
             let sum = self.sites.entry(key).or_default();
+            if sum.source.is_empty() {
+                sum.source.clone_from(&theirs.source);
+            }
             sum.symbol.clone_from(&theirs.symbol);
             sum.symbol_offset = theirs.symbol_offset;
             sum.add(&theirs);
@@ -203,16 +218,25 @@ fn row(key: &SiteKey, sum: &SiteSum) -> String {
     )
 }
 
-/// `main+0x2f (program+0x13f2)`.
+/// `solve at solver.c:41`, if the file's debug information says so; else nothing.
+fn source(symbols: &mut Symbolizer, key: &SiteKey) -> String {
+    match key.object.is_empty() {
+        true => String::new(),
+        false => call_place::source(symbols, &key.object, key.offset).unwrap_or_default(),
+    }
+}
+
+/// `solve at solver.c:41 (program+0x13f2)`, or without debug information `main+0x2f
+/// (program+0x13f2)`.
 fn place(key: &SiteKey, sum: &SiteSum) -> String {
     if key.object.is_empty() {
         return format!("{:#x}", key.offset);
     }
-    let file = Path::new(&key.object).file_name();
-    let file = file.map_or(key.object.as_str().into(), |name| name.to_string_lossy());
-    match &*sum.symbol {
-        "" => format!("{file}+{:#x}", key.offset),
-        symbol => format!("{symbol}+{:#x} ({file}+{:#x})", sum.symbol_offset, key.offset),
+    let in_file = call_place::in_file(&key.object, key.offset);
+    match (&*sum.source, &*sum.symbol) {
+        ("", "") => in_file,
+        ("", symbol) => format!("{symbol}+{:#x} ({in_file})", sum.symbol_offset),
+        (source, _) => format!("{source} ({in_file})"),
     }
 }
 
@@ -266,6 +290,10 @@ mod tests {
         Some(LateRecord { sites, calls_left_out: 0 })
     }
 
+    fn symbols() -> Symbolizer {
+        Symbolizer::default()
+    }
+
     fn words(line: &str) -> Vec<&str> {
         line.split_whitespace().collect()
     }
@@ -275,11 +303,11 @@ mod tests {
         let mut first = LateArrivals::default();
         let barrier = site(0x100, "barrier", counts(2, 10, 3_000_000));
         let scan = site(0x200, "scan", counts(1, 5, 2_000));
-        first.add(table_of(vec![scan, barrier.clone()]));
+        first.add(table_of(vec![scan, barrier.clone()]), &mut symbols());
         let mut second = LateArrivals::default();
         let other = site(0x100, "barrier", counts(3, 5, 1_000_000));
-        second.add(table_of(vec![other]));
-        second.add(None);
+        second.add(table_of(vec![other]), &mut symbols());
+        second.add(None, &mut symbols());
         first.merge(second);
         let text = first.table();
         let lines: Vec<&str> = text.lines().collect();
@@ -302,7 +330,7 @@ mod tests {
         nameless.place = CallSite { address: 0x1234, ..CallSite::default() };
         let mut unexported = site(0x300, "bcast", alone);
         unexported.place.symbol.clear();
-        late.add(table_of(vec![nameless, unexported]));
+        late.add(table_of(vec![nameless, unexported]), &mut symbols());
         let text = late.table();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(words(lines[2]), words("mpiexec: ? 4 7 0 0 ns 0 ns 0 ns 900 ns - 0x1234"));
@@ -312,10 +340,24 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_one_node_knows_is_shown() {
+        let mut here = LateArrivals::default();
+        here.add(table_of(vec![site(0x100, "barrier", counts(2, 10, 3_000))]), &mut symbols());
+        let mut there = here.clone();
+        for sum in there.sites.values_mut() {
+            sum.source = "solve at solver.c:41".to_owned();
+        }
+        here.merge(there);
+        let text = here.table();
+        assert!(text.contains("  solve at solver.c:41 (program+0x100)\n"), "{text}");
+    }
+
+    #[test]
     fn only_so_many_rows_are_shown() {
         let mut late = LateArrivals::default();
         let sites = (0..50u64).map(|n| site(n, "scan", counts(0, 1, 1 + n)));
-        late.add(Some(LateRecord { sites: sites.collect(), calls_left_out: 5 }));
+        let record = LateRecord { sites: sites.collect(), calls_left_out: 5 };
+        late.add(Some(record), &mut symbols());
         let text = late.table();
         assert_eq!(text.lines().count(), 2 + ROWS + 1);
         assert!(text.contains("  105 calls at sites"), "{text}");
@@ -326,7 +368,10 @@ mod tests {
     fn absurd_counts_are_no_panic() {
         let mut late = LateArrivals::default();
         for _ in 0..2 {
-            late.add(table_of(vec![site(1, "scan", counts(0, u64::MAX, u64::MAX))]));
+            late.add(
+                table_of(vec![site(1, "scan", counts(0, u64::MAX, u64::MAX))]),
+                &mut symbols(),
+            );
         }
         assert!(late.table().contains("scan"));
     }

@@ -18,6 +18,7 @@ mod attach;
 #[doc(hidden)]
 pub mod auth;
 mod binding;
+mod call_place;
 mod controller;
 mod deadlines;
 mod departed;

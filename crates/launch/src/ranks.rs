@@ -15,6 +15,7 @@ use mica_node::process::{
 };
 use mica_node::segment::{AreaBudget, JobSegment, JobSpec, RankState, WaitKind};
 use mica_node::topology::{CorePlace, CpuSet, affinity_of};
+use mica_symbols::Symbolizer;
 
 use crate::attach::AttachListener;
 use crate::departed::{Doing, WaitingRank};
@@ -446,9 +447,9 @@ impl<'a> RankProcesses<'a> {
 
     /// The sum of the late arrivals that the ranks have counted.
     pub fn late(&self) -> LateArrivals {
-        let mut late = LateArrivals::default();
+        let (mut late, mut symbols) = (LateArrivals::default(), Symbolizer::default());
         for plan in &self.plan.ranks {
-            late.add(self.segment.late_table(plan.rank));
+            late.add(self.segment.late_table(plan.rank), &mut symbols);
         }
         late
     }

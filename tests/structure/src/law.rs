@@ -35,11 +35,16 @@ const LAW: &[(&str, &[&str])] = &[
     // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
-    ("mica-launch", &["mica-profile", "mica-policy", "mica-bootstrap", "mica-node"]),
+    (
+        "mica-launch",
+        &["mica-profile", "mica-symbols", "mica-policy", "mica-bootstrap", "mica-node"],
+    ),
     // What the profiler loads into ranks, under any vendor's library.
     ("mica-profile-preload", &["mica-node"]),
     // The profile as data: what `mica profile` writes and others draw.
     ("mica-profile", &[]),
+    // Function, file and line of addresses, for the reports of tools and of the launcher.
+    ("mica-symbols", &[]),
     // Which links make a collective slow: data, model, analysis. `mica links` runs it.
     ("mica-links", &[]),
     // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy`
@@ -54,6 +59,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-links",
             "mica-sim",
             "mica-profile",
+            "mica-symbols",
             "mica-mpi",
             "mica-channel",
             "mica-policy",

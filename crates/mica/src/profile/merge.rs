@@ -8,10 +8,11 @@ use mica_profile::{
     CallRecord, MessageEnvelope, Profile, ProfiledJob, ProgramSite, RankPair, RankProfile,
     SizeCount, Timeline, TimelineInterval, Wait,
 };
+use mica_symbols::Symbolizer;
 
 use super::late;
 use super::records::{RankRecords, RecordedSite, SiteCalls};
-use super::symbols::Symbols;
+use super::symbols::resolve;
 
 /// The sites of all ranks, each once.
 struct Sites {
@@ -123,8 +124,9 @@ impl Sites {
         let distinct: BTreeSet<&RecordedSite> =
             ranks.iter().flat_map(|rank| rank.sites.values()).collect();
         let order: Vec<&RecordedSite> = distinct.into_iter().collect();
-        let mut symbols = Symbols::default();
-        let mut all: Vec<ProgramSite> = order.iter().map(|site| symbols.resolve(site)).collect();
+        let mut symbols = Symbolizer::default();
+        let mut all: Vec<ProgramSite> =
+            order.iter().map(|site| resolve(&mut symbols, site)).collect();
         let mut index = BTreeMap::new();
         for rank in ranks {
             for (number, site) in &rank.sites {
