@@ -170,16 +170,26 @@ pub fn assign(hosts: &[Host], ranks: usize, per_host: Option<usize>) -> Vec<Vec<
     members
 }
 
-/// `count` virtual nodes: hosts with made-up names, and the ranks in blocks (rank r on node r *
-/// count / ranks).
-pub fn virtual_nodes(count: usize, ranks: usize) -> (Vec<Host>, Vec<Vec<u32>>) {
+/// `count` virtual nodes: hosts with made-up names, and their ranks. With `per_host`, ranks go to
+/// them as to any hosts ([`assign`]); without, in even blocks (rank r on node r * count / ranks),
+/// so that no node is empty if there are enough ranks.
+pub fn virtual_nodes(
+    count: usize,
+    ranks: usize,
+    per_host: Option<usize>,
+) -> (Vec<Host>, Vec<Vec<u32>>) {
     let count = count.clamp(1, ranks.max(1));
     let host = |index| Host { name: format!("node{index}"), slots: None };
+    let hosts: Vec<Host> = (0..count).map(host).collect();
+    if per_host.is_some() {
+        let members = assign(&hosts, ranks, per_host);
+        return (hosts, members);
+    }
     let mut members = vec![Vec::new(); count];
     for rank in 0..ranks {
         members[rank * count / ranks].push(rank as u32);
     }
-    ((0..count).map(host).collect(), members)
+    (hosts, members)
 }
 
 /// The hosts of a Slurm allocation, from the values of `SLURM_JOB_NODELIST` and
@@ -377,10 +387,10 @@ mod tests {
 
     #[test]
     fn virtual_nodes_in_blocks() {
-        let (hosts, members) = virtual_nodes(2, 5);
+        let (hosts, members) = virtual_nodes(2, 5, None);
         assert_eq!(hosts[1].name, "node1");
         assert_eq!(members, [vec![0, 1, 2], vec![3, 4]]);
-        assert_eq!(virtual_nodes(9, 2).0.len(), 2);
+        assert_eq!(virtual_nodes(9, 2, None).0.len(), 2);
     }
 
     #[test]

@@ -166,7 +166,8 @@ fn place_unnamed(
         if let Some(per_host) = options.hosts.per_host {
             count_by(options, count * per_host);
         }
-        let (hosts, members) = hosts::virtual_nodes(count, options.ranks());
+        let per_host = options.hosts.per_host;
+        let (hosts, members) = hosts::virtual_nodes(count, options.ranks(), per_host);
         return Ok(nodes(AgentLauncher::Fork, hosts, members));
     }
     match (launcher, variable("SLURM_JOB_NODELIST")) {
@@ -377,6 +378,12 @@ mod tests {
     fn virtual_nodes() {
         let two = [("MICA_VIRTUAL_NODES", "2")];
         assert_eq!(placed("-n 4 p", &two).unwrap(), "Fork node0:0+1 node1:2+3");
+        let in_turn = "Fork node0:0+2 node1:1+3";
+        for line in ["-n 4 -map-by node p", "-n 4 -ppn 1 p", "-n 4 --pernode p"] {
+            assert_eq!(placed(line, &two).unwrap(), in_turn, "{line}");
+        }
+        assert_eq!(placed("-n 3 -ppn 2 p", &two).unwrap(), "Fork node0:0+1 node1:2");
+        assert_eq!(placed("-n 2 -ppn 2 p", &two).unwrap(), "Fork node0:0+1");
         let bad = placed("p", &[("MICA_VIRTUAL_NODES", "x")]).unwrap_err();
         assert!(bad.contains("\"x\""), "{bad}");
     }
