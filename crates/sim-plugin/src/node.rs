@@ -94,6 +94,8 @@ struct Rest {
     /// Time spent in the region, and when the present stay began; NEVER outside.
     region_time: SimTime,
     region_since: SimTime,
+    /// Time in the region in which the program waited for the adapter.
+    waited: SimTime,
     picoseconds_per_cycle: f64,
     call: SystemCall,
     random: fastrand::Rng,
@@ -147,6 +149,7 @@ impl SimulatedNode {
                 is_loose: setup.loose,
                 region_time: SimTime::default(),
                 region_since: SimTime::NEVER,
+                waited: SimTime::default(),
                 picoseconds_per_cycle: 1e6 / machine.processor.mhz,
                 call: SystemCall::default(),
                 random: fastrand::Rng::with_seed(setup.seed ^ u64::from(setup.rank)),
@@ -361,6 +364,7 @@ impl SimulatedNode {
 
     /// The program has taken `taken` events and waits for more.
     fn wait(&mut self, taken: u64) {
+        let began = self.now();
         while !self.rest.adapter.has_news(taken) {
             let due = self.next_due();
             if due < self.rest.until {
@@ -372,6 +376,10 @@ impl SimulatedNode {
                 let due = self.rest.adapter.next_due();
                 self.end_quantum(now, NodeState::Waits { due });
             }
+        }
+        if self.rest.region_since != SimTime::NEVER {
+            let waited = self.now().since(began);
+            self.rest.waited += waited;
         }
     }
 
@@ -500,6 +508,7 @@ impl SimulatedNode {
                 instructions: self.instructions,
                 end: at,
                 region: rest.region_time,
+                waited: rest.waited,
                 counts,
             }),
         };

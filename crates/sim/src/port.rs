@@ -200,6 +200,8 @@ pub struct NodeSummary {
     pub end: SimTime,
     /// Simulated time inside the region.
     pub region: SimTime,
+    /// The part of it in which the program waited for the adapter.
+    pub waited: SimTime,
     /// Counts by name.
     pub counts: Vec<(String, u64)>,
 }

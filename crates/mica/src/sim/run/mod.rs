@@ -6,9 +6,10 @@
 //! - `host_ranks`: the other processes of this simulator, which is an MPI job of its own.
 //! - `options`: the command line.
 //! - `progress`: the line on a terminal.
-//! - `summary`: what came out, as text and JSON.
+//! - `summary`: what came out, as text and JSON; `figures`: rates and shares of it.
 
 mod cluster;
+mod figures;
 pub mod host_ranks;
 mod node_process;
 mod options;
@@ -96,5 +97,5 @@ pub fn simulate(
     cluster.run(network, quanta, hosts, &progress)?;
     progress.finish();
     let ends = cluster.ends(hosts)?;
-    Ok(RunSummary::new(options, quantum, started.elapsed(), ends))
+    Ok(RunSummary::new(options, &machine, quantum, started.elapsed(), ends))
 }

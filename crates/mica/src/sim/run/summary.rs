@@ -1,14 +1,32 @@
-//! What a simulation came to: times and counts of the nodes, as text and JSON.
+//! What a simulation came to: times and counts of the nodes, as text and JSON. The text has the
+//! figures that follow from the counts first ([`super::figures`]), then the counts by what they
+//! count.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use mica_sim::machine::SimulatedMachine;
 use mica_sim::port::NodeSummary;
 use mica_sim::time::SimTime;
 use serde::{Deserialize, Serialize};
 
+use super::figures::{self, DerivedFigure};
 use super::options::SimRunOptions;
+
+/// The counts by what they count: the beginnings of their names. A count belongs to the first group
+/// that has it; the last has all others.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("processor", &["instructions"]),
+    ("loads, by the level that had the data", &["loads"]),
+    ("stores", &["stores"]),
+    ("instruction fetches", &["fetches"]),
+    ("lines read and written by the memory controller", &["memory_"]),
+    ("lines that the adapter put into caches", &["injected_", "adapter_lines"]),
+    ("prefetcher", &["prefetch"]),
+    ("messages", &["messages_", "received_bytes", "commands", "events"]),
+    ("other", &[""]),
+];
 
 /// What remains of a node: how its process ended, and what it counted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,6 +60,8 @@ pub struct RunSummary {
     pub region_ns: f64,
     /// Seconds that the simulation took.
     pub host_seconds: f64,
+    /// Rates and shares that follow from the counts.
+    pub figures: Vec<DerivedFigure>,
     /// Sums of the nodes' counts.
     pub counts: BTreeMap<String, u64>,
     /// The nodes.
@@ -52,6 +72,7 @@ impl RunSummary {
     /// Sums up.
     pub fn new(
         options: &SimRunOptions,
+        machine: &SimulatedMachine,
         quantum: SimTime,
         took: Duration,
         ends: Vec<NodeEnd>,
@@ -65,6 +86,7 @@ impl RunSummary {
                 *counts.entry(name.clone()).or_insert(0) += count;
             }
         }
+        let nodes: Vec<&NodeSummary> = ends.iter().map(|end| &end.summary).collect();
         RunSummary {
             nodes: options.n,
             machine: options.machine.clone(),
@@ -75,6 +97,7 @@ impl RunSummary {
             end_ns: latest(|end| end.summary.end),
             region_ns: latest(|end| end.summary.region),
             host_seconds: took.as_secs_f64(),
+            figures: figures::derive(&counts, &nodes, machine),
             counts,
             by_node: ends,
         }
@@ -101,10 +124,121 @@ impl RunSummary {
             self.host_seconds,
             self.region_ns / 1e6,
         );
+        let width = self.figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
+        for DerivedFigure { name, value, unit, of } in &self.figures {
+            let _ = writeln!(text, "  {name:width$}  {value:>9.3} {unit:5} {of}");
+        }
         let width = self.counts.keys().map(String::len).max().unwrap_or(0);
-        for (name, count) in &self.counts {
-            let _ = writeln!(text, "  {name:width$}  {count:>16}");
+        for (title, counts) in self.groups() {
+            let _ = writeln!(text, "{title}");
+            for (name, count) in counts {
+                let _ = writeln!(text, "  {name:width$}  {count:>16}");
+            }
         }
         text
+    }
+
+    /// The groups that have counts. A total stands before its parts, since its name begins theirs.
+    fn groups(&self) -> Vec<(&'static str, Vec<(&str, u64)>)> {
+        let group_of = |name: &str| {
+            let has =
+                |(_, beginnings): &(_, &[&str])| beginnings.iter().any(|b| name.starts_with(b));
+            GROUPS.iter().position(has).unwrap_or(GROUPS.len() - 1)
+        };
+        let all = GROUPS.iter().enumerate().map(|(place, (title, _))| {
+            let counts = self.counts.iter().filter(|(name, _)| group_of(name) == place);
+            (*title, counts.map(|(name, count)| (name.as_str(), *count)).collect::<Vec<_>>())
+        });
+        all.filter(|(_, counts)| !counts.is_empty()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mica_sim::port::DetailedRegion;
+
+    use super::*;
+
+    fn summary(counts: &[(&str, u64)]) -> RunSummary {
+        let machine = SimulatedMachine::named("power5-redstorm").expect("a known machine");
+        let node = |node| NodeEnd {
+            node,
+            code: 0,
+            summary: NodeSummary {
+                instructions: 3_000,
+                end: SimTime::from_ns(2_000.0),
+                region: SimTime::from_ns(1_000.0),
+                waited: SimTime::from_ns(250.0 * f64::from(node)),
+                counts: counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            },
+        };
+        let options = SimRunOptions {
+            n: 2,
+            machine: "power5-redstorm".to_owned(),
+            set: Vec::new(),
+            policy: "base".to_owned(),
+            loose: false,
+            region: None::<DetailedRegion>,
+            quantum: None,
+            growth: 1,
+            seed: 0,
+            json: None,
+            quiet: false,
+            stdout: None,
+            program: vec!["./a".to_owned()],
+        };
+        let took = Duration::from_secs(1);
+        RunSummary::new(&options, &machine, SimTime::from_ns(100.0), took, vec![node(0), node(1)])
+    }
+
+    #[test]
+    fn figures_come_first_and_counts_in_groups() {
+        let text = summary(&[
+            ("events", 7),
+            ("loads", 80),
+            ("loads_from_l2", 8),
+            ("loads_from_memory", 2),
+            ("memory_reads", 50),
+            ("stores", 20),
+            ("unheard_of", 5),
+        ])
+        .text();
+        let place = |word: &str| text.find(word).unwrap_or_else(|| panic!("no {word}: {text}"));
+        let order = [
+            "waiting for the adapter",
+            "L1 data misses",
+            "\nprocessor\n",
+            "\nloads, by",
+            "  loads_from_memory",
+            "\nstores\n",
+            "\nmessages\n",
+            "\nother\n",
+            "  unheard_of",
+        ];
+        assert!(order.windows(2).all(|two| place(two[0]) < place(two[1])), "{text}");
+    }
+
+    #[test]
+    fn figures_are_shares_and_rates_of_all_nodes() {
+        let summary = summary(&[
+            ("loads", 80),
+            ("stores", 20),
+            ("loads_from_l2", 8),
+            ("loads_from_memory", 2),
+            ("memory_reads", 50),
+            ("received_bytes", 4_000),
+        ]);
+        let value = |name: &str| {
+            let found = summary.figures.iter().find(|figure| figure.name == name);
+            found.unwrap_or_else(|| panic!("no {name}")).value
+        };
+        // One of two nodes waited for a quarter of its region.
+        assert_eq!(value("waiting for the adapter"), 12.5);
+        assert_eq!(value("L1 data misses"), 10.0);
+        assert_eq!(value("L2 data misses"), 20.0);
+        // 4,000 bytes a node in 2,000 ns, and 50 lines of 128 bytes in 1,000 ns.
+        assert!((value("receive bandwidth") - 2.0).abs() < 1e-9);
+        assert!((value("memory bandwidth, reads") - 6.4).abs() < 1e-9);
+        assert!(!summary.figures.iter().any(|figure| figure.name == "injected lines used"));
     }
 }
