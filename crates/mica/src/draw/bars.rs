@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::scale::LinearScale;
+use super::scale::{LinearScale, TickUnit};
 use super::text::escape;
 
 /// What one colour stands for.
@@ -26,6 +26,7 @@ pub struct StackedBars<'a> {
     pub series: &'a [Series],
     pub bars: &'a [ChartBar],
     pub value_label: &'a dyn Fn(f64) -> String,
+    pub ticks: TickUnit,
     /// What the bars are, on their axis.
     pub axis: &'a str,
     pub width: f64,
@@ -50,16 +51,19 @@ const HEIGHT: f64 = 250.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 46.0;
 /// The width of a character of a label, for what must not overlap.
-const CHARACTER: f64 = 6.6;
+pub const CHARACTER: f64 = 6.6;
 const WIDEST_COLUMN: f64 = 56.0;
+/// The least scale of a chart on a narrow page: type of 12 pixels has 9.6 there.
+const LEAST_SCALE: f64 = 0.8;
 
-/// The beginning of an SVG element of a page.
+/// The beginning of an SVG element of a page. It has its own size, so that type is alike in all
+/// charts, and shrinks to [`LEAST_SCALE`] where the page is narrow; its element scrolls then.
 pub fn open(name: &str, width: f64, height: f64) -> String {
     format!(
-        "<svg role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {width} {height}\" \
-         style=\"min-width:{}px\">\n",
+        "<svg role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" style=\"min-width:{:.0}px\">\n",
         escape(name),
-        (width * 0.68).min(620.0)
+        width * LEAST_SCALE
     )
 }
 
@@ -138,8 +142,14 @@ fn column_labels<'a>(svg: &mut String, y: f64, labels: impl Iterator<Item = (f64
 }
 
 /// Horizontal rules with their values at the left.
-fn rules(svg: &mut String, y: &LinearScale, left: f64, right: f64, label: &dyn Fn(f64) -> String) {
-    for value in y.ticks(5) {
+fn rules(
+    svg: &mut String,
+    y: &LinearScale,
+    ticks: &[f64],
+    (left, right): (f64, f64),
+    label: &dyn Fn(f64) -> String,
+) {
+    for &value in ticks {
         let at = y.at(value);
         let _ = writeln!(svg, "<path class=\"rule\" d=\"M{left:.1} {at:.1}H{right:.1}\"/>");
         text(svg, left - 8.0, at + 4.0, "end", &label(value));
@@ -147,9 +157,8 @@ fn rules(svg: &mut String, y: &LinearScale, left: f64, right: f64, label: &dyn F
 }
 
 /// The room that the labels of the rules need.
-fn room(high: f64, label: &dyn Fn(f64) -> String) -> f64 {
-    let scale = LinearScale { high, from: 0.0, to: 1.0 };
-    let longest = scale.ticks(5).into_iter().map(|value| label(value).chars().count()).max();
+fn room(ticks: &[f64], label: &dyn Fn(f64) -> String) -> f64 {
+    let longest = ticks.iter().map(|value| label(*value).chars().count()).max();
     longest.unwrap_or(0) as f64 * CHARACTER + 14.0
 }
 
@@ -166,7 +175,7 @@ impl StackedBars<'_> {
         let bottom = TOP + self.bars.len() as f64 * ROW;
         let mut svg = open(self.name, self.width, bottom + 30.0);
         let x = LinearScale { high: self.highest(), from: left, to: self.width - 24.0 };
-        for value in x.ticks(6) {
+        for value in x.ticks(6, self.ticks) {
             let at = x.at(value);
             let _ = writeln!(svg, "<path class=\"rule\" d=\"M{at:.1} {TOP}V{bottom:.1}\"/>");
             text(&mut svg, at, bottom + 18.0, "mid", &(self.value_label)(value));
@@ -196,8 +205,9 @@ impl StackedBars<'_> {
         let bottom = HEIGHT - BOTTOM;
         let highest = self.highest();
         let y = LinearScale { high: highest, from: bottom, to: TOP };
-        let (left, right) = (room(highest, self.value_label), self.width - 8.0);
-        rules(&mut svg, &y, left, right, self.value_label);
+        let ticks = y.ticks(5, self.ticks);
+        let (left, right) = (room(&ticks, self.value_label), self.width - 8.0);
+        rules(&mut svg, &y, &ticks, (left, right), self.value_label);
         let step = ((right - left) / self.bars.len().max(1) as f64).min(WIDEST_COLUMN);
         let gap = if step > 6.0 { step * 0.2 } else { 0.0 };
         let mut parts = vec![String::new(); self.series.len()];
@@ -231,8 +241,9 @@ impl GroupedBars<'_> {
         let bottom = HEIGHT - BOTTOM;
         let label = |share: f64| format!("{:.0} %", share * 100.0);
         let y = LinearScale { high: 1.0, from: bottom, to: TOP };
-        let (left, right) = (room(1.0, &label), self.width - 8.0);
-        rules(&mut svg, &y, left, right, &label);
+        let ticks = y.ticks(5, TickUnit::Decimal);
+        let (left, right) = (room(&ticks, &label), self.width - 8.0);
+        rules(&mut svg, &y, &ticks, (left, right), &label);
         let apart = if self.aside.is_empty() { 0.0 } else { 18.0 };
         let all = self.groups.len() + self.aside.len();
         let even = (right - left - apart) / all.max(1) as f64;
@@ -319,6 +330,7 @@ mod tests {
                 series: &series,
                 bars: &bars,
                 value_label: &|value| format!("{value}"),
+                ticks: TickUnit::Decimal,
                 axis: "rank",
                 width: 900.0,
             };

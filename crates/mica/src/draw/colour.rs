@@ -19,12 +19,12 @@ pub const GREY: &str = "#777777";
 pub const THEME: &str = "
 :root { color-scheme: light dark;
   --ground: #fff; --panel: #fff; --soft: #f5f6f8; --ink: #16191d; --quiet: #5b6470;
-  --rule: #e3e6ea; --axis: #9aa3ad; --accent: #0072b2;
+  --rule: #e3e6ea; --axis: #9aa3ad; --accent: #0072b2; --shade: rgb(0 0 0 / .22);
   --c0: #0072b2; --c1: #e69f00; --c2: #009e73; --c3: #cc79a7; --c4: #56b4e9; --c5: #d55e00;
   --c6: #8c6bb1; --c7: #7a828c; --work: #d7dce2; --heat0: #eef3f8; --heat1: #08306b; }
 @media (prefers-color-scheme: dark) { :root {
   --ground: #14171b; --panel: #1a1e23; --soft: #22272e; --ink: #e8eaed; --quiet: #a0a9b4;
-  --rule: #2d333b; --axis: #5f6873; --accent: #62b5ec;
+  --rule: #2d333b; --axis: #5f6873; --accent: #62b5ec; --shade: rgb(255 255 255 / .2);
   --c0: #3d9bdb; --c1: #f0b13c; --c2: #2fbf95; --c3: #dc93bb; --c4: #8ccdf3; --c5: #f0813a;
   --c6: #ab91cc; --c7: #8a939e; --work: #3a424c; --heat0: #20262d; --heat1: #9fd2f7; } }
 ";

@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use super::bars::{Series, open};
-use super::frame::{LEFT, PlotFrame, TOP, WIDTH};
-use super::scale::{LinearScale, LogScale};
+use super::frame::{PlotFrame, TOP, WIDTH, bottom};
+use super::scale::{LinearScale, LogScale, TickUnit};
 use super::text::escape;
 
 /// A chart of curves.
@@ -24,7 +24,8 @@ pub struct Curves<'a> {
     pub points: &'a [Vec<(f64, f64)>],
 }
 
-const FRAME: PlotFrame = PlotFrame { height: 320.0, margin: 20.0 };
+const HEIGHT: f64 = 320.0;
+const MARGIN: f64 = 20.0;
 const RADIUS: f64 = 3.5;
 
 /// The y axis: values from `low` to `high`, which contain zero.
@@ -45,14 +46,14 @@ impl Heights {
 
     fn at(&self, value: f64) -> f64 {
         let share = (value - self.low) / (self.high - self.low);
-        FRAME.bottom() - share * (FRAME.bottom() - TOP)
+        bottom(HEIGHT) - share * (bottom(HEIGHT) - TOP)
     }
 
     /// Round values on the axis: those of both sides of zero, at the larger side's distances.
     fn ticks(&self) -> Vec<f64> {
         let longest = self.high.max(-self.low);
         let scale = |high| LinearScale { high, from: 0.0, to: 1.0 };
-        let steps = scale(longest).ticks(5);
+        let steps = scale(longest).ticks(5, TickUnit::Decimal);
         let below = steps.iter().skip(1).map(|tick| -tick);
         let all = below.chain(steps.iter().copied());
         let margin = (self.high - self.low) * 1e-9;
@@ -63,14 +64,16 @@ impl Heights {
 impl Curves<'_> {
     /// The chart as SVG.
     pub fn svg(&self) -> String {
-        let mut svg = open(self.name, WIDTH, FRAME.height);
+        let mut svg = open(self.name, WIDTH, HEIGHT);
         let all = || self.points.iter().flatten();
         let heights = Heights::of(all().map(|point| point.1));
         let mut places: Vec<f64> = all().map(|point| point.0).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
-        let x = self.across(&places);
-        self.axes(&mut svg, &places, &x, &heights);
+        let labels = heights.ticks().into_iter().map(self.y_label);
+        let frame = PlotFrame::new(HEIGHT, MARGIN, labels);
+        let x = self.across(&frame, &places);
+        self.axes(&mut svg, &frame, (&places, &x), &heights);
         for (series, points) in self.series.iter().zip(self.points) {
             draw(&mut svg, &series.colour, points, &x, &heights);
             for point in points {
@@ -93,8 +96,8 @@ impl Curves<'_> {
     }
 
     /// Where an x is, given all that occur.
-    fn across(&self, places: &[f64]) -> Box<dyn Fn(f64) -> f64> {
-        let (from, to) = (LEFT + 12.0, FRAME.right() - 12.0);
+    fn across(&self, frame: &PlotFrame, places: &[f64]) -> Box<dyn Fn(f64) -> f64> {
+        let (from, to) = (frame.left + 12.0, frame.right() - 12.0);
         let low = places.first().copied().unwrap_or(1.0);
         let high = places.last().copied().unwrap_or(1.0);
         if self.is_log {
@@ -105,15 +108,21 @@ impl Curves<'_> {
         Box::new(move |value| from + (value - low) / span * (to - from))
     }
 
-    fn axes(&self, svg: &mut String, places: &[f64], x: &dyn Fn(f64) -> f64, heights: &Heights) {
+    fn axes(
+        &self,
+        svg: &mut String,
+        frame: &PlotFrame,
+        (places, x): (&[f64], &dyn Fn(f64) -> f64),
+        heights: &Heights,
+    ) {
         for value in heights.ticks() {
             let at = heights.at(value);
-            FRAME.line(svg, if value == 0.0 { "border" } else { "rule" }, at);
-            FRAME.y_label(svg, at, &(self.y_label)(value));
+            frame.line(svg, if value == 0.0 { "border" } else { "rule" }, at);
+            frame.y_label(svg, at, &(self.y_label)(value));
         }
         let labels = places.iter().map(|value| (x(*value), (self.x_label)(*value)));
-        FRAME.x_labels(svg, labels);
-        FRAME.names(svg, self.x_name, self.y_name);
+        frame.x_labels(svg, labels);
+        frame.names(svg, self.x_name, self.y_name);
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::bars::open;
+use super::bars::{CHARACTER, open};
 use super::colour;
 use super::text::escape;
 
@@ -33,29 +33,31 @@ pub struct HeatMap<'a> {
 const EXTENT: f64 = 400.0;
 const LARGEST_CELL: f64 = 40.0;
 const LEAST_EXTENT: f64 = 140.0;
-const LEFT: f64 = 70.0;
+/// What the rows' name takes at the left, and the gap between labels and map.
+const NAME: f64 = 26.0;
+const GAP: f64 = 8.0;
+const LEAST_LEFT: f64 = 70.0;
 const TOP: f64 = 46.0;
 const STEPS: usize = 7;
 /// The least ratio of a step, so that one step is more than what a label rounds away.
 const LEAST_RATIO: f64 = 1.15;
 /// The least distance of labels of rows and of columns.
 const ROW_LABEL: f64 = 15.0;
-const COLUMN_CHARACTER: f64 = 7.0;
 
 impl HeatMap<'_> {
     /// The map as SVG.
     pub fn svg(&self) -> String {
-        let extent = self.extent();
+        let (extent, left) = (self.extent(), self.left());
         let height = TOP + extent + 52.0;
-        let mut svg = open(self.name, LEFT + EXTENT + 14.0, height);
+        let mut svg = open(self.name, left + EXTENT + 14.0, height);
         let cell = extent / self.side.max(1) as f64;
         let _ = writeln!(
             svg,
-            "<g class=\"heat\" data-key=\"{}\" data-left=\"{LEFT}\" data-top=\"{TOP}\" \
+            "<g class=\"heat\" data-key=\"{}\" data-left=\"{left}\" data-top=\"{TOP}\" \
              data-extent=\"{extent}\" data-side=\"{}\">\
-             <rect class=\"empty\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{extent}\" \
+             <rect class=\"empty\" x=\"{left}\" y=\"{TOP}\" width=\"{extent}\" \
              height=\"{extent}\"/>\
-             <g transform=\"translate({LEFT} {TOP}) scale({cell})\">",
+             <g transform=\"translate({left} {TOP}) scale({cell})\">",
             escape(self.key),
             self.side
         );
@@ -68,8 +70,8 @@ impl HeatMap<'_> {
             let at = *border as f64 * cell;
             let _ = write!(
                 svg,
-                "<path class=\"border\" d=\"M{:.1} {TOP}v{extent}M{LEFT} {:.1}h{extent}\"/>",
-                LEFT + at,
+                "<path class=\"border\" d=\"M{:.1} {TOP}v{extent}M{left} {:.1}h{extent}\"/>",
+                left + at,
                 TOP + at
             );
         }
@@ -82,6 +84,17 @@ impl HeatMap<'_> {
     /// The map's side in pixels.
     fn extent(&self) -> f64 {
         (self.side as f64 * LARGEST_CELL).clamp(LEAST_EXTENT, EXTENT)
+    }
+
+    /// The margin with the labels of the rows.
+    fn left(&self) -> f64 {
+        (NAME + self.longest_label() + GAP).max(LEAST_LEFT)
+    }
+
+    /// The width of the longest label.
+    fn longest_label(&self) -> f64 {
+        let longest = self.labels.iter().map(|label| label.chars().count()).max();
+        longest.unwrap_or(1) as f64 * CHARACTER
     }
 
     fn range(&self) -> (f64, f64) {
@@ -120,18 +133,18 @@ impl HeatMap<'_> {
             let _ =
                 writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>");
         };
-        let longest = self.labels.iter().map(|label| label.chars().count()).max();
-        let column_room = longest.unwrap_or(1) as f64 * COLUMN_CHARACTER + 6.0;
+        let left = self.left();
+        let column_room = self.longest_label() + 6.0;
         let every = |room: f64| round_step((room / cell).ceil().max(1.0) as usize);
         for place in (0..self.labels.len()).step_by(every(column_room)) {
-            let at = LEFT + (place as f64 + 0.5) * cell;
+            let at = left + (place as f64 + 0.5) * cell;
             put(svg, at, TOP - 7.0, "mid", &self.labels[place]);
         }
         for place in (0..self.labels.len()).step_by(every(ROW_LABEL)) {
             let at = TOP + (place as f64 + 0.5) * cell + 4.0;
-            put(svg, LEFT - 8.0, at, "end", &self.labels[place]);
+            put(svg, left - GAP, at, "end", &self.labels[place]);
         }
-        put(svg, LEFT + self.extent() / 2.0, 16.0, "mid quiet", self.column_name);
+        put(svg, left + self.extent() / 2.0, 16.0, "mid quiet", self.column_name);
         let _ = writeln!(
             svg,
             "<text class=\"mid quiet\" transform=\"translate(16 {:.1}) rotate(-90)\">{}</text>",
@@ -146,7 +159,7 @@ impl HeatMap<'_> {
         if self.cells.is_empty() {
             return;
         }
-        let (y, wide) = (TOP + self.extent() + 18.0, 28.0);
+        let (y, wide, left) = (TOP + self.extent() + 18.0, 28.0, self.left());
         let steps = self.first_step()..STEPS;
         let count = steps.len() as f64;
         for (place, step) in steps.enumerate() {
@@ -154,7 +167,7 @@ impl HeatMap<'_> {
                 svg,
                 "<rect style=\"fill:{}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{wide}\" height=\"10\"/>",
                 step_colour(step),
-                LEFT + place as f64 * wide
+                left + place as f64 * wide
             );
         }
         let mut put = |x: f64, class: &str, label: String| {
@@ -167,12 +180,12 @@ impl HeatMap<'_> {
         let range = match count > 1.0 {
             _ if low == high => high,
             true => {
-                put(LEFT + count * wide, "end", high);
+                put(left + count * wide, "end", high);
                 low
             }
             false => format!("{low} to {high}"),
         };
-        put(LEFT, "", range);
+        put(left, "", range);
     }
 }
 
@@ -212,7 +225,7 @@ mod tests {
         assert!(svg.contains("1 B") && svg.contains("1000000 B"));
         let svg = map(&[(0, 1, 5.0), (1, 0, 5.0)], 2);
         assert_eq!(svg.matches("<path style=\"fill").count(), 1, "{svg}");
-        // What hardly differs is one step, the darkest; a quarter more is two steps, the darkest two.
+        // What hardly differs is the darkest step; what differs by a third, the darkest two.
         let svg = map(&[(0, 1, 2.61e6), (1, 0, 2.6101e6), (1, 1, 2.9e6)], 2);
         assert_eq!(svg.matches("<path style=\"fill").count(), 1, "{svg}");
         assert!(svg.contains(&step_colour(STEPS - 1)) && svg.contains(">2610000 B to 2900000 B<"));
@@ -221,6 +234,24 @@ mod tests {
         assert!(svg.contains(&step_colour(STEPS - 2)) && !svg.contains(&step_colour(0)), "{svg}");
         let svg = map(&[], 0);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    #[test]
+    fn labels_of_rows_keep_clear_of_their_name() {
+        let labels = ["ranks 100-127".to_owned()];
+        let map = HeatMap {
+            name: "n",
+            key: "k",
+            side: 1,
+            cells: &[(0, 0, 1.0)],
+            labels: &labels,
+            borders: &[],
+            column_name: "to",
+            row_name: "from",
+            value_label: |value| value.to_string(),
+        };
+        assert!(map.left() - GAP - map.longest_label() >= NAME);
+        assert!(map.svg().contains(&format!("data-left=\"{}\"", map.left())));
     }
 
     #[test]

@@ -4,8 +4,12 @@ use std::fmt::Write as _;
 
 use super::text::escape;
 
+/// How charts and tables scroll that are wider than the page (classes `figure`, `pair`, `one`,
+/// `table`); it needs the colours `--ground` and `--shade`.
+pub const SCROLLING: &str = include_str!("scroll.css");
+
 /// The style of reports: sections of charts and tables.
-pub const STYLE: &str = include_str!("style.css");
+pub const STYLE: &str = concat!(include_str!("scroll.css"), include_str!("style.css"));
 
 /// A table's cells as text, from which every format is made.
 pub struct TableCells {

@@ -4,14 +4,15 @@
 use std::fmt::Write as _;
 
 use super::bars::{Series, open};
-use super::frame::{LEFT, PlotFrame, TOP, WIDTH};
-use super::scale::{LinearScale, LogScale, log_ticks};
+use super::frame::{PlotFrame, TOP, WIDTH, bottom};
+use super::scale::{LinearScale, LogScale, TickUnit, log_byte_ticks, log_ticks};
 
-/// How an axis maps values. A logarithmic one leaves out values that are not above zero.
+/// How an axis maps values, and of what its ticks are round numbers. A logarithmic one leaves out
+/// values that are not above zero.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
-    Linear,
-    Log,
+    Linear(TickUnit),
+    Log(TickUnit),
 }
 
 /// A chart of points.
@@ -30,42 +31,44 @@ pub struct Scatter<'a> {
     pub points: &'a [Vec<(f64, f64)>],
 }
 
-const FRAME: PlotFrame = PlotFrame { height: 300.0, margin: 16.0 };
+const HEIGHT: f64 = 300.0;
+const MARGIN: f64 = 16.0;
 const DOT: f64 = 4.0;
 
 /// An axis with its range.
 enum Scale {
-    Linear(LinearScale),
-    Log(LogScale),
+    Linear(LinearScale, TickUnit),
+    Log(LogScale, TickUnit),
 }
 
 impl Scale {
     fn new(axis: Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
-        for value in values.filter(|value| axis == Axis::Linear || *value > 0.0) {
+        for value in values.filter(|value| matches!(axis, Axis::Linear(_)) || *value > 0.0) {
             low = low.min(value);
             high = high.max(value);
         }
         match axis {
-            Axis::Linear => Scale::Linear(LinearScale { high, from, to }),
-            Axis::Log if high > 0.0 => {
-                Scale::Log(LogScale { low: low / 1.1, high: high * 1.1, from, to })
+            Axis::Linear(unit) => Scale::Linear(LinearScale { high, from, to }, unit),
+            Axis::Log(unit) if high > 0.0 => {
+                Scale::Log(LogScale { low: low / 1.1, high: high * 1.1, from, to }, unit)
             }
-            Axis::Log => Scale::Log(LogScale { low: 1.0, high: 10.0, from, to }),
+            Axis::Log(unit) => Scale::Log(LogScale { low: 1.0, high: 10.0, from, to }, unit),
         }
     }
 
     fn at(&self, value: f64) -> Option<f64> {
         match self {
-            Scale::Linear(scale) => Some(scale.at(value)),
-            Scale::Log(scale) => (value > 0.0).then(|| scale.at(value)),
+            Scale::Linear(scale, _) => Some(scale.at(value)),
+            Scale::Log(scale, _) => (value > 0.0).then(|| scale.at(value)),
         }
     }
 
     fn ticks(&self) -> Vec<f64> {
         match self {
-            Scale::Linear(scale) => scale.ticks(6),
-            Scale::Log(scale) => log_ticks(scale.low, scale.high),
+            Scale::Linear(scale, unit) => scale.ticks(6, *unit),
+            Scale::Log(scale, TickUnit::Decimal) => log_ticks(scale.low, scale.high),
+            Scale::Log(scale, TickUnit::Bytes) => log_byte_ticks(scale.low, scale.high),
         }
     }
 }
@@ -74,10 +77,12 @@ impl Scatter<'_> {
     /// The chart as SVG.
     pub fn svg(&self) -> String {
         let all = || self.points.iter().flatten();
-        let x = Scale::new(self.x_axis, all().map(|p| p.0), LEFT, FRAME.right());
-        let y = Scale::new(self.y_axis, all().map(|p| p.1), FRAME.bottom(), TOP);
-        let mut svg = open(self.name, WIDTH, FRAME.height);
-        self.axes(&mut svg, &x, &y);
+        let y = Scale::new(self.y_axis, all().map(|p| p.1), bottom(HEIGHT), TOP);
+        let labels = y.ticks().into_iter().map(self.y_label);
+        let frame = PlotFrame::new(HEIGHT, MARGIN, labels);
+        let x = Scale::new(self.x_axis, all().map(|p| p.0), frame.left, frame.right());
+        let mut svg = open(self.name, WIDTH, HEIGHT);
+        self.axes(&mut svg, &frame, &x, &y);
         for (series, points) in self.series.iter().zip(self.points) {
             let mut path = String::new();
             for point in points {
@@ -95,16 +100,16 @@ impl Scatter<'_> {
         svg + "</svg>\n"
     }
 
-    fn axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
+    fn axes(&self, svg: &mut String, frame: &PlotFrame, x: &Scale, y: &Scale) {
         for (value, at) in y.ticks().iter().filter_map(|v| Some((*v, y.at(*v)?))) {
-            FRAME.line(svg, "rule", at);
-            FRAME.y_label(svg, at, &(self.y_label)(value));
+            frame.line(svg, "rule", at);
+            frame.y_label(svg, at, &(self.y_label)(value));
         }
         let ticks = x.ticks();
         let labels = ticks.iter().filter_map(|v| Some((x.at(*v)?, (self.x_label)(*v))));
-        FRAME.x_labels(svg, labels);
-        FRAME.line(svg, "border", FRAME.bottom());
-        FRAME.names(svg, self.x_name, self.y_name);
+        frame.x_labels(svg, labels);
+        frame.line(svg, "border", frame.bottom());
+        frame.names(svg, self.x_name, self.y_name);
     }
 }
 
@@ -121,16 +126,16 @@ mod tests {
             x_name: "x",
             y_name: "y",
             x_axis,
-            y_axis: Axis::Linear,
+            y_axis: Axis::Linear(TickUnit::Decimal),
             x_label: &|value| value.to_string(),
             y_label: &|value| value.to_string(),
             series: &series,
             points: &points,
         };
-        assert_eq!(chart(Axis::Linear).svg().matches("h0").count(), 3);
-        assert_eq!(chart(Axis::Log).svg().matches("h0").count(), 2);
-        assert!(chart(Axis::Log).svg().contains("a &lt; b"));
-        let empty = Scatter { points: &[], ..chart(Axis::Log) };
+        assert_eq!(chart(Axis::Linear(TickUnit::Decimal)).svg().matches("h0").count(), 3);
+        assert_eq!(chart(Axis::Log(TickUnit::Decimal)).svg().matches("h0").count(), 2);
+        assert!(chart(Axis::Log(TickUnit::Decimal)).svg().contains("a &lt; b"));
+        let empty = Scatter { points: &[], ..chart(Axis::Log(TickUnit::Decimal)) };
         assert!(!empty.svg().contains("NaN"));
     }
 }

@@ -15,6 +15,7 @@ use mica_links::explain::{Explanation, LoadKind, Selected, select};
 use crate::draw::bars::{self, Series, legend};
 use crate::draw::colour::{THEME, hue};
 use crate::draw::page::{self, Cell, DataTable};
+use crate::draw::scale::TickUnit;
 use crate::draw::scatter::{Axis, Scatter};
 use crate::draw::star::Star;
 use crate::draw::text::{count, escape, percent, time, trimmed, volume};
@@ -173,8 +174,8 @@ fn over_time(figures: &Figures) -> String {
         name: "Execution time of each call over the time of its start",
         x_name: "start of the call",
         y_name: "execution time",
-        x_axis: Axis::Linear,
-        y_axis: Axis::Log,
+        x_axis: Axis::Linear(TickUnit::Decimal),
+        y_axis: Axis::Log(TickUnit::Decimal),
         x_label: &time,
         y_label: &time,
         series: &figures.series,
@@ -290,8 +291,8 @@ fn against_load(figures: &Figures) -> String {
             name,
             x_name: "execution time",
             y_name: name,
-            x_axis: Axis::Log,
-            y_axis: Axis::Linear,
+            x_axis: Axis::Log(TickUnit::Decimal),
+            y_axis: Axis::Linear(TickUnit::Bytes),
             x_label: &time,
             y_label: &label,
             series: &figures.series,
@@ -367,8 +368,8 @@ fn fast_loads(explanation: &Explanation) -> String {
         name: "Load of each link in fast calls",
         x_name: "link",
         y_name: "load",
-        x_axis: Axis::Linear,
-        y_axis: Axis::Linear,
+        x_axis: Axis::Linear(TickUnit::Decimal),
+        y_axis: Axis::Linear(TickUnit::Bytes),
         x_label: &name_at,
         y_label: &unit(explanation.load),
         series: &series,

@@ -6,6 +6,7 @@ use super::text::{line, meaning, notes};
 use crate::draw::bars::{Series, legend};
 use crate::draw::colour::{THEME, hue};
 use crate::draw::page::{self, Cell, DataTable};
+use crate::draw::scale::TickUnit;
 use crate::draw::scatter::{Axis, Scatter};
 use crate::draw::text::{escape, size, time, trimmed};
 
@@ -52,15 +53,15 @@ fn chart(fitted: &LogGpFit) -> String {
         name: "Overheads, one-way times and gaps by message size, with the fitted line",
         x_name: "bytes",
         y_name: "time",
-        x_axis: Axis::Log,
-        y_axis: Axis::Log,
+        x_axis: Axis::Log(TickUnit::Bytes),
+        y_axis: Axis::Log(TickUnit::Decimal),
         x_label: &|value| size(value as u64),
         y_label: &|value| time(value * 1e-9),
         series: &series,
         points: &points,
     }
     .svg();
-    format!("{}{svg}", legend(&series))
+    format!("{}<div class=\"figure\">{svg}</div>\n", legend(&series))
 }
 
 /// The fitted line as dots that nearly touch.

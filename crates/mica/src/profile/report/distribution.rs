@@ -15,6 +15,7 @@ use super::view::{ProfileView, class_label, class_range, level_colour};
 use crate::draw::bars::{ChartBar, GroupedBars, Series, StackedBars, legend};
 use crate::draw::colour;
 use crate::draw::page::{Cell, DataTable};
+use crate::draw::scale::TickUnit;
 use crate::draw::text::{count, percent, short, volume};
 
 const AXIS: &str = "size class (bytes, from here to below twice as much)";
@@ -97,25 +98,17 @@ pub fn by_size(view: &ProfileView) -> Section {
 }
 
 fn size_chart(quantity: Quantity, series: &[Series], bars: &[ChartBar]) -> String {
-    let sums = bars.iter().map(|bar| bar.values.iter().sum::<f64>());
-    let unit = match (quantity, sums.fold(0.0, f64::max)) {
-        (Quantity::Messages, _) => 1.0,
-        // Ticks are round in the unit that they are written in.
-        (_, high) => 1024f64.powi((high.max(1.0).log2() / 10.0).floor() as i32),
-    };
-    let scaled = |bar: &ChartBar| ChartBar {
-        label: bar.label.clone(),
-        values: bar.values.iter().map(|value| value / unit).collect(),
-        tip: bar.tip.clone(),
-    };
-    let bars: Vec<ChartBar> = bars.iter().map(scaled).collect();
     let chart = StackedBars {
         name: quantity.title(),
         series,
-        bars: &bars,
+        bars,
         value_label: &|value| match quantity {
             Quantity::Messages => short(value),
-            Quantity::Bytes => volume(value * unit),
+            Quantity::Bytes => volume(value),
+        },
+        ticks: match quantity {
+            Quantity::Messages => TickUnit::Decimal,
+            Quantity::Bytes => TickUnit::Bytes,
         },
         axis: AXIS,
         width: WIDTH,

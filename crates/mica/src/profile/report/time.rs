@@ -6,6 +6,7 @@ use super::section::{Section, figure};
 use super::view::ProfileView;
 use crate::draw::bars::{ChartBar, Series, StackedBars, legend};
 use crate::draw::page::{Cell, DataTable};
+use crate::draw::scale::TickUnit;
 use crate::draw::text::{count, percent, time, volume};
 
 /// Up to this number, each rank has a row with its name.
@@ -37,6 +38,7 @@ impl ByRank<'_> {
             value_label: &|seconds| {
                 if seconds == 0.0 { "0".into() } else { time(seconds) }
             },
+            ticks: TickUnit::Decimal,
             axis: "rank",
             width: 1000.0,
         };

@@ -10,6 +10,7 @@ use crate::draw::bars::{ChartBar, Series, StackedBars, legend};
 use crate::draw::colour::{THEME, hue};
 use crate::draw::curves::Curves;
 use crate::draw::page::{self, Cell, DataTable};
+use crate::draw::scale::TickUnit;
 use crate::draw::text::{count, escape, size, time, trimmed};
 
 /// What an experiment's results say.
@@ -257,6 +258,7 @@ impl Chart {
                     series: &series,
                     bars: &bars.collect::<Vec<_>>(),
                     value_label: &|value| y_label(*y, value),
+                    ticks: TickUnit::Decimal,
                     axis: self.x_name,
                     width: 760.0,
                 };
