@@ -2,6 +2,7 @@
 //! documentation and, later, MPI_T control variables.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The kind of values that a tunable takes.
@@ -339,12 +340,13 @@ impl Tunable {
     /// default.
     pub fn text(&self) -> String {
         let replaced = replaced().get(self.name).cloned();
-        replaced.or_else(|| std::env::var(self.env).ok()).unwrap_or_else(|| self.default.to_owned())
+        let environment = || set_variable(self.env)?.into_string().ok();
+        replaced.or_else(environment).unwrap_or_else(|| self.default.to_owned())
     }
 
     /// True when the environment sets it, or it was replaced.
     pub fn is_set(&self) -> bool {
-        std::env::var_os(self.env).is_some() || replaced().contains_key(self.name)
+        set_variable(self.env).is_some() || replaced().contains_key(self.name)
     }
 
     /// Replaces the value in this process, whatever the environment says, for all who read it from
@@ -477,6 +479,12 @@ impl Tunable {
     }
 }
 
+/// The value of an environment variable. An empty one is as if it were not set: scripts clear a
+/// variable so (`MICA_CHECK= mpiexec ...`).
+pub fn set_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
 /// Parses a number of bytes as users write it: `65536`, `64K`, `2G`. `None` if it is not one.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -571,6 +579,23 @@ mod tests {
             assert_eq!(t.text_of(code), t.default, "{}", t.name);
         }
         assert!(alike().count() <= crate::segment::SETTINGS_MAX);
+    }
+
+    /// The test runs itself again with every variable set to nothing.
+    #[test]
+    fn an_empty_variable_is_not_set() {
+        const INSIDE: &str = "MICA_TEST_EMPTY_VARIABLES";
+        if std::env::var_os(INSIDE).is_some() {
+            assert!(ALL.iter().all(|t| !t.is_set() && t.text() == t.default));
+            return check_all().expect("the defaults");
+        }
+        let this = std::env::current_exe().expect("this program");
+        let mut again = std::process::Command::new(this);
+        again.args(["--exact", "tunables::tests::an_empty_variable_is_not_set"]).env(INSIDE, "1");
+        again.envs(ALL.iter().map(|tunable| (tunable.env, "")));
+        let output = again.output().expect("it starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(CHECK.replace("").is_err(), "a value that is given is checked");
     }
 
     #[test]

@@ -30,7 +30,7 @@ use mica_node::lock::ThreadLock;
 use mica_node::park::{Fencing, WakeSocket};
 use mica_node::segment::{AlikeSettings, Difference, JobSegment, PREFIX_VARIABLE, SegmentError};
 use mica_node::topology::{Level, available_cores, level_between};
-use mica_node::tunables::{self, BadValue};
+use mica_node::tunables::{self, BadValue, set_variable};
 use mica_policy::collective::CollectiveCosts;
 use mica_policy::select::CoreUse;
 use mica_policy::{HoldPolicy, PollPolicy, SkewPolicy};
@@ -143,7 +143,7 @@ impl Engine {
         };
         let shm = Shm::new(&segment, rank, wake_fencing, node_traffic)?;
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
-            std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
+            set_variable(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
         let (direct_options, offload, progress_thread) = match simulated {
             // A simulated node has one core, and no peers that share its memory.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mica_bootstrap::NodeTable;
 use mica_node::topology::SYNTHETIC_VARIABLE;
+use mica_node::tunables::set_variable;
 
 use super::*;
 use crate::messages::Surroundings;
@@ -201,7 +202,7 @@ impl AgentPool<'_> {
         let own = crate::agent::machine();
         let is_here = |&node: &usize| self.nodes[node].machine == own;
         let here: Vec<usize> = (0..self.nodes.len()).filter(is_here).collect();
-        let is_described = std::env::var_os(SYNTHETIC_VARIABLE).is_some();
+        let is_described = set_variable(SYNTHETIC_VARIABLE).is_some();
         if here.len() < 2 || own.is_empty() || is_described {
             return Vec::new();
         }

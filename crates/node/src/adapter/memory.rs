@@ -14,6 +14,7 @@ use super::layout::{
     ADAPTER_VARIABLE, COMMANDS, COMMANDS_OFFSET, Command, DEVICE_BYTES, EVENTS, EVENTS_OFFSET,
     Event, MAGIC, Registers,
 };
+use crate::tunables::set_variable;
 
 /// Why there is no adapter at the descriptor that the environment names.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +90,7 @@ impl AdapterMemory {
     /// # Errors
     /// When the variable is set, but names no adapter.
     pub fn of_environment() -> Result<Option<AdapterMemory>, AdapterError> {
-        let Some(value) = std::env::var_os(ADAPTER_VARIABLE) else {
+        let Some(value) = set_variable(ADAPTER_VARIABLE) else {
             return Ok(None);
         };
         let value = value.to_string_lossy();
@@ -257,7 +258,7 @@ fn length(descriptor: RawFd) -> io::Result<u64> {
 
 /// Whether this process is served by a simulated adapter: then all its time is simulated.
 pub fn is_simulated() -> bool {
-    std::env::var_os(ADAPTER_VARIABLE).is_some()
+    set_variable(ADAPTER_VARIABLE).is_some()
 }
 
 #[cfg(test)]

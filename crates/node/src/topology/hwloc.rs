@@ -8,6 +8,7 @@ use hwlocality::object::attributes::ObjectAttributes;
 use hwlocality::object::types::ObjectType;
 
 use super::{CorePlace, CpuSet, UNKNOWN, affinity};
+use crate::tunables::set_variable;
 
 /// Environment variable that replaces the machine by one described in hwloc's synthetic language,
 /// for example `pack:2 l3:2 core:2 pu:1`. For tests: ranks are placed, but not bound.
@@ -78,8 +79,8 @@ impl Machine {
     /// This machine, restricted to the affinity mask; or the machine that
     /// [`MICA_TOPOLOGY_SYNTHETIC`](SYNTHETIC_VARIABLE) describes.
     pub fn load() -> Result<Machine, TopologyError> {
-        if let Ok(description) = std::env::var(SYNTHETIC_VARIABLE) {
-            return Machine::synthetic(&description);
+        if let Some(description) = set_variable(SYNTHETIC_VARIABLE) {
+            return Machine::synthetic(&description.to_string_lossy());
         }
         // Called before hwloc, which repeats the call until it succeeds (hwloc 2.12,
         // hwloc_linux_find_kernel_nr_cpus): under a filter that refuses the call, hwloc would spin
