@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use mica_tests::{Install, TWO_NODES};
+use mica_tests::{Install, TWO_NODES, workspace};
 use rustix::process::Signal;
 
 /// Time before another report is requested. Reports are not this late; the ranks may just not yet
@@ -11,13 +11,14 @@ use rustix::process::Signal;
 const AGAIN: Duration = Duration::from_secs(6);
 
 /// Requests reports from a job of `n` ranks that stay in `scene`, until one report has a line that
-/// ends with each of `lines`. Numbers that differ from job to job (process ids, times, counts of
-/// polls) are `#` in them, and the host's name with its "on" is left out.
-fn expect(n: u32, scene: &str, env: &[(&str, &str)], lines: &[&str]) {
+/// ends with each of `lines`, and returns that report. Numbers that differ from job to job (process
+/// ids, times, counts of polls) are `#` in the lines, and the host's name with its "on" and the
+/// places of calls are left out. `None` if the installation has no such reports.
+fn expect(n: u32, scene: &str, env: &[(&str, &str)], lines: &[&str]) -> Option<String> {
     let install = Install::find();
     if !install.is_mica() {
         println!("skipped: only our mpiexec has such reports");
-        return;
+        return None;
     }
     let program = install.program("tools/hang");
     let job = install.mpiexec(["-n", &n.to_string(), &program.to_string_lossy(), scene]);
@@ -35,9 +36,10 @@ fn expect(n: u32, scene: &str, env: &[(&str, &str)], lines: &[&str]) {
             let complete = reports[reports.len() - 1];
             let report = plain(complete);
             if lines.iter().all(|line| report.lines().any(|l| l.ends_with(line))) {
+                let found = complete.to_owned();
                 job.signal(Signal::TERM);
                 job.finish();
-                return;
+                return Some(found);
             }
             if reports.len() > seen {
                 seen = reports.len();
@@ -72,6 +74,12 @@ fn plain(report: &str) -> String {
             && let Some(end) = line[on..].find("):")
         {
             line.replace_range(on..on + end, "(pid #");
+        }
+        // "waits in MPI_Recv (at cycle at hang.c:12) for ..."
+        if let Some(at) = line.find(" (at ")
+            && let Some(end) = line[at..].find(')')
+        {
+            line.replace_range(at..=at + end, "");
         }
         text.push_str(&line);
         text.push('\n');
@@ -132,6 +140,26 @@ fn collectives_have_the_name_that_they_were_called_by() {
         "rank 3 (pid #): is not waiting in MPI",
     ];
     expect(4, "collectives", &[], &lines);
+}
+
+/// Of each rank the line of its call, of three the cycle that they are in, also across nodes, and
+/// the message that nobody receives.
+#[test]
+fn hang_report_names_lines_cycles_and_messages_without_a_receive() {
+    let lines = [
+        "rank 1 (pid #): waits in MPI_Recv for a message from rank 2, tag 7, up to 4 bytes, \
+         on MPI_COMM_WORLD (4 ranks: 0-3), for # s; 1 unexpected message queued",
+        "queued: a message from rank 0, tag 42, 4 bytes, on MPI_COMM_WORLD (4 ranks: 0-3)",
+        "cycle, in which each rank waits for the next: 0 -> 1 -> 2 -> 0",
+    ];
+    let source = std::fs::read_to_string(workspace().join("tests/c/tools/hang.c")).unwrap();
+    let line = source.lines().position(|line| line.contains("site: cycle")).unwrap() + 1;
+    for env in [&[][..], &TWO_NODES] {
+        if let Some(report) = expect(4, "cycle", env, &lines) {
+            let place = format!("waits in MPI_Recv (at cycle at hang.c:{line}) for");
+            assert_eq!(report.matches(&place).count(), 3, "{report}");
+        }
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub mod auth;
 mod binding;
 mod call_place;
 mod controller;
+mod cycles;
 mod deadlines;
 mod departed;
 mod environment;

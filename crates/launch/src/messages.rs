@@ -150,8 +150,8 @@ mod tests {
                 Up::Ended(vec![RankEnd { rank, pid: 1, cause, without_init: false }])
             }),
             proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(|lines| {
-                let ended = lines.clone();
-                Up::Hang(NodeReport { lines, ended })
+                let (ended, needs) = (lines.clone(), vec![(3, vec![1, 2])]);
+                Up::Hang(NodeReport { lines, ended, needs })
             }),
             proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),
             proptest::option::of(Just(LateArrivals::default()))

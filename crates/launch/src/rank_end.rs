@@ -139,6 +139,8 @@ pub struct NodeReport {
     pub lines: Vec<(u32, String)>,
     /// For each rank that has ended: how.
     pub ended: Vec<(u32, String)>,
+    /// For each rank that waits and says so: the ranks that must all act before it goes on.
+    pub needs: Vec<(u32, Vec<u32>)>,
 }
 
 /// The exit status that represents a signal.

@@ -1,11 +1,12 @@
 //! Messages about the outcome of a job, and the exit status that follows.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::Write as _;
 
 use mica_node::process::Exit;
 use mica_node::ranges::ranges;
 
+use crate::cycles::cycles;
 use crate::rank_end::{Cause, NodeReport, RankEnd, RankStage, signal_status};
 
 /// Exit status of a job that ran out of time, as with timeout(1).
@@ -104,6 +105,9 @@ pub fn hang_report(size: u32, report: &NodeReport) -> String {
             _ => format!("ranks {} have", ranges(ranks)),
         };
         text.push_str(&format!("mpiexec:   {who} ended: {end}\n"));
+    }
+    for cycle in cycles(&report.needs) {
+        let _ = writeln!(text, "mpiexec:   cycle, in which each rank waits for the next: {cycle}");
     }
     text
 }
@@ -228,6 +232,7 @@ mod tests {
                 (4, end_text(Exit::Code(0), RankStage::NotInitialized)),
                 (2, end(0)),
             ],
+            needs: vec![(3, vec![5]), (5, vec![3, 0])],
         };
         assert_eq!(
             hang_report(5, &report),
@@ -236,7 +241,8 @@ mod tests {
              mpiexec:     a?[31m\n\
              mpiexec:     b\n\
              mpiexec:   ranks 0-2 have ended: exited with code 0 after MPI_Finalize\n\
-             mpiexec:   rank 4 has ended: exited with code 0 without having called MPI_Init\n"
+             mpiexec:   rank 4 has ended: exited with code 0 without having called MPI_Init\n\
+             mpiexec:   cycle, in which each rank waits for the next: 3 -> 5 -> 3\n"
         );
     }
 

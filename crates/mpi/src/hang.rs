@@ -5,20 +5,26 @@
 use std::fmt::Write as _;
 
 use mica_node::ranges::ranges;
-use mica_protocol::{IdleScene, Pending, WaitKind};
+use mica_node::segment::answer;
+use mica_protocol::{IdleScene, Pending, QueuedMessages, WaitKind};
 
 use crate::comm::Comm;
 use crate::late;
 
-/// Describes a scene: a sentence, and a line for each operation if there are several.
+/// Describes a scene: a sentence, a line for each operation if there are several, and a line for
+/// each of the first messages that no receive has matched; for the launcher where in the program
+/// that is, and which ranks must act ([`answer`]).
 pub(crate) fn describe(scene: &IdleScene<'_>) -> String {
-    let call = late::current_function();
+    let (call, site) = late::current_call();
+    let does = if scene.polls.is_none() { "waits" } else { "polls" };
     let mut text = match (scene.polls, &call) {
-        (None, Some(call)) => format!("waits in {call}"),
-        (None, None) => "waits".to_owned(),
-        (Some(_), Some(call)) => format!("polls with {call}"),
-        (Some(_), None) => "polls".to_owned(),
+        (None, Some(call)) => format!("{does} in {call}"),
+        (Some(_), Some(call)) => format!("{does} with {call}"),
+        (_, None) => does.to_owned(),
     };
+    if let Some(site) = site {
+        let _ = write!(text, " {}", answer::place_mark(&site.object, site.offset));
+    }
     let list = scene.list;
     match &list.items[..] {
         [] => {}
@@ -29,7 +35,7 @@ pub(crate) fn describe(scene: &IdleScene<'_>) -> String {
     if let Some(polls) = scene.polls {
         let _ = write!(text, " ({polls} failed polls)");
     }
-    let unexpected = match scene.unexpected {
+    let unexpected = match scene.unexpected.total {
         1 => "1 unexpected message".to_owned(),
         n => format!("{n} unexpected messages"),
     };
@@ -43,7 +49,47 @@ pub(crate) fn describe(scene: &IdleScene<'_>) -> String {
             let _ = write!(text, "\nand {left_out} more");
         }
     }
+    queued(&mut text, scene.unexpected);
+    if let Some(ranks) = needs(scene, call.as_deref()) {
+        let _ = write!(text, "\n{}", answer::needs_line(&ranks));
+    }
     text
+}
+
+/// The messages that no receive has matched.
+fn queued(text: &mut String, unexpected: &QueuedMessages) {
+    for message in &unexpected.first {
+        let pending = Pending {
+            peer: Some(message.source),
+            tag: Some(message.tag),
+            context: Some(message.context),
+            bytes: Some(message.bytes),
+            ..Pending::of(WaitKind::Receive)
+        };
+        let comm = Comm::of_context(message.context);
+        let from = peer(&pending, comm.as_ref()).unwrap_or_default();
+        let _ = write!(text, "\nqueued: a message from {from}{}", details(&pending, ""));
+        on_communicator(text, message.context, comm.as_ref());
+    }
+    let left_out = unexpected.total - unexpected.first.len();
+    if left_out > 0 && !unexpected.first.is_empty() {
+        let _ = write!(text, "\nqueued: {left_out} more");
+    }
+}
+
+/// The ranks that must all act before this thread goes on; `None` if it does not wait, or if one of
+/// several operations is enough.
+fn needs(scene: &IdleScene<'_>, call: Option<&str>) -> Option<Vec<u32>> {
+    let is_enough = ["MPI_Waitany", "MPI_Waitsome"].contains(&call?);
+    if scene.polls.is_some() || is_enough {
+        return None;
+    }
+    // The peer of a window is the target, and a lock is waited for until its holder acts.
+    let needed = scene.list.items.iter().filter(|pending| pending.kind != WaitKind::Window);
+    let mut ranks: Vec<u32> = needed.filter_map(|pending| pending.peer).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    (!ranks.is_empty()).then_some(ranks)
 }
 
 /// One operation, with its communicator.
@@ -66,19 +112,24 @@ fn operation(pending: &Pending) -> String {
     };
     if let Some(context) = pending.context {
         let is_message = pending.name.is_none() && pending.kind != WaitKind::Collective;
-        if is_message && context & 1 == 1 {
-            text.push_str(", of a collective");
-        }
-        text.push_str(", on ");
-        match comm {
-            Some(comm) => text.push_str(&communicator(comm)),
-            None => {
-                let context = context & !1;
-                let _ = write!(text, "a communicator without a handle ({context:#x})");
-            }
-        }
+        on_communicator(&mut text, if is_message { context } else { context & !1 }, comm);
     }
     text
+}
+
+/// The communicator of a message, or of an operation; bit 0 of the context: of a collective.
+fn on_communicator(text: &mut String, context: u64, comm: Option<&Comm>) {
+    if context & 1 == 1 {
+        text.push_str(", of a collective");
+    }
+    text.push_str(", on ");
+    match comm {
+        Some(comm) => text.push_str(&communicator(comm)),
+        None => {
+            let context = context & !1;
+            let _ = write!(text, "a communicator without a handle ({context:#x})");
+        }
+    }
 }
 
 /// The peer, by its rank in the job, and by its rank in the communicator if that differs.
@@ -113,7 +164,7 @@ fn communicator(comm: &Comm) -> String {
     let name = match comm.name() {
         name if name.is_empty() => "a communicator without a name".to_owned(),
         name if name.starts_with("MPI_COMM_") => name,
-        name => format!("\"{name}\""),
+        name => format!("\"{}\"", answer::plain(&name)),
     };
     let set = |group: &crate::group::Group| match group.size() {
         1 => format!("1 rank: {}", ranges(group.peers())),

@@ -5,7 +5,7 @@ use crate::adapter_operations::Injection;
 use crate::fault::Fault;
 use crate::matching::{MatchPattern, UnexpectedCounts};
 use crate::operation::{FastReceive, Overlong, ReceiveCompletion, RecvId, SendId, StartedReceive};
-use crate::pending::{HangReporter, Pending, WaitList};
+use crate::pending::{HangReporter, Pending, QueuedMessage, WaitList};
 use crate::progress_wakeup::ProgressWakeup;
 use crate::select::SendCompletion;
 use crate::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
@@ -414,6 +414,12 @@ impl Engine {
     /// collectives on shared memory, and one-sided ones.
     pub fn live_counters(&self) -> CounterRef {
         self.counters.clone()
+    }
+
+    /// The first `count` messages of a context that have arrived and wait for their receives.
+    #[cold]
+    pub fn queued_messages(&self, context: u64, count: usize) -> Vec<QueuedMessage> {
+        self.state.lock().first_unexpected(Some(context), count)
     }
 
     /// Messages of a context that have arrived and wait for their receives. Takes no lock that a

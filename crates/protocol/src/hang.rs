@@ -11,7 +11,9 @@
 //! resets: the clock is read once, at poll number [`POLLS`].
 
 use crate::engine::Engine;
-use crate::pending::{Describe, FindCall, HangAnswer, IdleScene, Pending, WaitList, WaitSpell};
+use crate::pending::{
+    Describe, FindCall, HangAnswer, IdleScene, Pending, QueuedMessages, WaitList, WaitSpell,
+};
 use crate::state::EngineState;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -20,6 +22,9 @@ use mica_node::segment::{POLLS, WaitKind, Waiting, monotonic_ns};
 
 /// Maximum number of operations that a report lists; the others are counted.
 const LISTED: usize = 16;
+
+/// Maximum number of messages without a receive that a report lists.
+const QUEUED: usize = 8;
 
 /// Failed polls between two records of what is polled for: 1 ms of a loop that does nothing else.
 const RECORD_EVERY: u32 = 1 << 14;
@@ -130,10 +135,11 @@ impl Engine {
             return;
         };
         let mut list = WaitList::new(LISTED);
-        let unexpected = {
+        let mut unexpected = {
             let state = self.state.lock();
             waiting(&state, &mut list);
-            state.unexpected_messages()
+            let first = state.first_unexpected(None, QUEUED);
+            QueuedMessages { total: state.unexpected_messages(), first }
         };
         let answer = self.reporter.answer.lock();
         let mut answer = answer.unwrap_or_else(PoisonError::into_inner);
@@ -151,11 +157,14 @@ impl Engine {
         if answer.scenes.iter().any(is_known) {
             return;
         }
+        if !answer.scenes.is_empty() {
+            unexpected.first.clear();
+        }
         let text = describe(&IdleScene {
             list: &list,
             polls,
             time: Duration::from_nanos(monotonic_ns().saturating_sub(since_ns)),
-            unexpected,
+            unexpected: &unexpected,
         });
         answer.scenes.push((polls.is_some(), list));
         if !answer.text.is_empty() {

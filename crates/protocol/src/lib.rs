@@ -78,7 +78,9 @@ pub use operation::{
     MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendEnd, SendId, StartedReceive,
 };
 pub use packet::HelpRequest;
-pub use pending::{Describe, FindCall, IdleScene, Pending, WaitList};
+pub use pending::{
+    Describe, FindCall, IdleScene, Pending, QueuedMessage, QueuedMessages, WaitList,
+};
 pub use poll::Poll;
 pub use rma_transfers::{RmaDirection, RmaId, RmaTransfer};
 pub use schedule::{

@@ -71,6 +71,28 @@ impl WaitList {
     }
 }
 
+/// Messages that have arrived and are not matched yet.
+#[derive(Debug, Default)]
+pub struct QueuedMessages {
+    /// Number of all of them.
+    pub total: usize,
+    /// Those that came first; empty if an earlier scene of the same answer lists them.
+    pub first: Vec<QueuedMessage>,
+}
+
+/// A message that is not matched yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuedMessage {
+    /// Job-wide rank of the sender.
+    pub source: u32,
+    /// Its tag.
+    pub tag: i32,
+    /// Context of its communicator, with the plane in bit 0.
+    pub context: u64,
+    /// Bytes of the message.
+    pub bytes: usize,
+}
+
 /// The situation of a thread that has found nothing to do.
 #[derive(Debug)]
 pub struct IdleScene<'a> {
@@ -81,7 +103,7 @@ pub struct IdleScene<'a> {
     /// For how long.
     pub time: Duration,
     /// Messages that have arrived and are not matched yet.
-    pub unexpected: usize,
+    pub unexpected: &'a QueuedMessages,
 }
 
 /// Describes a scene in words; called by the thread in question, outside the engine.

@@ -8,7 +8,7 @@ use crate::operation::{
     RecvOp, SendEnd,
 };
 use crate::packet;
-use crate::pending::Pending;
+use crate::pending::{Pending, QueuedMessage};
 use crate::state::{EngineState, Inbound, InboundTarget, UnexpectedMessage};
 use mica_channel::memory::{Block, OutOfMemory, Shape, View};
 use mica_channel::shm::Packet;
@@ -173,6 +173,22 @@ impl EngineState {
     /// Number of messages that have arrived and are not matched yet.
     pub fn unexpected_messages(&self) -> usize {
         self.matching.unexpected.len()
+    }
+
+    /// The first `count` messages that have arrived and are not matched yet, in order of arrival;
+    /// of one context alone, if it is given.
+    pub(crate) fn first_unexpected(
+        &self,
+        context: Option<u64>,
+        count: usize,
+    ) -> Vec<QueuedMessage> {
+        let queued = |(envelope, message): (&MatchEnvelope, &UnexpectedMessage)| QueuedMessage {
+            source: envelope.source,
+            tag: envelope.tag,
+            context: envelope.context,
+            bytes: self.length(message),
+        };
+        self.matching.unexpected.first(context, count).into_iter().map(queued).collect()
     }
 
     pub(crate) fn length(&self, message: &UnexpectedMessage) -> usize {

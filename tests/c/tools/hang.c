@@ -5,6 +5,7 @@
  *   collectives  4 ranks: a Wait for an Iallreduce, an Allreduce, a Waitany, one that computes
  *   ended        3 ranks: two end after MPI_Finalize, the other computes
  *   threads      2 ranks: two threads of rank 0 wait, each for another tag
+ *   cycle        4 ranks: the first three receive from the next of them, and rank 1 has a message that nobody receives
  *   locks        3 ranks: rank 2 has the lock of rank 0 and computes, rank 1 waits for it */
 #include <mpi.h>
 #include <pthread.h>
@@ -83,6 +84,17 @@ static void collectives(void)
     }
 }
 
+static void cycle(void)
+{
+    int in = rank;
+    if (rank == 0)
+        MPI_Send(&in, 1, MPI_INT, 1, 42, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 3)
+        compute();
+    MPI_Recv(&in, 1, MPI_INT, (rank + 1) % 3, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* site: cycle */
+}
+
 static void locks(void)
 {
     MPI_Win win;
@@ -135,6 +147,8 @@ int main(int argc, char **argv)
         messages();
     else if (strcmp(scene, "collectives") == 0)
         collectives();
+    else if (strcmp(scene, "cycle") == 0)
+        cycle();
     else if (strcmp(scene, "locks") == 0)
         locks();
     else if (strcmp(scene, "threads") == 0)

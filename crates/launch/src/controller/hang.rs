@@ -33,6 +33,7 @@ impl AgentPool<'_> {
         if let Some(report) = &mut self.report {
             report.all.lines.extend(answer.lines);
             report.all.ended.extend(answer.ended);
+            report.all.needs.extend(answer.needs);
             report.awaited.remove(&node);
         }
         self.finish_report(job);

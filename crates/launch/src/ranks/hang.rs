@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
+use mica_node::segment::answer::HangText;
+use mica_symbols::Symbolizer;
+
 use super::*;
+use crate::call_place::call_place;
 use crate::rank_end::NodeReport;
 use crate::report::{end_text, hang_line};
 
@@ -17,12 +21,25 @@ impl RankProcesses<'_> {
     /// are several. Takes up to [`ASK_TIME`]: the ranks are asked.
     pub fn hang_report(&self, host: Option<&str>) -> NodeReport {
         let asked = |index: &usize| self.stage(*index) == RankStage::Running;
-        let answers: HashMap<usize, String> =
-            self.ask(self.alive().into_iter().filter(asked).collect()).into_iter().collect();
+        let answers = self.ask(self.alive().into_iter().filter(asked).collect());
+        let mut symbols = Symbolizer::default();
+        let mut read = |answer: &str| {
+            let place =
+                |object: &str, offset| format!("(at {})", call_place(&mut symbols, object, offset));
+            HangText::read(answer, place)
+        };
+        let answers: HashMap<usize, HangText> =
+            answers.into_iter().map(|(index, answer)| (index, read(&answer))).collect();
+        let rank_of = |index: usize| self.plan.ranks[index].rank;
+        // Of a rank with several threads that wait, another thread may do what one is waited for.
+        let needs = answers.iter().filter_map(|(index, answer)| match &answer.needs[..] {
+            [ranks] => Some((rank_of(*index), ranks.clone())),
+            _ => None,
+        });
         let line = |index: usize| {
-            let rank = self.plan.ranks[index].rank;
+            let rank = rank_of(index);
             let pid = self.ranks[index].process.pid();
-            let answer = answers.get(&index).cloned();
+            let answer = answers.get(&index).map(|answer| answer.words.clone());
             let waits_for = answer.or_else(|| self.waits_for(index));
             let waits_for = waits_for.map(|said| self.segment.with_limits(rank, said));
             (rank, hang_line(rank, pid, host, self.stage(index), waits_for))
@@ -31,11 +48,12 @@ impl RankProcesses<'_> {
             let rank = &self.ranks[index];
             let exit = rank.exit.filter(|_| !rank.is_alive())?;
             let end = end_text(exit, self.stage(index));
-            Some((self.plan.ranks[index].rank, end))
+            Some((rank_of(index), end))
         };
         NodeReport {
             lines: self.alive().into_iter().map(line).collect(),
             ended: (0..self.ranks.len()).filter_map(ended).collect(),
+            needs: needs.collect(),
         }
     }
 

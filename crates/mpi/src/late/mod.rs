@@ -190,9 +190,10 @@ impl ArrivalCount {
     fn outcome(&self, now_ns: u64) -> CallOutcome {
         let last = *lock(&self.last);
         let wait_ns = last.ns.saturating_sub(self.own.ns);
+        let inside_ns = now_ns.saturating_sub(self.own.ns);
         CallOutcome {
-            inside_ns: now_ns.saturating_sub(self.own.ns),
-            waited: (wait_ns > 0).then_some((last.rank, wait_ns)),
+            inside_ns,
+            waited: (wait_ns > 0).then_some((last.rank, wait_ns.min(inside_ns))),
         }
     }
 }
@@ -217,8 +218,21 @@ fn find() -> Caller {
 /// the stack.
 pub(crate) fn current_function() -> Option<String> {
     let finder = FINDER.get()?;
-    let entry = (finder.caller)().entry;
-    let symbol = (entry != 0).then(|| (finder.name)(entry).symbol)?;
+    function_of(finder, (finder.caller)())
+}
+
+/// That function, and where the program calls it, each if it is known. Walks the stack.
+pub(crate) fn current_call() -> (Option<String>, Option<CallSite>) {
+    let Some(finder) = FINDER.get() else {
+        return (None, None);
+    };
+    let caller = (finder.caller)();
+    let site = (caller.site != 0).then(|| (finder.name)(caller.site));
+    (function_of(finder, caller), site.filter(|site| !site.object.is_empty()))
+}
+
+fn function_of(finder: &Finder, caller: Caller) -> Option<String> {
+    let symbol = (caller.entry != 0).then(|| (finder.name)(caller.entry).symbol)?;
     let name = table::function(&symbol);
     name.starts_with("MPI_").then_some(name)
 }

@@ -10,6 +10,7 @@
 
 mod ability;
 mod ability_exchange;
+pub mod answer;
 mod area_budget;
 mod block;
 mod error;

@@ -161,6 +161,18 @@ impl<T> UnexpectedQueue<T> {
         found.map(|(ticket, _)| ticket as u32)
     }
 
+    /// The first `count` messages in order of arrival, of one context or of all: a walk over all.
+    #[cold]
+    pub fn first(&self, context: Option<u64>, count: usize) -> Vec<(&MatchEnvelope, &T)> {
+        let nodes = self.nodes.iter().map(|(_, node)| node);
+        let is_meant = |node: &&UnexpectedNode<T>| {
+            context.is_none_or(|context| node.envelope.context == context)
+        };
+        let mut all: Vec<&UnexpectedNode<T>> = nodes.filter(is_meant).collect();
+        all.sort_unstable_by_key(|node| node.order);
+        all.into_iter().take(count).map(|node| (&node.envelope, &node.value)).collect()
+    }
+
     /// Builds the chains of a class when a receive of it is first posted.
     #[cold]
     fn build_chains(&mut self, class: Class) {
