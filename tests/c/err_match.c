@@ -7,6 +7,7 @@
  *   roots KIND [N]   rank 0 takes rank 1 for the root, the others take rank 0: the same
  *   ownroots KIND [N]   each takes itself for the root: the same, in the next collective at the latest
  *   nextroots KIND [N]  each takes the next one: the same
+ *   halfroots KIND [N]  each half of the ranks takes its first for the root: the same
  *   finalize KIND [N]   rank 0 calls MPI_Finalize, the others make the collective: the same
  *   lengths KIND [N] rank 0 takes part with three times as much as the others: the same */
 #include "collectives.h"
@@ -112,6 +113,9 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[1], "nextroots")) {
         kind = named(argv[2], &form);
         root = (test_rank + 1) % test_size;
+    } else if (!strcmp(argv[1], "halfroots")) {
+        kind = named(argv[2], &form);
+        root = test_rank < test_size / 2 ? 0 : test_size / 2;
     } else if (!strcmp(argv[1], "finalize")) {
         kind = named(argv[2], &form);
         if (!test_rank)

@@ -8,7 +8,7 @@ use mica_node::ranges::ranges;
 use mica_node::segment::answer;
 use mica_protocol::{IdleScene, Pending, QueuedMessages, WaitKind};
 
-use crate::comm::Comm;
+use crate::comm::{CollectiveTag, Comm};
 use crate::late;
 
 /// Describes a scene: a sentence, a line for each operation if there are several, and a line for
@@ -144,10 +144,14 @@ fn peer(pending: &Pending, comm: Option<&Comm>) -> Option<String> {
 }
 
 fn details(pending: &Pending, at_most: &str) -> String {
-    // Tags of the library's own messages mean nothing to the program.
+    // Tags of the library's own messages say which collective, and its root.
     let is_own = pending.context.is_some_and(|context| context & 1 == 1);
     let tag = match pending.tag {
-        _ if is_own => String::new(),
+        Some(tag) if is_own => match CollectiveTag(tag).root() {
+            Some(root) => format!(", collective {}, root {root}", CollectiveTag(tag).number()),
+            None => format!(", collective {}", CollectiveTag(tag).number()),
+        },
+        None if is_own => String::new(),
         Some(tag) => format!(", tag {tag}"),
         None => ", any tag".to_owned(),
     };

@@ -47,7 +47,7 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
         let outcome = start(comm, plan.clone(), CallLabel::UNSAID)?.wait()?;
         return outcome.error.map_or(Ok(()), Err);
     }
-    let tag = comm.next_collective_tag();
+    let tag = comm.next_collective_tag(schedule.root);
     let calls = schedule.rounds.iter().filter_map(|round| round.call.as_ref());
     let reserved: Vec<ReservedOperation> = calls.map(NodeCall::reserve).collect();
     if !reserved.is_empty() {
@@ -57,6 +57,7 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     // After an error the others count on this rank's messages nevertheless (`absent`).
     let mut error = missing;
     for round in &schedule.rounds {
+        error = error.or_else(|| comm.check_roots().err());
         let transferred = match error {
             None => transfer(comm, round, tag),
             Some(_) => transfer(comm, &round.without_bytes(), tag),
@@ -70,6 +71,8 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
             error = round.local.iter().try_for_each(RoundWork::perform).err();
         }
     }
+    // What the others have sent before they came here has arrived by now.
+    error = error.or_else(|| comm.check_roots().err());
     if account::is_counting() {
         account::append_messages(comm.me(), &sent_by(comm, schedule));
     }
@@ -165,11 +168,11 @@ pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Requ
     {
         count_two_level()?;
     }
-    let missing = plan.missing_memory();
+    let missing = plan.missing_memory().or_else(|| comm.check_roots().err());
     let plan = plan.labelled(label);
-    let sent = sent_by_plan(comm, &plan);
+    let (sent, root) = (sent_by_plan(comm, &plan), plan.root());
     let stages = stages(comm, plan);
-    let tag = comm.next_collective_tag();
+    let tag = comm.next_collective_tag(root);
     match missing {
         None => begin(comm, tag, stages, label, sent.as_ref()),
         Some(error) => {
@@ -198,12 +201,12 @@ pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result
         },
     };
     let plan = plan.labelled(label);
-    let sent = sent_by_plan(comm, &plan);
+    let (sent, root) = (sent_by_plan(comm, &plan), plan.root());
     let stages = stages(comm, plan);
     // One tag for all starts, chosen at initialization, which all ranks do in the same order: so
     // they may start several persistent operations in any order. Messages of two starts of one
     // operation cannot be confused, as they match in order.
-    let (of, tag) = (comm.clone(), comm.next_collective_tag());
+    let (of, tag) = (comm.clone(), comm.next_collective_tag(root));
     Ok(Request::persistent(comm, move || begin(&of, tag, stages.clone(), label, sent.as_ref())))
 }
 

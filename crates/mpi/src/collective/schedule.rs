@@ -73,6 +73,8 @@ pub struct Schedule {
     pub rounds: Vec<Round>,
     /// The function that the program called.
     pub label: CallLabel,
+    /// The root that it named, within one group of ranks.
+    pub root: Option<usize>,
 }
 
 impl Round {
@@ -134,6 +136,11 @@ impl Schedule {
     /// A schedule without rounds: nothing to do.
     pub fn new() -> Schedule {
         Schedule::default()
+    }
+
+    /// The same schedule, of a collective with this root.
+    pub fn rooted(self, root: Option<usize>) -> Schedule {
+        Schedule { root, ..self }
     }
 
     /// Starts another round. An empty last round is reused, so that an algorithm may start rounds

@@ -131,7 +131,7 @@ impl Comm {
             return self.create_sides(group);
         }
         // Taken by all, so that the members' tags stay in step.
-        let tag = self.next_collective_tag();
+        let tag = self.next_collective_tag(None);
         self.create_among(self, group, tag)
     }
 

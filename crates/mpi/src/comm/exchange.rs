@@ -23,7 +23,7 @@ pub(crate) struct Party<'a> {
 impl<'a> Party<'a> {
     /// All members of `comm`.
     pub(crate) fn all(comm: &'a Comm) -> Party<'a> {
-        Party { comm, ranks: None, me: comm.rank(), tag: comm.next_collective_tag() }
+        Party { comm, ranks: None, me: comm.rank(), tag: comm.next_collective_tag(None) }
     }
 
     /// The members with these ranks, of which this process is number `me`, using `tag` for this

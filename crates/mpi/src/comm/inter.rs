@@ -101,7 +101,7 @@ impl Comm {
         let size = self.size();
         let order: Vec<usize> = (0..size).map(|i| (leader + i) % size).collect();
         let me = (self.rank() + size - leader) % size;
-        let party = Party::of(self, &order, me, self.next_collective_tag());
+        let party = Party::of(self, &order, me, self.next_collective_tag(None));
 
         let met = (me == 0).then(meet);
         // A leader that failed broadcasts its error, so that its group does not wait for it.

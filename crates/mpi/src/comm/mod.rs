@@ -10,6 +10,7 @@
 //! communicator of each thread and takes neither a lock nor a reference.
 
 mod attributes;
+mod collective_tag;
 pub(crate) mod context;
 mod counts;
 mod create;
@@ -22,8 +23,10 @@ mod object;
 mod observe;
 mod route;
 mod split_type;
+mod unlike_roots;
 
 pub use attributes::AttributeValue;
+pub(crate) use collective_tag::CollectiveTag;
 pub(crate) use context::fresh_context;
 pub(crate) use counts::CommCounts;
 pub(crate) use lookup::forget_cached;

@@ -2,9 +2,10 @@
 //! operations on it are in the files above.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use super::collective_tag::NamedRoots;
 use super::context::spares;
 use super::counts::CommCounts;
 use crate::attribute::AttributeSet;
@@ -38,6 +39,8 @@ pub(super) struct CommInner {
     pub(super) inter: Option<Inter>,
     /// Number of collective operations that this process has started here.
     pub(super) collectives: AtomicU32,
+    /// The roots that it has named in the last of them.
+    pub(super) named_roots: NamedRoots,
     /// Set when the communicator is made, never changed.
     pub(super) topology: OnceLock<Topology>,
     /// How the members are spread over nodes; `None` if they are all on one. Found out by the first
@@ -127,6 +130,7 @@ impl Comm {
             reach,
             inter,
             collectives,
+            named_roots: NamedRoots::default(),
             topology: OnceLock::new(),
             layout: OnceLock::new(),
             local: OnceLock::new(),
@@ -262,15 +266,6 @@ impl Comm {
     pub(crate) fn attach_topology(&self, topology: Topology) {
         let attached = self.0.topology.set(topology);
         attached.expect("only a new communicator is given a topology");
-    }
-
-    /// The tag of this process's next collective operation here. All members call collectives in
-    /// the same order, so they agree on it.
-    #[inline]
-    pub fn next_collective_tag(&self) -> i32 {
-        // Relaxed: only the number matters, no other memory depends on it.
-        let count = self.0.collectives.fetch_add(1, Ordering::Relaxed);
-        (count & i32::MAX as u32) as i32
     }
 
     /// `MPI_Comm_compare`.

@@ -52,7 +52,8 @@ pub fn bcast(comm: &Comm, buffer: &BufferArgument, root: i32) -> Result<Collecti
     let me = place(comm);
     let root = rooted(me, root)?;
     if let Some((layout, limits)) = spread(comm)? {
-        return two_level::bcast(layout, limits, buffer.view()?, root).map(CollectivePlan::Rounds);
+        let schedule = two_level::bcast(layout, limits, buffer.view()?, root);
+        return schedule.map(|schedule| schedule.rooted(Some(root)).into());
     }
     let view = buffer.view()?;
     plan(comm, CollectiveOperation::Bcast { view, root })
@@ -83,8 +84,8 @@ pub fn gather(
     let send = send.map(BufferArgument::view).transpose()?;
     let blocks = receive.map(|b| b.blocks(me.size)).transpose()?;
     if let Some((layout, limits)) = spread(comm)? {
-        return two_level::gather(layout, limits, send, blocks.as_ref(), root)
-            .map(CollectivePlan::Rounds);
+        let schedule = two_level::gather(layout, limits, send, blocks.as_ref(), root);
+        return schedule.map(|schedule| schedule.rooted(Some(root)).into());
     }
     let bytes = match (&send, &blocks) {
         (_, Some(blocks)) => Some(blocks.bytes()),
@@ -145,8 +146,8 @@ pub fn scatter(
     let blocks = send.map(|b| b.blocks(me.size)).transpose()?;
     let receive = receive.map(BufferArgument::view).transpose()?;
     if let Some((layout, limits)) = spread(comm)? {
-        return two_level::scatter(layout, limits, blocks.as_ref(), receive, root)
-            .map(CollectivePlan::Rounds);
+        let schedule = two_level::scatter(layout, limits, blocks.as_ref(), receive, root);
+        return schedule.map(|schedule| schedule.rooted(Some(root)).into());
     }
     let bytes = match (&receive, &blocks) {
         (_, Some(blocks)) => Some(blocks.bytes()),

@@ -61,8 +61,8 @@ pub fn reduce(
     let receive = receive.map(|r| Elements::new(r, datatype));
     if let Some((layout, limits)) = spread(comm)? {
         let (send, receive) = (send.as_ref(), receive.as_ref());
-        return two_level::reduce(layout, limits, &reduction, send, receive, root)
-            .map(CollectivePlan::Rounds);
+        let schedule = two_level::reduce(layout, limits, &reduction, send, receive, root);
+        return schedule.map(|schedule| schedule.rooted(Some(root)).into());
     }
     plan(
         comm,

@@ -31,6 +31,10 @@ impl CollectiveOperation {
     /// # Errors
     /// When there is no memory for temporary buffers.
     pub fn messages(&self, me: RankPlace, limits: &MessageThresholds) -> Result<Schedule> {
+        Ok(self.rounds(me, limits)?.rooted(self.root()))
+    }
+
+    fn rounds(&self, me: RankPlace, limits: &MessageThresholds) -> Result<Schedule> {
         match self {
             CollectiveOperation::Barrier | CollectiveOperation::Finalize => Ok(barrier::build(me)),
             CollectiveOperation::Bcast { view, root } => {

@@ -72,6 +72,15 @@ impl CollectivePlan {
         Some(Error::OutOfMemory { bytes: bytes as u64, what: "a temporary buffer" })
     }
 
+    /// The root of a plan in rounds of messages, if it has one.
+    pub(in crate::collective) fn root(&self) -> Option<usize> {
+        match self {
+            CollectivePlan::Rounds(schedule) => schedule.root,
+            CollectivePlan::Call(_) => None,
+            CollectivePlan::Refused(refused) => refused.plan.root(),
+        }
+    }
+
     /// The same plan, called by the function that `label` names.
     pub fn labelled(mut self, label: CallLabel) -> CollectivePlan {
         self.set_label(label);

@@ -1,0 +1,64 @@
+//! Collectives of messages in which ranks name different roots, as between nodes: their tags differ
+//! ([`super::collective_tag`]), and what was sent to the wrong root is found by the next round of a
+//! collective on the communicator.
+
+use std::sync::atomic::Ordering;
+
+use mica_protocol::QueuedMessage;
+
+use super::Comm;
+use super::collective_tag::{CollectiveTag, ROOTS};
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::process;
+
+/// Messages that are compared at a time.
+const COMPARED: usize = 64;
+
+impl Comm {
+    /// The tag of this process's next collective operation here, in which it names this root. All
+    /// members call collectives in the same order, so they agree on it if they agree on the root.
+    #[inline]
+    pub fn next_collective_tag(&self, root: Option<usize>) -> i32 {
+        // Relaxed: only the number matters, no other memory depends on it.
+        let number = self.0.collectives.fetch_add(1, Ordering::Relaxed);
+        self.0.named_roots.name(number, root).0
+    }
+
+    /// Looks whether another member has named another root in one of the last collectives here.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ROOT`, once for each such collective.
+    #[inline]
+    pub fn check_roots(&self) -> Result<()> {
+        let context = self.context() | 1;
+        match process::engine()?.unexpected_of(context) {
+            0 => Ok(()),
+            _ => self.compare_roots(context),
+        }
+    }
+
+    #[cold]
+    fn compare_roots(&self, context: u64) -> Result<()> {
+        let queued = process::engine()?.queued_messages(context, COMPARED);
+        let next = self.0.collectives.load(Ordering::Relaxed);
+        let roots = &self.0.named_roots;
+        let unlike = |message: &QueuedMessage| {
+            let theirs = CollectiveTag(message.tag);
+            Some((message.source, theirs, roots.unlike(theirs, next)?))
+        };
+        let Some((rank, theirs, ours)) = queued.iter().find_map(unlike) else {
+            return Ok(());
+        };
+        roots.set_said(theirs.number());
+        let detail = format!(
+            "collective {} on this communicator: rank {rank} of the job has named {}, rank {} {} \
+             (modulo {ROOTS})",
+            theirs.number(),
+            theirs.root_in_words(),
+            self.me(),
+            ours.root_in_words()
+        );
+        Err(Error::other(c::ERR_ROOT, detail))
+    }
+}
