@@ -218,6 +218,39 @@ fn rank_that_sleeps_before_a_collective_is_blamed_with_its_line() {
     }
 }
 
+/// Two functions send through a third: with `--stack` each has its own row. And a broadcast of no
+/// bytes does not wait for its late root: no rank waits for longer than it was in its calls.
+#[test]
+fn callers_of_a_wrapper_are_told_apart_and_no_wait_exceeds_the_call() {
+    let directory = directory("wrapped");
+    let install = Install::find();
+    let job = Job::new(install.bin("mica")).args(["profile", "--stack", "2", "-o"]);
+    let job = job.args([directory.clone()]).args(["--"]).args([install.bin("mpiexec")]);
+    let program = install.program("tools/profile_wrapped");
+    let outcome = job.args(["-n", "3"]).args([program]).run().expect_success();
+    let profile = profile(&directory, &outcome);
+    let source = "c/tools/profile_wrapped.c";
+    for (mark, count) in [("near", 30), ("far", 12)] {
+        let line = marked(source, mark);
+        let calls = list(&profile, "calls").iter().filter(|record| {
+            let site = site(&profile, record);
+            record["call"] == "MPI_Sendrecv" && site["callers"][0]["line"].as_u64() == Some(line)
+        });
+        assert_eq!(
+            calls.map(|record| number(record, "count")).sum::<u64>(),
+            count * RANKS,
+            "{mark}"
+        );
+    }
+    assert_eq!(sum(&profile, "MPI_Sendrecv", None, "count"), 42 * RANKS);
+    let waited = |call: &str| -> u64 {
+        let late = list(&profile, "late").iter().filter(|late| late["call"] == call);
+        late.map(|late| number(late, "wait_ns")).sum()
+    };
+    let inside = sum(&profile, "MPI_Bcast", None, "time_ns");
+    assert!(waited("MPI_Bcast") <= inside, "{} of {inside}", waited("MPI_Bcast"));
+}
+
 #[test]
 fn exit_codes_and_records_survive_an_end_without_finalize() {
     let program = text(Install::find().program("tools/profile_pattern"));

@@ -26,6 +26,7 @@ mod resolve;
 mod run;
 mod session;
 mod sites;
+mod stacks;
 mod table;
 mod thread;
 mod topology;

@@ -8,6 +8,7 @@ use crate::clock;
 use crate::comm::{self, CommInfo, FOREIGN};
 use crate::persistent::{self, Prepared};
 use crate::sites;
+use crate::stacks::{self, CallFrame};
 use crate::thread::{
     COLLECTIVE, CollectiveArrival, MessageAmount, Span, SpanEnvelope, Tables, Thread, WaitingRule,
     current,
@@ -33,6 +34,8 @@ pub fn set_recording(on: bool) {
 pub struct TimedCall {
     id: u16,
     caller: usize,
+    /// Where the wrapper's frame lies.
+    frame: usize,
     start: u64,
     thread: &'static Thread,
 }
@@ -60,7 +63,8 @@ impl TimedCall {
         if thread.inside.replace(true) {
             return None;
         }
-        Some(TimedCall { id, caller, start: clock::ticks(), thread })
+        let frame = stacks::frame();
+        Some(TimedCall { id, caller, frame, start: clock::ticks(), thread })
     }
 
     /// The call ended with this code.
@@ -84,6 +88,13 @@ impl TimedCall {
         let mut site = sites::of(self.caller);
         // If another thread has the tables, the process ends: the call is lost.
         self.thread.with(|tables| {
+            if site & sites::PYTHON == 0 && stacks::depth() > 1 {
+                site = tables.stacks.site(CallFrame {
+                    id: self.id,
+                    caller: self.caller,
+                    frame: self.frame,
+                });
+            }
             // Nothing below adds to the table of calls, so the place holds.
             let place = match tables.calls.find((u64::from(self.id), site)) {
                 Some(place) => place,
@@ -100,7 +111,7 @@ impl TimedCall {
     /// table of calls.
     #[cold]
     fn first(&self, tables: &mut Tables, site: &mut u64) -> usize {
-        if *site & sites::PYTHON == 0 {
+        if *site & (sites::PYTHON | stacks::STACK) == 0 {
             *site = sites::discover(self.caller);
         }
         tables.calls.find_or_add((u64::from(self.id), *site))

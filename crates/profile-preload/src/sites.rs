@@ -2,7 +2,7 @@
 //! since the object may be closed before the end.
 //!
 //! A site is its return address, or, for a line of Python, [`PYTHON`] with the number of the line
-//! (`python`).
+//! (`python`), or, for a stack of return addresses, `STACK` with its number (`stacks`).
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int, c_void};
@@ -45,6 +45,13 @@ pub fn of(caller: usize) -> u64 {
 /// An address that was not seen before; returns its site.
 #[cold]
 pub fn discover(caller: usize) -> u64 {
+    locate(caller);
+    of(caller)
+}
+
+/// Finds the object of an address, for [`place`].
+#[cold]
+pub fn locate(caller: usize) {
     let mut search = SiteSearch { address: caller, found: None };
     let pointer: *mut SiteSearch = &mut search;
     // SAFETY: the callback gets the search, which lives until the call returns.
@@ -56,7 +63,6 @@ pub fn discover(caller: usize) -> u64 {
         }
         PLACES.lock().expect("no panic while locked").insert(caller as u64, place);
     }
-    of(caller)
 }
 
 /// Where an address lies.

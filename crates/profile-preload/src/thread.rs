@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::comm::{self, CommInfo};
 use crate::resolve::pmpi;
+use crate::stacks::StackCache;
 use crate::table::RecordTable;
 use crate::traffic::TagPair;
 use crate::types::{MPI_Datatype, SUCCESS};
@@ -130,6 +131,8 @@ pub struct Tables {
     pub dropped_arrivals: u64,
     /// Time in all calls.
     pub mpi_ns: u64,
+    /// Stacks that were walked.
+    pub stacks: StackCache,
     datatypes: [(MPI_Datatype, u64); DATATYPES],
     datatypes_generation: u64,
     comms: [Option<(usize, &'static CommInfo)>; COMMS],
@@ -228,6 +231,7 @@ impl Tables {
             arrivals: Vec::new(),
             dropped_arrivals: 0,
             mpi_ns: 0,
+            stacks: StackCache::default(),
             datatypes: [(0, 0); DATATYPES],
             datatypes_generation: 0,
             comms: [None; COMMS],

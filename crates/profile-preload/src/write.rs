@@ -12,6 +12,7 @@
 //! place    CPU CORE CACHE PACKAGE                      if bound
 //! code     SITE OFFSET OBJECT                          a site that is machine code
 //! python   SITE LINE FUNCTION FILE                     a site that is a line of Python
+//! stack    SITE CODE-SITE,CODE-SITE,...                a site that is a stack: the call's first
 //! call     NAME SITE COUNT NS MIN MAX SENDS BYTES COMM-SIZE DURATION,DURATION,...
 //! message  NAME PEER(-: collective) CLASS MESSAGES BYTES
 //! block    PEER MESSAGES BYTES                         of collectives
@@ -34,6 +35,7 @@ use crate::comm::{self, CommInfo, FOREIGN, ProfiledWorld};
 use crate::generated::NAMES;
 use crate::run::{self, StartFacts};
 use crate::sites::{self, PYTHON};
+use crate::stacks::{self, STACK};
 use crate::thread::{self, COLLECTIVE, MessageAmount, SpanEnvelope, Tables, Thread, WaitingRule};
 use crate::{place, python, waits};
 
@@ -197,6 +199,15 @@ impl RecordWriter {
     }
 
     fn sites(&mut self) {
+        let stacks: Vec<u64> =
+            self.sites.iter().copied().filter(|s| s & PYTHON == 0 && s & STACK != 0).collect();
+        for site in stacks {
+            self.sites.remove(&site);
+            let addresses = stacks::addresses(site);
+            let names: Vec<String> = addresses.iter().map(u64::to_string).collect();
+            line(&mut self.out, format_args!("stack\t{site}\t{}", names.join(",")));
+            self.sites.extend(addresses);
+        }
         for &site in &self.sites {
             if site & PYTHON != 0 {
                 if let Some(found) = python::line(site & !PYTHON) {

@@ -103,6 +103,7 @@ fn sites() -> Vec<ProgramSite> {
         file: Some("/home/user/ring.c".into()),
         line: Some(line),
         language: Language::Compiled,
+        callers: Vec::new(),
     };
     let mut sites =
         vec![site("pass_on", 21, 0x1190), site("pass_on", 22, 0x11b4), site("main", 40, 0x1288)];
@@ -113,6 +114,7 @@ fn sites() -> Vec<ProgramSite> {
         file: Some("/home/user/check.py".into()),
         line: Some(7),
         language: Language::Python,
+        callers: Vec::new(),
     });
     sites
 }

@@ -160,6 +160,10 @@ pub struct ProgramSite {
     pub line: Option<u32>,
     /// Language.
     pub language: Language,
+    /// The calls that led to this one, the function's own caller first, as far as they were asked
+    /// for (`mica profile --stack`); sites that differ in them alone are different sites.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<ProgramSite>,
 }
 
 /// The calls of one function by one rank at one site.

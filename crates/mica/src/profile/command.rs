@@ -76,6 +76,13 @@ pub fn keep_no_spans(command: &mut ProfiledCommand) {
     command.variables.push(("MICA_PROFILE_SPANS".into(), "0".into()));
 }
 
+/// The ranks tell calls apart by this many call sites.
+pub fn keep_callers(command: &mut ProfiledCommand, depth: u8) {
+    if depth > 1 {
+        command.variables.push(("MICA_PROFILE_STACK".into(), depth.to_string()));
+    }
+}
+
 /// Where the command's standard output goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramOutput {

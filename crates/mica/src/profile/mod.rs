@@ -57,17 +57,22 @@ pub struct ProfileOptions {
     /// Keep no time line.
     #[arg(long)]
     no_timeline: bool,
+    /// Tell calls apart by this many call sites, those that led to a call after its own, so that
+    /// calls through a wrapper count for its callers. Lines of Python have no callers.
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u8).range(1..=16))]
+    stack: u8,
     /// Run the command at these numbers of ranks, on one node and on two virtual ones, and print
     /// times, speed-ups and the share of each level; -n of the command is replaced.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
-    #[arg(conflicts_with_all = ["output", "text"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     scaling: Vec<u32>,
     /// Run the command as it is and with these settings, in alternating rounds, and print both
-    /// profiles' tables side by side. Given several times: compare these with each other.
-    #[arg(long, value_name = "NAME=VALUE,...", value_parser = compare::parse_settings,
-        conflicts_with_all = ["scaling", "overhead"])]
-    compare: Vec<compare::SettingsArgument>,
+    /// profiles' tables side by side. Several: compare these with each other. The directory or
+    /// profile.json of a saved profile is a side as well; two of them need no command.
+    #[arg(long, value_name = "NAME=VALUE,...|DIR", value_parser = compare::parse_side,
+        num_args = 1.., conflicts_with_all = ["scaling", "overhead"])]
+    compare: Vec<compare::SideArgument>,
     /// Run the command without and with the profiler in alternating rounds, and print what the
     /// profiler costs it.
     #[arg(long, conflicts_with_all = ["scaling", "text"])]
@@ -88,7 +93,7 @@ pub struct ProfileOptions {
     #[arg(long, value_name = "FILE", hide = true)]
     library: Option<PathBuf>,
     /// The command, as it is without the profiler: mpiexec -n 4 ./program.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "compare", value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -126,8 +131,12 @@ fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     std::io::stdout().write_all(printed.as_bytes())?;
     if writes {
         let markdown = comparison.render(Format::Markdown);
-        let files =
-            [("comparison.json", json), ("comparison.txt", text), ("comparison.md", markdown)];
+        let files = [
+            ("comparison.json", json),
+            ("comparison.txt", text),
+            ("comparison.md", markdown),
+            ("comparison.html", comparison.page()),
+        ];
         write_files(&options.output, files)?;
     }
     Ok(())
@@ -147,12 +156,20 @@ fn measure_overhead(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
 
 fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let counts: Vec<usize> = options.scaling.iter().map(|&n| n as usize).collect();
+    let writes = !options.text && !options.json;
+    if writes {
+        make_directory(&options.output)?;
+    }
     let scaling = scaling::scaling(&options.command, &counts, options.rounds.into())?;
-    let text = match options.json {
-        true => serde_json::to_string_pretty(&scaling)? + "\n",
-        false => scaling.render(),
-    };
-    std::io::stdout().write_all(text.as_bytes())?;
+    let json = serde_json::to_string_pretty(&scaling)? + "\n";
+    let text = scaling.render();
+    let printed = if options.json { &json } else { &text };
+    std::io::stdout().write_all(printed.as_bytes())?;
+    if writes {
+        let files =
+            [("scaling.json", json), ("scaling.txt", text), ("scaling.html", scaling.page())];
+        write_files(&options.output, files)?;
+    }
     Ok(())
 }
 
@@ -171,6 +188,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     if options.no_timeline {
         command::keep_no_spans(&mut command);
     }
+    command::keep_callers(&mut command, options.stack);
     let output = match options.json {
         true => ProgramOutput::StandardError,
         false => ProgramOutput::Standard,

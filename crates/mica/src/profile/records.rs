@@ -29,6 +29,8 @@ pub struct RankRecords {
     pub place: Option<ProfiledPlace>,
     /// By the number that other lines use.
     pub sites: BTreeMap<u64, RecordedSite>,
+    /// Stacks by the number that other lines use: the numbers of sites, the call's first.
+    pub stacks: BTreeMap<u64, Vec<u64>>,
     pub calls: Vec<SiteCalls>,
     pub messages: Vec<RecordedMessage>,
     pub blocks: Vec<RecordedBlock>,
@@ -43,8 +45,9 @@ pub struct RankRecords {
 /// A call site.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordedSite {
-    /// Return address in an object.
-    Code { object: String, offset: u64 },
+    /// Return address in an object, and those of the callers of the function, as far as they were
+    /// asked for.
+    Code { object: String, offset: u64, callers: Vec<(String, u64)> },
     /// A line of Python.
     Python { file: String, function: String, line: u32 },
 }
@@ -165,6 +168,7 @@ fn read(text: &str) -> Result<RankRecords, String> {
     let mut records = RankRecords::default();
     for (number, line) in lines {
         if line == "end" {
+            records.resolve_stacks();
             return Ok(records);
         }
         let mut fields = Fields(line.split('\t'));
@@ -230,18 +234,39 @@ impl RankRecords {
         Some(())
     }
 
+    /// Makes a site of each stack.
+    fn resolve_stacks(&mut self) {
+        for (number, sites) in std::mem::take(&mut self.stacks) {
+            let codes = sites.iter().filter_map(|site| match self.sites.get(site)? {
+                RecordedSite::Code { object, offset, .. } => Some((object.clone(), *offset)),
+                RecordedSite::Python { .. } => None,
+            });
+            let mut codes = codes.collect::<Vec<_>>().into_iter();
+            if let Some((object, offset)) = codes.next() {
+                let callers = codes.collect();
+                self.sites.insert(number, RecordedSite::Code { object, offset, callers });
+            }
+        }
+    }
+
     fn take_entry(&mut self, kind: &str, fields: &mut Fields<'_>) -> Option<()> {
         match kind {
             "code" => {
                 let site = fields.number()?;
                 let (offset, object) = (fields.number()?, fields.text()?);
-                self.sites.insert(site, RecordedSite::Code { object, offset });
+                let code = RecordedSite::Code { object, offset, callers: Vec::new() };
+                self.sites.insert(site, code);
             }
             "python" => {
                 let site = fields.number()?;
                 let (line, function, file) = (fields.number()?, fields.text()?, fields.text()?);
                 let found = RecordedSite::Python { file, function, line };
                 self.sites.insert(site, found);
+            }
+            "stack" => {
+                let number = fields.number()?;
+                let sites = fields.0.next()?.split(',').map(|n| n.parse().ok());
+                self.stacks.insert(number, sites.collect::<Option<_>>()?);
             }
             "call" => self.calls.push(call(fields)?),
             "message" => self.messages.push(RecordedMessage {
@@ -339,8 +364,11 @@ mod tests {
         assert_eq!(records.calls[0].durations, [0, 0, 0, 1, 1]);
         assert_eq!(records.messages[0].peer, Some(0));
         assert_eq!(records.waits, [("peer".to_owned(), 70)]);
-        let code = RecordedSite::Code { object: "/x".into(), offset: 99 };
-        assert_eq!(records.sites[&5], code);
+        let code = |callers| RecordedSite::Code { object: "/x".into(), offset: 99, callers };
+        assert_eq!(records.sites[&5], code(Vec::new()));
+        let stack = TEXT.replace("time\t1", "code\t6\t11\t/y\nstack\t7\t5,6\ntime\t1");
+        let records = read(&stack).expect("a record");
+        assert_eq!(records.sites[&7], code(vec![("/y".to_owned(), 11)]));
     }
 
     #[test]

@@ -228,8 +228,26 @@ fn call_sites(profile: &Profile, sums: &[CallSum], rows: usize) -> String {
     text
 }
 
-/// `function file:line`, as far as known.
+/// `function file:line`, as far as known, and its callers.
 pub fn place(site: &ProgramSite) -> String {
+    let callers = site.callers.iter().map(|caller| format!(" < {}", own_place(caller)));
+    own_place(site) + &callers.collect::<String>()
+}
+
+/// A [`place`] without the folders of its files.
+pub fn without_folders(place: &str) -> String {
+    let parts = place.split(" < ").map(|part| match part.rsplit_once('/') {
+        None => part.to_owned(),
+        // A path begins with a slash, or has no spaces; names of functions may have some.
+        Some((before, file)) => match before.find(" /").or_else(|| before.rfind(' ')) {
+            Some(end) => format!("{} {file}", &before[..end]),
+            None => file.to_owned(),
+        },
+    });
+    parts.collect::<Vec<_>>().join(" < ")
+}
+
+fn own_place(site: &ProgramSite) -> String {
     let function = site.function.as_deref().unwrap_or("?");
     match (&site.file, site.line) {
         (Some(file), Some(line)) => format!("{function} {file}:{line}"),
@@ -294,6 +312,13 @@ fn finish(table: Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_are_left_out_of_places() {
+        let place = "void f<int>(char*) /a b/wrap.c:9 < main ring.c:4 < f x/y/z.so+0x12";
+        let short = "void f<int>(char*) wrap.c:9 < main ring.c:4 < f z.so+0x12";
+        assert_eq!(without_folders(place), short);
+    }
 
     #[test]
     fn prints_the_tables_of_the_example() {

@@ -8,17 +8,22 @@
 //! `mica profile` of its own, whose profile.json is read back. Settings are environment variables,
 //! which the launchers of all libraries pass on to the ranks of their own host.
 //!
-//! [`tables`] prints a [`Comparison`].
+//! A side may also be a profile that was saved: `mica profile --compare BEFORE AFTER`. It is one
+//! round, and nothing is run for it.
+//!
+//! [`tables`] prints a [`Comparison`], [`page`] draws it.
 
+mod page;
 mod tables;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use mica_profile::Profile;
+use mica_profile::model::FORMAT;
 use mica_profile::summary::by_call_and_site;
 use serde::Serialize;
 
@@ -27,35 +32,68 @@ use super::rounds::{Spread, spread, turns};
 use super::text::place;
 use crate::scratch::ScratchFolder;
 
-/// Settings as the command line gives them: `A=1,B=2`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SettingsArgument(Vec<(String, String)>);
+/// The file of a profile in its directory.
+const PROFILE_FILE: &str = "profile.json";
 
-/// Reads `NAME=VALUE[,NAME=VALUE...]`.
-pub fn parse_settings(text: &str) -> Result<SettingsArgument, String> {
-    let pair = |word: &str| match word.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("'{word}' is not NAME=VALUE")),
-    };
-    text.split(',').map(pair).collect::<Result<_, _>>().map(SettingsArgument)
+/// A side as the command line gives it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SideArgument {
+    /// The command with these variables: `A=1,B=2`.
+    Settings(Vec<(String, String)>),
+    /// A saved profile: its file, or the directory with profile.json.
+    Saved(PathBuf),
 }
 
-impl SettingsArgument {
+/// Reads `NAME=VALUE[,NAME=VALUE...]`, or the path of a saved profile.
+pub fn parse_side(text: &str) -> Result<SideArgument, String> {
+    let path = Path::new(text);
+    if path.exists() {
+        let path = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_owned() };
+        return Ok(SideArgument::Saved(path));
+    }
+    let pair = |word: &str| match word.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("'{word}' is neither NAME=VALUE nor a saved profile")),
+    };
+    text.split(',').map(pair).collect::<Result<_, _>>().map(SideArgument::Settings)
+}
+
+impl SideArgument {
+    /// The command as it is.
+    const AS_IT_IS: SideArgument = SideArgument::Settings(Vec::new());
+
     fn name(&self) -> String {
-        let words: Vec<String> =
-            self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        match words.is_empty() {
-            true => "as it is".to_owned(),
-            false => words.join(" "),
+        match self {
+            SideArgument::Settings(settings) if settings.is_empty() => "as it is".to_owned(),
+            SideArgument::Settings(settings) => {
+                let words: Vec<String> =
+                    settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                words.join(" ")
+            }
+            SideArgument::Saved(file) => match file.file_name() {
+                Some(name) if name == PROFILE_FILE => {
+                    file.parent().unwrap_or(file).display().to_string()
+                }
+                _ => file.display().to_string(),
+            },
         }
     }
 }
 
-/// The program with one side's settings: medians of the rounds.
+/// One side: medians of the rounds.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Side {
-    /// The settings, or `as it is`.
+    /// The settings, `as it is`, or the path of the saved profile.
     name: String,
+    /// What ran.
+    command: Vec<String>,
+    library: String,
+    ranks: usize,
+    host: String,
+    /// Seconds since the epoch at the start of the first round.
+    started_unix_s: u64,
+    /// How many runs the figures are medians of.
+    rounds: usize,
     /// Application time, mean of the ranks.
     app_s: Spread,
     /// Time in MPI calls, mean of the ranks.
@@ -77,68 +115,80 @@ struct CallRow {
     bytes: u64,
 }
 
-/// The sides of a program.
+/// The sides; at least one.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    command: Vec<String>,
-    library: String,
-    ranks: usize,
-    rounds: usize,
     sides: Vec<Side>,
 }
 
-/// Runs the command in alternating rounds.
+/// Reads saved profiles, and runs the command with each side's settings in alternating rounds.
 ///
 /// # Errors
-/// If a run fails or leaves no profile.
+/// If there is no command for settings or one side alone, a run fails or leaves no profile, or a
+/// saved one cannot be read.
 pub fn compare(
     command: &[String],
-    settings: &[SettingsArgument],
+    sides: &[SideArgument],
     rounds: usize,
 ) -> Result<Comparison, Box<dyn Error>> {
-    let mut sides = settings.to_vec();
+    let mut sides = sides.to_vec();
     if sides.len() == 1 {
-        sides.insert(0, SettingsArgument(Vec::new()));
+        sides.insert(0, SideArgument::AS_IT_IS);
+    }
+    let is_run = |side: &SideArgument| matches!(side, SideArgument::Settings(_));
+    if command.is_empty() && sides.iter().any(is_run) {
+        return Err("--compare: give a command to run, or two saved profiles".into());
     }
     let folder = ScratchFolder::new("compare")?;
     let mut profiles: Vec<Vec<Profile>> = sides.iter().map(|_| Vec::new()).collect();
     for (round, side) in turns(rounds, sides.len()) {
-        eprintln!("round {} of {rounds}: {}", round + 1, sides[side].name());
-        profiles[side].push(run(command, &sides[side], folder.path())?);
-        folder.empty()?;
+        match &sides[side] {
+            SideArgument::Settings(settings) => {
+                eprintln!("round {} of {rounds}: {}", round + 1, sides[side].name());
+                let run = run(command, settings, folder.path());
+                let named =
+                    |error| format!("{} ({}): {error}", command.join(" "), sides[side].name());
+                profiles[side].push(run.map_err(named)?);
+                folder.empty()?;
+            }
+            SideArgument::Saved(file) if round == 0 => profiles[side].push(read(file)?),
+            SideArgument::Saved(_) => {}
+        }
     }
-    let first = &profiles[0][0];
+    let sides = sides.iter().zip(&profiles);
     Ok(Comparison {
-        command: command.to_vec(),
-        library: first.job.library.clone(),
-        ranks: first.ranks.len(),
-        rounds,
-        sides: sides
-            .iter()
-            .zip(&profiles)
-            .map(|(side, profiles)| summarize(side.name(), profiles))
-            .collect(),
+        sides: sides.map(|(side, profiles)| summarize(side.name(), profiles)).collect(),
     })
+}
+
+/// A profile that was saved.
+fn read(file: &Path) -> Result<Profile, Box<dyn Error>> {
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| named(&error))?;
+    let profile: Profile = serde_json::from_str(&text).map_err(|error| named(&error))?;
+    match profile.format == FORMAT {
+        true => Ok(profile),
+        false => Err(named(&format!("is of format {}, this is {FORMAT}", profile.format)).into()),
+    }
 }
 
 fn run(
     command: &[String],
-    settings: &SettingsArgument,
+    settings: &[(String, String)],
     folder: &Path,
 ) -> Result<Profile, Box<dyn Error>> {
     let mut profiler = Command::new(std::env::current_exe()?);
     profiler.args(["profile", "--no-timeline", "-o"]).arg(folder).arg("--").args(command);
-    profiler.envs(settings.0.iter().cloned());
+    profiler.envs(settings.iter().cloned());
     profiler.stdout(Stdio::null()).stderr(Stdio::inherit());
     let status = profiler.status()?;
-    if !status.success() {
-        return Err(format!("{} ({}): {status}", command.join(" "), settings.name()).into());
+    match status.success() {
+        true => read(&folder.join(PROFILE_FILE)),
+        false => Err(status.to_string().into()),
     }
-    let profile = fs::read_to_string(folder.join("profile.json"))
-        .map_err(|error| format!("{}: no profile: {error}", command.join(" ")))?;
-    Ok(serde_json::from_str(&profile)?)
 }
 
+/// Sums up the rounds of a side; there is one at least.
 fn summarize(name: String, profiles: &[Profile]) -> Side {
     let mean_s = |profile: &Profile, of: fn(&mica_profile::RankProfile) -> u64| {
         let sum: u64 = profile.ranks.iter().map(of).sum();
@@ -148,8 +198,15 @@ fn summarize(name: String, profiles: &[Profile]) -> Side {
         spread(profiles.iter().map(|profile| mean_s(profile, of)).collect())
     };
     let (app_s, mpi_s) = (times(|rank| rank.app_ns), times(|rank| rank.mpi_ns));
+    let first = &profiles[0];
     Side {
         name,
+        command: first.job.command.clone(),
+        library: first.job.library.clone(),
+        ranks: first.ranks.len(),
+        host: first.job.host.clone(),
+        started_unix_s: first.job.started_unix_s,
+        rounds: profiles.len(),
         app_s,
         mpi_s,
         mpi_percent: percent(mpi_s.median, app_s.median),
@@ -199,12 +256,53 @@ mod tests {
 
     #[test]
     fn reads_settings() {
-        let settings = parse_settings("MICA_DIRECT=off,MICA_COLL=shared").unwrap();
+        let settings = parse_side("MICA_DIRECT=off,MICA_COLL=shared").unwrap();
         assert_eq!(settings.name(), "MICA_DIRECT=off MICA_COLL=shared");
-        assert_eq!(parse_settings("A=").unwrap().name(), "A=");
-        for bad in ["", "A", "=1", "A=1,B"] {
-            assert!(parse_settings(bad).is_err(), "{bad}");
+        assert_eq!(parse_side("A=").unwrap().name(), "A=");
+        for bad in ["", "A", "=1", "A=1,B", "/nowhere"] {
+            assert!(parse_side(bad).is_err(), "{bad}");
         }
+    }
+
+    /// Two profiles in a folder: as saved, and with twice the time.
+    fn saved(folder: &Path) -> [PathBuf; 2] {
+        [1, 2].map(|by| {
+            let mut profile = Profile::example();
+            for rank in &mut profile.ranks {
+                rank.app_ns *= by;
+            }
+            let directory = folder.join(format!("times-{by}"));
+            fs::create_dir(&directory).expect("own folder");
+            let text = serde_json::to_string(&profile).expect("plain data is valid JSON");
+            fs::write(directory.join(PROFILE_FILE), text).expect("own folder");
+            directory
+        })
+    }
+
+    #[test]
+    fn saved_profiles_are_compared_without_a_command() {
+        let folder = ScratchFolder::new("saved").expect("a folder");
+        let sides = saved(folder.path()).map(|path| parse_side(path.to_str().unwrap()).unwrap());
+        let comparison = compare(&[], &sides, 5).expect("two profiles");
+        let [before, after] = &comparison.sides[..] else {
+            panic!("two sides");
+        };
+        assert!(before.name.ends_with("times-1"), "{}", before.name);
+        assert_eq!((before.rounds, before.ranks), (1, Profile::example().ranks.len()));
+        assert_eq!(after.app_s.median, 2.0 * before.app_s.median);
+        assert_eq!(before.command, Profile::example().job.command);
+    }
+
+    #[test]
+    fn says_what_is_missing_of_saved_profiles() {
+        let folder = ScratchFolder::new("saved-bad").expect("a folder");
+        let [one, other] = saved(folder.path());
+        let side = |path: &Path| parse_side(path.to_str().unwrap()).unwrap();
+        let error = compare(&[], &[side(&one)], 5).expect_err("one alone").to_string();
+        assert!(error.contains("two saved profiles"), "{error}");
+        fs::write(other.join(PROFILE_FILE), "{").expect("own folder");
+        let error = compare(&[], &[side(&one), side(&other)], 5).expect_err("broken").to_string();
+        assert!(error.contains("times-2/profile.json"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::super::text::short;
+use super::super::text::{short, without_folders};
 use super::{CallRow, Comparison, Side, percent};
 
 /// Calls in the tables of those that took longest or sent most, as in ma-2011.
@@ -21,16 +21,15 @@ pub enum Format {
 impl Comparison {
     /// The tables.
     pub fn render(&self, format: Format) -> String {
-        let command = self.command.join(" ");
-        let mut text = match format {
-            Format::Text => format!("Comparison of {command}\n"),
-            Format::Markdown => format!("## `{command}`\n"),
+        let mut text = String::new();
+        let title = self.title();
+        let _ = match format {
+            Format::Text => writeln!(text, "Comparison of {title}\n"),
+            Format::Markdown => writeln!(text, "## `{title}`\n"),
         };
-        let _ = write!(
-            text,
-            "\n{} ranks, {}; medians of {} round(s)\n",
-            self.ranks, self.library, self.rounds
-        );
+        for line in self.what_ran() {
+            let _ = writeln!(text, "{line}");
+        }
         let mut part = |title: &str, table: &Table| {
             let _ = match format {
                 Format::Text => write!(text, "\n{title}\n"),
@@ -53,6 +52,37 @@ impl Comparison {
             }
         }
         text
+    }
+
+    /// The command, or the sides' names if they have different ones.
+    pub(super) fn title(&self) -> String {
+        let first = &self.sides[0];
+        match self.sides.iter().all(|side| side.command == first.command) {
+            true => first.command.join(" "),
+            false => {
+                let names: Vec<&str> = self.sides.iter().map(|side| &*side.name).collect();
+                names.join(", ")
+            }
+        }
+    }
+
+    /// What ran: one line if that was alike on all sides, else one for each.
+    pub(super) fn what_ran(&self) -> Vec<String> {
+        let runs = |side: &Side| match side.rounds {
+            1 => "one run".to_owned(),
+            rounds => format!("medians of {rounds} rounds"),
+        };
+        let alike = |side: &Side| {
+            format!("{} ranks, {}, on {}; {}", side.ranks, side.library, side.host, runs(side))
+        };
+        let first = &self.sides[0];
+        let is_alike = |side: &Side| alike(side) == alike(first) && side.command == first.command;
+        if self.sides.iter().all(is_alike) {
+            return vec![alike(first)];
+        }
+        let line =
+            |side: &Side| format!("{}: {}; {}", side.name, side.command.join(" "), alike(side));
+        self.sides.iter().map(line).collect()
     }
 
     fn times(&self, format: Format) -> Table {
@@ -93,7 +123,7 @@ impl Comparison {
         let rows = self.sides.iter().map(|side| side.calls.len()).max().unwrap_or(0);
         for at in 0..rows.min(MOST_USED) {
             let cells = self.sides.iter().flat_map(|side| match side.calls.get(at) {
-                Some(row) => used_cells(row, side, self.ranks),
+                Some(row) => used_cells(row, side),
                 None => Default::default(),
             });
             table.add_row(cells);
@@ -102,13 +132,13 @@ impl Comparison {
     }
 }
 
-fn used_cells(row: &CallRow, side: &Side, ranks: usize) -> [String; 4] {
-    let mpi_ms = side.mpi_s.median * 1e3 * ranks as f64;
+fn used_cells(row: &CallRow, side: &Side) -> [String; 4] {
+    let mpi_ms = side.mpi_s.median * 1e3 * side.ranks as f64;
     [
         short(&row.call).to_owned(),
         format!("{:.3}", row.time_ms),
         format!("{:.2}", percent(row.time_ms, mpi_ms)),
-        row.site.rsplit('/').next().unwrap_or_default().to_owned(),
+        without_folders(&row.site),
     ]
 }
 
@@ -155,13 +185,7 @@ mod tests {
             summarize("as it is".into(), &[Profile::example()]),
             summarize("MICA_DIRECT=off".into(), std::slice::from_ref(second)),
         ];
-        Comparison {
-            command: ["mpiexec", "-n", "4", "./ring"].map(String::from).to_vec(),
-            library: "Mica 0.1.0".into(),
-            ranks: 4,
-            rounds: 1,
-            sides,
-        }
+        Comparison { sides }
     }
 
     fn has(text: &str, words: &[&str]) -> bool {
@@ -184,9 +208,19 @@ mod tests {
             assert!(has(&text, &row), "no {row:?} in:\n{text}");
         }
         assert_eq!(text.matches("Aggregate sent message size").count(), 1);
+        assert!(has(&text, &["4 ranks", "one run"]), "{text}");
         let markdown = comparison.render(Format::Markdown);
         assert!(has(&markdown, &["| as it is", " Time |", "| MICA_DIRECT=off"]), "{markdown}");
         assert!(has(&markdown, &["|--"]), "{markdown}");
+    }
+
+    #[test]
+    fn unlike_runs_are_each_named() {
+        let mut other = Profile::example();
+        other.job.command = vec!["mpiexec".into(), "./other".into()];
+        let text = comparison(&other).render(Format::Text);
+        assert!(has(&text, &["Comparison of as it is, MICA_DIRECT=off"]), "{text}");
+        assert!(has(&text, &["MICA_DIRECT=off: mpiexec ./other; 4 ranks"]), "{text}");
     }
 
     #[test]

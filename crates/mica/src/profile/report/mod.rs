@@ -34,6 +34,7 @@ use std::path::Path;
 
 use mica_profile::Profile;
 
+pub use self::view::level_colour;
 use crate::scratch::{new_file, write_new};
 
 /// The page's file name in the directory.

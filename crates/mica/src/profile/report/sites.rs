@@ -21,8 +21,8 @@ pub fn section(view: &ProfileView) -> Section {
         let ns = sum.time_ns as f64;
         vec![
             Cell::text(&sum.call),
-            Cell::text(site.function),
-            Cell::text(site.place).with_tip(site.full),
+            Cell::text(&site.function),
+            Cell::text(site.place_and_callers()).with_tip(&site.full),
             Cell::number(ns, percent(share(sum.time_ns, view.mpi_ns)))
                 .with_bar(share(sum.time_ns, longest), view.call_colour(&sum.call)),
             Cell::number(ns, time(ns * 1e-9)),

@@ -70,7 +70,7 @@ impl<'a> ProfileView<'a> {
 
     pub fn site(&self, site: u32) -> SiteName {
         self.profile.sites.get(site as usize).map_or_else(
-            || SiteName { function: "unknown".into(), place: String::new(), full: String::new() },
+            || SiteName { function: "unknown".into(), ..SiteName::default() },
             SiteName::of,
         )
     }
@@ -82,12 +82,15 @@ impl<'a> ProfileView<'a> {
 }
 
 /// A call site in the words of the page.
+#[derive(Default)]
 pub struct SiteName {
     pub function: String,
     /// `ring.c:40`, or object and address.
     pub place: String,
-    /// The place with its whole path.
+    /// The place with its whole path, and those of the callers in lines of their own.
     pub full: String,
+    /// The callers, nearest first.
+    pub callers: Vec<SiteName>,
 }
 
 impl SiteName {
@@ -101,19 +104,32 @@ impl SiteName {
             (Some(file), None) => (file, String::new()),
             (None, _) => (&site.object, format!("+{:#x}", site.offset)),
         };
+        let callers: Vec<SiteName> = site.callers.iter().map(SiteName::of).collect();
+        let full = callers.iter().map(|caller| format!("\n{}", caller.full));
         SiteName {
             function: site.function.clone().unwrap_or_else(|| "unknown".into()),
             place: base(path) + &at,
-            full: format!("{path}{at}"),
+            full: format!("{path}{at}{}", full.collect::<String>()),
+            callers,
         }
     }
 
-    /// `main (ring.c:40)`.
+    /// `main (ring.c:40)`, and the callers as `exchange (halo.c:12) < step (heat.c:80)`.
     pub fn both(&self) -> String {
-        match self.place.is_empty() {
+        let own = match self.place.is_empty() {
             true => self.function.clone(),
             false => format!("{} ({})", self.function, self.place),
-        }
+        };
+        own + &self.after()
+    }
+
+    /// The same without the own function's name.
+    pub fn place_and_callers(&self) -> String {
+        self.place.clone() + &self.after()
+    }
+
+    fn after(&self) -> String {
+        self.callers.iter().map(|caller| format!(" < {}", caller.both())).collect()
     }
 }
 

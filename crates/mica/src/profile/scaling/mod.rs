@@ -11,6 +11,8 @@
 //! for these between two calls of MPI, which looks like computing: where a run has more ranks than
 //! processors, that is the finding.
 
+mod page;
+
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
@@ -73,6 +75,7 @@ struct ScalingRound {
 #[derive(Debug, Serialize)]
 pub struct ScalingRuns {
     command: Vec<String>,
+    host: String,
     rounds: usize,
     /// Ranks of the run that speed-ups are relative to: the least number, on one node.
     base_ranks: usize,
@@ -279,7 +282,8 @@ impl ScalingRuns {
         for run in &mut runs {
             run.speed_up = base_s / run.app_s.median.max(1e-9) * base_ranks as f64;
         }
-        ScalingRuns { command, rounds, base_ranks, findings: findings(&runs), runs }
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        ScalingRuns { command, host, rounds, base_ranks, findings: findings(&runs), runs }
     }
 
     /// What speed-ups are relative to.
@@ -329,8 +333,8 @@ impl ScalingRuns {
         }
         let _ = writeln!(
             text,
-            "\nnormalized: to the time on one node. speed-up: {}. More than one node: virtual, over \
-             the loopback network.",
+            "\nnormalized: to the time on one node. speed-up: {}. More than one node: virtual, \
+             over the loopback network.",
             self.base_text()
         );
         if self.runs.iter().any(ScalingRun::is_oversubscribed) {
@@ -351,7 +355,13 @@ mod tests {
         line.split(' ').map(str::to_owned).collect()
     }
 
-    fn run_of(ranks: usize, nodes: usize, ms: u64, computing: u64, misses: u64) -> ScalingRun {
+    pub(super) fn run_of(
+        ranks: usize,
+        nodes: usize,
+        ms: u64,
+        computing: u64,
+        misses: u64,
+    ) -> ScalingRun {
         ScalingRun {
             ranks,
             nodes,
