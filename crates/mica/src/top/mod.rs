@@ -3,13 +3,15 @@
 //! It attaches to a job of Mica's mpiexec on this node ([`find`]), which hands it the job segment
 //! for reading, and takes samples of it and of `/proc` ([`job`], [`process`]). Two samples make the
 //! rows that are shown ([`rows`]): as text or JSON ([`report`]), or on a screen ([`screen`],
-//! [`view`]). The ranks do not notice: they neither stop nor answer, and mpiexec answers one
-//! question when `mica top` starts.
+//! [`view`], [`column`]). The ranks do not notice: they neither stop nor answer, and mpiexec
+//! answers one question when `mica top` starts.
 
+mod column;
 mod direct;
 mod error;
 mod find;
 mod job;
+mod number;
 mod part;
 mod process;
 mod report;

@@ -7,9 +7,11 @@ use mica_node::counters::ALL;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::column::Column;
 use super::find::FoundJob;
+use super::number::time;
 use super::rows::{AwaitedPeer, CHANNEL_NAMES, JobView, RankRow, kind_name};
-use super::view::{Column, TableView, time};
+use super::view::TableView;
 
 /// The format's version; fields may be added without a new one.
 const FORMAT: u32 = 1;

@@ -22,11 +22,13 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table};
 use ratatui::{DefaultTerminal, Frame};
 
+use super::column::{Column, ShownColumn};
 use super::error::TopError;
 use super::job::WatchedJob;
+use super::number::short;
 use super::report::heading;
 use super::rows::{Activity, JobView, MovedAmount, RankRow};
-use super::view::{Column, TableView, short};
+use super::view::TableView;
 
 /// Longest wait for a key before the job's end is looked for.
 const TICK: Duration = Duration::from_millis(200);
@@ -36,8 +38,11 @@ const HISTORY: usize = 512;
 const DRAWING_LIMIT: Duration = Duration::from_secs(1);
 /// Held while the screen is drawn.
 static DRAWING: Mutex<()> = Mutex::new(());
-const HELP: &str = "q quit  w only waiting  arrows, PgUp, PgDn scroll  \
-    sort: r rank  t state  s since  c CPU  m memory  u unexpected  n messages  b bytes";
+/// What the keys do: on one line, or on two where the terminal is narrow.
+const HELP: [&str; 2] = [
+    "q quit  w only waiting  arrows, PgUp, PgDn scroll",
+    "sort: r rank  t state  s since  c CPU  m RSS  u unexpected  n messages  b bytes",
+];
 
 /// What a key asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -210,19 +215,20 @@ impl Screen {
     }
 
     fn draw(&mut self, frame: &mut Frame<'_>, job: &JobView) {
+        let help = help_lines(frame.area().width);
         let areas = Layout::vertical([
             Constraint::Length(2),
             Constraint::Length(2),
             Constraint::Min(2),
-            Constraint::Length(1),
+            Constraint::Length(help.len() as u16),
         ]);
         let [head, rates, table, foot] = areas.areas(frame.area());
         let lines: Vec<Line<'_>> = heading(job).into_iter().map(Line::from).collect();
         frame.render_widget(Paragraph::new(lines), head);
         self.draw_rates(frame, rates, job);
         self.draw_table(frame, table, job);
-        let help = Paragraph::new(HELP).style(self.color(Color::DarkGray));
-        frame.render_widget(help, foot);
+        let help: Vec<Line<'_>> = help.into_iter().map(Line::from).collect();
+        frame.render_widget(Paragraph::new(help).style(self.color(Color::DarkGray)), foot);
     }
 
     fn draw_rates(&self, frame: &mut Frame<'_>, area: Rect, job: &JobView) {
@@ -247,23 +253,26 @@ impl Screen {
         self.page = usize::from(area.height.saturating_sub(1)).max(1);
         let rows = self.view.rows(job);
         self.view.scroll(0, rows.len(), self.page);
-        let shown = rows.iter().skip(self.view.offset).take(self.page);
-        let shown: Vec<Row<'_>> = shown.map(|row| self.row(row)).collect();
-        let titles = Column::all().map(|column| {
-            let is_sorted = column == self.view.column;
+        let rows: Vec<&RankRow> = rows.into_iter().skip(self.view.offset).take(self.page).collect();
+        let columns = ShownColumn::fitting(&rows, area.width, self.view.column);
+        let titles = columns.iter().map(|shown| {
+            let is_sorted = shown.column == self.view.column;
             let style = match is_sorted {
                 true => Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
                 false => Style::new().add_modifier(Modifier::BOLD),
             };
-            Cell::from(aligned(column, column.title().to_owned())).style(style)
+            let title = shown.column.title().to_owned();
+            Cell::from(aligned(shown.column, title)).style(style)
         });
-        let widths = Column::all().map(|column| Constraint::Length(column.width()));
+        let widths = columns.iter().map(|shown| Constraint::Length(shown.width));
+        let shown: Vec<Row<'_>> = rows.iter().map(|row| self.row(row, &columns)).collect();
         let table = Table::new(shown, widths).header(Row::new(titles));
         frame.render_widget(table, area);
     }
 
-    fn row(&self, row: &RankRow) -> Row<'static> {
-        let cells = Column::all().map(|column| Cell::from(aligned(column, column.cell(row))));
+    fn row(&self, row: &RankRow, columns: &[ShownColumn]) -> Row<'static> {
+        let cell = |shown: &ShownColumn| Cell::from(aligned(shown.column, shown.cell(row)));
+        let cells = columns.iter().map(cell);
         let style = match row.activity {
             Activity::Waits | Activity::Polls => self.color(Color::Yellow),
             Activity::Computes => self.color(Color::Green),
@@ -289,6 +298,15 @@ fn aligned(column: Column, text: String) -> Text<'static> {
         true => line,
         false => line.right_aligned(),
     })
+}
+
+/// The lines that say what the keys do, in this width.
+fn help_lines(width: u16) -> Vec<String> {
+    let line = HELP.join("  ");
+    match line.len() <= usize::from(width) {
+        true => vec![line],
+        false => HELP.map(str::to_owned).to_vec(),
+    }
 }
 
 #[cfg(test)]
@@ -333,7 +351,7 @@ mod tests {
     fn a_thousand_ranks_scroll() {
         let (job, mut screen) = (job(1000), screen());
         let first = |screen: &mut Screen| {
-            let text = drawn(screen, &job, 120, 25);
+            let text = drawn(screen, &job, 140, 25);
             let row = text.lines().nth(5).unwrap_or_default();
             row.split_whitespace().next().map(str::to_owned)
         };
@@ -347,6 +365,39 @@ mod tests {
         press(&mut screen, &job, KeyCode::Home);
         press(&mut screen, &job, KeyCode::Char('s'));
         assert_eq!(first(&mut screen).as_deref(), Some("999"));
+    }
+
+    #[test]
+    fn no_number_is_cut_in_any_width() {
+        let (mut job, mut screen) = (job(4), screen());
+        for (row, pid) in job.ranks.iter_mut().zip([20_635, 1_234_567, 4_194_303, 7]) {
+            row.pid = Some(pid);
+            row.resident = Some(449_000_000 * u64::from(row.rank + 1));
+            row.cpu = Some(1600.0);
+            if let Some(wait) = &mut row.waiting {
+                (wait.what.tag, wait.what.peer, wait.ns) = (i32::MAX, 123_456, u64::MAX);
+            }
+        }
+        for width in [80, 100, 120, 200] {
+            let text = drawn(&mut screen, &job, width, 12);
+            let lines: Vec<&str> = text.lines().skip(4).take(5).collect();
+            let titles: Vec<&str> = lines[0].split_whitespace().collect();
+            assert!(titles.iter().all(|&title| Column::all().any(|c| c.title() == title)));
+            let count = Column::all().count();
+            assert!(titles.len() == count || width < 200, "{width}: {titles:?}");
+            assert!(["RANK", "PID", "CALL", "RSS"].iter().all(|title| titles.contains(title)));
+            for (row, line) in job.ranks.iter().zip(&lines[1..]) {
+                let cells: Vec<String> = Column::all().map(|column| column.cell(row)).collect();
+                let words: Vec<&str> = line.split_whitespace().collect();
+                assert!(words.contains(&cells[1].as_str()), "{width}: {line}");
+                for word in words {
+                    assert!(cells.iter().any(|cell| cell == word), "{width}: {word} in {line}");
+                }
+            }
+            for sort in ["u unexpected", "b bytes", "q quit"] {
+                assert!(text.contains(sort), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -1,137 +1,8 @@
-//! The table of ranks: its columns, what is sorted and left out, and which part is on the screen.
+//! Which rows of the table are shown: how they are sorted, what is left out, and which part is on
+//! the screen.
 
-use std::cmp::Ordering;
-
-use super::rows::{Activity, AwaitedPeer, CHANNEL_COUNT, CHANNEL_NAMES, JobView, RankRow};
-
-/// A column of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column {
-    Rank,
-    Pid,
-    State,
-    Call,
-    Peer,
-    Tag,
-    Since,
-    Cpu,
-    Memory,
-    Unexpected,
-    Messages,
-    Bytes,
-    /// Bytes of a channel, by its number.
-    Channel(usize),
-}
-
-impl Column {
-    /// All columns, from left to right.
-    pub fn all() -> impl Iterator<Item = Column> {
-        let fixed = [
-            Column::Rank,
-            Column::Pid,
-            Column::State,
-            Column::Call,
-            Column::Peer,
-            Column::Tag,
-            Column::Since,
-            Column::Cpu,
-            Column::Memory,
-            Column::Unexpected,
-            Column::Messages,
-            Column::Bytes,
-        ];
-        fixed.into_iter().chain((0..CHANNEL_COUNT).map(Column::Channel))
-    }
-
-    /// Its title.
-    pub fn title(self) -> &'static str {
-        match self {
-            Column::Rank => "RANK",
-            Column::Pid => "PID",
-            Column::State => "STATE",
-            Column::Call => "CALL",
-            Column::Peer => "PEER",
-            Column::Tag => "TAG",
-            Column::Since => "SINCE",
-            Column::Cpu => "CPU%",
-            Column::Memory => "RSS",
-            Column::Unexpected => "UNEXP",
-            Column::Messages => "MSG/s",
-            Column::Bytes => "B/s",
-            Column::Channel(at) => CHANNEL_NAMES[at],
-        }
-    }
-
-    /// Its width on the screen.
-    pub fn width(self) -> u16 {
-        match self {
-            Column::Rank | Column::Peer | Column::Tag | Column::Unexpected | Column::Cpu => 5,
-            Column::Pid => 7,
-            Column::State => 9,
-            Column::Call => 18,
-            Column::Since | Column::Memory | Column::Messages | Column::Bytes => 7,
-            Column::Channel(_) => 6,
-        }
-    }
-
-    /// Whether its cells are words.
-    pub fn is_text(self) -> bool {
-        matches!(self, Column::State | Column::Call)
-    }
-
-    /// The cell of a rank.
-    pub fn cell(self, row: &RankRow) -> String {
-        let number = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-        match self {
-            Column::Rank => row.rank.to_string(),
-            Column::Pid => number(row.pid.map(|pid| pid.to_string())),
-            Column::State => row.activity.name().to_owned(),
-            Column::Call => row.call().to_owned(),
-            Column::Peer => match row.peer() {
-                AwaitedPeer::None => String::new(),
-                AwaitedPeer::Any => "any".to_owned(),
-                AwaitedPeer::Rank(rank) => rank.to_string(),
-            },
-            Column::Tag => row.tag().map(|tag| tag.to_string()).unwrap_or_default(),
-            Column::Since => row.waiting.as_ref().map(|w| time(w.ns)).unwrap_or_default(),
-            Column::Cpu => number(row.cpu.map(|cpu| format!("{cpu:.0}"))),
-            Column::Memory => number(row.resident.map(|bytes| short(bytes as f64))),
-            Column::Unexpected => number(row.unexpected().map(|queued| queued.to_string())),
-            Column::Messages => rate(row.rate().messages),
-            Column::Bytes => rate(row.rate().bytes),
-            Column::Channel(at) => rate(row.rates[at].bytes),
-        }
-    }
-
-    /// The column that a key sorts by.
-    pub fn of_key(key: char) -> Option<Column> {
-        Some(match key {
-            'r' => Column::Rank,
-            't' => Column::State,
-            's' => Column::Since,
-            'c' => Column::Cpu,
-            'm' => Column::Memory,
-            'u' => Column::Unexpected,
-            'n' => Column::Messages,
-            'b' => Column::Bytes,
-            _ => return None,
-        })
-    }
-
-    fn compare(self, one: &RankRow, other: &RankRow) -> Ordering {
-        let by = |key: &dyn Fn(&RankRow) -> f64| key(one).total_cmp(&key(other));
-        match self {
-            Column::State => one.activity.cmp(&other.activity),
-            Column::Since => by(&|row| row.waiting.as_ref().map_or(-1.0, |wait| wait.ns as f64)),
-            Column::Unexpected => by(&|row| row.unexpected().map_or(-1.0, |queued| queued as f64)),
-            Column::Cpu => by(&|row| row.cpu.unwrap_or(-1.0)),
-            Column::Memory => by(&|row| row.resident.map_or(-1.0, |bytes| bytes as f64)),
-            Column::Messages => by(&|row| row.rate().messages),
-            Column::Bytes => by(&|row| row.rate().bytes),
-            _ => one.rank.cmp(&other.rank),
-        }
-    }
-}
+use super::column::Column;
+use super::rows::{Activity, JobView, RankRow};
 
 /// What part of the table is shown, and in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,42 +55,6 @@ impl TableView {
     pub fn scroll(&mut self, by: isize, rows: usize, page: usize) {
         let last = rows.saturating_sub(page);
         self.offset = self.offset.saturating_add_signed(by).min(last);
-    }
-}
-
-/// A time in nanoseconds, in at most seven characters.
-pub fn time(ns: u64) -> String {
-    let seconds = ns / 1_000_000_000;
-    match seconds {
-        0..60 => format!("{:.1}s", ns as f64 / 1e9),
-        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        3600..360_000 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
-
-/// A number in at most five characters, with decimal prefixes.
-pub fn short(number: f64) -> String {
-    let mut value = number;
-    for prefix in ["", "k", "M", "G", "T", "P", "E"] {
-        let is_last = prefix == "E";
-        if value < 999.5 || is_last {
-            return match prefix.is_empty() || value >= 99.5 {
-                true => format!("{value:.0}{prefix}"),
-                false => format!("{value:.1}{prefix}"),
-            };
-        }
-        value /= 1000.0;
-    }
-    String::new()
-}
-
-/// A rate; nothing at all is a dot, so that activity stands out.
-pub fn rate(number: f64) -> String {
-    match number {
-        0.0 => ".".to_owned(),
-        _ if number < 9.95 => format!("{number:.1}"),
-        _ => short(number),
     }
 }
 
@@ -279,32 +114,5 @@ pub(super) mod tests {
         assert_eq!(view.offset, 980);
         view.scroll(0, 5, 20);
         assert_eq!(view.offset, 0, "fewer rows than before");
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        for (number, text) in [
-            (0.0, "0"),
-            (999.4, "999"),
-            (999.6, "1.0k"),
-            (12_345.0, "12.3k"),
-            (999_600.0, "1.0M"),
-            (3.2e9, "3.2G"),
-            (1.8e19, "18.0E"),
-            (f64::MAX, ""),
-        ] {
-            let short = short(number);
-            assert!(text.is_empty() || short == text, "{number}: {short}");
-        }
-        assert_eq!((rate(0.0), rate(0.25), rate(10.0)), (".".into(), "0.2".into(), "10".into()));
-        for (ns, text) in [
-            (0, "0.0s"),
-            (59_960_000_000, "60.0s"),
-            (75_000_000_000, "1m15s"),
-            (7_260_000_000_000, "2h01m"),
-            (u64::MAX, "213503d"),
-        ] {
-            assert_eq!(time(ns), text);
-        }
     }
 }
