@@ -2,7 +2,7 @@
 //! whatever simulates them; and what cannot be simulated is refused in one line.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mica_tests::{Install, Job, Outcome, target};
@@ -125,7 +125,9 @@ fn refuses_what_cannot_be_simulated_in_one_line() {
     };
     refuse(&["--machine", "nowhere.toml", "--", program], "nowhere.toml");
     refuse(&["--set", "caches.l1d.ways=0", "--", program], "ways");
-    refuse(&["--policy", "wishful", "--", program], "wishful");
+    let outcome = simulate(&install, 1, &["--policy", "wishful", "--", program]).run();
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.report());
+    refused(outcome, "wishful");
     refuse(&["--", "no-such-program"], "no-such-program");
     refuse(&["--quantum", "0", "--", program], "quantum");
     if !can_emulate() {
@@ -171,14 +173,82 @@ fn programs_that_cannot_go_on_end_the_simulation() {
     let install = Install::find();
     let simulated = install.program("tools/simulated");
     let program = simulated.to_str().unwrap();
-    for (what, text) in [
-        ("deadlock", "nodes 0, 1, 2 wait"),
-        ("thread", "second thread"),
-        ("die", "node 1: its process ended"),
+    for (what, text, status) in [
+        ("deadlock", "nodes 0, 1, 2 wait", 1),
+        ("thread", "second thread", 1),
+        ("die", "node 1: its process ended", 128 + 9),
+        ("abort", "the program of node 1 ended with status 3", 3),
+        ("exit", "the program of node 1 ended with status 4", 4),
     ] {
         for hosts in [1, 2] {
             let arguments = ["-n", "3", "--loose", "--", program, what];
-            refused(simulate(&install, hosts, &arguments).run(), text);
+            let outcome = simulate(&install, hosts, &arguments).run();
+            assert_eq!(outcome.code(), status, "{what}: {}", outcome.report());
+            let is_deadlock = outcome.stderr.contains("deadlock");
+            assert_eq!(is_deadlock, what == "deadlock", "{}", outcome.report());
+            refused(outcome, text);
         }
     }
+}
+
+#[test]
+fn region_that_is_never_entered_is_an_error() {
+    if !can_emulate() {
+        return;
+    }
+    let install = Install::find();
+    let simulated = install.program("tools/simulated");
+    let program = simulated.to_str().unwrap();
+    for (region, text) in [
+        ("pcontrol", "did not call MPI_Pcontrol(1)"),
+        ("no_such_function:main", "no call of no_such_function was seen"),
+        ("main:2-3", "fewer than 2 calls of main were seen"),
+    ] {
+        let arguments = ["-n", "1", "--region", region, "--", program, "clock"];
+        refused(simulate(&install, 1, &arguments).run(), text);
+    }
+}
+
+/// A library of the standard ABI's name that is not Mica's.
+fn other_library(folder: &Path) -> PathBuf {
+    let source = folder.join("other.c");
+    let text = "#include <stdlib.h>\n\
+        int MPI_Init(int *c, char ***v) { exit(42); }\nint MPI_Finalize(void) { return 1; }\n";
+    fs::write(&source, text).unwrap();
+    let library = folder.join("libmpi_abi.so.1");
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wl,-soname,libmpi_abi.so.1", "-o"])
+        .args([&library, &source])
+        .status();
+    assert!(made.unwrap().success());
+    library
+}
+
+#[test]
+fn library_of_this_installation_is_simulated_whatever_the_program_names() {
+    if !can_emulate() {
+        return;
+    }
+    let install = Install::find();
+    let folder = target().join("sim-tests/other");
+    fs::create_dir_all(&folder).unwrap();
+    let library = other_library(&folder);
+    let source = folder.join("program.c");
+    let text = "int MPI_Init(int *c, char ***v);\nint MPI_Finalize(void);\n\
+        int main(void) { return MPI_Init(0, 0) + MPI_Finalize(); }\n";
+    fs::write(&source, text).unwrap();
+    let compile = |name: &str, tags: &str| {
+        let file = folder.join(name);
+        let rpath = format!("-Wl,{tags},-rpath,{}", folder.display());
+        let mut cc = Command::new("cc");
+        cc.args([&source, &library]).args([&rpath, "-o"]).arg(&file);
+        assert!(cc.status().unwrap().success());
+        file
+    };
+    let with_runpath = compile("runpath", "--enable-new-dtags");
+    let program = ["-n", "2", "--", with_runpath.to_str().unwrap()];
+    simulate(&install, 1, &program).run().expect_success();
+    let with_rpath = compile("rpath", "--disable-new-dtags");
+    let outcome = simulate(&install, 1, &["--", with_rpath.to_str().unwrap()]).run();
+    refused(outcome, "its RPATH loads");
 }

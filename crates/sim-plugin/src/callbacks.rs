@@ -61,7 +61,8 @@ pub unsafe fn register(id: PluginId, node: SimulatedNode) {
 /// The first processor is the program's main thread.
 unsafe extern "C" fn on_processor(_id: PluginId, processor: c_uint) {
     if processor > 0 {
-        SimulatedNode::refuse_thread();
+        // SAFETY: called on the thread of the first processor, which starts the second one.
+        unsafe { node() }.refuse_thread();
     }
 }
 

@@ -517,10 +517,14 @@ impl SimulatedNode {
     }
 
     /// The program has started a second thread, which a simulated node has no processor for.
-    pub fn refuse_thread() -> ! {
-        fail(
-            "the program starts a second thread; a simulated node has one processor (libraries: \
-            OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1)",
-        )
+    pub fn refuse_thread(&self) -> ! {
+        let before = match self.registers.is_empty() {
+            true => " before Mica's library has started (is it the one that the program loads?)",
+            false => "",
+        };
+        fail(&format!(
+            "the program starts a second thread{before}; a simulated node has one processor \
+             (libraries: OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1)"
+        ))
     }
 }

@@ -1,4 +1,4 @@
-/* What a program does on a simulated cluster: `simulated ring|clock|deadlock|thread|fork|die|region [bytes] [rounds]`. */
+/* What a program does on a simulated cluster: `simulated ring|clock|deadlock|thread|fork|die|abort|exit|region [bytes] [rounds]`. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -82,6 +82,10 @@ int main(int argc, char **argv)
     }
     if (!strcmp(what, "die") && rank == 1)
         raise(SIGKILL);
+    if (!strcmp(what, "abort") && rank == 1)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    if (!strcmp(what, "exit") && rank == 1)
+        exit(4);
     if (!strcmp(what, "fork")) {
         pid_t child = fork();
         if (child == 0)

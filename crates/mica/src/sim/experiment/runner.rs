@@ -77,8 +77,11 @@ impl Runner for Simulator<'_> {
             .map_err(|error| error.to_string())?;
         let program = self.program(run);
         if !program.is_file() {
+            let installed = prefix().unwrap_or_else(|| PathBuf::from("PREFIX"));
+            let installed = installed.display();
             return Err(format!(
-                "{}: no such program; build the programs by `sh bench/sim_programs.sh {}`",
+                "{}: no such program; build the programs by `PATH={installed}/bin:$PATH sh \
+                 {installed}/share/mica/bench/sim_programs.sh {}`",
                 program.display(),
                 self.programs.display()
             ));

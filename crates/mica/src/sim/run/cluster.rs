@@ -7,7 +7,8 @@
 //! many host ranks there are, or in which order nodes report.
 //!
 //! If no node runs, the clock jumps to the quantum of the next arrival. If there is none, the nodes
-//! wait for one another for ever, which ends the simulation with their numbers.
+//! wait for ever, which ends the simulation: for one another, or for nodes whose programs have
+//! ended before (`MPI_Abort`, `exit`).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -20,42 +21,11 @@ use mica_sim::port::{Departure, NodeSetup, NodeState, NodeSummary, PacketArrival
 use mica_sim::time::{ByteTimes, SimTime};
 use serde::{Deserialize, Serialize};
 
+use super::cluster_error::ClusterError;
 use super::host_ranks::HostRanks;
 use super::node_process::{NodeCommand, NodeProcess};
 use super::progress::RunProgress;
-use super::summary::NodeEnd;
-
-/// Why a simulation ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum ClusterError {
-    /// A node's process cannot be started.
-    #[error("node {node}: cannot start its process: {error}")]
-    Start {
-        /// The node.
-        node: u32,
-        /// Why.
-        error: io::Error,
-    },
-    /// A node's process has ended without a report.
-    #[error("node {node}: its process ended at {:.3} us of simulated time: {how}", .at.ns() / 1e3)]
-    Lost {
-        /// The node.
-        node: u32,
-        /// When, at the latest.
-        at: SimTime,
-        /// How.
-        how: String,
-    },
-    /// All nodes wait.
-    #[error("deadlock at {:.3} us of simulated time: nodes {nodes} wait, and no message is under \
-        way", .at.ns() / 1e3)]
-    Deadlock {
-        /// When.
-        at: SimTime,
-        /// The nodes that wait.
-        nodes: String,
-    },
-}
+use super::summary::{NodeEnd, status};
 
 /// A node of this host rank.
 #[derive(Debug)]
@@ -160,7 +130,10 @@ impl HostCluster {
         progress: &RunProgress,
     ) -> Result<(), Box<dyn Error>> {
         let mut quantum = quanta.least;
-        while let Some(until) = self.next_until(quantum)? {
+        while let Some(until) = self.next_until(quantum) {
+            if until == SimTime::NEVER {
+                return Err(self.stuck(hosts)?.into());
+            }
             self.until = until;
             let departures = self.run_quantum()?;
             self.exchange(departures, &mut network, hosts)?;
@@ -174,15 +147,16 @@ impl HostCluster {
         Ok(())
     }
 
-    /// The end of the next quantum; `None` if all programs have ended.
-    fn next_until(&mut self, quantum: SimTime) -> Result<Option<SimTime>, ClusterError> {
+    /// The end of the next quantum: NEVER if all nodes wait for ever, `None` if all programs have
+    /// ended.
+    fn next_until(&mut self, quantum: SimTime) -> Option<SimTime> {
         let runs = |state: &NodeState| *state == NodeState::Runs;
         let ended = |state: &NodeState| *state == NodeState::Ended;
         if self.states.iter().all(ended) {
-            return Ok(None);
+            return None;
         }
         if self.states.iter().any(runs) {
-            return Ok(Some(self.until + quantum));
+            return Some(self.until + quantum);
         }
         while let Some(Reverse((_, node))) = self.due.peek()
             && ended(&self.states[*node as usize])
@@ -196,11 +170,25 @@ impl HostCluster {
         });
         let next = own.fold(arrival, SimTime::min);
         if next == SimTime::NEVER {
-            return Err(ClusterError::Deadlock { at: self.until, nodes: self.waiting() });
+            return Some(next);
         }
         // The quantum of the grid that holds `next`, and not the last one again.
         let end = SimTime(next.0 / quantum.0 * quantum.0 + quantum.0);
-        Ok(Some(end.max(self.until + quantum)))
+        Some(end.max(self.until + quantum))
+    }
+
+    /// Why nodes wait for ever. All host ranks call it at the same moment.
+    fn stuck(&mut self, hosts: &HostRanks) -> Result<ClusterError, Box<dyn Error>> {
+        let waiting = self.waiting();
+        let ended = self.ends(hosts)?.into_iter();
+        // Those that end well in the middle of others' waits have not finalized, either.
+        let worst = ended.max_by_key(|end| (status(end.code), std::cmp::Reverse(end.node)));
+        Ok(match worst {
+            None => ClusterError::Deadlock { at: self.until, nodes: waiting },
+            Some(NodeEnd { node, code, summary }) => {
+                ClusterError::Ended { node, code, at: summary.end, waiting }
+            }
+        })
     }
 
     /// The numbers of the nodes that wait, for people.
@@ -330,13 +318,15 @@ impl HostCluster {
             .collect()
     }
 
-    /// How all nodes ended, to be called when [`run`](Self::run) has returned.
+    /// How the nodes ended whose programs have: all of them when [`run`](Self::run) has returned.
     ///
     /// # Errors
     /// Those of the system and of MPI.
     pub fn ends(&mut self, hosts: &HostRanks) -> Result<Vec<NodeEnd>, Box<dyn Error>> {
         let mut mine = Vec::new();
-        for local in &mut self.local {
+        let has_ended =
+            |local: &&mut LocalNode| self.states[local.node as usize] == NodeState::Ended;
+        for local in self.local.iter_mut().filter(has_ended) {
             mine.push(NodeEnd {
                 node: local.node,
                 code: code(local.process.wait()?),
@@ -367,11 +357,11 @@ impl LocalNode {
 
     /// Its process has ended without a report.
     fn lost(&mut self, at: SimTime, error: &io::Error) -> ClusterError {
-        let how = match self.process.wait() {
-            Ok(status) => status.to_string(),
-            Err(_) => error.to_string(),
+        let (how, code) = match self.process.wait() {
+            Ok(status) => (status.to_string(), Some(code(status))),
+            Err(_) => (error.to_string(), None),
         };
-        ClusterError::Lost { node: self.node, at, how }
+        ClusterError::Lost { node: self.node, at, how, code }
     }
 }
 

@@ -11,6 +11,8 @@ use mica_mpi::constants::THREAD_MULTIPLE;
 use mica_mpi::pt2pt::{self, Mode, Plane};
 use mica_mpi::{init, process, world};
 
+use super::cluster_error::ClusterError;
+
 /// Tag of all messages between host ranks.
 const TAG: i32 = 1;
 
@@ -35,7 +37,7 @@ impl HostRanks {
         let mut hosts = HostRanks::join()?;
         let outcome = work(&mut hosts);
         match &outcome {
-            Err(error) if hosts.size() > 1 => hosts.abort(&error.to_string()),
+            Err(error) if hosts.size() > 1 => hosts.abort(&**error),
             _ => hosts.leave()?,
         }
         outcome
@@ -106,11 +108,12 @@ impl HostRanks {
     }
 
     /// Ends all processes of the job after a line on stderr.
-    fn abort(&self, reason: &str) -> ! {
-        eprintln!("mica sim: {reason}");
+    fn abort(&self, error: &(dyn Error + 'static)) -> ! {
+        eprintln!("mica sim: {error}");
+        let code = i32::from(ClusterError::exit_code_of(error));
         match process::engine() {
-            Ok(engine) => engine.abort(1),
-            Err(_) => std::process::exit(1),
+            Ok(engine) => engine.abort(code),
+            Err(_) => std::process::exit(code),
         }
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! - `program`: whether the file is one that can be simulated.
 //! - `node_process`: a node's process and the simulator's end of its port.
-//! - `cluster`: all nodes, quantum by quantum.
+//! - `cluster`: all nodes, quantum by quantum; `cluster_error`: why they end early.
 //! - `host_ranks`: the other processes of this simulator, which is an MPI job of its own.
 //! - `options`: the command line.
 //! - `progress`: the line on a terminal.
 //! - `summary`: what came out, as text and JSON; `figures`: rates and shares of it.
 
 mod cluster;
+mod cluster_error;
 mod figures;
 pub mod host_ranks;
 mod node_process;
@@ -22,12 +23,14 @@ use std::fs;
 use std::io::Write;
 use std::process::ExitCode;
 
+use mica_sim::adapter::policy::Policy;
 use mica_sim::machine::SimulatedMachine;
 use mica_sim::network::Network;
 use mica_sim::port::{DetailedRegion, NodeSetup};
 use mica_sim::time::SimTime;
 
 use cluster::{HostCluster, Quanta};
+use cluster_error::{ClusterError, RegionNeverEntered};
 use host_ranks::HostRanks;
 use node_process::NodeCommand;
 use progress::RunProgress;
@@ -35,13 +38,14 @@ use summary::RunSummary;
 
 pub use options::SimRunOptions;
 
-/// Runs the command; its status is 1 when the simulation fails, else the highest of the nodes'.
+/// Runs the command. Its status is the highest of the nodes' programs; when the simulation fails,
+/// that of the program whose end is the reason, else 1.
 pub fn main(options: &SimRunOptions) -> ExitCode {
     match run(options) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("mica sim: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(ClusterError::exit_code_of(&*error))
         }
     }
 }
@@ -68,6 +72,8 @@ pub fn simulate(
     hosts: &mut HostRanks,
 ) -> Result<RunSummary, Box<dyn Error>> {
     let machine = SimulatedMachine::with(&options.machine, &options.set)?;
+    // Before a node starts, so that the emulator adds no line of its own.
+    Policy::named(&options.policy, &machine)?;
     let mut command = NodeCommand::new(&options.program)?;
     if let Some(file) = &options.stdout {
         command =
@@ -97,5 +103,12 @@ pub fn simulate(
     cluster.run(network, quanta, hosts, &progress)?;
     progress.finish();
     let ends = cluster.ends(hosts)?;
-    Ok(RunSummary::new(options, &machine, quantum, started.elapsed(), ends))
+    let summary = RunSummary::new(options, &machine, quantum, started.elapsed(), ends);
+    match &options.region {
+        Some(region) if summary.region_ns == 0.0 => {
+            let code = summary.exit_code();
+            Err(RegionNeverEntered { region: region.clone(), code }.into())
+        }
+        _ => Ok(summary),
+    }
 }

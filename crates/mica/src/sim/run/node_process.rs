@@ -20,6 +20,9 @@ use crate::explain::prefix;
 /// Name of the emulator.
 const EMULATOR: &str = "qemu-x86_64";
 
+/// Folders of libraries that the loader looks into before a program's RUNPATH.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
 /// How a node's process is started.
 #[derive(Debug)]
 pub struct NodeCommand {
@@ -50,8 +53,8 @@ impl NodeCommand {
         Ok(NodeCommand {
             emulator,
             plugin,
+            program: program::find(&program[0], &prefix.join("lib"))?,
             prefix,
-            program: program::find(&program[0])?,
             arguments: program[1..].to_vec(),
             output: None,
         })
@@ -90,6 +93,11 @@ impl NodeCommand {
             }
         }
         command.env(PREFIX_VARIABLE, &self.prefix);
+        // The library of this installation alone knows the adapter. The program may have been
+        // linked with another one of the same ABI, which its RUNPATH names.
+        let mut folders = vec![self.prefix.join("lib")];
+        folders.extend(std::env::var_os(LIBRARY_PATH).iter().flat_map(std::env::split_paths));
+        command.env(LIBRARY_PATH, std::env::join_paths(folders).map_err(io::Error::other)?);
         command.env(ADAPTER_VARIABLE, adapter_fd.to_string());
         if let Some(output) = &self.output {
             command.stdout(output.try_clone()?);

@@ -39,14 +39,26 @@ pub enum ProgramError {
         /// The library that it needs.
         library: String,
     },
+    /// Its RPATH, which no variable of the environment has precedence over, has another library.
+    #[error("{}: its RPATH loads {}, which knows no simulated adapter, instead of Mica's library; \
+        link it with --enable-new-dtags, or by Mica's mpicc", path.display(), library.display())]
+    OtherLibrary {
+        /// The file.
+        path: PathBuf,
+        /// The library that it loads.
+        library: PathBuf,
+    },
 }
 
-/// The program's file, checked.
-pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
+/// File name of the library.
+const LIBRARY: &str = "libmpi_abi.so.1";
+
+/// The program's file, checked. `folder` has Mica's library.
+pub fn find(name: &str, folder: &Path) -> Result<PathBuf, ProgramError> {
     let path = in_path(name).ok_or_else(|| ProgramError::NotFound(name.to_owned()))?;
     let data =
         fs::read(&path).map_err(|error| ProgramError::Unreadable { path: path.clone(), error })?;
-    check(&path, &data)?;
+    check(&path, &data, folder)?;
     Ok(path)
 }
 
@@ -60,7 +72,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-fn check(path: &Path, data: &[u8]) -> Result<(), ProgramError> {
+fn check(path: &Path, data: &[u8], folder: &Path) -> Result<(), ProgramError> {
     let foreign = || ProgramError::Foreign(path.to_owned());
     let header = FileHeader64::<Endianness>::parse(data).map_err(|_| foreign())?;
     let endian = header.endian().map_err(|_| foreign())?;
@@ -72,16 +84,41 @@ fn check(path: &Path, data: &[u8]) -> Result<(), ProgramError> {
         return Err(ProgramError::Static(path.to_owned()));
     }
     // Python and the like load the library later, so that none need be named here.
-    match needed(header, endian, data).into_iter().find(|l| is_mpi(l)) {
+    let texts = |tag| dynamic_texts(header, endian, data, tag);
+    match texts(elf::DT_NEEDED).into_iter().find(|l| is_mpi(l)) {
         Some(library) if !library.starts_with("libmpi_abi.so") => {
-            Err(ProgramError::OtherAbi { path: path.to_owned(), library })
+            return Err(ProgramError::OtherAbi { path: path.to_owned(), library });
+        }
+        _ => {}
+    }
+    // The loader ignores RPATH where there is a RUNPATH.
+    let rpath = match texts(elf::DT_RUNPATH).is_empty() {
+        true => texts(elf::DT_RPATH),
+        false => Vec::new(),
+    };
+    let found = rpath.iter().flat_map(|folders| folders.split(':')).find_map(|folder| {
+        let origin = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let origin = origin.parent().unwrap_or(Path::new("/")).display().to_string();
+        let folder = folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin);
+        Some(Path::new(&folder).join(LIBRARY)).filter(|library| library.is_file())
+    });
+    match found {
+        Some(library)
+            if library.canonicalize().ok() != folder.join(LIBRARY).canonicalize().ok() =>
+        {
+            Err(ProgramError::OtherLibrary { path: path.to_owned(), library })
         }
         _ => Ok(()),
     }
 }
 
-/// The libraries that the program names.
-fn needed(header: &FileHeader64<Endianness>, endian: Endianness, data: &[u8]) -> Vec<String> {
+/// The texts of the entries with this tag in the program's dynamic section: libraries, or folders.
+fn dynamic_texts(
+    header: &FileHeader64<Endianness>,
+    endian: Endianness,
+    data: &[u8],
+    tag: u32,
+) -> Vec<String> {
     let entries = || {
         let sections = header.sections(endian, data).ok()?;
         let (entries, link) = sections.dynamic(endian, data).ok()??;
@@ -93,7 +130,7 @@ fn needed(header: &FileHeader64<Endianness>, endian: Endianness, data: &[u8]) ->
     };
     let names = entries
         .iter()
-        .filter(|entry| entry.tag32(endian) == Some(elf::DT_NEEDED))
+        .filter(|entry| entry.tag32(endian) == Some(tag))
         .filter_map(|entry| entry.string(endian, strings).ok());
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }

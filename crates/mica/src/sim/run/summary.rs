@@ -39,6 +39,11 @@ pub struct NodeEnd {
     pub summary: NodeSummary,
 }
 
+/// An exit code as the status of a command.
+pub fn status(code: i32) -> u8 {
+    code.clamp(0, 255) as u8
+}
+
 /// The results of a simulation.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunSummary {
@@ -106,7 +111,7 @@ impl RunSummary {
     /// The highest exit code of a node's program.
     pub fn exit_code(&self) -> u8 {
         let codes = self.by_node.iter().map(|end| end.code);
-        codes.max().unwrap_or(0).clamp(0, 255) as u8
+        status(codes.max().unwrap_or(0))
     }
 
     /// For people.

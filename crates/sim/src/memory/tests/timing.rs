@@ -70,6 +70,12 @@ fn memory_of_power5_is_230_cycles_away_and_slows_down_as_in_table_5_1() {
         assert!((faster.latency_cycles - base.latency_cycles).abs() < 1e-9);
         assert!((faster.line_cycles - base.line_cycles).abs() < 1e-9);
     }
+    // With clocks of its own (docs/sim.md), it takes as long as before but for the path to it.
+    let [controller, dram] = ["controller={ mhz = 825 }", "dram={ mhz = 275 }"]
+        .map(|clock| format!("memory.clocks.{clock}"));
+    let apart = timing(&["processor.mhz=3300", &controller, &dram]);
+    assert!((apart.latency_cycles - (30.0 + 2.0 * 200.0)).abs() < 1e-9, "{apart:?}");
+    assert!((apart.line_cycles - 2.0 * base.line_cycles).abs() < 1e-9, "{apart:?}");
     // Controller 1/2, 1/5, 1/10, 1/15; DRAM 1/6, 1/15, 1/30, 1/50.
     for (slow_down, controller, dram) in
         [("1", 2.0, 6.0), ("2.5", 5.0, 15.0), ("5", 10.0, 30.0), ("7.5", 15.0, 50.0)]
