@@ -53,7 +53,10 @@ fn run(install: &Install, hosts: u32, nodes: &str, options: &[&str], program: &[
     arguments.extend(program);
     simulate(install, hosts, &arguments).run().expect_success();
     let mut results = read(&file);
-    results.as_object_mut().unwrap().remove("host_seconds");
+    let members = results.as_object_mut().unwrap();
+    members.remove("host_seconds");
+    let origin = members.remove("origin").unwrap();
+    assert_eq!(origin["simulated"], "power5-redstorm", "{origin}");
     results
 }
 

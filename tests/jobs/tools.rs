@@ -72,6 +72,9 @@ fn exit_status_reports_findings() {
     let (status, text) = run(doctor(&install, &[], &["--json"]));
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(json["healthy"], status == Some(0));
+    for part in ["host", "command", "date", "mica", "channel"] {
+        assert!(json["origin"][part].is_string(), "where it comes from, {part}: {text}");
+    }
     let findings = json["findings"].as_array().expect("a list");
     assert!(
         findings.iter().all(|finding| finding["check"].is_string() && finding["found"].is_string())

@@ -17,6 +17,7 @@ mod info;
 mod links;
 mod loggp;
 mod network;
+mod origin;
 mod place;
 mod profile;
 mod scratch;
@@ -143,7 +144,8 @@ fn info_text(topology: bool, form: ReportForm) -> Result<String, Box<dyn std::er
 }
 
 fn json_text(report: &impl serde::Serialize) -> String {
-    serde_json::to_string_pretty(report).expect("plain data is valid JSON") + "\n"
+    let origin = origin::ResultOrigin::without_messages();
+    origin.json(report).expect("plain data is valid JSON")
 }
 
 /// How a report is printed.

@@ -16,6 +16,8 @@ use mica_policy::{PathCosts, tuning};
 use mica_profile::recorded::RecordedTraffic;
 use serde::Serialize;
 
+use crate::origin::ResultOrigin;
+
 /// The options of `mica place`.
 #[derive(clap::Args)]
 pub struct PlaceOptions {
@@ -81,7 +83,7 @@ pub fn place(options: &PlaceOptions) -> Result<String, Box<dyn Error>> {
     };
     let proposal = propose(&traffic, &machine, &hosts, options)?;
     Ok(match options.json {
-        true => serde_json::to_string_pretty(&proposal)? + "\n",
+        true => ResultOrigin::without_messages().json(&proposal)?,
         false => render(&proposal),
     })
 }

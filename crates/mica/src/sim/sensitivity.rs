@@ -16,6 +16,8 @@ use mica_sim::machine::SimulatedMachine;
 use super::replay::sensitive;
 use super::run::host_ranks::HostRanks;
 use super::run::{SimRunOptions, simulate};
+use crate::origin::ResultOrigin;
+use crate::scratch::write_new;
 
 /// The options of `mica sim sensitivity`.
 #[derive(Args)]
@@ -36,6 +38,10 @@ pub fn text(options: &SensitivityOptions) -> Result<String, Box<dyn Error>> {
         HostRanks::with(|hosts| Ok((measure(options, hosts)?, hosts.rank() == 0)))?;
     if !is_first {
         return Ok(String::new());
+    }
+    if let Some(file) = &options.run.json {
+        let json = ResultOrigin::simulated(&options.run.machine).json(&result)?;
+        write_new(file, json).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     let mut text = sensitive(&result);
     for key in zero {

@@ -12,6 +12,7 @@ use super::find::FoundJob;
 use super::number::time;
 use super::rows::{AwaitedPeer, CHANNEL_NAMES, JobView, RankRow, kind_name};
 use super::view::TableView;
+use crate::origin::ResultOrigin;
 
 /// The format's version; fields may be added without a new one.
 const FORMAT: u32 = 1;
@@ -69,6 +70,7 @@ fn plain(table: &Table) -> String {
 pub fn json(job: &JobView) -> String {
     let value = json!({
         "format": FORMAT,
+        "origin": ResultOrigin::of_this_command("all of the job's; see channels"),
         "mica": mica_node::attach::VERSION,
         "job": {
             "pid": job.pid,
@@ -190,7 +192,8 @@ pub fn list(jobs: &[FoundJob]) -> String {
 /// The jobs for programs.
 pub fn list_json(jobs: &[FoundJob]) -> String {
     let all: Vec<Listed<'_>> = jobs.iter().map(listed).collect();
-    serde_json::to_string_pretty(&all).expect("plain data is valid JSON") + "\n"
+    let origin = ResultOrigin::without_messages();
+    origin.json(&json!({ "jobs": all })).expect("plain data is valid JSON")
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, CollectiveTuning, Tuning};
 
 use crate::explain::prefix;
+use crate::origin::ResultOrigin;
 use crate::scratch::ScratchFolder;
 use measure::{SeriesOutcome, measure, seconds_per_sample};
 use plan::{CorePair, Pace};
@@ -217,7 +218,8 @@ fn write(file: &Path, tuning: &Tuning) -> Result<(), Box<dyn Error>> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let text = tuning.to_string();
+    let origin = ResultOrigin::of_this_command("each path of a node, one at a time");
+    let text = format!("# {}\n{tuning}", origin.line());
     if Tuning::parse(&text, file)? != *tuning {
         return Err(format!("{}: what was measured cannot be written", file.display()).into());
     }

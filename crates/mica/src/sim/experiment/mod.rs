@@ -33,6 +33,7 @@ mod tests;
 mod thesis;
 mod throttle;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,6 +45,7 @@ use self::runner::Simulator;
 use self::store::{Results, Store};
 use self::table::Extent;
 use super::run::host_ranks::HostRanks;
+use crate::origin::ResultOrigin;
 use crate::scratch::write_new;
 
 /// All experiments, in the thesis's order.
@@ -146,6 +148,13 @@ fn run_all(
     Ok(())
 }
 
+/// Where an experiment's results come from.
+fn origin(results: &Results) -> ResultOrigin {
+    let machines: BTreeSet<&str> =
+        results.all().iter().map(|(run, _)| run.machine.as_str()).collect();
+    ResultOrigin::simulated(&machines.into_iter().collect::<Vec<_>>().join(", "))
+}
+
 /// Writes data, text and page of an experiment. Returns the text.
 fn write(
     experiment: &Experiment,
@@ -158,7 +167,7 @@ fn write(
     let files = [
         ("csv", results.csv()),
         ("txt", text.clone()),
-        ("html", report.page(&experiment.heading, results)),
+        ("html", origin(results).on_page(&report.page(&experiment.heading, results))),
     ];
     for (extension, content) in files {
         let file = output.join(format!("{}.{extension}", experiment.heading.name));

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::table::SimulationRun;
+use crate::origin::ResultOrigin;
 use crate::scratch::write_new;
 
 /// What a simulation came to.
@@ -94,8 +95,8 @@ impl Store {
     pub fn save(&self, record: &StoredRun) -> Result<(), String> {
         let file = self.folder.join(record.run.file_name());
         let new = file.with_extension("new");
-        let text = serde_json::to_string_pretty(record).map_err(|error| error.to_string())?;
-        write_new(&new, text + "\n")
+        let text = ResultOrigin::simulated(&record.run.machine).json(record);
+        write_new(&new, text.map_err(|error| error.to_string())?)
             .and_then(|()| fs::rename(&new, &file))
             .map_err(|error| format!("{}: {error}", file.display()))
     }

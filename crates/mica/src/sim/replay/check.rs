@@ -48,7 +48,7 @@ pub fn check(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
         });
     }
     Ok(match options.json {
-        true => serde_json::to_string_pretty(&rows)? + "\n",
+        true => options.cluster.origin().json(&serde_json::json!({ "runs": rows }))?,
         false => text::compared(&rows, &notes, cores),
     })
 }

@@ -155,7 +155,7 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
         },
     };
     Ok(match options.json {
-        true => serde_json::to_string_pretty(&outcome)? + "\n",
+        true => options.cluster.origin().json(&outcome)?,
         false => text::render(&outcome, &cluster),
     })
 }

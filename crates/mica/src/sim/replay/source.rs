@@ -11,6 +11,7 @@ use mica_sim::machine::SimulatedMachine;
 use mica_sim::replay::ReplayCluster;
 
 use crate::loggp::read_fit;
+use crate::origin::ResultOrigin;
 
 /// The network, and the ranks of a node.
 #[derive(Args)]
@@ -35,6 +36,18 @@ pub struct ClusterOptions {
 }
 
 impl ClusterOptions {
+    /// Where a prediction comes from.
+    pub fn origin(&self) -> ResultOrigin {
+        match (&self.machine, &self.loggp) {
+            (Some(machine), _) => ResultOrigin::simulated(machine),
+            (None, Some(file)) => {
+                let network = format!("the LogGP parameters of {}", file.display());
+                ResultOrigin::simulated(&network)
+            }
+            (None, None) => ResultOrigin::without_messages(),
+        }
+    }
+
     /// The cluster, and what to say of it.
     pub fn cluster(&self) -> Result<(ReplayCluster, Vec<String>), Box<dyn Error>> {
         let mut notes = Vec::new();

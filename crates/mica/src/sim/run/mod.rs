@@ -38,6 +38,8 @@ use summary::RunSummary;
 
 pub use options::SimRunOptions;
 
+use crate::origin::ResultOrigin;
+
 /// Runs the command. Its status is the highest of the nodes' programs; when the simulation fails,
 /// that of the program whose end is the reason, else 1.
 pub fn main(options: &SimRunOptions) -> ExitCode {
@@ -56,7 +58,7 @@ fn run(options: &SimRunOptions) -> Result<u8, Box<dyn Error>> {
     let code = summary.exit_code();
     if is_first {
         if let Some(file) = &options.json {
-            let text = serde_json::to_string_pretty(&summary)? + "\n";
+            let text = ResultOrigin::simulated(&summary.machine).json(&summary)?;
             fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         }
         if !options.quiet {
