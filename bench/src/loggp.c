@@ -23,8 +23,19 @@
  *     single       from before MPI_Isend to an empty answer
  *     train        the same for TRAIN messages, of which the last is answered
  *
+ * A line `place RANK CORES HOST` for each rank follows the names: the processors that it may use, as
+ * a list of ranges. The last line, `switches N MESSAGES`, says how often the two ranks that measure
+ * lost their processors to another thread meanwhile (involuntary context switches, to which the
+ * kernel counts yields): ranks that share a processor do so at nearly every message.
+ *
  * Every message is checked: a stale buffer cannot pass for a fast one. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "bench_mpi.h"
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { TAG = 3, MOST_TRAIN = 256, MOST_SIZES = 40, MOST_REPEAT = 10000, CLOCK_READINGS = 100 };
 
@@ -256,6 +267,59 @@ static void print_head(void)
     printf("bytes round repeat send issue receive complete round_trip single train\n");
 }
 
+/* What a rank says of its place: "CORES HOST". */
+enum { PLACE_BYTES = 512 };
+
+static void describe_place(char *text)
+{
+    cpu_set_t allowed;
+    char host[128] = "?";
+    int room = PLACE_BYTES - (int)sizeof host, used = 0;
+    gethostname(host, sizeof host - 1);
+    CPU_ZERO(&allowed);
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    for (int first = 0; first < CPU_SETSIZE && used < room - 24; first++) {
+        int end = first;
+        while (end < CPU_SETSIZE && CPU_ISSET(end, &allowed))
+            end++;
+        if (end > first)
+            used += snprintf(text + used, (size_t)(room - used), "%s%d-%d", used ? "," : "", first,
+                             end - 1);
+        first = end;
+    }
+    snprintf(text + used, (size_t)(PLACE_BYTES - used), "%s %s", used ? "" : "?", host);
+}
+
+static void print_places(void)
+{
+    static char own[PLACE_BYTES];
+    char *all = bench_alloc((size_t)(last + 1) * PLACE_BYTES, 0);
+    describe_place(own);
+    MPI_Gather(own, PLACE_BYTES, MPI_BYTE, all, PLACE_BYTES, MPI_BYTE, 0, world);
+    for (int i = 0; rank == 0 && i <= last; i++)
+        printf("place %d %s\n", i, all + (size_t)i * PLACE_BYTES);
+    free(all);
+}
+
+static long switches(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nivcsw;
+}
+
+/* By the rank that measures with this one, too. */
+static void print_switches(long own)
+{
+    long other = 0;
+    if (rank == last)
+        MPI_Send(&own, 1, MPI_LONG, 0, TAG, world);
+    if (rank != 0)
+        return;
+    MPI_Recv(&other, 1, MPI_LONG, last, TAG, world, MPI_STATUS_IGNORE);
+    printf("switches %ld %ld\n", own + other, number);
+}
+
 int main(int argc, char **argv)
 {
     long sizes[MOST_SIZES];
@@ -279,18 +343,22 @@ int main(int argc, char **argv)
     if (smallest < 1 || largest < smallest || largest > 1 << 30)
         bench_die("expected sizes from 1 to 1G, the smallest first");
     train = (int)messages;
+    if (is_end)
+        calibrate();
+    if (rank == 0)
+        print_head();
+    print_places();
     if (is_end) {
         int count = sizes_between(smallest, largest, sizes);
         out = bench_alloc((size_t)largest, 1);
         in = bench_alloc((size_t)largest * (size_t)train, 2);
-        calibrate();
-        if (rank == 0)
-            print_head();
+        long before = switches();
         for (int round = -1; round < rounds; round++) /* the first one warms up */
             for (int i = 0; i < count; i++) {
                 long fit = (8 << 20) / sizes[i] + 1; /* some 8 MiB, four kinds of loops */
                 measure(sizes[i], round, (int)(fit < repeat ? fit : repeat));
             }
+        print_switches(switches() - before);
     }
     MPI_Barrier(world);
     MPI_Finalize();

@@ -5,10 +5,14 @@
 //! decides what is measured: shared memory, the network between two hosts, another MPI library
 //! (`--prefix`); or it is a simulated machine's network (`--machine`).
 //!
+//! Ranks that share processors are refused, or, where only a count of context switches says so, the
+//! result says it.
+//!
 //! The result is a table and, in the output directory, `loggp.json` (which `mica sim replay`
 //! reads), `loggp.html` and the raw times.
 
 mod page;
+mod raw;
 mod text;
 
 use std::error::Error;
@@ -18,9 +22,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use mica_sim::loggp::{FitOptions, LogGpFit, Measurement, fit};
+use mica_sim::loggp::{CoreSharing, FitOptions, LogGpFit, Measurement, fit};
 
 use crate::compiled::{CompiledProgram, MpiPrefix, command_of, output_of};
+use crate::origin::ResultOrigin;
 use crate::scratch::write_new;
 
 /// The options of `mica loggp`.
@@ -84,32 +89,64 @@ enum MeasuredChannel {
 /// Measures, writes the files, and returns what to print.
 pub fn loggp(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
     let baseline = options.compare.as_deref().map(read_fit).transpose()?;
-    let raw = match &options.raw {
+    let (origin, raw) = match &options.raw {
         Some(file) => {
-            fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?
+            let text = fs::read_to_string(file);
+            raw::parse(&text.map_err(|error| format!("{}: {error}", file.display()))?)?
         }
-        None => measure(options)?,
+        None => (origin(options), measure(options)?),
     };
-    let measurement = Measurement::parse(&raw)?;
+    let mut measurement = Measurement::parse(&raw)?;
+    match measurement.sharing() {
+        // A simulated node has a processor of its own, whatever its emulator runs on.
+        Some(_) if origin.simulated.is_some() => measurement.forget_sharing(),
+        Some(sharing @ CoreSharing::TooFew { .. }) => return Err(refusal(&sharing).into()),
+        _ => {}
+    }
     let options_of_fit = FitOptions { resamples: options.resamples, seed: options.seed };
     let fitted = fit(&measurement, &options_of_fit);
-    let json = serde_json::to_string_pretty(&fitted)? + "\n";
+    let json = origin.json(&fitted)?;
     if options.json {
         return Ok(json);
     }
+    let page = origin.on_page(&page::page(&fitted));
     let made = fs::create_dir_all(&options.output);
     made.map_err(|error| format!("{}: {error}", options.output.display()))?;
     for (name, content) in
-        [("loggp.json", &json), ("loggp.html", &page::page(&fitted)), ("raw.txt", &raw)]
+        [("loggp.json", &json), ("loggp.html", &page), ("raw.txt", &raw::written(&origin, &raw)?)]
     {
         let path = options.output.join(name);
         write_new(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let mut text = text::render(&fitted);
+    text += &format!("{}\n", origin.line());
     if let Some(baseline) = baseline {
         text += &text::differences(&fitted, &baseline);
     }
     Ok(format!("{text}Written to {}\n", options.output.display()))
+}
+
+/// Where what is measured comes from.
+fn origin(options: &LogGpOptions) -> ResultOrigin {
+    let channel = match (&options.machine, options.channel) {
+        (Some(machine), _) => return ResultOrigin::simulated(machine),
+        (None, Some(MeasuredChannel::Network)) => "the network, over its loopback".to_owned(),
+        (None, Some(MeasuredChannel::Shm)) => "shared memory and direct copies".to_owned(),
+        (None, None) if options.launcher.is_empty() => {
+            "shared memory and direct copies, as the job takes them".to_owned()
+        }
+        (None, None) => format!("as a job takes it that `{}` starts", options.launcher.join(" ")),
+    };
+    ResultOrigin::of_this_command(channel)
+}
+
+/// Why ranks that share processors are not measured, and what to do.
+fn refusal(sharing: &CoreSharing) -> String {
+    format!(
+        "{sharing}: nothing is fitted, since LogGP gives each rank a processor, and what the \
+         scheduler takes would pass for the channel's latency. Bind two ranks to processors of \
+         their own (mpiexec -n 2 --bind-to core), or start them on two hosts"
+    )
 }
 
 /// Reads a `loggp.json`.

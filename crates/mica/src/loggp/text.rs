@@ -69,7 +69,12 @@ pub fn notes(fitted: &LogGpFit) -> Vec<String> {
             trimmed(height)
         ));
     }
-    if fitted.estimates[0].value < 0.0 {
+    if let Some(sharing) = &fitted.sharing {
+        notes.push(format!(
+            "Not the channel's alone: {sharing}. Bind each rank to a core of its own (mpiexec \
+             --bind-to core), on an idle machine."
+        ));
+    } else if fitted.estimates[0].value < 0.0 {
         notes.push(
             "L is below 0: the overheads are longer than half a round trip, since a blocked \
              receive costs less than one whose message is there already. The model does not fit."
@@ -146,7 +151,7 @@ fn aligned(mut table: Table, numbers: usize) -> String {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use mica_sim::loggp::{FitOptions, Measurement, fit};
+    use mica_sim::loggp::{CoreSharing, FitOptions, Measurement, fit};
 
     /// Gaps of 500 ns and half a nanosecond for each byte; overheads of 100 ns, latency 1000 ns.
     pub fn example() -> LogGpFit {
@@ -169,6 +174,18 @@ pub mod tests {
         assert!(row("64 KiB").unwrap().contains("33300"), "{text}");
         assert!(text.contains("1/G is 2 GB/s"), "{text}");
         assert!(lines.iter().all(|line| line.len() < 110), "{text}");
+    }
+
+    #[test]
+    fn negative_latency_of_shared_processors_is_not_explained_by_the_model() {
+        let mut fitted = example();
+        fitted.estimates[0].value = -20_400.0;
+        let alone = notes(&fitted).join("\n");
+        assert!(alone.contains("The model does not fit") && !alone.contains("shared"), "{alone}");
+        fitted.sharing = Some(CoreSharing::Switched { per_exchange: 1.5 });
+        let shared = notes(&fitted).join("\n");
+        assert!(shared.contains("shared processors") && shared.contains("--bind-to core"));
+        assert!(!shared.contains("The model does not fit"), "{shared}");
     }
 
     #[test]

@@ -18,6 +18,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::measurement::{LoggpSample, Measurement};
+use super::sharing::CoreSharing;
 use super::{Parameter, Parameters};
 
 /// A value with its 95 % interval.
@@ -75,6 +76,9 @@ pub struct LogGpFit {
     pub step: Option<(u64, f64)>,
     /// Root mean square of the relative errors of the gaps that count.
     pub gap_error: f64,
+    /// How ranks shared processors, if they did: then the values are the scheduler's, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<CoreSharing>,
     /// Each size.
     pub sizes: Vec<SizeRow>,
 }
@@ -133,6 +137,7 @@ pub fn fit(measurement: &Measurement, options: &FitOptions) -> LogGpFit {
         bound: point.bound,
         step: point.step,
         gap_error: point.error,
+        sharing: measurement.sharing(),
         sizes: sizes.collect(),
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sharing::{self, AllowedProcessors, CoreSharing, LostProcessors};
+
 /// The times of one size in one round, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LoggpSample {
@@ -36,6 +38,10 @@ pub struct Measurement {
     pub clock_ns: f64,
     /// The MPI library.
     pub library: String,
+    /// Where each rank may run, as far as the program says so.
+    pub places: Vec<AllowedProcessors>,
+    /// What the ranks that measure lost to other threads, if the program says so.
+    pub lost: Option<LostProcessors>,
     /// The times.
     pub samples: Vec<LoggpSample>,
 }
@@ -52,7 +58,7 @@ pub enum MeasurementError {
         line: String,
     },
     /// A line is not one of its lines.
-    #[error("line {number} of the measurement is {line:?}: expected 10 numbers")]
+    #[error("line {number} of the measurement is {line:?}: expected 10 numbers, or a place")]
     Line {
         /// Its number, from 1.
         number: usize,
@@ -89,14 +95,42 @@ impl Measurement {
             head(first).ok_or_else(|| MeasurementError::Head { line: first.to_owned() })?;
         let data = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with("bytes "));
         for (number, line) in data {
-            let sample = sample(line).ok_or_else(|| MeasurementError::Line {
+            measurement.take(line).ok_or_else(|| MeasurementError::Line {
                 number: number + 1,
                 line: line.to_owned(),
             })?;
-            measurement.samples.push(sample);
         }
         measurement.check()?;
         Ok(measurement)
+    }
+
+    /// Takes what a line behind the head says.
+    fn take(&mut self, line: &str) -> Option<()> {
+        match line.split_once(' ') {
+            Some(("place", rest)) => {
+                let (rank, place) = rest.split_once(' ')?;
+                (rank.parse() == Ok(self.places.len())).then_some(())?;
+                self.places.push(AllowedProcessors::parse(place)?);
+            }
+            Some(("switches", rest)) => {
+                let (switches, exchanges) = rest.split_once(' ')?;
+                let (switches, exchanges) = (switches.parse().ok()?, exchanges.parse().ok()?);
+                self.lost = Some(LostProcessors { switches, exchanges });
+            }
+            _ => self.samples.push(sample(line)?),
+        }
+        Some(())
+    }
+
+    /// How ranks shared processors, if they did: then the times are not those of a channel.
+    pub fn sharing(&self) -> Option<CoreSharing> {
+        sharing::sharing(&self.places, self.lost)
+    }
+
+    /// Leaves out what the program says of processors: it ran on simulated ones.
+    pub fn forget_sharing(&mut self) {
+        self.places.clear();
+        self.lost = None;
     }
 
     fn check(&self) -> Result<(), MeasurementError> {
@@ -140,6 +174,8 @@ fn head(line: &str) -> Option<Measurement> {
         train: words.next()?.parse().ok().filter(|train| *train >= 2)?,
         clock_ns: words.next()?.parse().ok()?,
         library: words.collect::<Vec<_>>().join(" "),
+        places: Vec::new(),
+        lost: None,
         samples: Vec::new(),
     })
 }

@@ -6,6 +6,7 @@
 //! apart.
 //!
 //! - [`measurement`]: the program's output;
+//! - [`sharing`]: whether the ranks had a processor each;
 //! - [`fit`](mod@fit): parameters with intervals;
 //! - [`mod@sensitivity`]: how much longer an application takes with each parameter raised, by any
 //!   runner: the simulated cluster, or the replayer.
@@ -15,10 +16,12 @@
 pub mod fit;
 pub mod measurement;
 pub mod sensitivity;
+pub mod sharing;
 
 pub use fit::{Estimate, FitOptions, GapBound, LogGpFit, SizeRow, fit};
 pub use measurement::{LoggpSample, Measurement, MeasurementError};
 pub use sensitivity::{Sensitivity, SensitivityRow, sensitivity};
+pub use sharing::CoreSharing;
 
 use serde::{Deserialize, Serialize};
 

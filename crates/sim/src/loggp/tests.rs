@@ -158,6 +158,23 @@ fn says_what_is_wrong_with_a_measurement() {
 }
 
 #[test]
+fn says_that_ranks_shared_processors() {
+    let planted = planted();
+    let text = planted.print(2, 1);
+    let with = |lines: &str| {
+        let text = text.replace("round ...\n", &format!("round ...\n{lines}"));
+        Measurement::parse(&text).map(|measured| fit(&measured, &FitOptions::default()).sharing)
+    };
+    let apart = "place 0 0-0 vm\nplace 1 1-1 vm\nswitches 2 1000\n";
+    assert_eq!(with(apart), Ok(None));
+    let shared = with(&apart.replace("1-1", "0-0")).unwrap().expect("they share");
+    assert_eq!(shared.to_string(), "2 ranks share 1 processor of vm");
+    let lost = with(&apart.replace("switches 2", "switches 2000")).unwrap();
+    assert_eq!(lost, Some(CoreSharing::Switched { per_exchange: 2.0 }));
+    assert!(with("place 1 0-0 vm\n").is_err() && with("switches x 1\n").is_err());
+}
+
+#[test]
 fn ranks_parameters_by_what_they_cost() {
     let run = |raised: Option<(Parameter, f64)>| -> Result<f64, String> {
         Ok(match raised {
