@@ -9,10 +9,12 @@ use super::bars::Judged;
 use super::data::FigureTable;
 use super::guidelines::{Findings, Tally};
 use super::host::HostFacts;
-use super::report::BenchReport;
+use super::others::OthersLoad;
+use super::report::{BenchReport, TableDetail};
 use super::results::{RunFailure, rows, tests as made};
 use super::run::FLOOR;
 use super::{html, plot};
+use crate::origin::ResultOrigin;
 
 /// A report with each part that the page shows, in several magnitudes.
 fn report() -> BenchReport {
@@ -49,7 +51,10 @@ fn report() -> BenchReport {
         note: String::new(),
     };
     BenchReport {
-        command: "mica bench \"a\" <b>".into(),
+        origin: ResultOrigin {
+            command: "mica bench \"a\" <b>".into(),
+            ..ResultOrigin::without_messages()
+        },
         title: "Bars & plots".into(),
         rounds: 3,
         plots: plot::plots(&rows, &suite),
@@ -101,6 +106,7 @@ fn host() -> HostFacts {
         cpu_quota: None,
         load_before: "0.1".into(),
         load_after: "0.2".into(),
+        others: OthersLoad::default(),
         compiler: "cc 12".into(),
         commit: "0".into(),
         mica_environment: BTreeMap::new(),
@@ -122,6 +128,43 @@ fn same(name: &str, text: &str) {
         .find(|(_, (was, now))| was != now)
         .unwrap_or_default();
     assert!(golden == text, "{name}, line {}:\n{was}\n{now}", line + 1);
+}
+
+#[test]
+fn bars_of_a_loaded_machine_say_so() {
+    let verdicts = |report: &BenchReport| {
+        let bars = report.tables(TableDetail::Medians).swap_remove(0);
+        let verdicts: Vec<String> = bars.rows.iter().map(|row| row[7].clone()).collect();
+        (bars.note, verdicts)
+    };
+    let mut report = report();
+    report.host.others = OthersLoad::of(&[0.1, 0.0]);
+    let (note, quiet) = verdicts(&report);
+    assert!(!note.contains("Other programs"), "{note}");
+    assert_eq!(quiet, ["reached", "missed", "not judged: "]);
+    report.host.others = OthersLoad::of(&[1.0, 2.0]);
+    let (note, loaded) = verdicts(&report);
+    assert!(note.contains("Other programs used 1.5 of 4 cores while this ran"), "{note}");
+    assert_eq!(loaded[0], "reached; Other programs used 1.5 of 4 cores");
+    assert_eq!(loaded[1], "missed; Other programs used 1.5 of 4 cores");
+    assert!(report.terminal().contains("no measurement of an idle machine"));
+}
+
+#[test]
+fn columns_without_a_value_are_left_out() {
+    let mut report = report();
+    let header = |report: &BenchReport| {
+        let tables = report.tables(TableDetail::Medians);
+        tables.into_iter().find(|cells| cells.title != "Bars").unwrap().header
+    };
+    assert!(header(&report).contains(&"best peer".to_owned()));
+    for row in &mut report.rows {
+        (row.floor, row.floor_ratio, row.best_peer, row.ratio) = (None, None, None, None);
+        row.ratio_by_round = None;
+        row.contestants.remove("mpich");
+    }
+    report.failures.clear();
+    assert_eq!(header(&report), ["measure", "at", "unit", "mica", "openmpi", "mica+slow"]);
 }
 
 #[test]

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use mica_node::topology::{self, Machine, readable_bytes};
 use serde::Serialize;
+
+use super::others::OthersLoad;
+use crate::origin::date_of_now;
 
 /// Facts about this machine.
 #[derive(Debug, Clone, Serialize)]
@@ -32,6 +34,9 @@ pub struct HostFacts {
     pub cpu_quota: Option<f64>,
     pub load_before: String,
     pub load_after: String,
+    /// Processors that other programs used between the rounds.
+    #[serde(skip_serializing_if = "OthersLoad::is_empty")]
+    pub others: OthersLoad,
     pub compiler: String,
     pub commit: String,
     pub mica_environment: BTreeMap<String, String>,
@@ -50,7 +55,7 @@ impl HostFacts {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         HostFacts {
-            date: date_and_time(now()),
+            date: date_of_now(),
             host: mica_node::process::host_name(),
             processor: cpuinfo("model name").unwrap_or_else(|| "unknown".to_owned()),
             machine: std::env::consts::ARCH,
@@ -75,6 +80,7 @@ impl HostFacts {
             cpu_quota: topology::cpu_quota(),
             load_before: fact("/proc/loadavg"),
             load_after: String::new(),
+            others: OthersLoad::default(),
             compiler: said("cc", &["--version"]),
             commit: tree.map_or_else(
                 || format!("mica {} as installed", env!("CARGO_PKG_VERSION")),
@@ -97,10 +103,23 @@ impl HostFacts {
         }
     }
 
+    /// That the machine was loaded, if it was.
+    pub fn loaded_text(&self) -> Option<String> {
+        let used = self.others.loaded()?;
+        Some(format!("Other programs used {used:.1} of {} cores", self.processing_units))
+    }
+
     /// One line for a report.
     pub fn line(&self) -> String {
+        let others = match (self.loaded_text(), self.others.mean()) {
+            (Some(loaded), _) => {
+                format!("; {loaded}, so this is no measurement of an idle machine")
+            }
+            (None, Some(used)) => format!("; other programs used {used:.2} cores"),
+            (None, None) => String::new(),
+        };
         format!(
-            "{}, {} ({}), {} cores, Linux {}, commit {}; load {} before, {} after",
+            "{}, {} ({}), {} cores, Linux {}, commit {}; load {} before, {} after{others}",
             self.date,
             self.processor,
             self.virtualised,
@@ -170,42 +189,9 @@ fn said(command: &str, arguments: &[&str]) -> String {
     }
 }
 
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
-
-/// `2026-11-22T00:14:23Z` (the civil calendar from days, after Howard Hinnant's `civil_from_days`).
-fn date_and_time(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let era = days / 146_097;
-    let day_of_era = days % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_795_306_463, "2026-11-22T00:14:23Z"),
-        ] {
-            assert_eq!(date_and_time(seconds), text);
-        }
-    }
 
     #[test]
     fn the_machine_is_described() {

@@ -34,7 +34,7 @@ pub fn page(report: &BenchReport) -> String {
         "<h1>{}</h1>\n<p>{}.<br><code>{}</code>, {} interleaved rounds.</p>",
         escape(&report.title),
         escape(&report.host.line()),
-        escape(&report.command),
+        escape(&report.origin.command),
         report.rounds
     );
     let complaints = report.complaints();

@@ -19,6 +19,7 @@ mod gzip;
 mod host;
 mod hosts;
 mod html;
+mod others;
 mod place;
 mod plot;
 mod position;

@@ -14,11 +14,16 @@ use super::results::{ResultRow, RunFailure};
 use super::stats::Stats;
 use crate::draw::page::TableCells;
 use crate::draw::text::three_digits;
+use crate::origin::ResultOrigin;
+
+/// What the table of bars shows.
+const BARS_NOTE: &str = "Mica's median, what it is compared with, and the quotient of the two.";
 
 /// Everything that a report shows.
 #[derive(Serialize)]
 pub struct BenchReport {
-    pub command: String,
+    #[serde(skip)]
+    pub origin: ResultOrigin,
     pub title: String,
     pub rounds: usize,
     pub contestants: Vec<String>,
@@ -46,6 +51,11 @@ pub enum TableDetail {
 }
 
 impl BenchReport {
+    /// For programs.
+    pub fn json(&self) -> Result<String, String> {
+        self.origin.json(self).map_err(|error| error.to_string())
+    }
+
     /// The tables that are not empty.
     pub fn tables(&self, detail: TableDetail) -> Vec<TableCells> {
         let mut programs: Vec<&str> = Vec::new();
@@ -64,11 +74,15 @@ impl BenchReport {
     }
 
     fn bars(&self) -> TableCells {
+        let loaded = self.host.loaded_text();
         let row = |bar: &Judged| {
+            let notes = Some(&bar.note).filter(|note| !note.is_empty());
+            let notes: Vec<&str> = notes.into_iter().chain(&loaded).map(String::as_str).collect();
             let verdict = match bar.pass {
-                Some(true) => "reached".to_owned(),
-                Some(false) if bar.note.is_empty() => "missed".to_owned(),
-                Some(false) => format!("missed; {}", bar.note),
+                Some(true) if notes.is_empty() => "reached".to_owned(),
+                Some(true) => format!("reached; {}", notes.join("; ")),
+                Some(false) if notes.is_empty() => "missed".to_owned(),
+                Some(false) => format!("missed; {}", notes.join("; ")),
                 None => format!("not judged: {}", bar.note),
             };
             vec![
@@ -77,15 +91,20 @@ impl BenchReport {
                 value(bar.value, &bar.unit),
                 value(bar.reference, &bar.unit),
                 bar.against.clone(),
-                bar.ratio.map_or_else(|| "-".to_owned(), three_digits),
+                bar.ratio.map_or_else(|| NO_VALUE.to_owned(), three_digits),
                 bar.limit.clone(),
                 verdict,
             ]
         };
         TableCells {
             title: "Bars".to_owned(),
-            note: "Mica's median, what it is compared with, and the quotient of the two."
-                .to_owned(),
+            note: match &loaded {
+                Some(loaded) => format!(
+                    "{BARS_NOTE} {loaded} while this ran: measure again on an idle machine before \
+                     a verdict counts."
+                ),
+                None => BARS_NOTE.to_owned(),
+            },
             header: words(&[
                 "bar",
                 "at",
@@ -120,22 +139,22 @@ impl BenchReport {
                 cells.push(match row.contestants.get(*name) {
                     Some(stats) => shown(stats, detail),
                     None if failed(name, row.key.ranks) => "failed".to_owned(),
-                    None => "-".to_owned(),
+                    None => NO_VALUE.to_owned(),
                 });
             }
             cells.push(row.floor.as_ref().map_or_else(
-                || "-".to_owned(),
+                || NO_VALUE.to_owned(),
                 |bound| format!("{} ({})", three_digits(bound.value), bound.label),
             ));
-            cells.push(row.floor_ratio.map_or_else(|| "-".to_owned(), three_digits));
-            cells.push(row.best_peer.clone().unwrap_or_else(|| "-".to_owned()));
+            cells.push(row.floor_ratio.map_or_else(|| NO_VALUE.to_owned(), three_digits));
+            cells.push(row.best_peer.clone().unwrap_or_else(|| NO_VALUE.to_owned()));
             let by_round = row
                 .ratio_by_round
                 .filter(|stats| detail == TableDetail::Spread && stats.rounds > 1);
             let by_round = by_round.map_or_else(String::new, |stats| {
                 format!(" [{}, {}]", three_digits(stats.q1), three_digits(stats.q3))
             });
-            let ratio = row.ratio.map_or_else(|| "-".to_owned(), three_digits);
+            let ratio = row.ratio.map_or_else(|| NO_VALUE.to_owned(), three_digits);
             cells.push(ratio + &by_round);
             cells
         };
@@ -146,12 +165,12 @@ impl BenchReport {
             }
             TableDetail::Medians => "Medians of the rounds.",
         };
-        TableCells {
+        without_empty_columns(TableCells {
             title: program.to_owned(),
             note: of.to_owned(),
             header,
             rows: rows().map(row).collect(),
-        }
+        })
     }
 
     /// The verdict of every guideline on every contestant.
@@ -279,7 +298,7 @@ impl BenchReport {
         let _ = writeln!(
             text,
             "`{}`: {} interleaved rounds. How each run was started and bound is in raw.json.gz.\n",
-            self.command, self.rounds
+            self.origin.command, self.rounds
         );
         for (name, version) in &self.host.versions {
             let _ = writeln!(text, "- {name}: {version}");
@@ -326,12 +345,27 @@ impl BenchReport {
     }
 }
 
+/// What a cell without a value shows.
+const NO_VALUE: &str = "-";
+
+/// The table without the columns in which no row has a value: those of floors and peers where there
+/// is none.
+fn without_empty_columns(mut cells: TableCells) -> TableCells {
+    let has_value = |at: usize| cells.rows.iter().any(|row| row[at] != NO_VALUE);
+    let kept: Vec<bool> = (0..cells.header.len()).map(has_value).collect();
+    for row in cells.rows.iter_mut().chain([&mut cells.header]) {
+        let mut kept = kept.iter();
+        row.retain(|_| *kept.next().unwrap_or(&true));
+    }
+    cells
+}
+
 fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| word.to_string()).collect()
 }
 
 fn value(value: Option<f64>, unit: &str) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{} {unit}", three_digits(value)))
+    value.map_or_else(|| NO_VALUE.to_owned(), |value| format!("{} {unit}", three_digits(value)))
 }
 
 fn shown(stats: &Stats, detail: TableDetail) -> String {

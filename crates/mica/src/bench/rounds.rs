@@ -15,6 +15,7 @@ use super::contestant::{Contestant, Cores, LaunchCommand, confine};
 use super::execute::{BenchCommand, CommandEnd, Executor, tail};
 use super::figure::{self, Figure};
 use super::hosts::{Hosts, processors};
+use super::others::OthersLoad;
 use super::progress::BenchProgress;
 use super::run::{BenchRun, FLOOR};
 use super::suite::{JOB_END, Program, parse_cpus};
@@ -43,6 +44,16 @@ pub struct Rounds<'a> {
     pub quick: bool,
 }
 
+/// What the rounds came to.
+#[derive(Default)]
+pub struct MeasuredRounds {
+    pub runs: Vec<BenchRun>,
+    /// The user stopped them.
+    pub interrupted: bool,
+    /// What other programs used meanwhile.
+    pub others: OthersLoad,
+}
+
 /// The contestants' indices in the order of a round.
 pub fn order(round: usize, contestants: usize) -> impl Iterator<Item = usize> {
     (0..contestants).map(move |i| (i + round) % contestants)
@@ -55,25 +66,24 @@ impl Rounds<'_> {
         self.rounds * (self.floors.len() + entries)
     }
 
-    /// Runs all rounds; the second result is true if the user interrupted them.
-    pub fn run(
-        &self,
-        executor: &mut Executor,
-        progress: &mut BenchProgress,
-    ) -> (Vec<BenchRun>, bool) {
-        let mut runs = Vec::new();
+    /// Runs all rounds.
+    pub fn run(&self, executor: &mut Executor, progress: &mut BenchProgress) -> MeasuredRounds {
+        let mut measured = MeasuredRounds::default();
         for round in 0..self.rounds {
             progress.round(round, self.rounds);
+            measured.others.probe();
             for start in self.starts(round) {
                 progress.step(&format!("{} {}", start.program.name, start.name));
                 let Some(run) = start.run(round, executor) else {
-                    return (runs, true);
+                    measured.interrupted = true;
+                    return measured;
                 };
                 progress.done(&run);
-                runs.push(run);
+                measured.runs.push(run);
             }
         }
-        (runs, false)
+        measured.others.probe();
+        measured
     }
 
     /// All runs of a round, in order.

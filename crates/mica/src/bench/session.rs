@@ -25,9 +25,10 @@ use super::plot;
 use super::progress::BenchProgress;
 use super::report::BenchReport;
 use super::results;
-use super::rounds::{RoundEntry, Rounds};
+use super::rounds::{MeasuredRounds, RoundEntry, Rounds};
 use super::run::BenchRun;
 use super::suite::{MICA, Program, Suite};
+use crate::origin::ResultOrigin;
 
 /// Runs the selected programs and writes the results. An `Err` is a mistake of the caller (an
 /// unknown name, a folder that cannot be written); failures of a contestant are part of the
@@ -143,8 +144,10 @@ impl<'a> BenchSession<'a> {
             self.host.load_before
         ));
         let mut progress = BenchProgress::new(rounds.steps());
-        let (runs, interrupted) = rounds.run(&mut self.executor, &mut progress);
+        let MeasuredRounds { runs, interrupted, others } =
+            rounds.run(&mut self.executor, &mut progress);
         progress.finish();
+        self.host.others = others;
         Ok(Measured { runs, misses: Vec::new(), interrupted })
     }
 
@@ -167,9 +170,9 @@ impl<'a> BenchSession<'a> {
             self.left_out.push(line.to_owned());
         }
         let report = BenchReport {
-            command: std::env::args()
-                .skip(1)
-                .fold("mica".to_owned(), |line, word| line + " " + &word),
+            origin: ResultOrigin::of_this_command(
+                "as each library chooses, or as its variant is set",
+            ),
             title: title(options, suite),
             rounds: rounds(options),
             bars: bars::judge(&bars, &rows),
@@ -339,7 +342,7 @@ fn publish(
     });
     write(&out, report, runs)?;
     if options.json {
-        println!("{}", serde_json::to_string_pretty(report).map_err(|error| error.to_string())?);
+        print!("{}", report.json()?);
     } else {
         print!("{}", report.terminal());
     }
@@ -403,18 +406,18 @@ fn write(out: &Path, report: &BenchReport, runs: &[BenchRun]) -> Result<(), Stri
         fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))
     };
     let put = |name: &str, text: String| put_bytes(name, text.as_bytes());
-    let pretty = |value: &serde_json::Value| format!("{value:#}\n");
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
-    put("command", format!("{}\n", report.command))?;
-    put("host.json", pretty(&json!(report.host)))?;
-    let raw = pretty(&json!({ "runs": runs, "cache_misses": report.misses }));
+    put("command", format!("{}\n", report.origin.command))?;
+    put("host.json", report.origin.json(&report.host).map_err(|error| error.to_string())?)?;
+    let raw = json!({ "runs": runs, "cache_misses": report.misses });
+    let raw = report.origin.json(&raw).map_err(|error| error.to_string())?;
     put_bytes("raw.json.gz", &gzip::compressed(&raw))?;
-    put("summary.json", pretty(&json!(report)))?;
+    put("summary.json", report.json()?)?;
     put("summary.md", report.markdown())?;
     if !report.plots.is_empty() {
         for plot in &report.plots {
             put(&format!("{}.svg", plot.name), plot.svg())?;
         }
     }
-    put("report.html", html::page(report))
+    put("report.html", report.origin.on_page(&html::page(report)))
 }

@@ -226,8 +226,8 @@ fn libraries_are_run_in_turn_and_judged() {
         "| time | 8 B, 2 ranks | us | 1.00 [1.00, 1.00, 1.00, 1.00] | \
          5.00 [5.00, 5.00, 5.00, 5.00] | 2.00 [2.00, 2.00, 2.00, 2.00] | 0.500 (a flag) | 2.00 | \
          mpich | 0.500 [0.500, 0.500] |",
-        "| fast | 8 B, 2 ranks | 1.00 us | 2.00 us | mpich | 0.500 | at most 0.650 | reached |",
-        "| not slow | 8 B, 2 ranks | 5.00 us | 1.00 us | mica | 5.00 | at most 1.50 | missed |",
+        "| fast | 8 B, 2 ranks | 1.00 us | 2.00 us | mpich | 0.500 | at most 0.650 | reached",
+        "| not slow | 8 B, 2 ranks | 5.00 us | 1.00 us | mica | 5.00 | at most 1.50 | missed",
         "- mpich: Fake 1.0",
         "| no slower for less data than for more | holds (2) | holds (2) | violated 1 of 2 |",
         "| mpich | no slower for less data than for more | time, 64 B, 2 ranks | 4.00 us | time \
