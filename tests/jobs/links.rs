@@ -78,6 +78,9 @@ fn run_observes_times_the_account_and_memory() {
     links(&install, &folder, &["report", "links.mica", "--resamples", "50"]);
     let page = fs::read_to_string(folder.join("links.html")).expect("a page");
     assert!(page.contains("Beside the paper") && page.ends_with("</html>\n"));
+    // The job's command and host, not those of the report.
+    let origin = page.split("<p class=\"note origin\">").nth(1).expect("where it comes from");
+    assert!(origin.contains("mpiexec -n 4 links. Channel: "), "{origin}");
 }
 
 /// The bytes of a call between each pair of ranks, by an observation of an allgather of 4,096 bytes
@@ -194,9 +197,9 @@ fn run_reads_named_counters_around_each_call_or_says_why_not() {
     let analyzed =
         links(&install, &folder, &["analyze", "links.mica", "--json", "--resamples", "20"]);
     let json: Value = serde_json::from_str(&analyzed).expect("JSON");
-    let names = json[0]["links"].as_array().expect("links");
+    let names = json["workloads"][0]["links"].as_array().expect("links");
     let at = names.iter().position(|name| name == "software/config=1/").expect("the counter");
-    let loads = json[0]["fast_loads"].as_array().expect("loads");
+    let loads = json["workloads"][0]["fast_loads"].as_array().expect("loads");
     let load = loads.iter().find(|load| load["link"] == at).expect("its load");
     // A barrier takes some of the thread's time.
     assert!(load["max"].as_f64().expect("a number") > 0.0, "{load}");
@@ -246,7 +249,8 @@ fn observations_place_ranks_and_the_model_confirms_it() {
     assert!(said.contains("moves 0 B between chips, by default 1 MiB"), "{said}");
     let json = links(&install, &folder, &["analyze", "links.mica", "--json", "--resamples", "20"]);
     let json: Value = serde_json::from_str(&json).expect("JSON");
-    for load in json[0]["fast_loads"].as_array().expect("loads") {
+    assert_eq!(json["origin"]["simulated"], "Sun Fire X4600 M2", "{}", json["origin"]);
+    for load in json["workloads"][0]["fast_loads"].as_array().expect("loads") {
         assert_eq!(load["max"].as_f64(), Some(0.0), "{load}");
     }
 }

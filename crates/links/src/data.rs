@@ -37,6 +37,16 @@ pub struct Provenance {
     pub source: LoadSource,
     /// The command that made the observation.
     pub command: String,
+    /// The host on which it was made. Empty in what is modelled, as the next two are, so that equal
+    /// seeds give equal files.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// When it was made: date and time in UTC.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub date: String,
+    /// The version of the tool.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool: String,
     /// The seed of the background traffic and of the model.
     pub seed: u64,
     /// The chip of each rank.

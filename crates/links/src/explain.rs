@@ -74,6 +74,9 @@ pub struct Explanation {
     pub clusters: Vec<TimeCluster>,
     /// The relevant set of links.
     pub relevant: Vec<SelectedLink>,
+    /// The links that the sentences name: those of the relevant set that most half samples select.
+    /// None if no call is slow. Tables name no others.
+    pub named: Vec<usize>,
     /// How well load during a call indicates its class.
     pub indicator: Option<Validation>,
     /// How well load before a call predicts its class.
@@ -194,6 +197,7 @@ pub fn explain_in_steps(
     let tree = predictor.as_ref().map(|_| DecisionTree::learn(&before, &classes, &everything));
     let mut notes = observation.provenance.notes.clone();
     notes.extend(note);
+    let stable = relevant.iter().filter(|chosen| chosen.stability >= STABLE);
     let mut explanation = Explanation {
         machine: observation.provenance.machine.clone(),
         source: observation.provenance.source,
@@ -207,6 +211,10 @@ pub fn explain_in_steps(
         distribution: all,
         ranking,
         clusters,
+        named: match slow.contains(&true) {
+            true => stable.map(|chosen| chosen.link).collect(),
+            false => Vec::new(),
+        },
         relevant,
         indicator,
         predictor,
@@ -245,11 +253,12 @@ fn advise(
     }
     if slow_calls == 0 {
         return vec![
-            "The execution times are one cluster: no call is slow beside the others.".into(),
+            "The execution times are one cluster: no call is slow beside the others. (Whether all \
+             are, a description of the machine tells: --machine.)"
+                .into(),
         ];
     }
-    let stable = |chosen: &&SelectedLink| chosen.stability >= STABLE;
-    if !explanation.relevant.iter().any(|chosen| stable(&chosen)) {
+    if explanation.named.is_empty() {
         return vec![format!(
             "{slow_calls} of {} calls are slow, but no link's load goes with that both beyond \
              chance and in most half samples: the cause is elsewhere, or more calls are needed.",
@@ -273,7 +282,8 @@ fn advise(
             cause(observation, workload, selected, slow, chosen.link)
         )
     };
-    explanation.relevant.iter().filter(stable).map(sentence).collect()
+    let is_named = |chosen: &&SelectedLink| explanation.named.contains(&chosen.link);
+    explanation.relevant.iter().filter(is_named).map(sentence).collect()
 }
 
 /// Who loads the link, as far as the data has it, and what to do about it.
@@ -310,9 +320,9 @@ fn cause(
         readers.push(pair.to);
     }
     if !senders.is_empty() {
+        // Whether another placement avoids that depends on all pairs of ranks, and is said of all.
         text += &format!(
-            " Ranks {} move the memory of ranks {} over it: binding them to one chip, or with \
-             fewer ranks to either (mpiexec --map-by, mica place), avoids it.",
+            " Ranks {} move the memory of ranks {} over it.",
             ranges(readers),
             ranges(senders)
         );
@@ -409,7 +419,26 @@ mod tests {
         for part in ["100 % of the slow calls", "link 0->1", "Ranks 2-3 move", "ranks 0-1 over"] {
             assert!(advice.contains(part), "{part}: {advice}");
         }
+        assert_eq!(explanation.named, [0]);
+        assert!(!advice.contains("avoids"), "what avoids it is said of all pairs: {advice}");
         assert!(explanation.indicator.unwrap().beats_constant);
+    }
+
+    /// Load that goes with the time within one heap: the correlation is beyond chance, and no link
+    /// is named.
+    #[test]
+    fn names_no_link_where_no_call_is_slow() {
+        let mut observation = observation(false);
+        let calls = &mut observation.calls;
+        for (call, time) in calls.time.iter_mut().enumerate() {
+            let noise = f64::from((call * 7919 % 101) as u32) / 101.0;
+            *time = 3e-4 * (0.95 + 0.1 * noise);
+            calls.link_bytes[0][call] = 1e6 * (0.95 + 0.1 * noise);
+        }
+        let explanation = explain(&observation, 0, &OPTIONS).unwrap();
+        assert!(explanation.ranking[0].beyond_chance, "{:?}", explanation.ranking);
+        assert!(explanation.named.is_empty() && explanation.advice.len() == 1);
+        assert!(explanation.advice[0].contains("no call is slow"), "{:?}", explanation.advice);
     }
 
     #[test]

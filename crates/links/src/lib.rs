@@ -8,6 +8,7 @@
 //! finds a real machine's counting units and memory domains, [`counters`] the events that count
 //! links, [`account`] routes what the library says that it moved. [`analysis`] has the statistics,
 //! as pure functions over columns; [`predictor`] says before a call whether it will be long;
+//! [`promise`] compares with what a machine's description promises;
 //! [`mod@explain`] brings them together for one observation.
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ pub mod machine;
 pub mod model;
 pub mod network;
 pub mod predictor;
+pub mod promise;
 pub mod schedule;
 pub mod study;
 

@@ -206,6 +206,18 @@ impl ChipMachine {
         &self.links
     }
 
+    /// The machine with a link that is slower by this factor, in both directions: the pair of links
+    /// `2 * pair` and `2 * pair + 1` of [`links`](Self::links).
+    #[must_use]
+    pub fn with_slower_link(&self, pair: usize, factor: f64) -> ChipMachine {
+        let mut machine = self.clone();
+        for link in &mut machine.links[2 * pair..2 * pair + 2] {
+            link.bandwidth /= factor;
+        }
+        machine.description.link[pair].bandwidth /= factor;
+        machine
+    }
+
     /// Their names: `3->5`.
     pub fn link_set(&self) -> LinkSet {
         let names = self.links.iter().map(Link::name).collect();

@@ -98,7 +98,7 @@ impl ModelPlan<'_> {
                 seed: self.seed,
                 rank_chips: self.chips.iter().map(|&chip| chip as u32).collect(),
                 notes: vec![machine.source().to_owned()],
-                numa: None,
+                ..Provenance::default()
             },
             links: machine.link_set(),
             workloads: vec![CallWorkload {

@@ -1,9 +1,8 @@
-//! Links ordered by how their load goes with the execution time (muecke-2010, Figures 4 and 5), and
-//! those that are to blame.
+//! Links ordered by how their load goes with the execution time (muecke-2010, Figures 4 and 5).
 //!
-//! A link is blamed if its load has a positive Spearman correlation with the time that chance does
-//! not explain: one-sided test, effective number of calls, Holm's correction over all links, level
-//! [`ALPHA`]. The interval beside it is a block bootstrap of the ranks.
+//! A link's load goes with the time beyond chance if its Spearman correlation with it is positive
+//! and chance does not explain that: one-sided test, effective number of calls, Holm's correction
+//! over all links, level [`ALPHA`]. The interval beside it is a block bootstrap of the ranks.
 
 use fastrand::Rng;
 use serde::Serialize;
@@ -23,8 +22,9 @@ pub struct LinkBlame {
     pub interval: Interval,
     /// The p-value after Holm's correction.
     pub p: f64,
-    /// The test holds it to blame.
-    pub blamed: bool,
+    /// The correlation is beyond chance. That is no blame: a long call counts more bytes on every
+    /// link (`Explanation::named` has the links that are blamed).
+    pub beyond_chance: bool,
     /// The share of the slow calls in which the link's load is above what 95 % of the fast calls
     /// have on it.
     pub coincidence: f64,
@@ -51,7 +51,7 @@ pub fn rank_links(calls: &Columns, slow: &[bool], resamples: usize, seed: u64) -
             rho: rho[link],
             interval: intervals[link],
             p: adjusted[link],
-            blamed: adjusted[link] < ALPHA,
+            beyond_chance: adjusted[link] < ALPHA,
             coincidence: coincidence(calls.loads[link], slow),
         })
         .collect();

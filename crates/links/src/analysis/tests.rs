@@ -53,7 +53,7 @@ impl Sample {
     fn blamed(&self) -> Vec<usize> {
         let slow: Vec<bool> = self.seconds.iter().map(|time| *time > 700e-6).collect();
         let links = self.with(|calls| rank_links(calls, &slow, 0, 1));
-        let blamed = links.iter().filter(|link| link.blamed);
+        let blamed = links.iter().filter(|link| link.beyond_chance);
         blamed.map(|link| link.link).collect()
     }
 

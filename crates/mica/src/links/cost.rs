@@ -30,6 +30,7 @@ use super::job::{JobMode, LinksJob, LinksJobOptions};
 use super::raw::RawCalls;
 use super::run::spinner;
 use super::wanted::WantedCounters;
+use crate::origin::ResultOrigin;
 
 /// Decisions or readings in a batch; a batch takes some microseconds, a clock reading 25 ns.
 const BATCH: usize = 1000;
@@ -100,7 +101,7 @@ pub fn cost(options: &CostOptions) -> Result<String, Box<dyn Error>> {
         observer,
     };
     Ok(match options.json {
-        true => serde_json::to_string_pretty(&cost)? + "\n",
+        true => ResultOrigin::of_this_command("as the job chooses within a node").json(&cost)?,
         false => render(&cost),
     })
 }

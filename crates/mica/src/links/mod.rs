@@ -11,9 +11,11 @@ mod cost;
 mod disturb;
 mod job;
 mod model;
+mod named;
 mod observed;
 mod paper;
 mod placement;
+mod promise;
 mod raw;
 mod report;
 mod run;
@@ -31,11 +33,16 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use mica_links::Observation;
-use mica_links::data::NumaFacts;
+use mica_links::data::{LoadSource, NumaFacts};
 use mica_links::explain::{ExplainOptions, Explanation, LoadKind, STEPS, explain_in_steps, select};
+use mica_links::promise::Promise;
 use mica_links::study::ModelStudy;
 use paper::PaperRow;
+use promise::PromiseOptions;
 use serde::Serialize;
+use serde_json::json;
+
+use crate::origin::ResultOrigin;
 
 /// The options of `mica links`.
 #[derive(Args)]
@@ -58,6 +65,8 @@ enum LinksCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
+        promise: PromiseOptions,
+        #[command(flatten)]
         statistics: StatisticsOptions,
     },
     /// Measure what a prediction costs, and what observing does to the calls.
@@ -69,6 +78,8 @@ enum LinksCommand {
         /// The page.
         #[arg(short, long, value_name = "FILE", default_value = "links.html")]
         output: PathBuf,
+        #[command(flatten)]
+        promise: PromiseOptions,
         #[command(flatten)]
         statistics: StatisticsOptions,
     },
@@ -102,11 +113,11 @@ pub fn links(options: &LinksOptions) -> Result<String, Box<dyn Error>> {
         LinksCommand::Run(options) => run::run(options),
         LinksCommand::Model(options) => model::model(options),
         LinksCommand::Cost(options) => cost::cost(options),
-        LinksCommand::Analyze { file, json, statistics } => {
+        LinksCommand::Analyze { file, json, promise, statistics } => {
             let observation = read(file)?;
-            let findings = findings(&observation, file, statistics)?;
+            let findings = findings(&observation, file, statistics, promise)?;
             Ok(match json {
-                true => serde_json::to_string_pretty(&findings)? + "\n",
+                true => origin(&observation).json(&json!({ "workloads": findings }))?,
                 false => {
                     let study = observation.study.as_ref().map(text::study);
                     let texts = findings.iter().map(text::render);
@@ -114,13 +125,37 @@ pub fn links(options: &LinksOptions) -> Result<String, Box<dyn Error>> {
                 }
             })
         }
-        LinksCommand::Report { file, output, statistics } => {
+        LinksCommand::Report { file, output, promise, statistics } => {
             let observation = read(file)?;
-            let findings = findings(&observation, file, statistics)?;
+            let findings = findings(&observation, file, statistics, promise)?;
             let page = report::page(&observation, &findings);
+            let page = origin(&observation).on_page(&page);
             fs::write(output, page).map_err(|error| format!("{}: {error}", output.display()))?;
             Ok(format!("{}\n", output.display()))
         }
+    }
+}
+
+/// What carries the messages of calls that are observed.
+const CHANNEL: &str = "as the job takes it between the chips of a node";
+
+/// Where an observation comes from.
+fn origin(observation: &Observation) -> ResultOrigin {
+    let made = &observation.provenance;
+    let here = match made.source {
+        LoadSource::Model => return ResultOrigin::simulated(&made.machine),
+        LoadSource::Counters | LoadSource::Account => ResultOrigin::of_this_command(CHANNEL),
+    };
+    let known = |text: &String| match text.is_empty() {
+        true => "not known".to_owned(),
+        false => text.clone(),
+    };
+    ResultOrigin {
+        host: known(&made.host),
+        date: known(&made.date),
+        mica: known(&made.tool),
+        command: known(&made.command),
+        ..here
     }
 }
 
@@ -147,6 +182,8 @@ struct WorkloadFinding<'a> {
     explanation: Explanation,
     /// Bytes that a call moves between ranks on average, if the library accounted for them.
     moved_bytes: Option<f64>,
+    /// What a description of the machine promises, if one was compared with.
+    promise: Option<Promise>,
     /// The paper's numbers beside these.
     paper: Vec<PaperRow>,
     /// Where the kernel had pages.
@@ -160,6 +197,7 @@ fn findings<'a>(
     observation: &'a Observation,
     file: &Path,
     options: &StatisticsOptions,
+    compared: &PromiseOptions,
 ) -> Result<Vec<WorkloadFinding<'a>>, Box<dyn Error>> {
     let options = ExplainOptions {
         load: match options.load {
@@ -180,12 +218,15 @@ fn findings<'a>(
         let Some(mut explanation) = explained else {
             continue;
         };
+        let promise = promise::promise(observation, workload, compared)?;
+        explanation.advice.extend(promise.as_ref().map(Promise::text));
         explanation.advice.extend(placement::advice(observation, workload, file));
         let seconds = select(observation, workload, explanation.load).0.seconds;
         found.push(WorkloadFinding {
             paper: paper::rows(&explanation, &seconds),
             explanation,
             moved_bytes: moved(observation, workload),
+            promise,
             numa: observation.provenance.numa.as_ref(),
             study: observation.study.as_ref(),
         });

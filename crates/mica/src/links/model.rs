@@ -6,8 +6,7 @@
 //! file, from where `analyze` and `report` show them.
 
 use std::error::Error;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
@@ -17,8 +16,8 @@ use mica_links::predictor::PayoffTrial;
 use mica_links::study::ModelStudy;
 use mica_links::{Background, ChipMachine, ModelPlan, RecordedSchedule};
 
+use super::named::{machine_named, schedule_named};
 use super::placement::{between_chips, mapped};
-use super::run::machine;
 use super::text;
 
 /// The options of `mica links model`.
@@ -78,8 +77,8 @@ const TUNED: &str = "The I/O background of the model was chosen so that the slow
 
 /// Runs the model, writes the observation, and says where.
 pub fn model(options: &ModelOptions) -> Result<String, Box<dyn Error>> {
-    let machine = machine(&options.machine)?;
-    let schedule = schedule(&options.schedule)?;
+    let machine = machine_named(&options.machine)?;
+    let schedule = schedule_named(&options.schedule)?;
     let background = background(options.background, &machine);
     let (chips, placed) = chips(options, &machine, &schedule);
     let plan = ModelPlan {
@@ -118,7 +117,7 @@ pub fn model(options: &ModelOptions) -> Result<String, Box<dyn Error>> {
 }
 
 fn studied(options: &ModelOptions, plan: &ModelPlan) -> Result<ModelStudy, Box<dyn Error>> {
-    let against = schedule(&options.against)?;
+    let against = schedule_named(&options.against)?;
     let is_same = (&against.collective, against.bytes, against.ranks())
         == (&plan.schedule.collective, plan.schedule.bytes, plan.schedule.ranks());
     if !is_same {
@@ -192,65 +191,4 @@ fn intensities(traffic: BackgroundTraffic) -> Vec<TrafficIntensity> {
         .then_some(STREAM_INTENSITIES);
     let memory = memory.into_iter().flatten();
     io.into_iter().flatten().chain(memory).collect()
-}
-
-fn schedule(name: &str) -> Result<RecordedSchedule, Box<dyn Error>> {
-    let mut words = name.rsplitn(3, ':');
-    if let (Some(call), Some(collective), Some(prefix)) = (words.next(), words.next(), words.next())
-    {
-        let call = call.parse().map_err(|_| format!("{name}: {call:?} is no number of a call"))?;
-        return recorded(prefix, collective, call);
-    }
-    match name.ends_with(".txt") {
-        true => {
-            let text = fs::read_to_string(Path::new(name));
-            Ok(RecordedSchedule::parse(&text.map_err(|error| format!("{name}: {error}"))?)?)
-        }
-        false => Ok(RecordedSchedule::shipped(name)?),
-    }
-}
-
-/// A call in the records `PREFIX.0`, `PREFIX.1`, ... of a job's ranks.
-fn recorded(
-    prefix: &str,
-    collective: &str,
-    call: usize,
-) -> Result<RecordedSchedule, Box<dyn Error>> {
-    let files = (0..).map(|rank| format!("{prefix}.{rank}"));
-    let records: Vec<String> = files.map_while(|file| fs::read_to_string(file).ok()).collect();
-    if records.is_empty() {
-        return Err(format!("{prefix}.0: there is no record of a rank").into());
-    }
-    let command = format!("MICA_RECORD_TRANSFERS={prefix}");
-    Ok(RecordedSchedule::from_records(&records, collective, call, &command)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schedules_come_from_the_command_a_file_or_the_records_of_a_job() {
-        assert_eq!(schedule("barrier").unwrap().ranks(), 32);
-        let folder = std::env::temp_dir().join(format!("mica-schedule-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
-        let prefix = folder.join("job").display().to_string();
-        let records = [
-            "2.1 begin MPI_Bcast 0 8\n2.1 store 0 8\n2.1 publish 1\n2.1 end cells\n",
-            "2.1 begin MPI_Bcast 1 8\n2.1 wait 0 1\n2.1 load 0 8\n2.1 end cells\n",
-        ];
-        for (rank, record) in records.iter().enumerate() {
-            fs::write(format!("{prefix}.{rank}"), record).unwrap();
-        }
-        let found = schedule(&format!("{prefix}:bcast:0")).unwrap();
-        assert_eq!((found.ranks(), found.bytes), (2, 8));
-        let file = folder.join("bcast.txt").display().to_string();
-        fs::write(&file, found.to_string()).unwrap();
-        assert_eq!(schedule(&file).unwrap().steps, found.steps);
-        let error = |name: &str| schedule(name).unwrap_err().to_string();
-        assert!(error(&format!("{prefix}:bcast:1")).contains("has 1 calls"));
-        assert!(error(&format!("{prefix}:bcast:x")).contains("no number of a call"));
-        assert!(error("/nonexistent:bcast:0").contains("no record"));
-        fs::remove_dir_all(&folder).unwrap();
-    }
 }

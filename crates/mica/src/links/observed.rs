@@ -19,6 +19,7 @@ use mica_links::{
 
 use super::raw::{ObservedPlace, RawCalls};
 use super::wanted::WantedCounters;
+use crate::origin::ResultOrigin;
 
 /// What the observation is made of.
 pub struct Gathered<'a> {
@@ -42,6 +43,7 @@ impl Gathered<'_> {
     /// # Errors
     /// If its parts do not fit each other.
     pub fn observation(&self) -> Result<Observation, Box<dyn std::error::Error>> {
+        let origin = ResultOrigin::without_messages();
         let mut notes = vec![self.domains[0].summary()];
         notes.extend(self.wanted.notes.iter().cloned());
         notes.extend(self.refusals());
@@ -67,6 +69,9 @@ impl Gathered<'_> {
                 rank_chips: chips.iter().map(|&chip| chip as u32).collect(),
                 notes,
                 numa: self.numa(),
+                host: origin.host,
+                date: origin.date,
+                tool: origin.mica,
             },
             links: link_set,
             workloads: vec![self.workload(pairs)],

@@ -146,10 +146,10 @@ fn times(explanation: &Explanation, seconds: &[f64]) -> [String; 4] {
 /// This observation's values for [`LINKS`].
 fn links(explanation: &Explanation) -> [String; 6] {
     let ranking = &explanation.ranking;
-    let blamed = ranking.iter().filter(|link| link.blamed).count();
+    let beyond = ranking.iter().filter(|link| link.beyond_chance).count();
     let best = ranking.first().map(|best| {
         let (name, all) = (&explanation.links[best.link], explanation.links.len());
-        format!("{:.2} for {name}; {blamed} of {all} links blamed", best.rho)
+        format!("{:.2} for {name}; {beyond} of {all} links beyond chance", best.rho)
     });
     [
         format!("rank correlation {:.2}", explanation.total_correlation),

@@ -234,9 +234,9 @@ fn clusters(explanation: &Explanation) -> String {
         ]
     });
     let table = DataTable {
-        caption: "Clusters. A link marks one if its calls have more load on it than other calls \
-                  (in brackets: in which share of all pairs)",
-        header: &["class", "from", "to", "calls", "of the time", "marked by"],
+        caption: "Clusters, and links on which their calls have more load than other calls (in \
+                  brackets: in which share of all pairs)",
+        header: &["class", "from", "to", "calls", "of the time", "more load on"],
         rows: rows.collect(),
     };
     let star = match explanation.links.len() < 3 || explanation.clusters.len() < 2 {
@@ -327,9 +327,10 @@ fn ranking(explanation: &Explanation) -> String {
             Cell::number(link.rho, format!("{:.2}", link.rho)).with_bar(link.rho, hue(0)),
             Cell::text(format!("{:.2} to {:.2}", link.interval.low, link.interval.high)),
             Cell::number(link.p, if link.p < 1e-6 { "< 1e-6".into() } else { trimmed(link.p) }),
-            Cell::text(if link.blamed { "yes" } else { "no" }),
+            Cell::text(if link.beyond_chance { "yes" } else { "no" }),
             Cell::number(link.coincidence, percent(link.coincidence)),
             Cell::text(stability),
+            Cell::text(if explanation.named.contains(&link.link) { "yes" } else { "" }),
         ]
     });
     let table = DataTable {
@@ -340,13 +341,18 @@ fn ranking(explanation: &Explanation) -> String {
             "correlation",
             "95 % interval",
             "p",
-            "blamed",
+            "beyond chance",
             "of slow calls above the usual load",
             "relevant",
+            "named above",
         ],
         rows: rows.collect(),
     };
-    table.html()
+    let none = match explanation.named.is_empty() {
+        true => format!("<p class=\"none\">{}</p>\n", text::NONE_NAMED),
+        false => String::new(),
+    };
+    table.html() + &none
 }
 
 fn fast_loads(explanation: &Explanation) -> String {

@@ -7,17 +7,17 @@
 //! domains. Traffic of [`super::disturb`] may run beside it.
 
 use std::error::Error;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use mica_links::Observation;
 use mica_links::discover::Domains;
-use mica_links::{ChipMachine, Observation};
 
 use super::disturb::{Disturbance, Disturbing};
 use super::job::{JobMode, LinksJob, LinksJobOptions};
+use super::named::machine_named;
 use super::observed::Gathered;
 use super::wanted::WantedCounters;
 
@@ -47,7 +47,7 @@ pub struct LinksRunOptions {
 
 /// Runs the job, writes the observation, and says where.
 pub fn run(options: &LinksRunOptions) -> Result<String, Box<dyn Error>> {
-    let machine = options.machine.as_deref().map(machine).transpose()?;
+    let machine = options.machine.as_deref().map(machine_named).transpose()?;
     let wanted = WantedCounters::find(Path::new("/"), &options.counter)?;
     let spinner = spinner()?;
     spinner.set_message("compiling bench/src/links.c");
@@ -101,17 +101,6 @@ fn said(observation: &Observation, options: &LinksRunOptions) -> String {
         options.output.display(),
         observation.provenance.notes.join("\n")
     )
-}
-
-/// A machine by the name that is shipped, or from a file of TOML.
-pub fn machine(name: &str) -> Result<ChipMachine, Box<dyn Error>> {
-    match name.ends_with(".toml") {
-        true => {
-            let text = fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
-            Ok(ChipMachine::parse(&text)?)
-        }
-        false => Ok(ChipMachine::shipped(name)?),
-    }
 }
 
 /// Shows on a terminal that something goes on.

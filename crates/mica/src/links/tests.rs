@@ -43,7 +43,7 @@ fn observation(links: usize) -> Observation {
 
 fn explained(observation: &Observation) -> Vec<WorkloadFinding<'_>> {
     let options = StatisticsOptions { load: LoadArgument::Bytes, resamples: 50, seed: 1 };
-    findings(observation, Path::new("links.mica"), &options).unwrap()
+    findings(observation, Path::new("links.mica"), &options, &PromiseOptions::default()).unwrap()
 }
 
 #[test]

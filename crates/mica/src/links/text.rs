@@ -13,6 +13,9 @@ use mica_links::study::ModelStudy;
 use super::WorkloadFinding;
 use crate::draw::text::{percent, time, trimmed, volume};
 
+/// Said under a table of links none of which is named.
+pub const NONE_NAMED: &str = "No link is named: load that goes with the time is no cause by \
+    itself, since a longer call counts more bytes on every link.";
 /// Rows of the table of links.
 const LINKS: usize = 12;
 
@@ -199,7 +202,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 fn clusters(explanation: &Explanation) -> String {
-    let mut rows = table(&["class", "from", "to", "calls", "of the time", "marked by"]);
+    let mut rows = table(&["class", "from", "to", "calls", "of the time", "more load on"]);
     for cluster in &explanation.clusters {
         let marks = cluster.marks.iter().take(6);
         let names: Vec<&str> = marks.map(|mark| explanation.links[mark.link].as_str()).collect();
@@ -216,7 +219,15 @@ fn clusters(explanation: &Explanation) -> String {
 }
 
 fn links(explanation: &Explanation) -> String {
-    let header = ["link", "correlation", "95 % interval", "p (Holm)", "blamed", "in slow calls"];
+    let header = [
+        "link",
+        "correlation",
+        "95 % interval",
+        "p (Holm)",
+        "beyond chance",
+        "in slow calls",
+        "named",
+    ];
     let mut rows = table(&header);
     for link in explanation.ranking.iter().take(LINKS) {
         rows.add_row([
@@ -227,11 +238,15 @@ fn links(explanation: &Explanation) -> String {
                 p if p < 1e-6 => "< 1e-6".to_owned(),
                 p => trimmed(p),
             },
-            if link.blamed { "yes" } else { "" }.to_owned(),
+            if link.beyond_chance { "yes" } else { "" }.to_owned(),
             percent(link.coincidence),
+            if explanation.named.contains(&link.link) { "yes" } else { "" }.to_owned(),
         ]);
     }
-    rows.to_string()
+    match explanation.named.is_empty() {
+        true => format!("{rows}\n{NONE_NAMED}"),
+        false => rows.to_string(),
+    }
 }
 
 fn relevant(explanation: &Explanation) -> String {
