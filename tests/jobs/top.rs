@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mica_tests::Launcher;
-use mica_tests::{Install, Job, Running, TWO_NODES};
+use mica_tests::{Cores, Install, Job, Running, TWO_NODES, core_count};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -426,6 +426,27 @@ fn ranks_that_poll_are_told_from_those_that_compute() {
         assert_eq!((&wait["peer"], &wait["tag"]), (&peer, &tag.into()), "{wait}");
     }
     assert_eq!(ranks[2]["wait"], Value::Null);
+    end(job);
+}
+
+/// Their waits are short, and pass while they yield their cores to one another.
+#[test]
+fn ranks_that_share_cores_and_wait_are_told_from_those_that_compute() {
+    let install = Install::find();
+    if !install.is_mica() {
+        println!("skipped: mica top is Mica's");
+        return;
+    }
+    let _cores = Cores::take(core_count());
+    let program = install.program("tools/top_crowded");
+    let ranks = 6 * core_count();
+    let job = install.mpiexec(["-n", &ranks.to_string(), &program.to_string_lossy()]);
+    let mut job = job.start();
+    job.wait_for("ready");
+    state_until(&install, job.pid(), |state| {
+        let waits = |rank: usize| state["ranks"][rank]["state"] == "waits";
+        (1..ranks).all(waits) && state["ranks"][0]["state"] == "computes"
+    });
     end(job);
 }
 

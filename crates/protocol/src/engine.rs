@@ -295,7 +295,7 @@ impl Engine {
                     FastReceive::Received(completion) => return Ok(completion),
                     // The sender may be next in this core's run queue.
                     FastReceive::Nothing if self.wait.shares_core => {
-                        if self.yields.lose_the_core() || self.yields.yield_core() {
+                        if self.yields.lose_the_core() || self.yield_in_wait().took_long() {
                             break;
                         }
                     }

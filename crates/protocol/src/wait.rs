@@ -205,7 +205,7 @@ impl Engine {
             if arrived {
                 account.note_progress();
             }
-            let parks = self.pause(&mut idle);
+            let parks = self.pause(&mut idle, &account);
             let is_slow = idle.polls.is_multiple_of(QUESTION_EVERY);
             if parks || is_slow && idle.polls >= LONG_WAIT_POLLS {
                 let poll = LongPoll::Inside(&mut f);
@@ -251,7 +251,7 @@ impl Engine {
             }
             if !self.wait.shares_core {
                 std::hint::spin_loop();
-            } else if self.yields.lose_the_core() || self.yields.yield_core() {
+            } else if self.yields.lose_the_core() || self.yield_in_wait().took_long() {
                 break;
             }
         }
@@ -269,7 +269,7 @@ impl Engine {
                 account.note_progress();
                 continue;
             }
-            let parks = self.pause(&mut idle);
+            let parks = self.pause(&mut idle, &account);
             let is_slow = idle.polls.is_multiple_of(QUESTION_EVERY);
             if parks || is_slow && idle.polls >= LONG_WAIT_POLLS {
                 let poll = LongPoll::Outside(&mut poll);
@@ -329,7 +329,7 @@ impl Engine {
             }
             parks = match progressed && matches!(poll, LongPoll::Outside(_)) {
                 true => false,
-                false => self.pause(&mut idle),
+                false => self.pause(&mut idle, &account),
             };
         }
     }
@@ -341,7 +341,7 @@ impl Engine {
 
     /// After a failed poll: spins, or yields to others. True when it is time to park.
     #[inline]
-    fn pause(&self, idle: &mut Idle) -> bool {
+    fn pause(&self, idle: &mut Idle, account: &WaitAccount<'_>) -> bool {
         if self.waits_for_adapter {
             return self.pause_for_adapter(idle);
         }
@@ -365,7 +365,13 @@ impl Engine {
             // If ranks share a core, the peer that this rank waits for may be next in the core's
             // run queue: a switch costs less than to sleep and to be woken.
             let is_first = idle.polls == polls;
-            idle.lost_core = is_first && self.yields.skip_wait() || self.yields.yield_core();
+            idle.lost_core = is_first && self.yields.skip_wait() || {
+                let yielded = match account.has_begun() {
+                    true => self.yields.yield_core(),
+                    false => self.yield_in_wait(),
+                };
+                yielded.took_long()
+            };
         } else if idle.polls < MIN_POLLS_BEFORE_PARKING {
             std::hint::spin_loop();
         } else {

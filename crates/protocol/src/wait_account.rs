@@ -1,15 +1,19 @@
 //! Accounts for the time of waits, by reason (`mica_node::counters::WaitReason`).
 //!
 //! A wait that ends within its first polls takes no clock and is not counted: that is the fast
-//! path. From the [`tick`](WaitAccount::tick) after `QUESTION_EVERY` failed polls on, and after
-//! every sleep, the time since the last tick goes to the reason that held then. What this rank
+//! path. Where ranks share cores, such polls yield the core, which may take longer than all else: a
+//! yield is timed anyway, and its time is counted ([`Engine::yield_in_wait`]). From the
+//! [`tick`](WaitAccount::tick) after `QUESTION_EVERY` failed polls on, and after every sleep, the
+//! time since the last tick goes to the reason that held then. What this rank
 //! copied itself meanwhile is counted where it copies ([`timed_copy`](EngineState::timed_copy)),
 //! and is not counted here again.
 //!
-//! Called by `Engine::drive` and `Engine::watch_for` alone.
+//! Called by `Engine::drive` and `Engine::watch_for` alone; `yield_in_wait` also by a blocking
+//! receive before it is posted.
 
 use crate::engine::Engine;
 use crate::state::EngineState;
+use crate::wait_policy::CoreYield;
 use mica_node::counters::WaitReason;
 use mica_node::segment::monotonic_ns;
 
@@ -28,6 +32,11 @@ pub(crate) struct WaitAccount<'a> {
 impl<'a> WaitAccount<'a> {
     pub fn new(engine: &'a Engine) -> WaitAccount<'a> {
         WaitAccount { engine, last_ns: 0, reason: WaitReason::Peer, copied_ns: 0 }
+    }
+
+    /// The wait's time is accounted for from here on, with all that it contains.
+    pub fn has_begun(&self) -> bool {
+        self.last_ns != 0
     }
 
     /// Something has arrived.
@@ -74,6 +83,18 @@ impl Drop for WaitAccount<'_> {
         if self.last_ns != 0 {
             self.close();
         }
+    }
+}
+
+impl Engine {
+    /// Yields the core in a wait whose time is not accounted for yet, and counts that of the yield.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn yield_in_wait(&self) -> CoreYield {
+        let yielded = self.yields.yield_core();
+        self.counters.count_wait(WaitReason::Peer);
+        self.counters.add_wait_time(WaitReason::Peer, yielded.0);
+        yielded
     }
 }
 

@@ -87,6 +87,17 @@ impl WaitLimits {
     }
 }
 
+/// A yield of the core, by its nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CoreYield(pub u64);
+
+impl CoreYield {
+    /// It took so long that the next wait had better be asleep.
+    pub fn took_long(self) -> bool {
+        self.0 >= LONG_YIELD_NS
+    }
+}
+
 /// Waits that do without yields after one that lost the core: so at most one time slice in this
 /// many waits is lost.
 const WAITS_WITHOUT_YIELDS: u32 = 32;
@@ -117,19 +128,18 @@ impl CoreYields {
         left != 0
     }
 
-    /// Yields the core. True if that took so long that the next wait had better be asleep.
-    pub fn yield_core(&self) -> bool {
+    /// Yields the core.
+    pub fn yield_core(&self) -> CoreYield {
         let began = ticks::now_ns();
         std::thread::yield_now();
-        self.note(ticks::now_ns().saturating_sub(began))
+        self.note(CoreYield(ticks::now_ns().saturating_sub(began)))
     }
 
-    fn note(&self, took_ns: u64) -> bool {
-        let is_long = took_ns >= LONG_YIELD_NS;
-        if is_long {
+    fn note(&self, yielded: CoreYield) -> CoreYield {
+        if yielded.took_long() {
             self.waits_without.store(WAITS_WITHOUT_YIELDS, Ordering::Relaxed);
         }
-        is_long
+        yielded
     }
 }
 
@@ -140,9 +150,9 @@ mod tests {
     #[test]
     fn a_yield_that_loses_the_core_is_the_last_for_some_waits() {
         let yields = CoreYields::default();
-        assert!(!yields.note(LONG_YIELD_NS - 1));
+        assert!(!yields.note(CoreYield(LONG_YIELD_NS - 1)).took_long());
         assert!(!yields.skip_wait() && !yields.lose_the_core());
-        assert!(yields.note(LONG_YIELD_NS));
+        assert!(yields.note(CoreYield(LONG_YIELD_NS)).took_long());
         let skipped = (0..1000).filter(|_| yields.lose_the_core() && yields.skip_wait()).count();
         assert_eq!(skipped as u32, WAITS_WITHOUT_YIELDS);
         assert!(!yields.skip_wait());

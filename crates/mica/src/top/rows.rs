@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use mica_node::counters::{AccessClass, Counter, Counters, TrafficClass};
+use mica_node::counters::{AccessClass, Counter, Counters, TrafficClass, WaitReason};
 use mica_node::segment::{POLLS, RankState, WaitKind, WaitView};
 
 use super::job::{JobSample, RankSample, WatchedJob};
@@ -56,7 +56,7 @@ pub struct JobView {
 /// What a rank does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Activity {
-    /// It waits in a call of MPI.
+    /// It waits in a call of MPI, or has waited for most of the time between the samples.
     Waits,
     /// It tests or probes again and again, and finds nothing.
     Polls,
@@ -89,7 +89,8 @@ impl Activity {
         }
     }
 
-    fn of(before: &RankSample, rank: &RankSample) -> Activity {
+    /// What a rank does that was seen twice, so many nanoseconds apart.
+    fn of(before: &RankSample, rank: &RankSample, interval_ns: f64) -> Activity {
         let Some(process) = &rank.process else {
             return Activity::Ended;
         };
@@ -103,8 +104,30 @@ impl Activity {
             RankState::Aborted { .. } => Activity::Aborted,
             RankState::Running { .. } if view.waiting.is_some() => Activity::Waits,
             RankState::Running { .. } if failed_polls(before, rank) >= POLLS => Activity::Polls,
+            RankState::Running { .. } if waited(before, rank) >= MOSTLY * interval_ns => {
+                Activity::Waits
+            }
             RankState::Running { .. } => Activity::Computes,
         }
+    }
+}
+
+/// A rank that waited for this share of the time between two samples waits: where ranks share
+/// cores, many short waits in a row are the rule, and few of them are seen at the moment of a
+/// sample.
+const MOSTLY: f64 = 0.5;
+
+/// Nanoseconds that a rank waited for others between two samples.
+fn waited(before: &RankSample, after: &RankSample) -> f64 {
+    let time = |sample: &RankSample| {
+        let counters = sample.view.as_ref().map(|view| view.counters).unwrap_or_default();
+        let reasons = [WaitReason::Peer, WaitReason::QueueFull];
+        reasons.map(|reason| counters.waits(reason).1).into_iter().fold(0_u64, u64::saturating_add)
+    };
+    match time(after).saturating_sub(time(before)) {
+        // No interval, or none was seen before.
+        0 => f64::NEG_INFINITY,
+        ns => ns as f64,
     }
 }
 
@@ -202,7 +225,7 @@ impl RankRow {
         };
         let ticks = before.process.zip(after.process);
         let per_second = rustix::param::clock_ticks_per_second() as f64;
-        let activity = Activity::of(before, after);
+        let activity = Activity::of(before, after, interval * 1e9);
         let view = after.view.as_ref();
         let waiting = match activity {
             Activity::Waits => view.and_then(|view| view.waiting.clone()),
@@ -401,16 +424,33 @@ pub(super) mod tests {
     fn activities_follow_process_and_record() {
         let mut rank = sample(1, 0, 0, None);
         let before = sample(1, 0, 0, None);
-        assert_eq!(Activity::of(&before, &rank), Activity::Computes);
+        let of = |rank: &RankSample| Activity::of(&before, rank, 1e9);
+        assert_eq!(of(&rank), Activity::Computes);
         rank.process.as_mut().unwrap().state = 'T';
-        assert_eq!(Activity::of(&before, &rank), Activity::Stopped);
+        assert_eq!(of(&rank), Activity::Stopped);
         rank.process.as_mut().unwrap().state = 'R';
         rank.view.as_mut().unwrap().state = RankState::Absent;
-        assert_eq!(Activity::of(&before, &rank), Activity::Starting);
+        assert_eq!(of(&rank), Activity::Starting);
         rank.view.as_mut().unwrap().state = RankState::Finalized;
-        assert_eq!(Activity::of(&before, &rank), Activity::Finalized);
+        assert_eq!(of(&rank), Activity::Finalized);
         rank.process = None;
-        assert_eq!(Activity::of(&before, &rank), Activity::Ended);
+        assert_eq!(of(&rank), Activity::Ended);
+    }
+
+    #[test]
+    fn a_rank_that_waits_most_of_the_time_waits() {
+        let sample = |waited_ns: u64| {
+            let mut rank = sample(1, 0, 0, None);
+            let view = rank.view.as_mut().unwrap();
+            view.counters.add_wait(WaitReason::Peer, waited_ns / 2);
+            view.counters.add_wait(WaitReason::QueueFull, waited_ns / 2);
+            rank
+        };
+        let row = |ns: u64| RankRow::new(&sample(1_000_000), &sample(1_000_000 + ns), 1.0);
+        assert_eq!(row(950_000_000).activity, Activity::Waits);
+        assert_eq!((row(950_000_000).call(), row(950_000_000).peer()), ("", AwaitedPeer::None));
+        assert_eq!(row(300_000_000).activity, Activity::Computes);
+        assert_eq!(RankRow::new(&sample(8), &sample(8), 0.0).activity, Activity::Computes);
     }
 
     #[test]
