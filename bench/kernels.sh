@@ -1,12 +1,19 @@
 # shellcheck shell=sh disable=SC2034 # variables are for the scripts that read this
 # The kernels that profiles are made of: read by ma2011.sh and profile_cost.sh (`. bench/kernels.sh`).
 #
-# PREFIX is an installation of Mica (target/dist unless set), WORK where programs are compiled, PYTHON the Python of the
+# PREFIX is an installation of Mica: unless set, the one that this file belongs to, or target/dist of the source tree. TARGET has what is
+# made: target of the source tree, or ~/.cache/mica as for `mica bench`. WORK is where programs are compiled, PYTHON the Python of the
 # environment for mpi4py-fft. FFTW_ROOT has FFTW's include and lib where the system does not.
 set -eu
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
-PREFIX=${PREFIX:-$ROOT/target/dist}
-WORK=$ROOT/target/kernels
+if [ -d "$ROOT/crates/mica" ]; then
+    PREFIX=${PREFIX:-$ROOT/target/dist}
+    TARGET=${TARGET:-$ROOT/target}
+else
+    PREFIX=${PREFIX:-$(cd "$ROOT/../.." && pwd)}
+    TARGET=${TARGET:-${XDG_CACHE_HOME:-$HOME/.cache}/mica}
+fi
+WORK=$TARGET/kernels
 PYTHON=$WORK/venv/bin/python
 # For Python's extensions, which do not say where MPI is.
 export LD_LIBRARY_PATH="$PREFIX/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -30,7 +37,7 @@ counts() {
     done
 }
 
-[ -x "$PREFIX/bin/mica" ] || fail "no installation of Mica in $PREFIX: 'make install', or set PREFIX"
+[ -x "$PREFIX/bin/mica" ] || fail "no installation of Mica in $PREFIX: set PREFIX"
 
 # compile NAME: bench/src/NAME.c into $WORK/NAME, with call sites that have lines.
 compile() {

@@ -6,7 +6,7 @@
 #   bench/profile_peers.sh [-n RANKS]
 #
 # 2 ranks unless -n says otherwise. The peers are those that `mica bench` or the tests have installed from PyPI (target/peers or
-# target/launchers); a peer that is missing is named, and the exit status is 3 if there was none. A difference makes it 1. PREFIX
+# target/launchers; ~/.cache/mica/peers for an installation); a peer that is missing is named, and the exit status is 3 if there was none. A difference makes it 1. PREFIX
 # is the installation of Mica (target/dist).
 . "$(dirname "$0")/kernels.sh"
 
@@ -24,7 +24,7 @@ mkdir -p "$out"
 
 # peer NAME: the folder that it is installed in, if it is.
 peer() {
-    for folder in "$ROOT/target/peers/$1" "$ROOT/target/launchers/$1"; do
+    for folder in "$TARGET/peers/$1" "$TARGET/launchers/$1"; do
         if [ -d "$folder/bin" ]; then
             echo "$folder"
             return

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs into the directory given: bin, lib, include, lib/pkgconfig, libexec, share/mica (suppressions for valgrind, the suite of mica bench). Builds first.
+# Installs into the directory given: bin, lib, include, lib/pkgconfig, libexec, share/mica (install_share.sh). Builds first.
 . "$(dirname "$0")/common.sh"
 
 prefix=${1:?usage: install.sh PREFIX}
@@ -42,16 +42,5 @@ for name in calibrate calibrate_coll; do
     "$prefix/bin/mpicc" -O2 -std=c99 -o "$prefix/libexec/mica/$name.new" "bench/src/$name.c"
     mv -f "$prefix/libexec/mica/$name.new" "$prefix/libexec/mica/$name"
 done
-mkdir -p "$prefix/share/mica"
-put 644 wrappers/mica.supp "$prefix/share/mica/mica.supp"
-# The suite of `mica bench`. It replaces the one that was there, so that no file of an older one stays.
-rm -rf "$prefix/share/mica/bench.new"
-mkdir -p "$prefix/share/mica/bench.new/src" "$prefix/share/mica/bench.new/sim"
-install -m 644 bench/suite.toml "$prefix/share/mica/bench.new/suite.toml"
-install -m 644 bench/src/* "$prefix/share/mica/bench.new/src/"
-# The programs of `mica sim experiment`.
-install -m 644 bench/sim/* "$prefix/share/mica/bench.new/sim/"
-install -m 755 bench/sim_programs.sh "$prefix/share/mica/bench.new/"
-rm -rf "$prefix/share/mica/bench"
-mv "$prefix/share/mica/bench.new" "$prefix/share/mica/bench"
+sh scripts/install_share.sh "$prefix"
 say "installed into $prefix"

@@ -68,7 +68,7 @@ const CHECKS: &[Check] = &[
             if facts.library.is_none() {
                 found.hinders(
                     "libmpi_abi.so.1 is not in ../lib of this command",
-                    "install Mica (scripts/install.sh PREFIX) and use PREFIX/bin/mica",
+                    "make install PREFIX=DIR in Mica's source tree, and use DIR/bin/mica",
                 );
             }
         },

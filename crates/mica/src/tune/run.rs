@@ -25,8 +25,8 @@ pub struct Installation {
 pub enum RunError {
     /// The installation lacks a program.
     #[error(
-        "{0} is not there: mica tune needs an installed Mica (sh scripts/install.sh PREFIX, or \
-        --prefix)"
+        "{0} is not there: mica tune needs an installed Mica (make install PREFIX=DIR in \
+        its source tree, or --prefix)"
     )]
     Missing(PathBuf),
     /// A program cannot be started.
