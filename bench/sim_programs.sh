@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds the programs of `mica sim experiment`:
 #
-#     sh bench/sim_programs.sh [DIR]     (default target/sim-programs; mpicc is that of PATH or $MPICC)
+#     sh bench/sim_programs.sh [DIR [NAME...]]     (default target/sim-programs and all; mpicc is that of PATH or $MPICC)
 #
-# traverse, jacobi, collectives, integer_sort: ours (bench/src).
+# traverse, jacobi, collectives, integer_sort: ours (bench/src). hpl: HPC Challenge's HPL, for bench/chai2009.sh.
 # fft: HPC Challenge's MPIFFT (leon-2009, 4.3.2). amg: hypre's driver ij, whose AMG-preconditioned
 # conjugate gradient is what the Sequoia benchmark AMG was made of (4.3.1). Both are built from
 # Debian's source packages, unchanged, with the region of interest marked by the linker's --wrap
@@ -14,6 +14,8 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-target/sim-programs}
+[ $# = 0 ] || shift
+names=${*:-traverse jacobi collectives integer_sort fft hpl amg}
 mpicc=${MPICC:-mpicc}
 flags="-O2 -fno-tree-vectorize"
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
@@ -56,27 +58,58 @@ build() {
     say "built $out/$name"
 }
 
+# wanted NAME: whether the program is to be built.
+wanted() {
+    case " $names " in
+        *" $1 "*) ;;
+        *) return 1 ;;
+    esac
+}
+
 for name in traverse jacobi collectives integer_sort; do
-    build "$name" -std=gnu11 "$here/src/$name.c"
+    if wanted $name; then
+        build "$name" -std=gnu11 "$here/src/$name.c"
+    fi
 done
 
-fetch hpcc
-hpcc=$(ls -d "$out"/sources/hpcc-[0-9]*)
-build fft -std=gnu11 -w -DHPL_CALL_CBLAS -I"$hpcc/include" -I"$hpcc/FFT" -I"$hpcc/hpl/include" \
+if wanted fft || wanted hpl; then
+    fetch hpcc
+    hpcc=$(ls -d "$out"/sources/hpcc-[0-9]*)
+fi
+wanted fft && build fft -std=gnu11 -w -DHPL_CALL_CBLAS -I"$hpcc/include" -I"$hpcc/FFT" -I"$hpcc/hpl/include" \
     -Wl,--wrap=HPCC_fftw_mpi "$here/sim/fft.c" "$here/sim/account.c" "$hpcc"/FFT/fft235.c \
     "$hpcc"/FFT/zfft1d.c "$hpcc"/FFT/pzfft1d.c "$hpcc"/FFT/bcnrand.c "$hpcc"/FFT/mpifft.c \
     "$hpcc"/FFT/wrapmpifftw.c "$hpcc"/FFT/wrapfftw.c "$hpcc"/hpl/src/auxil/HPL_dlamch.c
 
-fetch hypre
-hypre=$(ls -d "$out"/sources/hypre-[0-9]*)/src
-if [ ! -e "$hypre/lib/libHYPRE.a" ]; then
-    say "building hypre (see $out/sources/hypre.log)"
-    (
-        cd "$hypre"
-        ./configure CC="$mpicc" CXX="$mpicc" CFLAGS="$flags" --disable-fortran
-        make
-    ) >"$out/sources/hypre.log" 2>&1 || die "hypre does not build; see $out/sources/hypre.log"
+# HPL, with the products of matrices that its sources have for a library without them (VSIPL): messages are what is looked at.
+if wanted hpl; then
+    hpl=$hpcc/hpl
+    echo 'typedef struct vsip_block_d vsip_block_d; /* none is used */' >"$out/sources/vsip.h"
+    objects=$out/sources/hpl-objects
+    mkdir -p "$objects"
+    for file in "$hpl"/src/blas/*.c; do
+        # shellcheck disable=SC2086
+        "$mpicc" $flags -w -DHPL_CALL_VSIPL -I"$out/sources" -I"$hpcc/include" -I"$hpl/include" -c \
+            -o "$objects/$(basename "$file" .c).o" "$file"
+    done
+    # Two functions by the names that they have since MPI 2.
+    build hpl -std=gnu11 -w -DAdd_ -DMPI_Address=MPI_Get_address -DMPI_Type_struct=MPI_Type_create_struct -I"$hpcc/include" -I"$hpl/include" "$here/sim/hpl.c" "$objects"/*.o \
+        "$hpl"/src/auxil/*.c "$hpl"/src/comm/*.c "$hpl"/src/grid/*.c "$hpl"/src/panel/*.c "$hpl"/src/pauxil/*.c "$hpl"/src/pfact/*.c \
+        "$hpl"/src/pgesv/*.c "$hpl"/testing/*/*.c
 fi
-build amg -std=gnu11 -w -DHAVE_CONFIG_H -I"$hypre" -I"$hypre/hypre/include" \
-    -Wl,--wrap=HYPRE_PCGSolve "$hypre/test/ij.c" "$here/sim/amg_region.c" "$here/sim/account.c" \
-    "$hypre/lib/libHYPRE.a" -lstdc++
+
+if wanted amg; then
+    fetch hypre
+    hypre=$(ls -d "$out"/sources/hypre-[0-9]*)/src
+    if [ ! -e "$hypre/lib/libHYPRE.a" ]; then
+        say "building hypre (see $out/sources/hypre.log)"
+        (
+            cd "$hypre"
+            ./configure CC="$mpicc" CXX="$mpicc" CFLAGS="$flags" --disable-fortran
+            make
+        ) >"$out/sources/hypre.log" 2>&1 || die "hypre does not build; see $out/sources/hypre.log"
+    fi
+    build amg -std=gnu11 -w -DHAVE_CONFIG_H -I"$hypre" -I"$hypre/hypre/include" \
+        -Wl,--wrap=HYPRE_PCGSolve "$hypre/test/ij.c" "$here/sim/amg_region.c" "$here/sim/account.c" \
+        "$hypre/lib/libHYPRE.a" -lstdc++
+fi

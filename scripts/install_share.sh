@@ -27,6 +27,7 @@ copy 644 docs/*.md docs/design/*.md
 copy 644 examples/*
 copy 644 bench/suite.toml bench/src/* bench/sim/*
 copy 755 bench/*.sh
+copy 644 bench/*.py
 # Data and charts of results are long: the reports are here, and the charts that README.md shows.
 copy 644 bench/results/*/*.md
 # shellcheck disable=SC2046 # names without spaces

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
-use mica_tests::{Install, workspace};
+use mica_tests::{Install, target, workspace};
 
 /// Words of a text that could be paths: with a slash, or the name of a page.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
@@ -101,4 +102,39 @@ fn documents_name_what_is_installed() {
         }
     }
     assert!(missing.is_empty(), "named and not installed: {missing:#?}");
+}
+
+#[test]
+fn numbers_of_a_paper_stand_beside_what_was_measured() {
+    let folder = target().join("paper-tables");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join("cpmd-2")).expect("a folder");
+    let side = |app: u32, mpi: u32| {
+        let call = format!(
+            r#"{{"call": "MPI_Alltoall", "site": "s", "time_ms": {mpi}, "sends": 2, "bytes": 48}}"#
+        );
+        format!(
+            r#"{{"app_s": {{"median": {app}}}, "mpi_s": {{"median": {mpi}}}, "mpi_percent": 50,
+                "calls": [{call}]}}"#
+        )
+    };
+    let comparison = format!(r#"{{"sides": [{}, {}]}}"#, side(4, 2), side(6, 3));
+    fs::write(folder.join("cpmd-2/comparison.json"), comparison).expect("a file");
+    let table = |paper: &str| {
+        let script = workspace().join("bench/paper_tables.py");
+        let mut python = Command::new("python3");
+        let done = python.arg(script).arg(paper).arg(&folder).output().expect("python3 runs");
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).expect("text")
+    };
+    let rows = table("ma2011");
+    let row = |start: &str| rows.lines().find(|line| line.starts_with(start)).expect(start);
+    let application = row("Table 1   CPMD: application time");
+    assert!(application.contains("276, 423 s (1.53x)") && application.contains("4, 6 s (1.50x)"));
+    assert!(row("Table 3   FFTW: Bcast").contains("not run"), "{rows}");
+    assert!(row("Figure 1  CPMD on 2 ranks").contains("4, 6 s (1.50x)"), "{rows}");
+    for item in ["Figure 2.1", "Figure 2.7", "Table 2.1", "Table 2.2"] {
+        assert!(table("chai2009").contains(item), "{item}");
+    }
+    assert!(table("leon2009").contains("AMG") && folder.join("paper.md").is_file());
 }
