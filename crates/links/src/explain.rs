@@ -72,10 +72,10 @@ pub struct Explanation {
     pub fast_loads: Vec<LinkLoad>,
     /// Clusters of time (Figure 7).
     pub clusters: Vec<TimeCluster>,
-    /// The relevant set of links.
+    /// The relevant set of links; none if no call is slow.
     pub relevant: Vec<SelectedLink>,
     /// The links that the sentences name: those of the relevant set that most half samples select.
-    /// None if no call is slow. Tables name no others.
+    /// Tables name no others.
     pub named: Vec<usize>,
     /// How well load during a call indicates its class.
     pub indicator: Option<Validation>,
@@ -172,15 +172,16 @@ pub fn explain_in_steps(
     done();
     let ranking = rank_links(&columns, &slow, options.resamples, options.seed);
     done();
-    // What makes calls slow is asked, not what orders the short ones: these are ties.
+    // What makes calls slow is asked, not what orders the short ones: these are ties. Where no call
+    // is slow no link is relevant.
     let shorts = clusters.iter().filter(|c| c.duration == TimeClass::Short);
-    let top = match slow.contains(&true) {
-        true => shorts.map(|cluster| cluster.to).fold(0.0, f64::max),
-        false => 0.0,
-    };
+    let top = shorts.map(|cluster| cluster.to).fold(0.0, f64::max);
     let slowness: Vec<f64> = selected.seconds.iter().map(|time| time.max(top)).collect();
     let of_slow = Columns { seconds: &slowness, loads: &loads };
-    let relevant = relevant_set(&of_slow, SelectionEffort::default(), options.seed);
+    let relevant = match slow.contains(&true) {
+        true => relevant_set(&of_slow, SelectionEffort::default(), options.seed),
+        false => Vec::new(),
+    };
     done();
     let bytes = slices(&selected.bytes);
     let before = rates_before(&selected.seconds, &bytes);
@@ -211,10 +212,7 @@ pub fn explain_in_steps(
         distribution: all,
         ranking,
         clusters,
-        named: match slow.contains(&true) {
-            true => stable.map(|chosen| chosen.link).collect(),
-            false => Vec::new(),
-        },
+        named: stable.map(|chosen| chosen.link).collect(),
         relevant,
         indicator,
         predictor,
@@ -437,7 +435,8 @@ mod tests {
         }
         let explanation = explain(&observation, 0, &OPTIONS).unwrap();
         assert!(explanation.ranking[0].beyond_chance, "{:?}", explanation.ranking);
-        assert!(explanation.named.is_empty() && explanation.advice.len() == 1);
+        assert!(explanation.named.is_empty() && explanation.relevant.is_empty());
+        assert_eq!(explanation.advice.len(), 1, "{:?}", explanation.advice);
         assert!(explanation.advice[0].contains("no call is slow"), "{:?}", explanation.advice);
     }
 
