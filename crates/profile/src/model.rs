@@ -5,13 +5,19 @@
 //! `sites.len()` and every rank below `ranks.len()`; lists are sorted by their key (rank, call,
 //! site; rank, call, level, class; from, to; rank, start).
 //!
-//! The JSON form is the serde form of these types. A reader ignores fields that it does not know;
-//! [`Profile::format`] grows when a field changes its meaning.
+//! The JSON form is the serde form of these types, but for the time line (`columns`). A reader
+//! ignores fields that it does not know; [`Profile::format`] grows when a field changes its
+//! meaning.
+
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the form that this crate reads and writes.
-pub const FORMAT: u32 = 1;
+/// The version of the form that this crate writes. Version 1 had the time line as rows.
+pub const FORMAT: u32 = 2;
+
+/// The versions that it reads.
+pub const FORMATS: RangeInclusive<u32> = 1..=FORMAT;
 
 /// The profile of one run of one program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +49,12 @@ pub struct Profile {
 pub struct ProfiledJob {
     /// The command line after `--`.
     pub command: Vec<String>,
+    /// Where the command ran several jobs: which of them this is, and how many there were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<[u32; 2]>,
+    /// The command line of the job's first rank.
+    #[serde(default)]
+    pub program: String,
     /// The host on which `mica profile` ran.
     pub host: String,
     /// What `MPI_Get_library_version` says, first line.
@@ -55,7 +67,7 @@ pub struct ProfiledJob {
     pub started_unix_s: u64,
     /// Time from the start of the command to its end.
     pub wall_ns: u64,
-    /// Calls whose MPI rank wrote no record (the rank was killed): their ranks.
+    /// Ranks that left no record: they never came back from `MPI_Init`.
     pub missing_ranks: Vec<u32>,
     /// What the reader should know of these figures (records dropped, clocks not comparable).
     pub notes: Vec<String>,
@@ -78,8 +90,14 @@ pub struct RankProfile {
     pub app_ns: u64,
     /// The part of it spent in MPI calls.
     pub mpi_ns: u64,
-    /// Whether it called `MPI_Finalize`.
+    /// Whether it called `MPI_Finalize`, or finalized its last session.
     pub finalized: bool,
+    /// When it began, since [`Timeline::origin_ns`].
+    #[serde(default)]
+    pub start_ns: u64,
+    /// How it ended, if not by `MPI_Finalize` and with status 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
 }
 
 /// Where a bound rank runs, as numbers of its node's topology.
@@ -258,18 +276,19 @@ pub struct Wait {
     pub ns: u64,
 }
 
-/// What each rank did when, as far as it was kept.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// What each rank did when.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
     /// Start of time: the earliest return of `MPI_Init`, by the clock of its node.
     pub origin_ns: u64,
     /// MPI calls.
     pub intervals: Vec<TimelineInterval>,
-    /// Calls that were not kept, since a rank keeps a bounded number: the first ones.
+    /// Calls that have no interval of their own, since a rank keeps a bounded number: short ones,
+    /// which are [joined](TimelineInterval::joined), or all if no time line is kept.
     pub dropped: u64,
 }
 
-/// One MPI call on the time line.
+/// One MPI call on the time line, or several that were not kept one by one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimelineInterval {
     /// Caller.
@@ -291,6 +310,19 @@ pub struct TimelineInterval {
     /// What its messages match by, if it sends or receives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub envelope: Option<MessageEnvelope>,
+    /// If it stands for several calls or for a time that was not recorded. Then `call`, `site` and
+    /// `peer` are those of the longest call, `bytes` is a sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<JoinedCalls>,
+}
+
+/// Calls that are one interval of the time line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedCalls {
+    /// How many; 0 if nothing was recorded (`MPI_Pcontrol`).
+    pub calls: u64,
+    /// Time in them.
+    pub busy_ns: u64,
 }
 
 /// What the messages of a call match by besides the ranks.

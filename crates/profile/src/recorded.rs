@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::model::FORMAT;
+use crate::model::FORMATS;
 
 /// The traffic between the ranks of a recorded job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -150,9 +150,10 @@ impl RecordedTraffic {
     /// If it is not JSON of this form, of another version, or names a rank that is not there.
     pub fn parse(text: &str) -> Result<RecordedTraffic, String> {
         let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if file.format != FORMAT {
+        if !FORMATS.contains(&file.format) {
             let found = file.format;
-            return Err(format!("its format is {found}; this reads {FORMAT}"));
+            let (first, last) = (FORMATS.start(), FORMATS.end());
+            return Err(format!("its format is {found}; this reads {first} to {last}"));
         }
         let ranks = file.ranks.len();
         let beyond = |row: &&TrafficRow| row.from.max(row.to) as usize >= ranks;
@@ -175,6 +176,7 @@ impl RecordedTraffic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::FORMAT;
 
     const ROW: &str = r#"{"from":0,"to":1,"messages":2,"bytes":16}"#;
 
@@ -217,7 +219,7 @@ mod tests {
         for (text, words) in [
             ("{".to_owned(), "EOF"),
             ("{}".to_owned(), "missing field `format`"),
-            (file(FORMAT + 1, ROW), "its format is 2"),
+            (file(FORMAT + 1, ROW), "its format is 3"),
             (file(FORMAT, &far), "from 0 to 2, and there are 2 ranks"),
             (file(FORMAT, "{}"), "missing field `from`"),
         ] {

@@ -107,6 +107,8 @@ fn profiles(job: &ProfiledJob, ranks: &[RankRecords]) -> Vec<RankProfile> {
             app_ns: records.app_ns,
             mpi_ns: records.mpi_ns,
             finalized: records.finalized,
+            start_ns: 0,
+            ended: None,
         });
     }
     profiles.extend(job.missing_ranks.iter().map(|&rank| RankProfile {
@@ -259,6 +261,7 @@ fn timeline(ranks: &[RankRecords], sites: &Sites) -> Timeline {
                     receive_tag: envelope.receive_tag,
                 }
             }),
+            joined: None,
         }));
     }
     intervals.sort_by_key(|interval| (interval.rank, interval.start_ns));

@@ -34,6 +34,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use mica_profile::file::FILE;
 use mica_profile::{Profile, ProfiledJob};
 
 use self::command::ProgramOutput;
@@ -216,7 +217,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
 
 /// Prints and writes.
 fn show(profile: &Profile, options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
-    let json = || serde_json::to_string_pretty(profile).expect("plain data is valid JSON") + "\n";
+    let json = || profile.to_json();
     let text = text::render(profile, options.sites);
     let printed = if options.json { json() } else { text.clone() };
     // A reader that has exited (`| head`) is no error.
@@ -224,7 +225,7 @@ fn show(profile: &Profile, options: &ProfileOptions) -> Result<(), Box<dyn Error
     if options.text || options.json {
         return Ok(());
     }
-    write_files(&options.output, [("profile.json", json()), ("report.txt", text)])?;
+    write_files(&options.output, [(FILE, json()), ("report.txt", text)])?;
     report::write(profile, &options.output)
         .map_err(|error| format!("{}: {error}", options.output.display()))?;
     let page = options.output.join(report::PAGE);

@@ -89,13 +89,13 @@ pub enum RecordedError {
     Empty,
     /// The time line is not whole.
     #[error(
-        "the time line is not whole: {dropped} calls were not kept; record again with \
+        "the time line is not whole: {dropped} calls were not kept one by one; record again with \
          MICA_PROFILE_SPANS={needed}"
     )]
     CutOff {
         /// How many.
         dropped: u64,
-        /// What the variable must be.
+        /// How many a thread must keep.
         needed: u64,
     },
     /// A rank left no record.
@@ -135,7 +135,8 @@ impl Recorded {
             let (mine, rest) = intervals.split_at(own);
             intervals = rest;
             let mut reader = RankReader::new(profile, &sizes, rank.rank);
-            for interval in mine {
+            // What was not recorded is as if it had been computing.
+            for interval in mine.iter().filter(|interval| interval.joined.is_none()) {
                 reader.read(interval)?;
             }
             ranks.push(reader.finish());

@@ -38,6 +38,7 @@ impl Line {
             bytes,
             peer,
             envelope: None,
+            joined: None,
         });
         self.clock += 100;
     }

@@ -18,12 +18,10 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use mica_profile::Profile;
-use mica_profile::model::FORMAT;
 use mica_profile::summary::by_call_and_site;
 use serde::Serialize;
 
@@ -151,7 +149,7 @@ pub fn compare(
                 profiles[side].push(run.map_err(named)?);
                 folder.empty()?;
             }
-            SideArgument::Saved(file) if round == 0 => profiles[side].push(read(file)?),
+            SideArgument::Saved(file) if round == 0 => profiles[side].push(Profile::read(file)?),
             SideArgument::Saved(_) => {}
         }
     }
@@ -159,17 +157,6 @@ pub fn compare(
     Ok(Comparison {
         sides: sides.map(|(side, profiles)| summarize(side.name(), profiles)).collect(),
     })
-}
-
-/// A profile that was saved.
-fn read(file: &Path) -> Result<Profile, Box<dyn Error>> {
-    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let text = fs::read_to_string(file).map_err(|error| named(&error))?;
-    let profile: Profile = serde_json::from_str(&text).map_err(|error| named(&error))?;
-    match profile.format == FORMAT {
-        true => Ok(profile),
-        false => Err(named(&format!("is of format {}, this is {FORMAT}", profile.format)).into()),
-    }
 }
 
 fn run(
@@ -183,7 +170,7 @@ fn run(
     profiler.stdout(Stdio::null()).stderr(Stdio::inherit());
     let status = profiler.status()?;
     match status.success() {
-        true => read(&folder.join(PROFILE_FILE)),
+        true => Ok(Profile::read(folder)?),
         false => Err(status.to_string().into()),
     }
 }
@@ -253,6 +240,7 @@ fn percent(part: f64, whole: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn reads_settings() {
@@ -273,8 +261,7 @@ mod tests {
             }
             let directory = folder.join(format!("times-{by}"));
             fs::create_dir(&directory).expect("own folder");
-            let text = serde_json::to_string(&profile).expect("plain data is valid JSON");
-            fs::write(directory.join(PROFILE_FILE), text).expect("own folder");
+            fs::write(directory.join(PROFILE_FILE), profile.to_json()).expect("own folder");
             directory
         })
     }

@@ -142,6 +142,7 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Numbers) -> Vec<Ti
                 bytes,
                 peer,
                 envelope: None,
+                joined: None,
             });
             now += length + 2 * US;
         };
@@ -171,6 +172,7 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Numbers) -> Vec<Ti
                 bytes: 8,
                 peer: None,
                 envelope: None,
+                joined: None,
             });
         };
         put_reduce(reduce - now);

@@ -165,9 +165,9 @@ fn run(
     if !status.success() {
         return Err(format!("{} on {nodes} nodes: {status}", command.join(" ")).into());
     }
-    let profile = fs::read_to_string(folder.join("profile.json"))?;
+    let profile = Profile::read(folder)?;
     let misses = counts.and_then(|counts| counted(&fs::read_to_string(counts).ok()?));
-    Ok(ScalingRound::of(&serde_json::from_str(&profile)?, misses))
+    Ok(ScalingRound::of(&profile, misses))
 }
 
 /// The number in the first line of perf's that has one.

@@ -11,9 +11,10 @@ use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 
+use mica_profile::Profile;
 use mica_sim::replay::Recorded;
 
-use super::{Compared, Predictor, ReplayOptions, source, text};
+use super::{Compared, Predictor, ReplayOptions, text};
 use crate::compiled::output_of;
 use crate::profile::with_ranks;
 use crate::scratch::ScratchFolder;
@@ -60,6 +61,6 @@ fn record(command: &[String], folder: &Path) -> Result<Recorded, Box<dyn Error>>
     profiler.args(["profile", "-o"]).arg(folder);
     profiler.arg("--").args(command);
     output_of(profiler)?;
-    let recorded = Recorded::of(&source::read_profile(folder)?);
+    let recorded = Recorded::of(&Profile::read(folder)?);
     recorded.map_err(|error| format!("{}: {error}", command.join(" ")).into())
 }

@@ -21,6 +21,7 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use mica_profile::Profile;
 use mica_sim::loggp::{Parameter, sensitivity};
 use mica_sim::replay::{
     AsRecorded, ExchangePattern, Extrapolated, Grid, Prediction, Recorded, ReplayCluster, Scaling,
@@ -130,7 +131,7 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
         return check::check(options);
     }
     let (cluster, mut notes) = options.cluster.cluster()?;
-    let recorded = Recorded::of(&source::read_profile(&options.profile)?)?;
+    let recorded = Recorded::of(&Profile::read(&options.profile)?)?;
     let ranks = recorded.ranks.len() as u32;
     let mut predictor = Predictor::new(options, &recorded, 1.0)?;
     notes.append(&mut predictor.notes);

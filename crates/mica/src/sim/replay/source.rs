@@ -1,11 +1,9 @@
 //! Where a replay gets its profile and its cluster from.
 
 use std::error::Error;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use mica_profile::Profile;
 use mica_sim::loggp::Parameters;
 use mica_sim::machine::SimulatedMachine;
 use mica_sim::replay::ReplayCluster;
@@ -88,26 +86,5 @@ fn of_the_processor(measured: Option<Parameters>) -> Parameters {
         send_overhead: measured.send_overhead,
         receive_overhead: measured.receive_overhead,
         ..Parameters::default()
-    }
-}
-
-/// Reads a profile.json, or that of a directory.
-pub fn read_profile(path: &Path) -> Result<Profile, Box<dyn Error>> {
-    let file = match path.is_dir() {
-        true => path.join("profile.json"),
-        false => path.to_owned(),
-    };
-    let name = |error: &dyn Error| format!("{}: {error}", file.display());
-    let text = fs::read_to_string(&file).map_err(|error| name(&error))?;
-    let profile: Profile = serde_json::from_str(&text).map_err(|error| name(&error))?;
-    match profile.format == mica_profile::model::FORMAT {
-        true => Ok(profile),
-        false => Err(format!(
-            "{}: its format is {}, and this reads {}",
-            file.display(),
-            profile.format,
-            mica_profile::model::FORMAT
-        )
-        .into()),
     }
 }
