@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mica_tests::{Install, Job, Outcome, TWO_NODES, target, workspace};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 const RANKS: u64 = 3;
@@ -426,17 +426,166 @@ fn overhead_is_measured_and_leaves_nothing() {
     job.args(["sh", "-c", "exit 4"]).run().expect_failure().says("without the profiler");
 }
 
+/// `mpiexec -n 2 profile_ends HOW` under the profiler, with options of mpiexec.
+fn profiled_end(directory: &Path, options: &[&str], how: &str) -> Job {
+    let program = text(Install::find().program("tools/profile_ends"));
+    profiled(directory, &[options, &["-n", "2", &program, how]].concat())
+}
+
+/// Both ranks exchanged 300 messages. A receive that has no end counts, and is named.
+fn check_ends(directory: &Path, outcome: &Outcome, ended: [&str; 2]) -> Value {
+    let profile = profile(directory, outcome);
+    assert_eq!(number(&profile["job"], "exit_code"), outcome.status.code().expect("a code") as u64);
+    let exchanges = Some(marked("c/tools/profile_ends.c", "exchange") - 1);
+    assert_eq!(sum(&profile, "MPI_Sendrecv", exchanges, "count"), 600, "{}", outcome.report());
+    assert_eq!(sum(&profile, "MPI_Sendrecv", exchanges, "bytes"), 2400);
+    assert_eq!(pair(&profile, 0, 1)[0], 300);
+    let line = marked("c/tools/profile_ends.c", "wait");
+    let mut inside = 0;
+    for (rank, words) in list(&profile, "ranks").iter().zip(ended) {
+        let said = rank["ended"].as_str().unwrap_or_else(|| panic!("{rank}"));
+        assert!(said.contains(words), "{said}");
+        assert_eq!(rank["finalized"], false);
+        let place = format!("profile_ends.c:{}", line);
+        inside += u64::from(said.contains("in MPI_Recv at main ") && said.contains(&place));
+        outcome_says(outcome, said.strip_prefix("was ").unwrap_or(said));
+    }
+    assert_eq!(sum(&profile, "MPI_Recv", Some(line), "count"), inside);
+    profile
+}
+
+fn outcome_says(outcome: &Outcome, words: &str) {
+    assert!(outcome.stdout.contains(words), "no '{words}' in {}", outcome.report());
+}
+
+/// What a rank has recorded is reported however it ends, and how it ended.
 #[test]
-fn signal_ends_the_job_and_leaves_nothing() {
-    let directory = directory("signal");
-    let program = text(Install::find().program("tools/profile_pattern"));
-    let mut job = profiled(&directory, &["-n", "2", &program, "wait"]).start();
-    job.wait_for("waiting");
-    job.signal(Signal::TERM);
-    let outcome = job.finish().expect_failure();
-    let left = fs::read_dir(&directory).expect("the directory").flatten();
-    let records = left.filter(|entry| entry.file_name().to_string_lossy().contains("records"));
-    assert_eq!(records.count(), 0, "{}", outcome.report());
+fn what_was_recorded_survives_the_end_of_a_rank() {
+    if !Install::find().is_mica() {
+        println!("skipped: only Mica's mpiexec says how ranks ended");
+        return;
+    }
+    for (how, code, words) in [
+        ("inside", 137, "was killed by signal 9 (SIGKILL)"),
+        ("kill", 137, "was killed by signal 9 (SIGKILL)"),
+        ("crash", 139, "was killed by signal 11 (SIGSEGV"),
+        ("_exit", 3, "exited with code 3 without having called MPI_Finalize"),
+        ("exit", 3, "exited with code 3 without having called MPI_Finalize"),
+        ("abort", 5, "called MPI_Abort with code 5"),
+    ] {
+        let directory = directory(&format!("end-{how}"));
+        let outcome = profiled_end(&directory, &[], how).run().expect_code(code);
+        let profile = check_ends(&directory, &outcome, ["was ended by mpiexec (SIGTERM)", words]);
+        // The call in which it was.
+        let line = Some(marked("c/tools/profile_ends.c", "inside"));
+        let count = sum(&profile, "MPI_Comm_delete_attr", line, "count");
+        let said = outcome.stdout.contains("in MPI_Comm_delete_attr at end_inside ");
+        assert_eq!((count, said), (u64::from(how == "inside"), how == "inside"), "{how}");
+    }
+}
+
+/// The same where the whole job is ended: by a signal to the profiler, as Ctrl-C by a signal to all
+/// of the terminal's group, and by a limit of time.
+#[test]
+fn what_was_recorded_survives_the_end_of_the_job() {
+    if !Install::find().is_mica() {
+        println!("skipped: only Mica's mpiexec says how ranks ended");
+        return;
+    }
+    let by_mpiexec = ["was ended by mpiexec (SIG"; 2];
+    for (name, signal) in [("term", Signal::TERM), ("interrupt", Signal::INT)] {
+        let directory = directory(&format!("end-{name}"));
+        let mut job = profiled_end(&directory, &[], "wait").start();
+        job.wait_for("waiting");
+        match signal {
+            Signal::INT => {
+                let group = Pid::from_raw(job.pid()).expect("a process");
+                kill_process_group(group, signal).expect("the group is there");
+            }
+            _ => job.signal(signal),
+        }
+        let outcome = job.finish().expect_failure();
+        check_ends(&directory, &outcome, by_mpiexec);
+    }
+    let directory = directory("end-timeout");
+    let outcome = profiled_end(&directory, &["--timeout", "2"], "wait").run().expect_code(124);
+    check_ends(&directory, &outcome, by_mpiexec);
+}
+
+/// A script that runs several jobs has a profile of each, also of jobs with as many ranks.
+#[test]
+fn each_job_of_a_script_has_a_profile_of_its_own() {
+    let directory = directory("jobs");
+    let install = Install::find();
+    let program = text(install.program("tools/profile_pattern"));
+    let script = "$1 -n 2 $2; $1 -n 2 $2; $1 -n 3 $2; $1 -n 1 $2; $1 -n 1 $2";
+    let job = Job::new(install.bin("mica")).args(["profile", "-o"]).args([&directory]);
+    let job = job.args(["--", "sh", "-c", script, "sh", &text(install.bin("mpiexec")), &program]);
+    let outcome = job.run().expect_success();
+    for (number_of_job, ranks) in (1..).zip([2, 2, 3, 1, 1]) {
+        let folder = directory.join(format!("job-{number_of_job}"));
+        let profile = profile(&folder, &outcome);
+        assert_eq!(list(&profile, "ranks").len() as u64, ranks, "job {number_of_job}");
+        assert_eq!(sum(&profile, "MPI_Irecv", None, "count"), 50 * ranks);
+        assert_eq!(profile["job"]["number"], serde_json::json!([number_of_job, 5]));
+        assert_eq!(profile["job"]["program"], program.as_str());
+        outcome_says(&outcome, &format!("Job        {number_of_job} of 5: {program}"));
+    }
+    // A command that runs one job later leaves nothing of these.
+    profiled(&directory, &["-n", "2", &program]).run().expect_success();
+    assert!(!directory.join("job-1").exists() && directory.join("profile.json").exists());
+}
+
+#[test]
+fn sessions_end_a_program_that_never_calls_finalize() {
+    let directory = directory("sessions");
+    let program = text(Install::find().program("tools/profile_sessions"));
+    let outcome = profiled(&directory, &["-n", "2", &program]).run().expect_success();
+    let profile = profile(&directory, &outcome);
+    assert_eq!(sum(&profile, "MPI_Allreduce", None, "count"), 4);
+    for rank in list(&profile, "ranks") {
+        assert!(rank["finalized"] == true && rank["ended"].is_null(), "{rank}");
+    }
+    assert!(!outcome.stdout.contains("MPI_Finalize"), "{}", outcome.report());
+}
+
+#[test]
+fn program_of_another_abi_runs_without_a_profile() {
+    let directory = directory("other-abi");
+    let source = workspace().join("tests/c/tools/other_abi.c");
+    let library = directory.join("libmpi.so.40");
+    let compile = |options: &[&str], out: &Path| {
+        let mut command = Command::new("cc");
+        command.args(options).arg("-o").arg(out).arg(&source);
+        if out != library {
+            command.arg(&library);
+        }
+        assert!(command.status().expect("cc").success());
+    };
+    let shared = ["-DLIBRARY", "-shared", "-fPIC", "-Wl,-soname,libmpi.so.40"];
+    compile(&shared, &library);
+    let program = directory.join("other");
+    compile(&["-Wl,-rpath,$ORIGIN"], &program);
+    let out = directory.join("out");
+    fs::create_dir(&out).expect("own directory");
+    fs::write(out.join("profile.json"), "of an earlier run").expect("own directory");
+    let job = Job::new(Install::find().bin("mica")).args(["profile", "-o"]).args([&out]);
+    let outcome = job.args(["--"]).args([&program]).run().expect_success();
+    assert_eq!(outcome.stdout, "done\n", "{}", outcome.report());
+    let outcome = outcome.says("built for libmpi.so.40, not for the standard ABI's libmpi_abi.so");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.report());
+    assert!(!out.join("profile.json").exists(), "an earlier profile was left");
+}
+
+/// Records that have no room end no program: by a limit of files' sizes, which is a signal.
+#[test]
+fn a_limit_of_file_sizes_leaves_a_program_unrecorded() {
+    let install = Install::find();
+    let program = text(install.program("tools/profile_pattern"));
+    let limited = format!("ulimit -f 100; exec {program}");
+    let job = Job::new(install.bin("mica")).args(["profile", "--text", "--"]);
+    let outcome = job.args(["sh", "-c", &limited]).run().expect_success();
+    outcome.says("File too large (os error 27); this rank is not recorded");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod controller;
 mod cycles;
 mod deadlines;
 mod departed;
+mod ended_ranks;
 mod environment;
 mod error;
 mod event_loop;

@@ -15,10 +15,13 @@ use mica_node::process::{
 };
 use mica_node::segment::{AreaBudget, JobSegment, JobSpec, RankState, WaitKind};
 use mica_node::topology::{CorePlace, CpuSet, affinity_of};
+use mica_profile::rank_tables::DIRECTORY_VARIABLE;
 use mica_symbols::Symbolizer;
 
 use crate::attach::AttachListener;
 use crate::departed::{Doing, WaitingRank};
+use crate::ended_ranks::{self, ProcessEnd};
+use crate::environment;
 use crate::error::{LaunchError, doing};
 use crate::file_writer::FileWriter;
 use crate::input::Input;
@@ -86,6 +89,8 @@ pub struct RankProcesses<'a> {
     files: Redirect,
     /// Output that passes through this process, by the stream's id.
     pub streams: BTreeMap<u32, RankStream>,
+    /// Whether they were asked to end.
+    asked_to_end: bool,
     /// Standard input that passes through this process.
     pub input: Option<Input>,
     /// Writes the files of ranks that pass through this process.
@@ -150,6 +155,7 @@ impl<'a> RankProcesses<'a> {
             alive: HashSet::new(),
             files: Redirect::default(),
             streams: BTreeMap::new(),
+            asked_to_end: false,
             input: None,
             terminal_lent: false,
             has_one_reader,
@@ -299,6 +305,11 @@ impl<'a> RankProcesses<'a> {
         let pid = self.ranks[index].process.pid();
         self.keeper.forget(pid);
         let stage = self.stage(index);
+        let plan = &self.plan.ranks[index];
+        if let Some(directory) = environment::value(self.job, plan.section, DIRECTORY_VARIABLE) {
+            let end = ProcessEnd { rank: plan.rank, pid, exit, stage, asked: self.asked_to_end };
+            ended_ranks::record(&directory, &self.job.host, &self.job.name, end);
+        }
         RankEnd {
             rank: self.plan.ranks[index].rank,
             pid,
@@ -313,6 +324,13 @@ impl<'a> RankProcesses<'a> {
         let alive = self.ranks.iter().filter(|rank| rank.is_alive());
         let refused = alive.filter(|rank| rank.process.signal_group(number).is_err());
         refused.count()
+    }
+
+    /// Sends a signal that is to end all running ranks. Returns how many this process may not
+    /// signal.
+    pub fn end(&mut self, number: i32) -> usize {
+        self.asked_to_end = true;
+        self.signal(number)
     }
 
     /// Sends a signal to one rank, if it is running.

@@ -422,7 +422,7 @@ impl Workers for LocalRanks<'_> {
         if self.stage == LocalStage::Writing {
             job.deadlines.set(Deadline::GiveUp, Instant::now() + FAREWELL);
         }
-        self.processes.signal(number);
+        self.processes.end(number);
         // A stopped process does not handle signals.
         self.processes.signal(signal::SIGCONT);
     }
@@ -432,7 +432,7 @@ impl Workers for LocalRanks<'_> {
         if self.stage != LocalStage::Running {
             return Duration::ZERO;
         }
-        match self.processes.signal(signal::SIGKILL) {
+        match self.processes.end(signal::SIGKILL) {
             0 => KILL_LIMIT,
             _ => BEAT,
         }

@@ -2,20 +2,28 @@
 //! `CLOCK_MONOTONIC` (25 to 30 ns a reading against 8 to 12).
 //!
 //! Durations are scaled by a factor that [`calibrate`] determines once, before the first record.
-//! Points in time stay in ticks until the end, when [`ClockLine`] through a reading of both clocks
-//! at the start and one at the end gives `CLOCK_MONOTONIC`: that clock is the same for all
-//! processes of a node, so that times of ranks can be compared, to some 100 ns.
+//! Points in time stay in ticks. The file of the records has a reading of both clocks at the start
+//! and a [later one](note_reading), which is renewed about every second as long as calls are
+//! recorded; the line through both (`rank_tables::TickLine`) gives `CLOCK_MONOTONIC`: that clock is
+//! the same for all processes of a node, so that times of ranks can be compared, to some 100 ns.
 
-use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, OnceLock};
 
 pub use mica_node::segment::monotonic_ns;
 use mica_node::ticks::{counter, has_counter};
+use mica_profile::rank_tables::TablesHead;
+
+use crate::memory;
 
 /// Minimum time between the two readings of [`calibrate`]: an error of 50 ns is 1 in 40,000 then.
 const CALIBRATION_NS: u64 = 2_000_000;
 
 /// Readings of which the best counts.
 const READINGS: u32 = 10;
+
+/// Time between the later readings, in nanoseconds.
+const RENEWAL_NS: u64 = 1_000_000_000;
 
 /// Both clocks at one moment.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +40,7 @@ struct Clock {
 }
 
 static CLOCK: OnceLock<Clock> = OnceLock::new();
+static RENEWAL: Mutex<()> = Mutex::new(());
 
 /// Determines the scale; waits for what is left of two milliseconds after `since`.
 pub fn calibrate(since: Reading) {
@@ -50,6 +59,35 @@ pub fn calibrate(since: Reading) {
         };
         Clock { counter, origin: now, factor }
     });
+}
+
+/// Writes the scale into the file of the records.
+pub fn write_scale(head: &TablesHead) {
+    if let Some(clock) = CLOCK.get() {
+        // Relaxed: the file is read when this process has ended.
+        head.has_counter.store(u64::from(clock.counter), Ordering::Relaxed);
+        head.factor.store(clock.factor, Ordering::Relaxed);
+        head.origin[0].store(clock.origin.ticks, Ordering::Relaxed);
+        head.origin[1].store(clock.origin.ns, Ordering::Relaxed);
+    }
+}
+
+/// Renews the later reading in the file of the records. Returns the ticks at which to do so again.
+#[cold]
+pub fn note_reading() -> u64 {
+    let now = Reading::now();
+    // Where another thread does it, this one need not.
+    if let (Some(head), Ok(_guard)) = (memory::head(), RENEWAL.try_lock()) {
+        // The slot that is not valid now, so that a process killed meanwhile leaves the other.
+        let slot = 1 - head.latest.load(Ordering::Relaxed).saturating_sub(1).min(1) as usize;
+        head.later[slot][0].store(now.ticks, Ordering::Relaxed);
+        head.later[slot][1].store(now.ns, Ordering::Relaxed);
+        // Release: the reading before the word that makes it valid.
+        head.latest.store(slot as u64 + 1, Ordering::Release);
+    }
+    let factor = CLOCK.get().map_or(1 << 32, |clock| clock.factor);
+    let ticks = (u128::from(RENEWAL_NS) << 32) / u128::from(factor.max(1));
+    self::ticks().saturating_add(ticks as u64)
 }
 
 impl Reading {
@@ -84,49 +122,22 @@ pub fn duration_ns(ticks: u64) -> u64 {
     ((u128::from(ticks) * u128::from(factor)) >> 32) as u64
 }
 
-/// From ticks to `CLOCK_MONOTONIC`, by a reading at the start and one now.
-pub struct ClockLine {
-    origin: Reading,
-    ns_per_tick: f64,
-    counter: bool,
-}
-
-impl ClockLine {
-    /// The line as far as it is known now.
-    pub fn now() -> ClockLine {
-        let clock = CLOCK.get();
-        let (origin, end) = (clock.map_or_else(Reading::now, |c| c.origin), Reading::now());
-        let ticks = end.ticks.wrapping_sub(origin.ticks).max(1);
-        // Over less than the calibration's time the calibration is the better measure.
-        let ns_per_tick = match end.ns - origin.ns >= CALIBRATION_NS {
-            true => (end.ns - origin.ns) as f64 / ticks as f64,
-            false => clock.map_or(1.0, |c| c.factor as f64 / (1u64 << 32) as f64),
-        };
-        ClockLine { origin, ns_per_tick, counter: clock.is_some_and(|c| c.counter) }
-    }
-
-    /// This moment by `CLOCK_MONOTONIC`.
-    pub fn ns(&self, ticks: u64) -> u64 {
-        if !self.counter {
-            return ticks;
-        }
-        let since = ticks.wrapping_sub(self.origin.ticks) as i64;
-        self.origin.ns.saturating_add_signed((since as f64 * self.ns_per_tick) as i64)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::tests::{read_file, thread_head};
 
     #[test]
     fn follows_the_system_clock() {
         calibrate(Reading::now());
+        thread_head();
+        write_scale(memory::head().expect("a file"));
         let (start, system) = (ticks(), monotonic_ns());
         std::thread::sleep(std::time::Duration::from_millis(5));
         let (end, later) = (ticks(), monotonic_ns());
         assert!(duration_ns(end - start) >= 4_900_000);
-        let line = ClockLine::now();
+        note_reading();
+        let line = read_file().clock;
         // This thread may have lost its core between the readings.
         assert!(line.ns(start) <= system + 100_000);
         assert!(line.ns(end) <= later + 100_000 && line.ns(end) > line.ns(start));

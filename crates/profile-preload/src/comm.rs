@@ -9,9 +9,10 @@
 
 use std::collections::HashMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
 
+use crate::facts;
 use crate::resolve::pmpi;
 use crate::topology;
 use crate::types::{COMM_NULL, COMM_WORLD, MPI_Comm, MPI_Group, MPI_Win, SUCCESS, WIN_NULL};
@@ -29,6 +30,8 @@ pub struct CommInfo {
     pub local_size: usize,
     /// Own rank in the own group.
     pub rank: c_int,
+    /// Number of the group of `peers`, by which the records name it.
+    pub group: u32,
     /// Whether it connects two groups.
     pub inter: bool,
     /// Blocking collectives so far.
@@ -39,7 +42,8 @@ pub struct CommInfo {
 
 /// The world, set when MPI starts.
 pub struct ProfiledWorld {
-    group: MPI_Group,
+    /// Its group: a session that begins later has another handle.
+    group: AtomicUsize,
     /// Own rank.
     pub rank: u32,
     /// Number of ranks.
@@ -49,6 +53,8 @@ pub struct ProfiledWorld {
 static WORLD: OnceLock<ProfiledWorld> = OnceLock::new();
 static KNOWN: OnceLock<RwLock<HashMap<usize, &'static CommInfo>>> = OnceLock::new();
 static CREATED: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
+/// Numbers of groups, by their members' world ranks.
+static GROUPS: Mutex<Option<HashMap<Vec<u32>, u32>>> = Mutex::new(None);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// The world, after MPI started.
@@ -85,7 +91,13 @@ pub fn start_with(group: MPI_Group) {
         pmpi!(c"MPI_Group_rank"(group => MPI_Group, &mut rank => *mut c_int));
         pmpi!(c"MPI_Group_size"(group => MPI_Group, &mut size => *mut c_int));
     }
-    let _ = WORLD.set(ProfiledWorld { group, rank: rank.max(0) as u32, size: size as u32 });
+    let world = WORLD.get_or_init(|| ProfiledWorld {
+        group: AtomicUsize::new(group),
+        rank: rank.max(0) as u32,
+        size: size as u32,
+    });
+    // Relaxed: a thread that makes a communicator has synchronised with the start of MPI.
+    world.group.store(group, Ordering::Relaxed);
 }
 
 /// A communicator has been created: all members come here, in the same order.
@@ -185,11 +197,37 @@ unsafe fn members(mut group: MPI_Group) -> Option<(Vec<u32>, c_int)> {
         let mut out = vec![-1; ranks.len()];
         pmpi!(c"MPI_Group_translate_ranks"(
             group => MPI_Group, size => c_int, ranks.as_ptr() => *const c_int,
-            world.group => MPI_Group, out.as_mut_ptr() => *mut c_int));
+            world.group.load(Ordering::Relaxed) => MPI_Group, out.as_mut_ptr() => *mut c_int));
         pmpi!(c"MPI_Group_free"(&mut group => *mut MPI_Group));
         let world_rank = |rank: c_int| u32::try_from(rank).unwrap_or(FOREIGN);
         Some((out.into_iter().map(world_rank).collect(), rank))
     }
+}
+
+/// The number of a group, which the records name when it is first seen.
+fn number_of(peers: &[u32]) -> u32 {
+    let mut groups = GROUPS.lock().expect("no panic while locked");
+    let groups = groups.get_or_insert_default();
+    if let Some(&number) = groups.get(peers) {
+        return number;
+    }
+    let number = groups.len() as u32;
+    groups.insert(peers.to_vec(), number);
+    facts::append(&group_line(number, peers));
+    number
+}
+
+/// The lines of the records for the groups that are known.
+pub fn group_lines() -> Vec<String> {
+    let groups = GROUPS.lock().expect("no panic while locked");
+    let all = groups.iter().flatten();
+    all.map(|(peers, number)| group_line(*number, peers)).collect()
+}
+
+fn group_line(number: u32, peers: &[u32]) -> String {
+    let ranks = peers.iter().filter(|rank| **rank != FOREIGN);
+    let ranks: Vec<String> = ranks.map(u32::to_string).collect();
+    format!("group\t{number}\t{}", ranks.join(","))
 }
 
 /// The two kinds of communicators (MPI 5.0, 7.1.1).
@@ -210,6 +248,7 @@ impl CommInfo {
         *before += 1;
         CommInfo {
             key: mix(group, *before),
+            group: number_of(&peers),
             peers,
             local_size,
             rank,

@@ -1,7 +1,9 @@
-//! Where this process runs: its host, and the cores to which it is bound.
+//! Where this process runs: its host, its job, and the cores to which it is bound.
 
 use std::ffi::CStr;
 use std::fs;
+
+use mica_profile::rank_tables::JOB_VARIABLE;
 
 /// The first processing unit of a bound process, and what it belongs to.
 pub struct BoundPlace {
@@ -29,13 +31,44 @@ pub fn boot() -> String {
 /// Where the process runs, if all its processing units share a cache.
 pub fn find() -> Option<BoundPlace> {
     let cpus = allowed();
-    let places: Option<Vec<BoundPlace>> = cpus.into_iter().map(place).collect();
-    let mut places = places?.into_iter();
-    let first = places.next()?;
     // A process that may use the whole machine is not bound, even where the machine is one cache.
-    let bound = allowed().len() < online();
-    let same = |place: BoundPlace| (place.package, place.cache) == (first.package, first.cache);
-    (bound && places.all(same)).then_some(first)
+    if cpus.len() >= online() {
+        return None;
+    }
+    let mut places = cpus.into_iter().map(place);
+    let first = places.next()??;
+    let same = |place: &BoundPlace| (place.package, place.cache) == (first.package, first.cache);
+    places.all(|place| place.as_ref().is_some_and(same)).then_some(first)
+}
+
+/// What the ranks of one job have in common, and no other job's: the launcher's name of the job, or
+/// else the process that started the rank, which then holds for the ranks of one host.
+pub fn job() -> String {
+    for (name, kind) in [(JOB_VARIABLE, "mica"), ("PMIX_NAMESPACE", "pmix")] {
+        if let Ok(value) = std::env::var(name) {
+            return format!("{kind}:{value}");
+        }
+    }
+    // SAFETY: asks for a number.
+    let parent = unsafe { libc::getppid() };
+    let stat = fs::read_to_string(format!("/proc/{parent}/stat")).unwrap_or_default();
+    // The name, in parentheses, may have any signs; the time of its start is the 20th field after.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let start = rest.split_whitespace().nth(19).unwrap_or("0");
+    format!("parent:{}:{parent}:{start}", boot())
+}
+
+/// The command line of this process.
+pub fn command_line() -> String {
+    let bytes = fs::read("/proc/self/cmdline").unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    text.split('\0').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Nanoseconds since the epoch.
+pub fn unix_ns() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |time| time.as_nanos() as u64)
 }
 
 fn online() -> usize {

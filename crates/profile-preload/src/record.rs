@@ -2,33 +2,24 @@
 
 use std::ffi::c_int;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+
+use mica_profile::rank_tables::{
+    ArrivalEntry, COLLECTIVE, MessageTotals, NO_RANK, SpanEntry, SpanKind, WaitingRule,
+};
 
 use crate::clock;
 use crate::comm::{self, CommInfo, FOREIGN};
 use crate::persistent::{self, Prepared};
+use crate::recording;
 use crate::sites;
 use crate::stacks::{self, CallFrame};
-use crate::thread::{
-    COLLECTIVE, CollectiveArrival, MessageAmount, Span, SpanEnvelope, Tables, Thread, WaitingRule,
-    current,
-};
+use crate::thread::{Tables, Thread, current};
 use crate::traffic::{
     BlockReceiver, CallTraffic, CollectiveTraffic, Data, DataStart, Flow, MessageTraffic, TagPair,
 };
 use crate::trampoline;
 use crate::types::{ROOT, SUCCESS};
-
-/// In place of a peer: none.
-pub const NO_PEER: u32 = u32::MAX;
-
-static RECORDING: AtomicBool = AtomicBool::new(false);
-
-/// Starts or stops recording in this process.
-pub fn set_recording(on: bool) {
-    // Relaxed: calls at the same time are recorded or not.
-    RECORDING.store(on, Ordering::Relaxed);
-}
 
 /// A call that is being timed.
 pub struct TimedCall {
@@ -47,8 +38,16 @@ struct Moved {
     bytes: u64,
     peer: Option<u32>,
     comm_size: u32,
-    envelope: Option<SpanEnvelope>,
+    envelope: Option<Envelope>,
     arrival: Option<(&'static CommInfo, u64, WaitingRule)>,
+}
+
+/// What the messages of a call match by besides the ranks.
+#[derive(Clone, Copy)]
+struct Envelope {
+    /// The communicator's key.
+    comm: u64,
+    tags: TagPair,
 }
 
 impl TimedCall {
@@ -56,15 +55,17 @@ impl TimedCall {
     #[inline(always)]
     pub fn enter(id: u16) -> Option<TimedCall> {
         let caller = trampoline::caller();
-        if !RECORDING.load(Ordering::Relaxed) {
+        if !recording::is_on() {
             return None;
         }
-        let thread = current();
+        let thread = current()?;
         if thread.inside.replace(true) {
             return None;
         }
         let frame = stacks::frame();
-        Some(TimedCall { id, caller, frame, start: clock::ticks(), thread })
+        let start = clock::ticks();
+        thread.enter(id, caller, start);
+        Some(TimedCall { id, caller, frame, start, thread })
     }
 
     /// The call ended with this code.
@@ -86,7 +87,6 @@ impl TimedCall {
     /// The call succeeded and `traffic` describes its arguments, or it is `Nothing`.
     unsafe fn record(&self, end: u64, traffic: &CallTraffic) {
         let mut site = sites::of(self.caller);
-        // If another thread has the tables, the process ends: the call is lost.
         self.thread.with(|tables| {
             if site & sites::PYTHON == 0 && stacks::depth() > 1 {
                 site = tables.stacks.site(CallFrame {
@@ -97,22 +97,25 @@ impl TimedCall {
             }
             // Nothing below adds to the table of calls, so the place holds.
             let place = match tables.calls.find((u64::from(self.id), site)) {
-                Some(place) => place,
+                Some(place) => Some(place),
                 None => self.first(tables, &mut site),
             };
             // SAFETY: as the caller promises.
             let moved = unsafe { self.moved(tables, traffic) };
-            self.add(tables, place, site, end, &moved);
+            if let Some(place) = place {
+                self.add(tables, place, site, end, &moved);
+            }
         });
-        self.thread.inside.set(false);
+        self.thread.leave(end);
     }
 
     /// The first call of the function at this site: finds out where that is. The place in the
-    /// table of calls.
+    /// table of calls, if there is memory.
     #[cold]
-    fn first(&self, tables: &mut Tables, site: &mut u64) -> usize {
-        if *site & (sites::PYTHON | stacks::STACK) == 0 {
-            *site = sites::discover(self.caller);
+    fn first(&self, tables: &mut Tables, site: &mut u64) -> Option<usize> {
+        // A stack says where it is when it is walked.
+        if *site & stacks::STACK == 0 {
+            *site = sites::announce(*site, self.caller);
         }
         tables.calls.find_or_add((u64::from(self.id), *site))
     }
@@ -120,40 +123,58 @@ impl TimedCall {
     #[inline]
     fn add(&self, tables: &mut Tables, place: usize, site: u64, end: u64, moved: &Moved) {
         let time = clock::duration_ns(end.saturating_sub(self.start));
-        tables.mpi_ns += time;
-        let stat = tables.calls.at(place);
-        stat.count += 1;
-        stat.time_ns += time;
-        stat.min_ns = stat.min_ns.min(time);
-        stat.max_ns = stat.max_ns.max(time);
-        stat.sends += moved.sends;
-        stat.bytes += moved.bytes;
+        tables.add_time(time);
+        let totals = tables.calls.at(place);
+        totals.min_ns = if totals.count == 0 { time } else { totals.min_ns.min(time) };
+        totals.max_ns = totals.max_ns.max(time);
+        totals.count += 1;
+        totals.time_ns += time;
+        totals.sends += moved.sends;
+        totals.bytes += moved.bytes;
         if moved.comm_size != 0 {
-            stat.comm_size = moved.comm_size;
+            totals.comm_size = u64::from(moved.comm_size);
         }
         let class = (time | 1).ilog2() as usize;
-        stat.durations[class.min(stat.durations.len() - 1)] += 1;
-        let peer = moved.peer.unwrap_or(NO_PEER);
-        tables.keep_span(Span {
+        totals.durations[class.min(totals.durations.len() - 1)] += 1;
+        let peer = moved.peer.unwrap_or(NO_RANK);
+        if !tables.spans.join_call((self.start, end), moved.bytes) {
+            tables.spans.keep(self.span(end, site, peer, moved));
+        }
+        if let Some((comm, sequence, rule)) = moved.arrival {
+            tables.keep_arrival(ArrivalEntry {
+                comm: comm.key,
+                sequence,
+                start: self.start,
+                end,
+                site,
+                size: comm.peers.len() as u32,
+                root: peer,
+                call: u32::from(self.id),
+                rule: rule as u32,
+            });
+        }
+        if end >= tables.next_reading {
+            tables.next_reading = clock::note_reading();
+        }
+    }
+
+    #[inline]
+    fn span(&self, end: u64, site: u64, peer: u32, moved: &Moved) -> SpanEntry {
+        let (kind, more) = match moved.envelope {
+            None => (SpanKind::Call, [0; 3]),
+            Some(Envelope { comm, tags: TagPair { tag, receive_tag } }) => match receive_tag {
+                None => (SpanKind::Tagged, [comm, tag as u64, 0]),
+                Some(receive) => (SpanKind::TaggedTwice, [comm, tag as u64, receive as u64]),
+            },
+        };
+        SpanEntry {
             start: self.start,
             end,
             site,
             bytes: moved.bytes,
             peer,
-            id: self.id,
-            envelope: moved.envelope,
-        });
-        if let Some((comm, sequence, kind)) = moved.arrival {
-            tables.keep_arrival(CollectiveArrival {
-                comm,
-                sequence,
-                start: self.start,
-                end,
-                site,
-                root: peer,
-                id: self.id,
-                kind,
-            });
+            call_and_kind: SpanEntry::pack(self.id, kind),
+            more,
         }
     }
 
@@ -305,10 +326,9 @@ fn arrival(comm: &'static CommInfo, flow: Flow) -> Option<(&'static CommInfo, u6
 /// Counts the blocks of a collective for a receiver.
 fn count_blocks(tables: &mut Tables, to: BlockReceiver, bytes: u64) {
     match to {
-        BlockReceiver::Rank(peer) => tables.blocks.entry((peer.into(), 0)).add(bytes),
+        BlockReceiver::Rank(peer) => add(tables.blocks.entry((peer.into(), 0)), bytes),
         BlockReceiver::All(comm) => {
-            let key = (std::ptr::from_ref(comm).expose_provenance() as u64, 0);
-            tables.blocks_to_all.entry(key).add(bytes);
+            add(tables.group_blocks.entry((comm.group.into(), 0)), bytes);
         }
     }
 }
@@ -397,7 +417,7 @@ unsafe fn start_all(tables: &mut Tables, requests: *const usize, count: c_int) -
 #[inline]
 fn count_message(tables: &mut Tables, id: u16, peer: u64, bytes: u64) {
     let class = u64::from(u64::BITS - bytes.leading_zeros());
-    tables.messages.entry((u64::from(id) << 8 | class, peer)).add(bytes);
+    add(tables.messages.entry((u64::from(id) << 8 | class, peer)), bytes);
 }
 
 #[inline]
@@ -405,11 +425,12 @@ fn bytes(tables: &mut Tables, count: i64, datatype: usize) -> u64 {
     count.max(0) as u64 * tables.type_size(datatype)
 }
 
-impl MessageAmount {
-    #[inline]
-    fn add(&mut self, bytes: u64) {
-        self.messages += 1;
-        self.bytes += bytes;
+/// Counts a message, if there is memory.
+#[inline]
+fn add(amount: Option<&mut MessageTotals>, bytes: u64) {
+    if let Some(amount) = amount {
+        amount.messages += 1;
+        amount.bytes += bytes;
     }
 }
 
@@ -420,7 +441,7 @@ impl Moved {
 
     fn of_message(comm: Option<&'static CommInfo>, rank: c_int, tags: TagPair) -> Moved {
         Moved {
-            envelope: comm.map(|comm| SpanEnvelope { comm: comm.key, tags }),
+            envelope: comm.map(|comm| Envelope { comm: comm.key, tags }),
             ..Moved::with(comm, rank)
         }
     }

@@ -1,46 +1,72 @@
-//! This process's run of MPI under the profiler: what is known at its start, and when it ended.
+//! This process's use of MPI under the profiler: by `MPI_Init`, by sessions, or by both. It lasts
+//! from the first of them to the end of the last one.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What is known when MPI has started.
-pub struct StartFacts {
-    /// Process; a child after `fork` has another.
-    pub pid: u32,
-    /// `CLOCK_MONOTONIC` at the return of `MPI_Init`.
-    pub ns: u64,
-    /// First line of `MPI_Get_library_version`.
-    pub library: String,
-    /// `MPI_Get_processor_name`.
-    pub processor: String,
-    /// Directory of the records.
-    pub directory: String,
+use crate::clock;
+use crate::memory;
+use crate::recording;
+use crate::thread;
+
+/// The process that started MPI; a child after `fork` has another number.
+static PROCESS: OnceLock<u32> = OnceLock::new();
+/// The world, if it was initialized, and sessions that were not finalized.
+static OPEN: AtomicU32 = AtomicU32::new(0);
+/// 0, or when recording was paused, in ticks.
+static PAUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the records have been begun, in this process.
+pub fn is_begun() -> bool {
+    PROCESS.get() == Some(&std::process::id())
 }
 
-static START: OnceLock<StartFacts> = OnceLock::new();
-/// `CLOCK_MONOTONIC` at the call of `MPI_Finalize`; 0 before.
-static END_NS: AtomicU64 = AtomicU64::new(0);
-
-/// What is known, if MPI has started under the profiler.
-pub fn start() -> Option<&'static StartFacts> {
-    START.get()
+/// The records are begun.
+pub fn begin() {
+    let _ = PROCESS.set(std::process::id());
 }
 
-/// When `MPI_Finalize` was called.
-pub fn finalized_ns() -> Option<u64> {
-    match END_NS.load(Ordering::Relaxed) {
-        0 => None,
-        ns => Some(ns),
+/// Whether MPI is in use.
+pub fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed) > 0
+}
+
+/// The world or a session begins. Returns whether it is the only one.
+pub fn open() -> bool {
+    // Relaxed, as all here: whoever uses several threads for this orders them.
+    OPEN.fetch_add(1, Ordering::Relaxed) == 0
+}
+
+/// The world or a session ends. Returns whether it was the last one.
+pub fn close() -> bool {
+    let less = |open: u32| open.checked_sub(1);
+    OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) == Ok(1)
+}
+
+/// Stops recording until [`resume`].
+pub fn pause() {
+    if is_open() && PAUSED.load(Ordering::Relaxed) == 0 {
+        recording::set(false);
+        let now = clock::ticks();
+        PAUSED.store(now, Ordering::Relaxed);
+        // The file says so, for a process that ends before it resumes.
+        if let Some(head) = memory::head() {
+            head.paused.store(now, Ordering::Relaxed);
+        }
     }
 }
 
-/// MPI has started.
-pub fn set_start(start: StartFacts) {
-    let _ = START.set(start);
-}
-
-/// `MPI_Finalize` was called.
-pub fn set_finalized(ns: u64) {
-    // Relaxed: the thread that finalizes reads it again.
-    END_NS.store(ns, Ordering::Relaxed);
+/// Records again, and keeps the time since [`pause`] on the calling thread's time line.
+pub fn resume() {
+    let since = PAUSED.swap(0, Ordering::Relaxed);
+    if !is_open() || since == 0 || !is_begun() {
+        return;
+    }
+    if let Some(head) = memory::head() {
+        head.paused.store(0, Ordering::Relaxed);
+    }
+    if let Some(thread) = thread::current() {
+        thread.with(|tables| tables.keep_pause(since, clock::ticks()));
+    }
+    recording::set(true);
 }

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, OnceLock};
 
+use crate::facts;
 use crate::sites;
 
 /// The bit of a site that is a stack. No address of a program has it.
@@ -162,37 +163,24 @@ mod unwind {
     }
 }
 
-/// Numbers of stacks by their return addresses, and these by number.
-#[derive(Default)]
-struct KnownStacks {
-    numbers: HashMap<Vec<u64>, u64>,
-    all: Vec<Vec<u64>>,
-}
-
-static KNOWN: Mutex<Option<KnownStacks>> = Mutex::new(None);
+/// The sites of stacks by their return addresses.
+static KNOWN: Mutex<Option<HashMap<Vec<u64>, u64>>> = Mutex::new(None);
 
 /// The site of a stack; the same for all threads.
 #[cold]
 fn number(addresses: Vec<u64>) -> u64 {
     let mut known = KNOWN.lock().expect("no panic while locked");
     let known = known.get_or_insert_default();
-    if let Some(number) = known.numbers.get(&addresses) {
-        return STACK | number;
-    }
-    for &address in &addresses {
-        sites::locate(address as usize);
-    }
-    let number = known.all.len() as u64;
-    known.all.push(addresses.clone());
-    known.numbers.insert(addresses, number);
-    STACK | number
-}
-
-/// The return addresses of a site that is a stack.
-pub fn addresses(site: u64) -> Vec<u64> {
-    let known = KNOWN.lock().expect("no panic while locked");
-    let all = known.as_ref().map_or(&[][..], |known| &known.all);
-    all.get((site & !STACK) as usize).cloned().unwrap_or_default()
+    let next = known.len() as u64;
+    *known.entry(addresses).or_insert_with_key(|addresses| {
+        for &address in addresses {
+            sites::discover(address as usize);
+        }
+        let site = STACK | next;
+        let names: Vec<String> = addresses.iter().map(u64::to_string).collect();
+        facts::append(&format!("stack\t{site}\t{}", names.join(",")));
+        site
+    })
 }
 
 /// Where the frame of the function lies into which this is compiled: the stack pointer.
@@ -242,7 +230,6 @@ mod tests {
         let addresses = vec![caller as u64, 77];
         let site = number(addresses.clone());
         assert_eq!((site & STACK, number(addresses.clone())), (STACK, site));
-        assert_eq!(super::addresses(site), addresses);
         assert_ne!(number(vec![caller as u64, 78]), site);
     }
 }

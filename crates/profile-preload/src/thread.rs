@@ -1,20 +1,26 @@
-//! What a thread records. Its tables belong to it alone until the end of the process, when
-//! `write` reads those of all threads: a lock that is free until then keeps a thread that still
-//! runs from changing them meanwhile.
+//! What a thread records. Its tables belong to it alone; they lie in the records' memory
+//! (`memory`), where they are read when the process has ended.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use mica_profile::rank_tables::{
+    ArrivalEntry, CallTotals, MessageTotals, NO_RANK, SPANS_VARIABLE, SpanEntry, SpanKind,
+    ThreadHead,
+};
+
 use crate::comm::{self, CommInfo};
+use crate::list::RecordList;
+use crate::memory::{self, Record};
 use crate::resolve::pmpi;
+use crate::spans::{SpanList, add};
 use crate::stacks::StackCache;
 use crate::table::RecordTable;
-use crate::traffic::TagPair;
 use crate::types::{MPI_Datatype, SUCCESS};
 
-/// Intervals that a thread keeps, unless `MICA_PROFILE_SPANS` says otherwise: 64 bytes each.
+/// Intervals that a thread keeps, unless [`SPANS_VARIABLE`] says otherwise: 64 bytes each.
 const SPANS: usize = 10_000;
 
 /// Arrivals at collectives that a thread keeps: 56 bytes each.
@@ -26,166 +32,88 @@ const DATATYPES: usize = 64;
 /// Communicators that a thread remembers.
 const COMMS: usize = 8;
 
-/// Duration classes: 2^47 ns are 39 hours.
-pub const DURATIONS: usize = 48;
-
-/// Calls of one function at one site.
-#[derive(Clone)]
-pub struct CallStat {
-    pub count: u64,
-    pub time_ns: u64,
-    pub min_ns: u64,
-    pub max_ns: u64,
-    pub sends: u64,
-    pub bytes: u64,
-    pub comm_size: u32,
-    pub durations: [u32; DURATIONS],
-}
-
-impl Default for CallStat {
-    fn default() -> CallStat {
-        CallStat {
-            count: 0,
-            time_ns: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-            sends: 0,
-            bytes: 0,
-            comm_size: 0,
-            durations: [0; DURATIONS],
-        }
-    }
-}
-
-/// Messages and their bytes.
-#[derive(Clone, Copy, Default)]
-pub struct MessageAmount {
-    pub messages: u64,
-    pub bytes: u64,
-}
-
-/// One call on the time line; times in ticks.
-pub struct Span {
-    pub start: u64,
-    pub end: u64,
-    pub site: u64,
-    pub bytes: u64,
-    pub peer: u32,
-    pub id: u16,
-    /// What its message matches by.
-    pub envelope: Option<SpanEnvelope>,
-}
-
-const _: () = assert!(size_of::<Span>() == 64);
-
-/// What the messages of a call match by besides the ranks.
-#[derive(Clone, Copy)]
-pub struct SpanEnvelope {
-    /// The communicator's key.
-    pub comm: u64,
-    pub tags: TagPair,
-}
-
-/// The arrival at one blocking collective; times in ticks.
-pub struct CollectiveArrival {
-    pub comm: &'static CommInfo,
-    pub sequence: u64,
-    pub start: u64,
-    pub end: u64,
-    pub site: u64,
-    /// World rank, `u32::MAX` if it has none.
-    pub root: u32,
-    pub id: u16,
-    /// Who waits for whom.
-    pub kind: WaitingRule,
-}
-
-/// Who waits for whom in a collective.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum WaitingRule {
-    /// All for all.
-    All,
-    /// The others for the root.
-    ForRoot,
-    /// The root for all.
-    Root,
-}
+// SAFETY: numbers, of which all may be zero.
+unsafe impl Record for CallTotals {}
+// SAFETY: as above.
+unsafe impl Record for MessageTotals {}
+// SAFETY: as above.
+unsafe impl Record for SpanEntry {}
+// SAFETY: as above.
+unsafe impl Record for ArrivalEntry {}
 
 /// The tables of one thread.
 pub struct Tables {
     /// By number of the call and site.
-    pub calls: RecordTable<CallStat>,
-    /// By number of the call and size class, and the receiver's world rank ([`COLLECTIVE`]).
-    pub messages: RecordTable<MessageAmount>,
+    pub calls: RecordTable<CallTotals>,
+    /// By number of the call and size class, and the receiver's world rank (`COLLECTIVE`).
+    pub messages: RecordTable<MessageTotals>,
     /// Blocks of collectives, by receiver.
-    pub blocks: RecordTable<MessageAmount>,
-    /// Blocks of collectives to all members, by address of the communicator's description.
-    pub blocks_to_all: RecordTable<MessageAmount>,
-    /// The first calls.
-    pub spans: Vec<Span>,
-    /// Calls that were not kept.
-    pub dropped_spans: u64,
-    /// The first arrivals at collectives.
-    pub arrivals: Vec<CollectiveArrival>,
-    /// Arrivals that were not kept.
-    pub dropped_arrivals: u64,
-    /// Time in all calls.
-    pub mpi_ns: u64,
+    pub blocks: RecordTable<MessageTotals>,
+    /// Blocks of collectives to all of a group, by its number.
+    pub group_blocks: RecordTable<MessageTotals>,
+    /// The time line.
+    pub spans: SpanList,
     /// Stacks that were walked.
     pub stacks: StackCache,
+    arrivals: RecordList<ArrivalEntry>,
+    head: &'static ThreadHead,
+    /// When to read the clocks again, in ticks.
+    pub next_reading: u64,
     datatypes: [(MPI_Datatype, u64); DATATYPES],
     datatypes_generation: u64,
     comms: [Option<(usize, &'static CommInfo)>; COMMS],
     comms_generation: u64,
 }
 
-/// In place of a receiver, for collectives.
-pub const COLLECTIVE: u64 = u64::MAX;
-
 /// A thread that has called MPI. Never freed.
 pub struct Thread {
-    /// 0 for the first.
-    pub number: u32,
-    locked: AtomicBool,
+    /// What it is in, for a reader of the file.
+    pub head: &'static ThreadHead,
     /// Whether the thread is inside a call that is timed: a call that the library makes by its
     /// public name, or a callback of the program, is part of that call.
     pub inside: Cell<bool>,
     tables: UnsafeCell<Tables>,
 }
 
-// SAFETY: `inside` is used by the thread itself alone, `tables` by the holder of `locked`.
-unsafe impl Sync for Thread {}
-
-static THREADS: Mutex<Vec<&'static Thread>> = Mutex::new(Vec::new());
+/// The number of threads.
+static THREADS: Mutex<u64> = Mutex::new(0);
 static DATATYPES_GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static CURRENT: Cell<Option<&'static Thread>> = const { Cell::new(None) };
 }
 
-/// The calling thread.
+/// The calling thread. `None` if there is no memory for its records.
 #[inline]
-pub fn current() -> &'static Thread {
-    CURRENT.get().unwrap_or_else(register)
+pub fn current() -> Option<&'static Thread> {
+    CURRENT.get().or_else(register)
 }
 
 #[cold]
-fn register() -> &'static Thread {
-    let mut threads = THREADS.lock().expect("no panic while locked");
-    let thread: &'static Thread = Box::leak(Box::new(Thread {
-        number: threads.len() as u32,
-        locked: AtomicBool::new(false),
-        inside: Cell::new(false),
-        tables: UnsafeCell::new(Tables::new()),
-    }));
-    threads.push(thread);
+fn register() -> Option<&'static Thread> {
+    let head = new_head()?;
+    let tables = UnsafeCell::new(Tables::new(head));
+    let thread: &'static Thread =
+        Box::leak(Box::new(Thread { head, inside: Cell::new(false), tables }));
     CURRENT.set(Some(thread));
-    thread
+    Some(thread)
 }
 
-/// All threads so far.
-pub fn all() -> Vec<&'static Thread> {
-    THREADS.lock().expect("no panic while locked").clone()
+/// A thread's head in the file, linked with those before it.
+pub fn new_head() -> Option<&'static ThreadHead> {
+    let mut threads = THREADS.lock().expect("no panic while locked");
+    let file = memory::head()?;
+    let block = memory::allocate(size_of::<ThreadHead>())?;
+    // SAFETY: the block is as large, aligned and zero, which is a value of the type; it is never
+    // freed.
+    let head: &'static ThreadHead = unsafe { &*block.start.cast() };
+    // Relaxed: under the lock.
+    head.older.store(file.newest_thread.load(Ordering::Relaxed), Ordering::Relaxed);
+    head.number.store(*threads, Ordering::Relaxed);
+    // Release: the head before the word that leads to it.
+    file.newest_thread.store(block.at, Ordering::Release);
+    *threads += 1;
+    Some(head)
 }
 
 /// A datatype is about to be freed.
@@ -199,44 +127,61 @@ pub fn forget_datatypes() {
 fn max_spans() -> usize {
     static MAX: OnceLock<usize> = OnceLock::new();
     *MAX.get_or_init(|| {
-        let text = std::env::var("MICA_PROFILE_SPANS").ok();
+        let text = std::env::var(SPANS_VARIABLE).ok();
         text.and_then(|text| text.parse().ok()).unwrap_or(SPANS)
     })
 }
 
 impl Thread {
-    /// Runs `f` on the tables, if no other thread has them.
+    /// Runs `f` on the tables. By the thread itself, and not within `f`.
     #[inline]
-    pub fn with<T>(&self, f: impl FnOnce(&mut Tables) -> T) -> Option<T> {
-        // Acquire and Release: the tables, from one holder to the next.
-        if self.locked.swap(true, Ordering::Acquire) {
-            return None;
-        }
-        // SAFETY: the lock is held.
-        let result = f(unsafe { &mut *self.tables.get() });
-        self.locked.store(false, Ordering::Release);
-        Some(result)
+    pub fn with<T>(&self, f: impl FnOnce(&mut Tables) -> T) -> T {
+        // SAFETY: this is the thread that `current` gave, since `Thread` is not `Sync`; `inside`
+        // keeps a call within the call from coming here.
+        f(unsafe { &mut *self.tables.get() })
+    }
+
+    /// A call begins.
+    #[inline(always)]
+    pub fn enter(&self, id: u16, caller: usize, now: u64) {
+        // Relaxed, and Release for the word that makes the others valid: read after the end.
+        self.head.caller.store(caller as u64, Ordering::Relaxed);
+        self.head.entered.store(now, Ordering::Relaxed);
+        self.head.call.store(u64::from(id) + 1, Ordering::Release);
+    }
+
+    /// The call has been recorded.
+    #[inline(always)]
+    pub fn leave(&self, end: u64) {
+        self.head.left.store(end, Ordering::Relaxed);
+        self.head.call.store(0, Ordering::Release);
+        self.inside.set(false);
     }
 }
 
 impl Tables {
-    fn new() -> Tables {
+    fn new(head: &'static ThreadHead) -> Tables {
         Tables {
-            calls: RecordTable::new(),
-            messages: RecordTable::new(),
-            blocks: RecordTable::new(),
-            blocks_to_all: RecordTable::new(),
-            spans: Vec::new(),
-            dropped_spans: 0,
-            arrivals: Vec::new(),
-            dropped_arrivals: 0,
-            mpi_ns: 0,
+            calls: RecordTable::new(&head.calls),
+            messages: RecordTable::new(&head.messages),
+            blocks: RecordTable::new(&head.blocks),
+            group_blocks: RecordTable::new(&head.group_blocks),
+            spans: SpanList::new(head, max_spans()),
             stacks: StackCache::default(),
+            arrivals: RecordList::new(&head.arrivals),
+            head,
+            next_reading: 0,
             datatypes: [(0, 0); DATATYPES],
             datatypes_generation: 0,
             comms: [None; COMMS],
             comms_generation: 0,
         }
+    }
+
+    /// Time in a call.
+    #[inline]
+    pub fn add_time(&self, ns: u64) {
+        add(&self.head.mpi_ns, ns);
     }
 
     /// Bytes of an element. The datatype is valid: a call with it succeeded.
@@ -284,20 +229,26 @@ impl Tables {
         }
     }
 
-    /// Keeps an interval, if there is room.
-    #[inline]
-    pub fn keep_span(&mut self, span: Span) {
-        match self.spans.len() < max_spans() {
-            true => self.spans.push(span),
-            false => self.dropped_spans += 1,
+    /// Keeps an arrival, if there is room.
+    pub fn keep_arrival(&mut self, arrival: ArrivalEntry) {
+        match self.arrivals.len() < ARRIVALS {
+            true => {
+                self.arrivals.push(arrival);
+            }
+            false => add(&self.head.dropped_arrivals, 1),
         }
     }
 
-    /// Keeps an arrival, if there is room.
-    pub fn keep_arrival(&mut self, arrival: CollectiveArrival) {
-        match self.arrivals.len() < ARRIVALS {
-            true => self.arrivals.push(arrival),
-            false => self.dropped_arrivals += 1,
-        }
+    /// Keeps a time in which nothing was recorded.
+    pub fn keep_pause(&mut self, start: u64, end: u64) {
+        self.spans.keep(SpanEntry {
+            start,
+            end,
+            site: 0,
+            bytes: 0,
+            peer: NO_RANK,
+            call_and_kind: SpanEntry::pack(0, SpanKind::Paused),
+            more: [0; 3],
+        });
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! [`model`] has the types, [`file`] reads and writes them, [`summary`] has the sums that several
 //! readers need (by call, by site, by rank, by level), [`recorded`] reads the part that rank
-//! placement needs. `mica profile` fills the model from the records of the ranks.
+//! placement needs, [`rank_tables`] what the profiler's library counted in a rank. `mica profile`
+//! fills the model from the records of the ranks.
 //!
 //! Words are mpiP's where it has them: application time is the time between the return of
 //! `MPI_Init` and the call of `MPI_Finalize`, MPI time the part of it spent in MPI calls, a call
@@ -17,6 +18,7 @@ mod columns;
 mod example;
 pub mod file;
 pub mod model;
+pub mod rank_tables;
 pub mod recorded;
 pub mod summary;
 

@@ -40,7 +40,7 @@ const LAW: &[(&str, &[&str])] = &[
         &["mica-profile", "mica-symbols", "mica-policy", "mica-bootstrap", "mica-node"],
     ),
     // What the profiler loads into ranks, under any vendor's library.
-    ("mica-profile-preload", &["mica-node"]),
+    ("mica-profile-preload", &["mica-profile", "mica-node"]),
     // The profile as data: what `mica profile` writes and others draw.
     ("mica-profile", &[]),
     // Function, file and line of addresses, for the reports of tools and of the launcher.

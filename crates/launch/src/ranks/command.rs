@@ -14,9 +14,9 @@ use mica_node::segment::{
     SEGMENT_SOCKET_VARIABLE, SIZE_VARIABLE,
 };
 use mica_node::tunables::FOREIGN_MPI;
+use mica_profile::rank_tables::JOB_VARIABLE;
 
 use super::*;
-use crate::environment;
 use crate::foreign::{find_program, open_mpi_library};
 use crate::output::is_left_to_ranks;
 use crate::redirect::StreamOutlet;
@@ -72,6 +72,9 @@ impl RankProcesses<'_> {
             .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))
             .env("MPI_LOCALRANKID", index.to_string())
             .env("MPI_LOCALNRANKS", self.plan.ranks.len().to_string());
+        if environment::is_given(self.job, section, DIRECTORY_VARIABLE) {
+            command.env(JOB_VARIABLE, &self.job.name);
+        }
         match &self.requests {
             Some(requests) => command.env(SEGMENT_SOCKET_VARIABLE, requests.nonce()),
             None => command.env_remove(SEGMENT_SOCKET_VARIABLE),

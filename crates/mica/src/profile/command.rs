@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use mica_node::process::{Signals, signal, wait_readable};
+use mica_profile::rank_tables::{DIRECTORY_VARIABLE, SPANS_VARIABLE};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// A command with variables.
@@ -60,7 +61,7 @@ pub fn under_profiler(
         arguments: command.to_vec(),
         variables: vec![
             ("LD_PRELOAD".into(), preload),
-            ("MICA_PROFILE_DIR".into(), text(records)?),
+            (DIRECTORY_VARIABLE.into(), text(records)?),
         ],
         launcher: launcher(&command[0]),
     })
@@ -71,9 +72,9 @@ pub fn without_profiler(command: &[String]) -> ProfiledCommand {
     ProfiledCommand { arguments: command.to_vec(), variables: Vec::new(), launcher: Launcher::None }
 }
 
-/// The ranks keep no intervals.
-pub fn keep_no_spans(command: &mut ProfiledCommand) {
-    command.variables.push(("MICA_PROFILE_SPANS".into(), "0".into()));
+/// Each thread of a rank keeps this many intervals.
+pub fn keep_spans(command: &mut ProfiledCommand, spans: u32) {
+    command.variables.push((SPANS_VARIABLE.into(), spans.to_string()));
 }
 
 /// The ranks tell calls apart by this many call sites.
@@ -95,8 +96,8 @@ pub enum ProgramOutput {
 }
 
 /// Runs it to its end. A signal that asks this process to end goes to the command, whose end is
-/// then waited for, so that the records are removed; a terminal's SIGINT reaches the command by
-/// itself.
+/// then waited for, so that what was recorded is reported; a terminal's SIGINT reaches the command
+/// by itself.
 pub fn run(command: &ProfiledCommand, output: ProgramOutput) -> Result<ExitStatus, Box<dyn Error>> {
     let output = match output {
         ProgramOutput::Standard => Stdio::inherit(),

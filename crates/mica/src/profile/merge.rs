@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mica_node::ranges::ranges;
 use mica_profile::model::FORMAT;
 use mica_profile::summary::level;
 use mica_profile::{
@@ -13,6 +14,7 @@ use mica_symbols::Symbolizer;
 use super::late;
 use super::records::{RankRecords, RecordedSite, SiteCalls};
 use super::symbols::resolve;
+use super::text::place;
 
 /// The sites of all ranks, each once.
 struct Sites {
@@ -23,9 +25,10 @@ struct Sites {
 
 /// The profile of the job. `ranks` has one record at least.
 pub fn merge(mut job: ProfiledJob, ranks: Vec<RankRecords>) -> Profile {
-    describe(&mut job, &ranks);
     let sites = Sites::of(&ranks);
-    let profiles = profiles(&job, &ranks);
+    describe(&mut job, &ranks);
+    let profiles = profiles(&job, &ranks, &sites);
+    describe_ends(&mut job, &profiles);
     let one_clock = ranks.windows(2).all(|pair| pair[0].boot == pair[1].boot);
     let late = match one_clock {
         true => late::arrivals(&ranks, |rank, site| sites.index(rank, site)),
@@ -68,19 +71,22 @@ fn describe(job: &mut ProfiledJob, ranks: &[RankRecords]) {
     let first = &ranks[0];
     job.library = first.library.clone();
     job.is_mica = first.library.starts_with("Mica ");
+    job.program = first.program.clone();
     let present: BTreeSet<u32> = ranks.iter().map(|rank| rank.rank).collect();
     job.missing_ranks = (0..first.size).filter(|rank| !present.contains(rank)).collect();
     if !job.is_mica {
         job.notes.push(format!("the MPI library is not Mica but {}", first.library));
     }
-    let unfinished: Vec<String> =
-        ranks.iter().filter(|rank| !rank.finalized).map(|rank| rank.rank.to_string()).collect();
-    if !unfinished.is_empty() {
-        job.notes.push(format!("ended without MPI_Finalize: ranks {}", unfinished.join(", ")));
-    }
+    let kept = ranks.iter().any(|rank| !rank.spans.is_empty());
     let spans: u64 = ranks.iter().map(|rank| rank.dropped_spans).sum();
-    if spans > 0 {
-        job.notes.push(format!("time line: {spans} later calls were not kept"));
+    if spans > 0 && kept {
+        job.notes
+            .push(format!("time line: {spans} short calls were not kept one by one (--spans)"));
+    }
+    for rank in ranks {
+        if let Some(reason) = &rank.stopped {
+            job.notes.push(format!("rank {}: no room for more records: {reason}", rank.rank));
+        }
     }
     let arrivals: u64 = ranks.iter().map(|rank| rank.dropped_arrivals).sum();
     if arrivals > 0 {
@@ -88,8 +94,39 @@ fn describe(job: &mut ProfiledJob, ranks: &[RankRecords]) {
     }
 }
 
+/// Notes how ranks ended that did not end well, those that ended alike together.
+fn describe_ends(job: &mut ProfiledJob, ranks: &[RankProfile]) {
+    let mut ends: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for rank in ranks {
+        if let Some(how) = &rank.ended {
+            ends.entry(how).or_default().push(rank.rank);
+        }
+    }
+    let mut ends: Vec<(Vec<u32>, &str)> = ends.into_iter().map(|(how, who)| (who, how)).collect();
+    ends.sort();
+    for (who, how) in ends {
+        job.notes.push(match (&who[..], how.strip_prefix("was ")) {
+            ([rank], _) => format!("rank {rank} {how}"),
+            (_, Some(what)) => format!("ranks {} were {what}", ranges(who)),
+            (_, None) => format!("ranks {} {how}", ranges(who)),
+        });
+    }
+}
+
+/// How a rank ended, and in which call.
+fn end_of(records: &RankRecords, sites: &Sites) -> Option<String> {
+    let mut how = records.ended.clone()?;
+    for call in &records.unfinished {
+        let site = sites.index(records.rank, call.site);
+        let place = place(&sites.all[site as usize]);
+        how += &format!(", in {} at {place}", call.name);
+    }
+    Some(how)
+}
+
 /// One for each rank of the job; those that left no record are empty.
-fn profiles(job: &ProfiledJob, ranks: &[RankRecords]) -> Vec<RankProfile> {
+fn profiles(job: &ProfiledJob, ranks: &[RankRecords], sites: &Sites) -> Vec<RankProfile> {
+    let origins = origins(ranks);
     let mut nodes: Vec<(&str, &str)> = Vec::new();
     let mut profiles = Vec::new();
     for records in ranks {
@@ -107,8 +144,8 @@ fn profiles(job: &ProfiledJob, ranks: &[RankRecords]) -> Vec<RankProfile> {
             app_ns: records.app_ns,
             mpi_ns: records.mpi_ns,
             finalized: records.finalized,
-            start_ns: 0,
-            ended: None,
+            start_ns: records.start_ns.saturating_sub(origins[records.boot.as_str()]),
+            ended: end_of(records, sites),
         });
     }
     profiles.extend(job.missing_ranks.iter().map(|&rank| RankProfile {
@@ -233,13 +270,19 @@ fn matrix(ranks: &[RankRecords]) -> Vec<RankPair> {
     pairs.into_values().collect()
 }
 
-/// The intervals of all ranks from one origin; where clocks differ, from the first start of each.
-fn timeline(ranks: &[RankRecords], sites: &Sites) -> Timeline {
+/// The first start of a rank, by kernel.
+fn origins(ranks: &[RankRecords]) -> BTreeMap<&str, u64> {
     let mut origins: BTreeMap<&str, u64> = BTreeMap::new();
     for rank in ranks {
         let origin = origins.entry(&rank.boot).or_insert(rank.start_ns);
         *origin = rank.start_ns.min(*origin);
     }
+    origins
+}
+
+/// The intervals of all ranks from one origin; where clocks differ, from the first start of each.
+fn timeline(ranks: &[RankRecords], sites: &Sites) -> Timeline {
+    let origins = origins(ranks);
     let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
     let mut intervals = Vec::new();
     for rank in ranks {
@@ -261,7 +304,7 @@ fn timeline(ranks: &[RankRecords], sites: &Sites) -> Timeline {
                     receive_tag: envelope.receive_tag,
                 }
             }),
-            joined: None,
+            joined: span.joined,
         }));
     }
     intervals.sort_by_key(|interval| (interval.rank, interval.start_ns));

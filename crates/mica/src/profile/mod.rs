@@ -3,9 +3,9 @@
 //!
 //! [`command`] puts the library into the ranks, and into nothing else of the command. The ranks
 //! leave their records in a directory of this run, which is removed at the end; [`records`] reads
-//! them, [`merge`] makes one [`Profile`] of them, with [`symbols`] (function and line of a call
-//! site) and [`late`] (which rank collectives waited for). [`text`] prints it in mpiP's terms, with
-//! the tables of ma-2011; [`report`] draws it on a page for a browser.
+//! them, [`merge`] makes one [`Profile`] of those of each job, with [`symbols`] (function and line
+//! of a call site) and [`late`] (which rank collectives waited for). [`text`] prints it in mpiP's
+//! terms, with the tables of ma-2011; [`report`] draws it on a page for a browser.
 //!
 //! [`scaling`] and [`compare`] run it several times and set the profiles side by side, [`overhead`]
 //! says what profiling costs it.
@@ -34,14 +34,26 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use mica_profile::file::FILE;
+use mica_profile::file::{FILE, several_to_json};
 use mica_profile::{Profile, ProfiledJob};
 
 use self::command::ProgramOutput;
 use self::compare::Format;
+use self::records::{CommandRecords, RecordingEnd};
 pub use self::scaling::with_ranks;
 use crate::explain::prefix;
 use crate::scratch::{ScratchFolder, write_new};
+
+/// The text of the report.
+const REPORT: &str = "report.txt";
+/// What a run writes.
+const REPORTS: [&str; 4] = [FILE, REPORT, report::PAGE, report::TRACE];
+/// What a comparison writes.
+const COMPARISONS: [&str; 4] =
+    ["comparison.json", "comparison.txt", "comparison.md", "comparison.html"];
+const SCALINGS: [&str; 3] = ["scaling.json", "scaling.txt", "scaling.html"];
+/// Where each job of a command that runs several has its reports: with its number.
+const JOB_FOLDER: &str = "job-";
 
 /// The options of `mica profile`.
 #[derive(Args)]
@@ -98,7 +110,7 @@ pub struct ProfileOptions {
     command: Vec<String>,
 }
 
-/// Runs the job and reports. The exit code is the job's, or 1 if there is no report.
+/// Runs the command and reports. The exit code is the command's, or 1 if the report fails.
 pub fn main(options: &ProfileOptions) -> ExitCode {
     let several = |result: Result<(), _>| result.map(|()| ExitCode::SUCCESS);
     let result = if options.overhead {
@@ -123,7 +135,7 @@ fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let rounds = options.rounds.into();
     let writes = !options.text && !options.json;
     if writes {
-        make_directory(&options.output)?;
+        clean_directory(&options.output, &COMPARISONS)?;
     }
     let comparison = compare::compare(&options.command, &options.compare, rounds)?;
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
@@ -132,13 +144,8 @@ fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     std::io::stdout().write_all(printed.as_bytes())?;
     if writes {
         let markdown = comparison.render(Format::Markdown);
-        let files = [
-            ("comparison.json", json),
-            ("comparison.txt", text),
-            ("comparison.md", markdown),
-            ("comparison.html", comparison.page()),
-        ];
-        write_files(&options.output, files)?;
+        let contents = [json, text, markdown, comparison.page()];
+        write_files(&options.output, COMPARISONS.into_iter().zip(contents))?;
     }
     Ok(())
 }
@@ -159,7 +166,7 @@ fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let counts: Vec<usize> = options.scaling.iter().map(|&n| n as usize).collect();
     let writes = !options.text && !options.json;
     if writes {
-        make_directory(&options.output)?;
+        clean_directory(&options.output, &SCALINGS)?;
     }
     let scaling = scaling::scaling(&options.command, &counts, options.rounds.into())?;
     let json = serde_json::to_string_pretty(&scaling)? + "\n";
@@ -167,9 +174,8 @@ fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let printed = if options.json { &json } else { &text };
     std::io::stdout().write_all(printed.as_bytes())?;
     if writes {
-        let files =
-            [("scaling.json", json), ("scaling.txt", text), ("scaling.html", scaling.page())];
-        write_files(&options.output, files)?;
+        let contents = [json, text, scaling.page()];
+        write_files(&options.output, SCALINGS.into_iter().zip(contents))?;
     }
     Ok(())
 }
@@ -178,7 +184,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     let library = library(options)?;
     let writes = !options.text && !options.json;
     if writes {
-        make_directory(&options.output)?;
+        clean_directory(&options.output, &REPORTS)?;
     }
     // Ranks on other nodes write there as well, so it lies where the output does: more likely
     // shared than the directory for temporary files.
@@ -187,7 +193,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     let (started, clock) = (SystemTime::now(), Instant::now());
     let mut command = command::under_profiler(&options.command, &library, records.path())?;
     if options.no_timeline {
-        command::keep_no_spans(&mut command);
+        command::keep_spans(&mut command, 0);
     }
     command::keep_callers(&mut command, options.stack);
     let output = match options.json {
@@ -195,6 +201,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
         false => ProgramOutput::Standard,
     };
     let status = command::run(&command, output)?;
+    let end = RecordingEnd::now();
     let job = ProfiledJob {
         command: options.command.clone(),
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -203,43 +210,93 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
         wall_ns: clock.elapsed().as_nanos() as u64,
         ..ProfiledJob::default()
     };
-    let ranks = records::read_all(records.path())?;
-    if ranks.is_empty() {
-        let what = "no rank left a record: the command started no MPI program with the \
-                    standard's ABI (libmpi_abi.so), or its ranks were killed";
-        eprintln!("mica profile: {what}");
+    let CommandRecords { jobs, other_abi } = records::read_all(records.path(), &end)?;
+    if jobs.is_empty() {
+        // A program of another ABI has said so itself.
+        if !other_abi {
+            let what = "no rank left a record: the command started no MPI program with the \
+                        standard's ABI (libmpi_abi.so), or its ranks ended before MPI_Init did";
+            eprintln!("mica profile: {what}");
+        }
         return Ok(status);
     }
-    let profile = merge::merge(job, ranks);
-    show(&profile, options)?;
+    let all = jobs.len() as u32;
+    let profile = |(number, ranks)| {
+        let number = (all > 1).then_some([number, all]);
+        merge::merge(ProfiledJob { number, ..job.clone() }, ranks)
+    };
+    show(&(1..).zip(jobs).map(profile).collect::<Vec<_>>(), options)?;
     Ok(status)
 }
 
-/// Prints and writes.
-fn show(profile: &Profile, options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
-    let json = || profile.to_json();
-    let text = text::render(profile, options.sites);
-    let printed = if options.json { json() } else { text.clone() };
+/// Prints and writes the profiles of the jobs that the command ran, one at least.
+fn show(profiles: &[Profile], options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
+    let texts: Vec<String> =
+        profiles.iter().map(|profile| text::render(profile, options.sites)).collect();
+    let text = texts.join("\n\n");
+    let printed = match (options.json, profiles) {
+        (false, _) => text.clone(),
+        (true, [profile]) => profile.to_json(),
+        (true, several) => several_to_json(several),
+    };
     // A reader that has exited (`| head`) is no error.
     let _ = std::io::stdout().write_all(printed.as_bytes());
     if options.text || options.json {
         return Ok(());
     }
-    write_files(&options.output, [(FILE, json()), ("report.txt", text)])?;
-    report::write(profile, &options.output)
-        .map_err(|error| format!("{}: {error}", options.output.display()))?;
-    let page = options.output.join(report::PAGE);
-    println!("Written to {}; open {}", options.output.display(), page.display());
+    let output = &options.output;
+    if let [profile] = profiles {
+        write_profile(profile, text, output)?;
+        println!("Written to {}; open {}", output.display(), output.join(report::PAGE).display());
+        return Ok(());
+    }
+    write_files(output, [(REPORT, text)])?;
+    for (profile, (number, text)) in profiles.iter().zip((1..).zip(texts)) {
+        let folder = output.join(format!("{JOB_FOLDER}{number}"));
+        clean_directory(&folder, &REPORTS)?;
+        write_profile(profile, text, &folder)?;
+        println!("Job {number} written to {}", folder.display());
+    }
     Ok(())
 }
 
-fn make_directory(path: &Path) -> Result<(), Box<dyn Error>> {
-    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()).into())
+fn write_profile(profile: &Profile, text: String, folder: &Path) -> Result<(), Box<dyn Error>> {
+    write_files(folder, [(FILE, profile.to_json()), (REPORT, text)])?;
+    report::write(profile, folder).map_err(|error| format!("{}: {error}", folder.display()).into())
 }
 
-fn write_files<const N: usize>(
+/// Makes the directory, without the files of this name of an earlier run, also in the folders of
+/// its jobs: if this run ends without a profile, they must not be taken for it.
+fn clean_directory(path: &Path, names: &[&str]) -> Result<(), Box<dyn Error>> {
+    let named = |error: std::io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(path).map_err(named)?;
+    let mut folders = vec![path.to_owned()];
+    for entry in fs::read_dir(path).map_err(named)? {
+        let entry = entry.map_err(named)?;
+        let is_folder = entry.file_type().map_err(named)?.is_dir();
+        let name = entry.file_name();
+        if is_folder && name.to_str().is_some_and(|name| name.starts_with(JOB_FOLDER)) {
+            folders.push(entry.path());
+        }
+    }
+    for folder in &folders {
+        for name in names {
+            match fs::remove_file(folder.join(name)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(format!("{}: {error}", folder.join(name).display()).into());
+                }
+                _ => {}
+            }
+        }
+    }
+    // A folder with something else in it stays.
+    folders[1..].iter().for_each(|folder| drop(fs::remove_dir(folder)));
+    Ok(())
+}
+
+fn write_files<'a>(
     directory: &Path,
-    files: [(&str, String); N],
+    files: impl IntoIterator<Item = (&'a str, String)>,
 ) -> Result<(), Box<dyn Error>> {
     for (name, content) in files {
         let path = directory.join(name);
@@ -276,5 +333,33 @@ fn number(status: ExitStatus) -> u8 {
         (Some(code), _) => code as u8,
         (None, Some(signal)) => 128 + signal as u8,
         (None, None) => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::ScratchFolder;
+
+    #[test]
+    fn an_earlier_profile_is_removed_and_nothing_else() {
+        let folder = ScratchFolder::new("test").unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("job-1")).unwrap();
+        fs::create_dir(path("job-2")).unwrap();
+        for name in
+            ["profile.json", "notes.txt", "job-1/report.txt", "job-2/own", "job-2/trace.json"]
+        {
+            fs::write(path(name), "x").unwrap();
+        }
+        clean_directory(folder.path(), &REPORTS).unwrap();
+        let kept: Vec<bool> =
+            ["profile.json", "notes.txt", "job-1", "job-2/own", "job-2/trace.json"]
+                .iter()
+                .map(|name| path(name).exists())
+                .collect();
+        assert_eq!(kept, [false, true, false, true, false]);
+        clean_directory(&path("new"), &REPORTS).unwrap();
+        assert!(path("new").is_dir());
     }
 }

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::records::{self, RankRecords};
+use super::records::{self, RankRecords, RecordingEnd};
 use super::rounds::{Spread, spread, turns};
 use super::{ProgramOutput, command};
 use crate::scratch::ScratchFolder;
@@ -112,7 +112,8 @@ pub fn overhead(
         if side == 1
             && let Some(cost) = cost
         {
-            calls = bound(&records::read_all(records.path())?, cost);
+            let jobs = records::read_all(records.path(), &RecordingEnd::now())?.jobs;
+            calls = bound(&jobs.into_iter().flatten().collect::<Vec<_>>(), cost);
         }
     }
     Ok(of(arguments, &times, calls))

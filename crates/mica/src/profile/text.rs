@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
+use mica_node::ranges::ranges;
 use mica_profile::model::class_bounds;
 use mica_profile::summary::{CallSum, by_call_and_site, distribution, even_distribution};
 use mica_profile::{Language, PairLevel, Profile, ProgramSite, RankProfile};
@@ -54,9 +55,18 @@ fn head(profile: &Profile) -> String {
     ];
     let mut text: String =
         rows.iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect();
+    if let Some([number, all]) = job.number {
+        let _ = writeln!(text, "Job        {number} of {all}: {}", job.program);
+    }
     if !job.missing_ranks.is_empty() {
-        let ranks: Vec<String> = job.missing_ranks.iter().map(u32::to_string).collect();
-        let _ = writeln!(text, "No record  ranks {} (killed?)", ranks.join(", "));
+        let ranks = ranges(job.missing_ranks.clone());
+        let _ = writeln!(text, "No record  ranks {ranks}: they did not come back from MPI_Init");
+    }
+    let early = profile.ranks.iter().filter(|rank| rank.ended.is_some()).count();
+    if early > 0 {
+        let ranks = profile.ranks.len();
+        let _ =
+            writeln!(text, "Ends       {early} of {ranks} ranks did not end well: see the notes");
     }
     text
 }

@@ -1,0 +1,144 @@
+//! What is read of one rank.
+
+use std::collections::BTreeMap;
+
+pub use mica_profile::rank_tables::WaitingRule as CollectiveWaiting;
+use mica_profile::{JoinedCalls, ProfiledPlace};
+
+/// The records of one rank.
+#[derive(Debug, Default, PartialEq)]
+pub struct RankRecords {
+    pub rank: u32,
+    pub size: u32,
+    pub pid: u32,
+    pub host: String,
+    pub processor: String,
+    /// Names the running kernel: ranks with equal names share a clock.
+    pub boot: String,
+    pub library: String,
+    /// Equal for the ranks of a job, on one host at least.
+    pub job: String,
+    pub program: String,
+    /// By the clock of all hosts.
+    pub started_unix_ns: u64,
+    pub start_ns: u64,
+    pub app_ns: u64,
+    pub mpi_ns: u64,
+    pub finalized: bool,
+    /// How it ended, if not by `MPI_Finalize` and with status 0.
+    pub ended: Option<String>,
+    /// The calls that its threads were in.
+    pub unfinished: Vec<UnfinishedCall>,
+    /// Why there was no room for more records.
+    pub stopped: Option<String>,
+    pub place: Option<ProfiledPlace>,
+    /// By the number that other lines use.
+    pub sites: BTreeMap<u64, RecordedSite>,
+    pub calls: Vec<SiteCalls>,
+    pub messages: Vec<RecordedMessage>,
+    pub blocks: Vec<RecordedBlock>,
+    pub arrivals: Vec<RecordedArrival>,
+    pub spans: Vec<RecordedSpan>,
+    /// Nanoseconds by reason.
+    pub waits: Vec<(String, u64)>,
+    /// Calls that are not on the time line by themselves.
+    pub dropped_spans: u64,
+    pub dropped_arrivals: u64,
+}
+
+/// A call that a rank was in when it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnfinishedCall {
+    pub name: String,
+    pub site: u64,
+    pub ns: u64,
+}
+
+/// A call site.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RecordedSite {
+    /// Return address in an object, and those of the callers of the function, as far as they were
+    /// asked for.
+    Code { object: String, offset: u64, callers: Vec<(String, u64)> },
+    /// A line of Python.
+    Python { file: String, function: String, line: u32 },
+}
+
+impl RecordedSite {
+    /// A return address alone.
+    pub fn code(object: String, offset: u64) -> RecordedSite {
+        RecordedSite::Code { object, offset, callers: Vec::new() }
+    }
+}
+
+/// Calls of one function at one site.
+#[derive(Debug, PartialEq)]
+pub struct SiteCalls {
+    pub name: String,
+    pub site: u64,
+    pub count: u64,
+    pub time_ns: u64,
+    pub min_ns: u64,
+    pub max_ns: u64,
+    pub sends: u64,
+    pub bytes: u64,
+    pub comm_size: u32,
+    pub durations: Vec<u64>,
+}
+
+/// Messages to one rank, of one class.
+#[derive(Debug, PartialEq)]
+pub struct RecordedMessage {
+    pub name: String,
+    /// `None` for collectives.
+    pub peer: Option<u32>,
+    pub class: u8,
+    pub messages: u64,
+    pub bytes: u64,
+}
+
+/// Blocks of collectives for one rank.
+#[derive(Debug, PartialEq)]
+pub struct RecordedBlock {
+    pub peer: u32,
+    pub messages: u64,
+    pub bytes: u64,
+}
+
+/// The arrival at a collective.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedArrival {
+    pub comm: u64,
+    pub size: u32,
+    pub sequence: u64,
+    pub name: String,
+    pub site: u64,
+    /// When the rank came.
+    pub ns: u64,
+    /// When the call returned.
+    pub left_ns: u64,
+    pub root: Option<u32>,
+    pub kind: CollectiveWaiting,
+}
+
+/// One call on the time line, or several.
+#[derive(Debug, PartialEq)]
+pub struct RecordedSpan {
+    pub thread: u32,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub name: String,
+    pub site: u64,
+    pub bytes: u64,
+    pub peer: Option<u32>,
+    pub envelope: Option<RecordedEnvelope>,
+    pub joined: Option<JoinedCalls>,
+}
+
+/// What the messages of a call match by; the communicator by its key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RecordedEnvelope {
+    pub comm: u64,
+    pub tag: i32,
+    pub receive_tag: Option<i32>,
+}
