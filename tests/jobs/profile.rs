@@ -584,7 +584,8 @@ fn a_limit_of_file_sizes_leaves_a_program_unrecorded() {
     let program = text(install.program("tools/profile_pattern"));
     let limited = format!("ulimit -f 100; exec {program}");
     let job = Job::new(install.bin("mica")).args(["profile", "--text", "--"]);
-    let outcome = job.args(["sh", "-c", &limited]).run().expect_success();
+    let mpiexec = text(install.bin("mpiexec"));
+    let outcome = job.args([&mpiexec, "-n", "1", "sh", "-c", &limited]).run().expect_success();
     outcome.says("File too large (os error 27); this rank is not recorded");
 }
 
@@ -641,7 +642,11 @@ fn scaling_names_contention_by_what_is_counted() {
 
 #[test]
 fn json_is_all_that_standard_output_has() {
-    let outcome = profiled_pattern(&["--json"]);
+    let outcome = profiled_pattern(&["--json", "--spans", "20"]);
     let profile: Value = serde_json::from_str(&outcome.stdout).expect("JSON and nothing else");
     assert_eq!(list(&profile, "ranks").len(), 3);
+    // A rank calls more than 160 times, and what does not fit is joined.
+    let (dropped, columns) = (&profile["timeline"]["dropped"], &profile["timeline"]["columns"]);
+    assert!(dropped.as_u64() >= Some(3 * 140), "{dropped}");
+    assert!(columns.is_string(), "{columns}");
 }

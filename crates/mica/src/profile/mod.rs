@@ -70,6 +70,10 @@ pub struct ProfileOptions {
     /// Keep no time line.
     #[arg(long)]
     no_timeline: bool,
+    /// Intervals on the time line of each thread (10,000): if there are more calls, short ones are
+    /// kept several together.
+    #[arg(long, value_name = "N", conflicts_with = "no_timeline")]
+    spans: Option<u32>,
     /// Tell calls apart by this many call sites, those that led to a call after its own, so that
     /// calls through a wrapper count for its callers. Lines of Python have no callers.
     #[arg(long, value_name = "N", default_value_t = 1,
@@ -192,8 +196,8 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     let records = ScratchFolder::within(&parent, "records")?;
     let (started, clock) = (SystemTime::now(), Instant::now());
     let mut command = command::under_profiler(&options.command, &library, records.path())?;
-    if options.no_timeline {
-        command::keep_spans(&mut command, 0);
+    if let Some(spans) = options.spans.or(options.no_timeline.then_some(0)) {
+        command::keep_spans(&mut command, spans);
     }
     command::keep_callers(&mut command, options.stack);
     let output = match options.json {

@@ -90,7 +90,7 @@ pub enum RecordedError {
     /// The time line is not whole.
     #[error(
         "the time line is not whole: {dropped} calls were not kept one by one; record again with \
-         MICA_PROFILE_SPANS={needed}"
+         mica profile --spans {needed}"
     )]
     CutOff {
         /// How many.

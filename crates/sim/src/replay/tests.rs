@@ -374,7 +374,7 @@ fn says_what_cannot_be_replayed() {
         p.timeline.dropped = 7;
         p.calls = vec![CallRecord { count: 40, ..CallRecord::default() }];
     });
-    assert!(cut.contains("MICA_PROFILE_SPANS=40"), "{cut}");
+    assert!(cut.contains("--spans 40"), "{cut}");
     for (error, words) in [
         (refuse(&|p| p.timeline.intervals.clear()), "no time line"),
         (refuse(&|p| p.job.missing_ranks = vec![2]), "rank 2 left no record"),

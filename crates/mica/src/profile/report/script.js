@@ -115,7 +115,7 @@ const canvas = document.getElementById("canvas");
 if (!canvas) { root.dataset.timeline = "none"; return; }
 const { span, calls, hues, sites, lanes } = data.timeline;
 const threads = lanes.some((lane) => lane.thread > 0);
-const FIELDS = 8;
+const FIELDS = 9;
 for (const lane of lanes) {
   const bars = lane.bars;
   let start = 0;
@@ -202,9 +202,11 @@ function draw() {
     const top = thin ? Math.floor(y(row)) : y(row) + gap / 2;
     const tall = thin ? Math.max(1, Math.floor(y(row + 1)) - top) : height - gap;
     if (height >= 8) {
+      // Only while the rank ran: a rank that was killed does not compute until the end.
       context.globalAlpha = 1;
       context.fillStyle = colour.soft;
-      context.fillRect(LABEL, top, plot(), height - gap);
+      const [from, to] = [Math.max(LABEL, x(lane.run[0])), Math.min(size.width, x(lane.run[1]))];
+      if (to > from) context.fillRect(from, top, to - from, height - gap);
     }
     drawn += drawLane(context, colour, lane, top, tall);
   }
@@ -228,11 +230,32 @@ function drawLane(context, colour, lane, top, height) {
     last = left + width;
     context.globalAlpha = bars[at + 5] > 1
       ? Math.max(0.25, Math.min(1, bars[at + 6] / Math.max(1, length))) : 1;
-    context.fillStyle = colour.hues[hues[bars[at + 2]]];
+    const paused = bars[at + 8] && bars[at + 5] === 0;
+    context.fillStyle = paused ? colour.ground : colour.hues[hues[bars[at + 2]]];
     context.fillRect(left, top, width, height);
+    if (bars[at + 8] && width >= 3) hatch(context, colour, left, top, width, height);
     drawn++;
   }
   return drawn;
+}
+
+// Lines across what was not recorded call by call.
+function hatch(context, colour, left, top, width, height) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, width, height);
+  context.clip();
+  context.globalAlpha = 0.6;
+  context.strokeStyle = colour.ink;
+  context.lineWidth = 1;
+  context.beginPath();
+  const [from, to] = [Math.max(left, LABEL), Math.min(left + width, size.width)];
+  for (let at = Math.floor((from - height) / 6) * 6; at < to; at += 6) {
+    context.moveTo(at, top + height);
+    context.lineTo(at + height, top);
+  }
+  context.stroke();
+  context.restore();
 }
 
 function axis(context, colour) {
@@ -384,12 +407,20 @@ function at(px, py) {
     if (away <= distance) [best, distance] = [i, away];
   }
   const who = "rank " + lane.rank + (threads ? ", thread " + lane.thread : "");
-  if (best === null) return `${who}\napplication at ${time(when)}`;
-  const [start, length, call, site, bytes, number, busy, peer] = bars.slice(best, best + FIELDS);
+  if (best === null) {
+    const ran = when >= lane.run[0] && when <= lane.run[1];
+    return `${who}\n${ran ? "application" : "not in the job"} at ${time(when)}`;
+  }
+  const [start, length, call, site, bytes, number, busy, peer, hatched] =
+    bars.slice(best, best + FIELDS);
+  if (number === 0) {
+    return `${who}: nothing recorded\n${time(length)} from ${time(start)}`;
+  }
   const lines = number > 1
     ? [`${who}: ${count(number)} calls`, `${time(busy)} in MPI of ${time(length)}`,
       `longest: ${calls[call]}`]
     : [`${who}: ${calls[call]}`, time(length)];
+  if (hatched) lines.push("not kept one by one");
   lines.push(sites[site], `from ${time(start)}`);
   if (bytes > 0) lines.push(`sent ${volume(bytes)}`);
   if (peer >= 0 && number === 1) lines.push(`peer: rank ${peer}`);

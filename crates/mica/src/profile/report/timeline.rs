@@ -37,17 +37,21 @@ struct TimelineBar<'a> {
     /// Time in the calls: less than `end - start` where there are gaps between them.
     busy: u64,
     bytes: u64,
+    /// Some of it was not recorded call by call, or not at all.
+    hatched: bool,
 }
 
 impl<'a> TimelineBar<'a> {
     fn of(interval: &'a TimelineInterval) -> TimelineBar<'a> {
+        let (calls, busy) = calls_of(interval);
         TimelineBar {
             start: interval.start_ns,
             end: interval.end_ns.max(interval.start_ns),
             longest: interval,
-            calls: 1,
-            busy: length(interval),
+            calls,
+            busy,
             bytes: interval.bytes,
+            hatched: interval.joined.is_some(),
         }
     }
 
@@ -56,14 +60,21 @@ impl<'a> TimelineBar<'a> {
         if length(interval) > length(self.longest) {
             self.longest = interval;
         }
-        self.calls += 1;
-        self.busy += length(interval);
+        let (calls, busy) = calls_of(interval);
+        self.calls += calls;
+        self.busy += busy;
         self.bytes += interval.bytes;
+        self.hatched |= interval.joined.is_some();
     }
 }
 
 fn length(interval: &TimelineInterval) -> u64 {
     interval.end_ns.saturating_sub(interval.start_ns)
+}
+
+/// The calls that an interval stands for, and the time in them.
+fn calls_of(interval: &TimelineInterval) -> (u64, u64) {
+    interval.joined.map_or((1, length(interval)), |joined| (joined.calls, joined.busy_ns))
 }
 
 /// Threads of ranks with their intervals, by start.
@@ -90,7 +101,9 @@ impl<'a> Drawn<'a> {
         for lane in lanes.values_mut() {
             lane.sort_by_key(|interval| interval.start_ns);
         }
-        let span = intervals.iter().map(|interval| interval.end_ns).max().unwrap_or(0);
+        let ends = view.profile.ranks.iter().map(|rank| rank.start_ns + rank.app_ns);
+        let ends = ends.chain(intervals.iter().map(|interval| interval.end_ns));
+        let span = ends.max().unwrap_or(0);
         let mut limit = 0;
         let mut drawn = merged(&lanes, limit);
         while bars(&drawn) > budget.max(lanes.len()) && limit < span * 8 {
@@ -122,9 +135,12 @@ impl<'a> Drawn<'a> {
                     let numbers =
                         [start, length, call as u64, site, bar.bytes, bar.calls, bar.busy];
                     flat.extend(numbers.map(|number| number as i64));
-                    flat.push(peer);
+                    flat.extend([peer, i64::from(bar.hatched)]);
                 }
-                json!({ "rank": rank, "thread": thread, "bars": flat })
+                let of = view.profile.ranks.get(*rank as usize);
+                let run =
+                    of.map_or([0, self.span], |rank| [rank.start_ns, rank.start_ns + rank.app_ns]);
+                json!({ "rank": rank, "thread": thread, "run": run, "bars": flat })
             })
             .collect();
         let used: BTreeSet<u32> =
@@ -157,9 +173,13 @@ impl<'a> Drawn<'a> {
                 time(self.limit as f64 * NS)
             ));
         }
+        let paused = |interval: &TimelineInterval| interval.joined.is_some_and(|of| of.calls == 0);
+        if timeline.intervals.iter().any(paused) {
+            notes.push("Hatched in grey: nothing was recorded (MPI_Pcontrol).".to_owned());
+        }
         if timeline.dropped > 0 {
             notes.push(format!(
-                "{} later calls are not here: each rank kept its first calls only.",
+                "Hatched: {} short calls that were not kept one by one; --spans N keeps more.",
                 count(timeline.dropped)
             ));
         }
@@ -243,7 +263,8 @@ fn body(view: &ProfileView, drawn: &Drawn) -> String {
 }
 
 fn longest(view: &ProfileView) -> String {
-    let mut intervals: Vec<&TimelineInterval> = view.profile.timeline.intervals.iter().collect();
+    let single = view.profile.timeline.intervals.iter().filter(|of| of.joined.is_none());
+    let mut intervals: Vec<&TimelineInterval> = single.collect();
     intervals.sort_by_key(|interval| std::cmp::Reverse(length(interval)));
     let row = |interval: &&TimelineInterval| {
         vec![
@@ -277,8 +298,32 @@ mod tests {
         assert_eq!((drawn.limit, bars(&drawn.lanes)), (0, 60));
         assert_eq!(
             drawn.notes(&view).unwrap(),
-            "404 later calls are not here: each rank kept its first calls only."
+            "Hatched: 404 short calls that were not kept one by one; --spans N keeps more."
         );
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_hatched_and_ranks_end_where_they_ended() {
+        let mut profile = Profile::example();
+        profile.ranks[1].app_ns = 7;
+        profile.ranks[1].start_ns = 3;
+        profile.timeline.intervals[1].joined =
+            Some(mica_profile::JoinedCalls { calls: 30, busy_ns: 9 });
+        let view = ProfileView::new(&profile);
+        let drawn = Drawn::new(&view, BUDGET);
+        let bars = drawn.lanes[&(0, 0)].iter().map(|bar| (bar.calls, bar.busy, bar.hatched));
+        assert_eq!(bars.take(2).collect::<Vec<_>>(), [(1, 20_000, false), (30, 9, true)]);
+        let data = drawn.data(&view);
+        assert_eq!(data["lanes"][1]["run"], json!([3, 10]));
+        assert_eq!(
+            (&data["lanes"][0]["bars"][8], &data["lanes"][0]["bars"][17]),
+            (&json!(0), &json!(1))
+        );
+        profile.timeline.intervals[1].joined =
+            Some(mica_profile::JoinedCalls { calls: 0, busy_ns: 0 });
+        let view = ProfileView::new(&profile);
+        let notes = Drawn::new(&view, BUDGET).notes(&view).unwrap();
+        assert!(notes.contains("MPI_Pcontrol"), "{notes}");
     }
 
     #[test]

@@ -73,13 +73,22 @@ fn with_args(mut event: Value, args: Value) -> Value {
 fn call(interval: &TimelineInterval, sites: &[String]) -> Value {
     let us = |ns: u64| ns as f64 / 1000.0;
     let mut args = json!({ "site": sites.get(interval.site as usize), "bytes": interval.bytes });
+    let mut name = interval.call.clone();
+    if let Some(joined) = interval.joined {
+        args["calls"] = joined.calls.into();
+        args["us in calls"] = us(joined.busy_ns).into();
+        name = match joined.calls {
+            0 => "nothing recorded".to_owned(),
+            calls => format!("{calls} short calls, the longest {name}"),
+        };
+    }
     if let Some(peer) = interval.peer {
         args["peer"] = peer.into();
     }
     json!({
         "ph": "X",
         "cat": "mpi",
-        "name": interval.call,
+        "name": name,
         "pid": interval.rank,
         "tid": interval.thread,
         "ts": us(interval.start_ns),

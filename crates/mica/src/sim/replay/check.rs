@@ -57,8 +57,7 @@ pub fn check(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
 /// Runs the command under the profiler.
 fn record(command: &[String], folder: &Path) -> Result<Recorded, Box<dyn Error>> {
     let mut profiler = Command::new(std::env::current_exe()?);
-    profiler.env("MICA_PROFILE_SPANS", SPANS);
-    profiler.args(["profile", "-o"]).arg(folder);
+    profiler.args(["profile", "--spans", SPANS, "-o"]).arg(folder);
     profiler.arg("--").args(command);
     output_of(profiler)?;
     let recorded = Recorded::of(&Profile::read(folder)?);
