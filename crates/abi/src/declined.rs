@@ -33,6 +33,9 @@ macro_rules! note_declined {
     };
 }
 
+// The bounds are no business of other objects.
+std::arch::global_asm!(".hidden __start_mica_declined", ".hidden __stop_mica_declined");
+
 unsafe extern "C" {
     #[link_name = "__start_mica_declined"]
     static START: u8;
