@@ -168,7 +168,7 @@ impl ChannelAnnouncement {
         (first * each, (end - first) * each)
     }
 
-    /// The tag of a partition that travels by itself, ahead of its message: messages have those from
+    /// The tag of a partition that travels by itself, ahead of its message: messages have tags from
     /// 0 on.
     pub fn piece_tag(partition: usize) -> i32 {
         !(partition as i32)

@@ -60,7 +60,7 @@ pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 /// The pieces of a message that a receiver knows of.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedPieces {
-    /// Under way: the sender's partition, and where it arrives, if that is not in the user's buffer.
+    /// Under way: the sender's partition, and where it arrives, if not in the user's buffer.
     receives: Vec<(usize, RecvId, Option<View>)>,
     /// The partitions of the message that have come, or are under way, by bits.
     known: u64,
