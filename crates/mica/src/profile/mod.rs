@@ -42,6 +42,7 @@ use self::compare::Format;
 use self::records::{CommandRecords, RecordingEnd};
 pub use self::scaling::with_ranks;
 use crate::explain::prefix;
+use crate::origin::ResultOrigin;
 use crate::scratch::{ScratchFolder, write_new};
 
 /// The text of the report.
@@ -142,13 +143,14 @@ fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
         clean_directory(&options.output, &COMPARISONS)?;
     }
     let comparison = compare::compare(&options.command, &options.compare, rounds)?;
-    let json = serde_json::to_string_pretty(&comparison)? + "\n";
+    let origin = origin();
+    let json = origin.json(&comparison)?;
     let text = comparison.render(Format::Text);
     let printed = if options.json { &json } else { &text };
     std::io::stdout().write_all(printed.as_bytes())?;
     if writes {
         let markdown = comparison.render(Format::Markdown);
-        let contents = [json, text, markdown, comparison.page()];
+        let contents = [json, text, markdown, origin.on_page(&comparison.page())];
         write_files(&options.output, COMPARISONS.into_iter().zip(contents))?;
     }
     Ok(())
@@ -159,7 +161,7 @@ fn measure_overhead(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let rounds = options.rounds.into();
     let overhead = overhead::overhead(&options.command, &library, rounds, options.call_cost)?;
     let text = match options.json {
-        true => serde_json::to_string_pretty(&overhead)? + "\n",
+        true => origin().json(&overhead)?,
         false => overhead.render(),
     };
     std::io::stdout().write_all(text.as_bytes())?;
@@ -173,12 +175,13 @@ fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
         clean_directory(&options.output, &SCALINGS)?;
     }
     let scaling = scaling::scaling(&options.command, &counts, options.rounds.into())?;
-    let json = serde_json::to_string_pretty(&scaling)? + "\n";
+    let origin = origin();
+    let json = origin.json(&scaling)?;
     let text = scaling.render();
     let printed = if options.json { &json } else { &text };
     std::io::stdout().write_all(printed.as_bytes())?;
     if writes {
-        let contents = [json, text, scaling.page()];
+        let contents = [json, text, origin.on_page(&scaling.page())];
         write_files(&options.output, SCALINGS.into_iter().zip(contents))?;
     }
     Ok(())
@@ -264,9 +267,15 @@ fn show(profiles: &[Profile], options: &ProfileOptions) -> Result<(), Box<dyn Er
     Ok(())
 }
 
+/// Where these results come from. Which channels carried the messages, the library alone knows.
+fn origin() -> ResultOrigin {
+    ResultOrigin::of_this_command("those of the program's own MPI library")
+}
+
 fn write_profile(profile: &Profile, text: String, folder: &Path) -> Result<(), Box<dyn Error>> {
     write_files(folder, [(FILE, profile.to_json()), (REPORT, text)])?;
-    report::write(profile, folder).map_err(|error| format!("{}: {error}", folder.display()).into())
+    report::write(profile, folder, &origin())
+        .map_err(|error| format!("{}: {error}", folder.display()).into())
 }
 
 /// Makes the directory, without the files of this name of an earlier run, also in the folders of

@@ -35,6 +35,7 @@ use std::path::Path;
 use mica_profile::Profile;
 
 pub use self::view::level_colour;
+use crate::origin::ResultOrigin;
 use crate::scratch::{new_file, write_new};
 
 /// The page's file name in the directory.
@@ -43,9 +44,9 @@ pub const PAGE: &str = "report.html";
 pub const TRACE: &str = "trace.json";
 
 /// Writes the page and the trace into `directory`, which is made if it is not there.
-pub fn write(profile: &Profile, directory: &Path) -> io::Result<()> {
+pub fn write(profile: &Profile, directory: &Path, origin: &ResultOrigin) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    write_new(&directory.join(PAGE), page::page(profile))?;
+    write_new(&directory.join(PAGE), origin.on_page(&page::page(profile)))?;
     let mut out = BufWriter::new(new_file(&directory.join(TRACE))?);
     trace::write(profile, &mut out)?;
     out.flush()

@@ -393,7 +393,7 @@ fn a_browser_shows_the_page_from_the_file_alone() {
     };
     for (name, profile) in PAGES {
         let directory = Directory::new(name);
-        write(&profile(), &directory.0).unwrap();
+        write(&profile(), &directory.0, &ResultOrigin::without_messages()).unwrap();
         let (document, console) = open(browser, &directory.0.join(PAGE));
         assert_eq!(console, "", "{name}");
         let html = document.split_once('>').unwrap().1;
@@ -462,7 +462,7 @@ fn tables_sort_and_the_time_line_zooms() {
         return;
     };
     let directory = Directory::new("acted-on");
-    write(&generated(16, 24), &directory.0).unwrap();
+    write(&generated(16, 24), &directory.0, &ResultOrigin::without_messages()).unwrap();
     let path = directory.0.join(PAGE);
     let page = fs::read_to_string(&path).unwrap();
     fs::write(&path, page.replace("</body>", &format!("{READER}</body>"))).unwrap();
