@@ -18,7 +18,7 @@
 //! object   START END BASE PATH     loaded at the start
 //! code     SITE OFFSET OBJECT      a site that is machine code
 //! python   SITE LINE FUNCTION FILE a site that is a line of Python
-//! stack    SITE SITE,SITE,...      a site that is a stack: the sites of its addresses, the call's first
+//! stack    SITE SITE,SITE,...      a site that is a stack: its return addresses, the call's first
 //! group    NUMBER RANK,RANK,...    world ranks, those of others left out
 //! wait     REASON NS               where the library counts it
 //! stopped  REASON                  there was no room for more records
