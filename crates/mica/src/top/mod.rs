@@ -3,7 +3,7 @@
 //! It attaches to a job of Mica's mpiexec on this node ([`find`]), which hands it the job segment
 //! for reading, and takes samples of it and of `/proc` ([`job`], [`process`]). Two samples make the
 //! rows that are shown ([`rows`]): as text or JSON ([`report`]), or on a screen ([`screen`],
-//! [`view`], [`column`]). The ranks do not notice: they neither stop nor answer, and mpiexec
+//! [`view`], [`mod@column`]). The ranks do not notice: they neither stop nor answer, and mpiexec
 //! answers one question when `mica top` starts.
 
 mod column;
