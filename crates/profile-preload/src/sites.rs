@@ -53,7 +53,9 @@ pub fn announce(site: u64, caller: usize) -> u64 {
 
 /// Says in the records where an address is, unless that is known. Returns its site.
 pub fn discover(caller: usize) -> u64 {
-    if is_new(caller as u64) {
+    // Held until it is known whose machine code that is, for other threads that call from there.
+    let mut seen = SEEN.lock().expect("no panic while locked");
+    if seen.insert(caller as u64) {
         let mut search = SiteSearch { address: caller, found: None };
         let pointer: *mut SiteSearch = &mut search;
         // SAFETY: the callback gets the search, which lives until the call returns.
@@ -67,6 +69,7 @@ pub fn discover(caller: usize) -> u64 {
             facts::append(&format!("code\t{caller}\t{offset}\t{}", field(&found.path)));
         }
     }
+    drop(seen);
     of(caller)
 }
 

@@ -81,7 +81,13 @@ impl NamedRoots {
 
     /// The tag of this rank's own call, if `theirs` is a message of that call with another root;
     /// `next` is the number of this rank's next collective.
+    ///
+    /// Negative tags are not of collectives: other messages use the same plane
+    /// (`partitioned::meeting`).
     pub fn unlike(&self, theirs: CollectiveTag, next: u32) -> Option<CollectiveTag> {
+        if theirs.0 < 0 {
+            return None;
+        }
         let age = next.wrapping_sub(1).wrapping_sub(theirs.number()) & NUMBER;
         let code = self.of(theirs.number()).load(Ordering::Relaxed);
         let is_compared = (age as usize) < REMEMBERED && code != SAID && code != theirs.code();
@@ -118,5 +124,6 @@ mod tests {
         assert_eq!(roots.unlike(theirs(3, Some(2)), 20), None);
         roots.set_said(19);
         assert_eq!(roots.unlike(theirs(19, Some(2)), 20), None);
+        assert_eq!(roots.unlike(CollectiveTag(!4), NUMBER - 3), None, "not of a collective");
     }
 }
