@@ -39,7 +39,10 @@ build_tests() {
     cargo build --workspace --exclude mica-mpi5 --all-targets --locked --timings --message-format=json-render-diagnostics >"$LOGS/binaries.json"
 }
 step build-tests build_tests
-step doc env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --locked
+# What fails from here on does not keep the rest from running: who mends it knows all of it.
+failed=
+(step doc env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --locked) ||
+    failed="$failed doc"
 wait "$library" || fail "build-library or python: see above"
 sh scripts/install.sh "$DIST"
 
@@ -71,8 +74,6 @@ suite() {
     step "$suite_name" "$CARGO_TARGET/debug/suite" --name "$suite_name" "$@" "$LOGS/binaries.json"
     grep -E '^skipped|passed, .* failed$' "$LOGS/$suite_name.log"
 }
-# What fails does not keep the rest from running: who mends it knows all of it.
-failed=
 (suite unit-tests --skip "mica-tests jobs ") || failed="$failed unit-tests"
 wait "$mpi4py" || failed="$failed mpi4py"
 (suite program-tests --only "mica-tests jobs ") || failed="$failed program-tests"

@@ -6,6 +6,7 @@
 use std::fs;
 
 use mica_node::handover::{self, own_uid};
+use mica_node::identity::{boot_id, host_name};
 use mica_node::topology::{CorePlace, CpuSet, affinity, place_on};
 
 use crate::BootstrapError;
@@ -40,10 +41,10 @@ pub struct EndpointRecord {
 /// What can reach each other over loopback has this in common: kernel instance and network
 /// namespace.
 pub fn machine() -> String {
-    let line = |path| fs::read_to_string(path).map(|text| text.trim().to_owned());
-    let kernel = line("/proc/sys/kernel/random/boot_id");
-    let kernel = kernel.or_else(|_| line("/proc/sys/kernel/hostname"));
-    let kernel = kernel.unwrap_or_else(|_| "localhost".to_owned());
+    let kernel = match boot_id() {
+        id if id.is_empty() => host_name(),
+        id => id,
+    };
     format!("{kernel} {}", namespace("net"))
 }
 
@@ -76,10 +77,7 @@ impl EndpointRecord {
     ) -> Result<EndpointRecord, BootstrapError> {
         let nonce = handover::nonce()
             .map_err(|source| BootstrapError::System { call: "getrandom", source })?;
-        let line = |path| fs::read_to_string(path).map(|text| text.trim().to_owned());
-        let host = host.or_else(|| line("/proc/sys/kernel/hostname").ok());
-        let host = host.filter(|name| !name.is_empty());
-        let host = host.unwrap_or_else(|| "localhost".to_owned());
+        let host = host.filter(|name| !name.is_empty()).unwrap_or_else(host_name);
         let machine = machine();
         // Made anew: the kernel's mask has zeros behind the last processor.
         let cpus = CpuSet::from_cpus(affinity().unwrap_or_default().iter());

@@ -9,6 +9,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use mica_node::identity::boot_id;
 use mica_node::process::{Keeper, Signals, outlive_parent, wait_ready};
 
 use crate::auth::{AgentSide, CHALLENGE, Secret};
@@ -75,7 +76,7 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
     link.send(&Up::Hello {
         node: agent.node.or_else(|| number("SLURM_NODEID")),
         slurm: std::env::var("SLURMD_NODENAME").ok(),
-        machine: machine(),
+        machine: boot_id(),
         surroundings: Surroundings::own(),
     });
     let (node, orders) = wait_for_plan(&mut link, &signals)?;
@@ -96,12 +97,6 @@ fn read_secret(node: Option<u32>) -> Option<Secret> {
 
 fn number(variable: &str) -> Option<u32> {
     std::env::var(variable).ok()?.parse().ok()
-}
-
-/// An identifier of this machine: virtual nodes with the same one share its cores.
-pub fn machine() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
-    boot.map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
 /// Tries the controller's addresses, several times: the controller drops connections when it has

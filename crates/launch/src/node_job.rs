@@ -8,7 +8,7 @@ use std::time::Duration;
 use mica_bootstrap::NodeTable;
 use mica_bootstrap::endpoint_record::machine;
 use mica_node::handover::nonce;
-use mica_node::process::host_name;
+use mica_node::identity::host_name;
 use serde::{Deserialize, Serialize};
 
 use crate::binding::Binding;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use mica_node::process::{Interface, host_name};
+use mica_node::identity::host_name;
+use mica_node::process::Interface;
 use mica_profile::recorded::{RecordedTraffic, TrafficError};
 
 use crate::hosts::{self, Host, HostError};

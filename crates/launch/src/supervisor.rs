@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use mica_node::process::{Keeper, Signals, host_name, signal};
+use mica_node::identity::host_name;
+use mica_node::process::{Keeper, Signals, signal};
 
 use crate::deadlines::Deadline;
 use crate::departed::DepartedRanks;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use mica_bootstrap::LAUNCH_VARIABLE;
+use mica_node::identity::host_name;
 use mica_node::segment::PREFIX_VARIABLE;
 use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError};
 use mica_node::tunables::TunableKind;
-use mica_node::{process, topology, tunables};
+use mica_node::{topology, tunables};
 use serde::Serialize;
 
 use crate::channels::{ChannelInfo, on_one_node};
@@ -155,7 +156,7 @@ fn machine_info(machine: &Machine, drawing: Option<String>) -> MachineInfo {
         shared_by: cache.shared_by,
     });
     MachineInfo {
-        host: process::host_name(),
+        host: host_name(),
         processor: machine.model(),
         synthetic: machine.is_synthetic(),
         packages: machine.packages(),

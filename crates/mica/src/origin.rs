@@ -32,7 +32,7 @@ impl ResultOrigin {
     pub fn of_this_command(channel: impl Into<String>) -> ResultOrigin {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         ResultOrigin {
-            host: mica_node::process::host_name(),
+            host: mica_node::identity::host_name(),
             command: words.fold("mica".to_owned(), |line, word| line + " " + &word),
             date: date_of_now(),
             mica: version(),

@@ -120,7 +120,7 @@ fn operation(pending: &Pending) -> String {
 /// The communicator of a message, or of an operation; bit 0 of the context: of a collective.
 fn on_communicator(text: &mut String, context: u64, comm: Option<&Comm>) {
     if context & 1 == 1 {
-        text.push_str(", of a collective");
+        text.push_str(", of the library's own");
     }
     text.push_str(", on ");
     match comm {
@@ -147,10 +147,7 @@ fn details(pending: &Pending, at_most: &str) -> String {
     // Tags of the library's own messages say which collective, and its root.
     let is_own = pending.context.is_some_and(|context| context & 1 == 1);
     let tag = match pending.tag {
-        Some(tag) if is_own => match CollectiveTag(tag).root() {
-            Some(root) => format!(", collective {}, root {root}", CollectiveTag(tag).number()),
-            None => format!(", collective {}", CollectiveTag(tag).number()),
-        },
+        Some(tag) if is_own => CollectiveTag::of(tag).map(collective).unwrap_or_default(),
         None if is_own => String::new(),
         Some(tag) => format!(", tag {tag}"),
         None => ", any tag".to_owned(),
@@ -161,6 +158,13 @@ fn details(pending: &Pending, at_most: &str) -> String {
         None => String::new(),
     };
     tag + &bytes
+}
+
+fn collective(tag: CollectiveTag) -> String {
+    match tag.root() {
+        Some(root) => format!(", collective {}, root {root}", tag.number()),
+        None => format!(", collective {}", tag.number()),
+    }
 }
 
 /// A communicator by name, size and ranks in the job.

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use mica_node::identity::host_name;
+
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{HandleKind, HandleTable};
@@ -199,15 +201,6 @@ pub fn node_name() -> String {
     match given {
         Ok(name) if !name.is_empty() => name.to_owned(),
         _ => host_name(),
-    }
-}
-
-/// The machine's name, or "localhost" if the system does not report it.
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "localhost".to_owned(),
-        name => name.to_owned(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What distinguishes kinds of machines as far as the costs of communication are concerned:
-//! processor, cores, caches, kernel.
+//! Which machine this is: its name, the running kernel, and what distinguishes kinds of machines as
+//! far as the costs of communication are concerned (processor, cores, caches, kernel).
 //!
 //! Read from /proc and /sys instead of hwloc, so that the library and its tools get the same text
 //! for the same machine.
@@ -27,6 +27,27 @@ impl Identity {
     pub fn read() -> Identity {
         identity_below(Path::new("/"))
     }
+}
+
+/// The name of this machine, or "localhost" if the system does not say.
+pub fn host_name() -> String {
+    // SAFETY: utsname is plain data for which all zeros is a value.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: `names` is valid for writes.
+    let known = unsafe { libc::uname(&mut names) } == 0;
+    let bytes = names.nodename.iter().map(|&c| c as u8);
+    let name: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+    match String::from_utf8(name) {
+        Ok(name) if known && !name.is_empty() => name,
+        _ => "localhost".to_owned(),
+    }
+}
+
+/// Names the running kernel: processes with equal names share a clock, and cores. Empty if the
+/// system does not say.
+pub fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
 }
 
 fn identity_below(root: &Path) -> Identity {

@@ -1,8 +1,8 @@
-//! Where this process runs: its host, its job, and the cores to which it is bound.
+//! Where this process runs: its job, and the cores to which it is bound.
 
-use std::ffi::CStr;
 use std::fs;
 
+use mica_node::identity::boot_id;
 use mica_profile::rank_tables::JOB_VARIABLE;
 
 /// The first processing unit of a bound process, and what it belongs to.
@@ -11,21 +11,6 @@ pub struct BoundPlace {
     pub core: u32,
     pub cache: u32,
     pub package: u32,
-}
-
-/// Name of the host.
-pub fn host() -> String {
-    let mut name = [0u8; 256];
-    // SAFETY: writes at most the length given; the last byte stays 0.
-    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
-    name.to_string_lossy().into_owned()
-}
-
-/// Names the running kernel: processes with equal names share a clock.
-pub fn boot() -> String {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
 }
 
 /// Where the process runs, if all its processing units share a cache.
@@ -55,7 +40,7 @@ pub fn job() -> String {
     // The name, in parentheses, may have any signs; the time of its start is the 20th field after.
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let start = rest.split_whitespace().nth(19).unwrap_or("0");
-    format!("parent:{}:{parent}:{start}", boot())
+    format!("parent:{}:{parent}:{start}", boot_id())
 }
 
 /// The command line of this process.

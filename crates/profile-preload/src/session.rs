@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use mica_node::identity::{boot_id, host_name};
 use mica_profile::rank_tables::DIRECTORY_VARIABLE;
 
 use crate::clock::{self, Reading};
@@ -186,8 +187,8 @@ fn first_facts(world: &comm::ProfiledWorld, now: u64) -> String {
         let _ = writeln!(text, "{line}");
     };
     let (rank, size, pid) = (world.rank, world.size, std::process::id());
-    let (host, processor) = (field(&place::host()), field(&first_line(&processor)));
-    let boot = field(&place::boot());
+    let (host, processor) = (field(&host_name()), field(&first_line(&processor)));
+    let boot = field(&boot_id());
     line(format_args!("rank\t{rank}\t{size}\t{pid}\t{host}\t{processor}\t{boot}"));
     line(format_args!("job\t{}", field(&place::job())));
     line(format_args!("start\t{now}\t{}", place::unix_ns()));

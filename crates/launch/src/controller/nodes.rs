@@ -19,7 +19,7 @@ pub(super) struct AgentNode {
     pub state: AgentState,
     /// What its ranks have put, when they are all in a barrier.
     pub arrived: Option<Puts>,
-    /// Identifies the machine.
+    /// Identifies the machine (`boot_id`): virtual nodes with the same one share its cores.
     pub machine: String,
     /// What it is to the ranks of other nodes.
     pub surroundings: Surroundings,

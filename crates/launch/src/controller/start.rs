@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use mica_bootstrap::NodeTable;
+use mica_node::identity::boot_id;
 use mica_node::topology::SYNTHETIC_VARIABLE;
 use mica_node::tunables::set_variable;
 
@@ -199,7 +200,7 @@ impl AgentPool<'_> {
     /// by itself would take the other agents' processors for those of another job. Returns what
     /// each node gets.
     fn plan_this_machine(&mut self) -> Vec<(usize, WidthGrant)> {
-        let own = crate::agent::machine();
+        let own = boot_id();
         let is_here = |&node: &usize| self.nodes[node].machine == own;
         let here: Vec<usize> = (0..self.nodes.len()).filter(is_here).collect();
         let is_described = set_variable(SYNTHETIC_VARIABLE).is_some();

@@ -56,7 +56,7 @@ impl HostFacts {
         });
         HostFacts {
             date: date_of_now(),
-            host: mica_node::process::host_name(),
+            host: mica_node::identity::host_name(),
             processor: cpuinfo("model name").unwrap_or_else(|| "unknown".to_owned()),
             machine: std::env::consts::ARCH,
             cores: topology::available_cores(),

@@ -5,6 +5,7 @@ use std::fs;
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
+use mica_node::identity::host_name;
 use mica_node::park;
 use mica_node::process::{self, LimitResource};
 use mica_node::procmap::ProcMap;
@@ -140,8 +141,8 @@ impl DoctorFacts {
                 .zip(topology::system_memory("SwapFree"))
                 .map(|(total, free)| total.saturating_sub(free)),
             huge_pages: huge_pages(),
-            host: process::host_name(),
-            unresolved: (process::host_name(), 0).to_socket_addrs().err().map(text),
+            host: host_name(),
+            unresolved: (host_name(), 0).to_socket_addrs().err().map(text),
             fabric: network.library.as_ref().map(|library| library.version.clone()),
             provider: network
                 .chosen()

@@ -293,7 +293,7 @@ fn package(cpu: u32) -> Option<u32> {
 }
 
 fn machine_name(domains: &Domains) -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = mica_node::identity::host_name();
     let count = domains.domains.len().max(1);
     let word = if count == 1 { "domain" } else { "domains" };
     format!("{host}, {count} memory {word}")

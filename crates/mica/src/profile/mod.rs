@@ -211,7 +211,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     let end = RecordingEnd::now();
     let job = ProfiledJob {
         command: options.command.clone(),
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        host: mica_node::identity::host_name(),
         exit_code: i32::from(number(status)),
         started_unix_s: started.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
         wall_ns: clock.elapsed().as_nanos() as u64,

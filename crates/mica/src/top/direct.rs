@@ -130,7 +130,7 @@ fn part((key, holders): (FileKey, Vec<SegmentHolder>)) -> Option<JobPart> {
         version: VERSION.to_owned(),
         layout: layout(),
         name,
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        host: mica_node::identity::host_name(),
         command: command(first),
         job_size: segment.job_size(),
         nodes: u32::from(!elsewhere),

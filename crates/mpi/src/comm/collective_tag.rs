@@ -30,9 +30,20 @@ pub(super) struct NamedRoots([AtomicU8; REMEMBERED]);
 
 /// The tag of a collective's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CollectiveTag(pub i32);
+pub(crate) struct CollectiveTag(i32);
 
 impl CollectiveTag {
+    /// The tag of a message on a communicator's collective plane; `None` if it is of no collective:
+    /// other messages use negative tags there (`partitioned::meeting`).
+    pub fn of(tag: i32) -> Option<CollectiveTag> {
+        (tag >= 0).then_some(CollectiveTag(tag))
+    }
+
+    /// As messages have it.
+    pub fn value(self) -> i32 {
+        self.0
+    }
+
     fn new(number: u32, code: u8) -> CollectiveTag {
         CollectiveTag((number & NUMBER | u32::from(code) << ROOT_AT) as i32)
     }
@@ -81,13 +92,7 @@ impl NamedRoots {
 
     /// The tag of this rank's own call, if `theirs` is a message of that call with another root;
     /// `next` is the number of this rank's next collective.
-    ///
-    /// Negative tags are not of collectives: other messages use the same plane
-    /// (`partitioned::meeting`).
     pub fn unlike(&self, theirs: CollectiveTag, next: u32) -> Option<CollectiveTag> {
-        if theirs.0 < 0 {
-            return None;
-        }
         let age = next.wrapping_sub(1).wrapping_sub(theirs.number()) & NUMBER;
         let code = self.of(theirs.number()).load(Ordering::Relaxed);
         let is_compared = (age as usize) < REMEMBERED && code != SAID && code != theirs.code();
@@ -104,11 +109,16 @@ mod tests {
         for number in [0, 5, NUMBER, NUMBER + 6, u32::MAX] {
             for root in [None, Some(0), Some(125), Some(126), Some(1_000_000)] {
                 let tag = CollectiveTag::new(number, code(root));
-                assert!(tag.0 >= 0);
+                assert_eq!(CollectiveTag::of(tag.value()), Some(tag));
                 assert_eq!(tag.number(), number & NUMBER);
                 assert_eq!(tag.root(), root.map(|root| (root % ROOTS) as u8));
             }
         }
+    }
+
+    #[test]
+    fn negative_tags_are_of_no_collective() {
+        assert_eq!(CollectiveTag::of(!4), None);
     }
 
     #[test]
@@ -124,6 +134,5 @@ mod tests {
         assert_eq!(roots.unlike(theirs(3, Some(2)), 20), None);
         roots.set_said(19);
         assert_eq!(roots.unlike(theirs(19, Some(2)), 20), None);
-        assert_eq!(roots.unlike(CollectiveTag(!4), NUMBER - 3), None, "not of a collective");
     }
 }

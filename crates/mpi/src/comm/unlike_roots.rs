@@ -22,7 +22,7 @@ impl Comm {
     pub fn next_collective_tag(&self, root: Option<usize>) -> i32 {
         // Relaxed: only the number matters, no other memory depends on it.
         let number = self.0.collectives.fetch_add(1, Ordering::Relaxed);
-        self.0.named_roots.name(number, root).0
+        self.0.named_roots.name(number, root).value()
     }
 
     /// Looks whether another member has named another root in one of the last collectives here.
@@ -44,7 +44,7 @@ impl Comm {
         let next = self.0.collectives.load(Ordering::Relaxed);
         let roots = &self.0.named_roots;
         let unlike = |message: &QueuedMessage| {
-            let theirs = CollectiveTag(message.tag);
+            let theirs = CollectiveTag::of(message.tag)?;
             Some((message.source, theirs, roots.unlike(theirs, next)?))
         };
         let Some((rank, theirs, ours)) = queued.iter().find_map(unlike) else {

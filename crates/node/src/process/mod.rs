@@ -237,20 +237,6 @@ fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The name of this machine.
-pub fn host_name() -> String {
-    // SAFETY: utsname is plain data for which all zeros is a value.
-    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: `names` is valid for writes.
-    let known = unsafe { libc::uname(&mut names) } == 0;
-    let bytes = names.nodename.iter().map(|&c| c as u8);
-    let name: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
-    match String::from_utf8(name) {
-        Ok(name) if known && !name.is_empty() => name,
-        _ => "localhost".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

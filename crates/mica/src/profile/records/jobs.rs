@@ -6,7 +6,6 @@
 //! size that lacks them and had not ended when they began. A job of one rank is one process.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use mica_profile::rank_tables::RankTables;
 
@@ -24,8 +23,10 @@ pub struct RecordingEnd {
 impl RecordingEnd {
     /// The command has just ended on this host.
     pub fn now() -> RecordingEnd {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        RecordingEnd { ns: mica_node::segment::monotonic_ns(), boot: boot.trim().to_owned() }
+        RecordingEnd {
+            ns: mica_node::segment::monotonic_ns(),
+            boot: mica_node::identity::boot_id(),
+        }
     }
 }
 

@@ -282,7 +282,7 @@ impl ScalingRuns {
         for run in &mut runs {
             run.speed_up = base_s / run.app_s.median.max(1e-9) * base_ranks as f64;
         }
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = mica_node::identity::host_name();
         ScalingRuns { command, host, rounds, base_ranks, findings: findings(&runs), runs }
     }
 
