@@ -1,10 +1,10 @@
 //! Which test runs when: a queue that workers empty, what took longest last time first.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
 use mica_tests::{TestTime, core_count, target};
@@ -33,19 +33,20 @@ pub fn run(options: &Options) -> Result<bool, String> {
 
     let report = Report::new(options, times.clone(), cases.len());
     let load = LoadProcesses::start(options.load)?;
-    let (queue, number) = (Mutex::new(cases), AtomicUsize::new(0));
+    let (queue, number) = (TestQueue::new(cases), AtomicUsize::new(0));
     let one = || -> Result<(), String> {
-        loop {
-            let next = queue.lock().expect("no worker panics").pop_front();
-            let Some(case) = next else { return Ok(()) };
+        while let Some(case) = queue.next() {
             let output: PathBuf =
                 outputs.join(format!("{}.out", number.fetch_add(1, Ordering::Relaxed)));
-            let run = process::run(&case, &output, &times, options.limit)?;
+            let run = process::run(&case, &output, &times, options.limit);
+            queue.ended(&case);
+            let run = run?;
             if run.passed {
                 let _ = fs::remove_file(&output);
             }
             report.add(&case, &run);
         }
+        Ok(())
     };
     let errors: Vec<String> = thread::scope(|scope| {
         let workers: Vec<_> =
@@ -57,6 +58,50 @@ pub fn run(options: &Options) -> Result<bool, String> {
     match errors.into_iter().next() {
         Some(error) => Err(error),
         None => report.finish(),
+    }
+}
+
+/// The tests that wait for a worker. Copies of one test (`--repeat`) run one after the other: a test
+/// may have a folder or a port of its own.
+struct TestQueue {
+    tests: Mutex<QueuedTests>,
+    /// A test has ended.
+    ended: Condvar,
+}
+
+struct QueuedTests {
+    waiting: VecDeque<TestCase>,
+    running: BTreeSet<String>,
+}
+
+impl TestQueue {
+    fn new(waiting: VecDeque<TestCase>) -> TestQueue {
+        let tests = QueuedTests { waiting, running: BTreeSet::new() };
+        TestQueue { tests: Mutex::new(tests), ended: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueuedTests> {
+        self.tests.lock().expect("no worker panics")
+    }
+
+    /// The next test that may run, if need be after a copy of it; `None` if there is none left.
+    fn next(&self) -> Option<TestCase> {
+        let mut tests = self.lock();
+        while !tests.waiting.is_empty() {
+            let QueuedTests { waiting, running } = &*tests;
+            let free = waiting.iter().position(|case| !running.contains(&case.full_name()));
+            if let Some(case) = free.and_then(|index| tests.waiting.remove(index)) {
+                tests.running.insert(case.full_name());
+                return Some(case);
+            }
+            tests = self.ended.wait(tests).expect("no worker panics");
+        }
+        None
+    }
+
+    fn ended(&self, case: &TestCase) {
+        self.lock().running.remove(&case.full_name());
+        self.ended.notify_all();
     }
 }
 
@@ -95,4 +140,27 @@ fn longest_first(cases: &mut [TestCase], times: &BTreeMap<String, f64>) {
         times.get(&name).copied().unwrap_or(guess)
     };
     cases.sort_by(|a, b| time(b).total_cmp(&time(a)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(name: &str) -> TestCase {
+        TestCase { name: name.to_owned(), ..TestCase::default() }
+    }
+
+    #[test]
+    fn copies_run_one_after_the_other() {
+        let queue = TestQueue::new(["a", "a", "b"].map(case).into());
+        let (first, second) = (queue.next().expect("a"), queue.next().expect("b"));
+        assert_eq!((&first.name[..], &second.name[..]), ("a", "b"));
+        thread::scope(|scope| {
+            let third = scope.spawn(|| queue.next());
+            queue.ended(&second);
+            queue.ended(&first);
+            assert_eq!(third.join().expect("no panic").expect("a again").name, "a");
+        });
+        assert!(queue.next().is_none());
+    }
 }

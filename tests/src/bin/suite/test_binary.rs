@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// A test binary.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestBinary {
     /// The package, and the target's name if it is another.
     pub name: String,
@@ -20,7 +20,7 @@ pub struct TestBinary {
 }
 
 /// One test.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestCase {
     /// The binary that has it.
     pub binary: TestBinary,
