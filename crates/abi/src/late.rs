@@ -2,17 +2,16 @@
 //! ([`mica_mpi::late`]): the first return address on the stack outside of this shared object, the
 //! last one inside, and their names.
 //!
-//! The stack is walked by the unwind tables, which the ABIs of all supported platforms require in
-//! every object, with or without debug information. None of this is called unless late arrivals are
-//! counted.
+//! None of this is called unless late arrivals are counted.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use mica_mpi::late::{CallSite, Caller, Finder, find_by};
+use mica_node::unwind;
 
 use crate::declined;
 
@@ -26,61 +25,25 @@ pub fn prepare() {
     find_by(Finder { caller, name });
 }
 
-/// The stack walk of the compilers' run-time libraries (the Itanium C++ ABI, "Exception Handling",
-/// level 1; the standard library uses it as well). glibc's `backtrace` always walks the whole
-/// stack, which is deep in a Python program.
-mod unwind {
-    use std::ffi::{c_int, c_void};
-
-    /// Continue the walk.
-    pub const NO_REASON: c_int = 0;
-    /// Stop the walk.
-    pub const NORMAL_STOP: c_int = 4;
-
-    unsafe extern "C" {
-        #[link_name = "_Unwind_Backtrace"]
-        pub fn backtrace(
-            visit: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
-            argument: *mut c_void,
-        ) -> c_int;
-        #[link_name = "_Unwind_GetIP"]
-        pub fn address(frame: *mut c_void) -> usize;
-    }
-}
-
 /// The call that the library is in. In a thread of the library itself, no call is found.
 fn caller() -> Caller {
-    struct Walk<'a> {
-        own: &'a Range<u64>,
-        frames: usize,
-        entry: u64,
-        site: u64,
-    }
-
-    extern "C" fn visit_frame(frame: *mut c_void, walk: *mut c_void) -> c_int {
-        // SAFETY: the pointer given to `backtrace`; no other code uses it until that returns.
-        let walk = unsafe { &mut *walk.cast::<Walk<'_>>() };
-        // SAFETY: a frame that is being visited.
-        let address = unsafe { unwind::address(frame) } as u64;
-        walk.frames += 1;
-        if walk.own.contains(&address) {
-            walk.entry = address;
-        } else if walk.entry != 0 {
-            walk.site = address;
-            return unwind::NORMAL_STOP;
+    let own = own();
+    let mut caller = Caller::default();
+    let mut frames = 0;
+    unwind::walk(|frame| {
+        let address = frame.return_address() as u64;
+        frames += 1;
+        if own.contains(&address) {
+            caller.entry = address;
+        } else if caller.entry != 0 {
+            caller.site = address;
+            return ControlFlow::Break(());
         }
-        match walk.frames < DEPTH {
-            true => unwind::NO_REASON,
-            false => unwind::NORMAL_STOP,
-        }
-    }
-
-    let mut walk = Walk { own: own(), frames: 0, entry: 0, site: 0 };
-    // SAFETY: `visit_frame` uses its arguments only during the call and does not unwind.
-    unsafe { unwind::backtrace(visit_frame, (&raw mut walk).cast()) };
-    match walk.site {
+        if frames < DEPTH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    match caller.site {
         0 => Caller::default(),
-        site => Caller { site, entry: walk.entry },
+        _ => caller,
     }
 }
 

@@ -44,4 +44,5 @@ pub mod sync;
 pub mod ticks;
 pub mod topology;
 pub mod tunables;
+pub mod unwind;
 pub mod window;

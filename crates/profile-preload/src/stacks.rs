@@ -12,8 +12,10 @@
 //! Without the variable nothing here is called but [`depth`].
 
 use std::collections::HashMap;
-use std::ffi::{c_int, c_void};
+use std::ops::ControlFlow;
 use std::sync::{Mutex, OnceLock};
+
+use mica_node::unwind;
 
 use crate::facts;
 use crate::sites;
@@ -102,65 +104,32 @@ struct ReturnFrame {
 
 /// The return addresses from `caller` on; it alone if the walk does not find it.
 fn walk(caller: usize) -> Vec<ReturnFrame> {
-    struct StackWalk {
-        caller: usize,
-        depth: usize,
-        own: usize,
-        frames: Vec<ReturnFrame>,
-    }
-
-    extern "C" fn visit(frame: *mut c_void, walk: *mut c_void) -> c_int {
-        // SAFETY: the pointer given to `backtrace`; no other code uses it until that returns.
-        let walk = unsafe { &mut *walk.cast::<StackWalk>() };
-        // SAFETY: a frame that is being visited.
-        let (address, top) = unsafe { (unwind::address(frame), unwind::frame_address(frame)) };
+    let depth = depth();
+    let mut own = 0;
+    let mut frames = Vec::new();
+    unwind::walk(|frame| {
+        let address = frame.return_address();
         if address == 0 {
-            return unwind::NORMAL_STOP;
+            return ControlFlow::Break(());
         }
-        if walk.frames.is_empty() && address != walk.caller {
-            walk.own += 1;
-            return if walk.own < OWN_FRAMES { unwind::NO_REASON } else { unwind::NORMAL_STOP };
+        if frames.is_empty() && address != caller {
+            own += 1;
+            return go_on_if(own < OWN_FRAMES);
         }
         // The stack of the frame begins after the address that was pushed to return to it.
-        let word = top.wrapping_sub(size_of::<usize>());
+        let word = frame.frame_address().wrapping_sub(size_of::<usize>());
         let is_there = cfg!(target_arch = "x86_64") && word_at(word) == address;
-        walk.frames.push(ReturnFrame { address, word: is_there.then_some(word) });
-        match walk.frames.len() < walk.depth {
-            true => unwind::NO_REASON,
-            false => unwind::NORMAL_STOP,
-        }
-    }
-
-    let mut walk = StackWalk { caller, depth: depth(), own: 0, frames: Vec::new() };
-    // SAFETY: `visit` uses its arguments only during the call and does not unwind.
-    unsafe { unwind::backtrace(visit, (&raw mut walk).cast()) };
-    match walk.frames.is_empty() {
+        frames.push(ReturnFrame { address, word: is_there.then_some(word) });
+        go_on_if(frames.len() < depth)
+    });
+    match frames.is_empty() {
         true => vec![ReturnFrame { address: caller, word: None }],
-        false => walk.frames,
+        false => frames,
     }
 }
 
-/// The stack walk of the compilers' run-time libraries (the Itanium C++ ABI, "Exception Handling",
-/// level 1).
-mod unwind {
-    use std::ffi::{c_int, c_void};
-
-    /// Continue the walk.
-    pub const NO_REASON: c_int = 0;
-    /// Stop the walk.
-    pub const NORMAL_STOP: c_int = 4;
-
-    unsafe extern "C" {
-        #[link_name = "_Unwind_Backtrace"]
-        pub fn backtrace(
-            visit: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
-            argument: *mut c_void,
-        ) -> c_int;
-        #[link_name = "_Unwind_GetIP"]
-        pub fn address(frame: *mut c_void) -> usize;
-        #[link_name = "_Unwind_GetCFA"]
-        pub fn frame_address(frame: *mut c_void) -> usize;
-    }
+fn go_on_if(more: bool) -> ControlFlow<()> {
+    if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
 /// The sites of stacks by their return addresses.
@@ -211,13 +180,10 @@ mod tests {
         assert_eq!(all[0].address, 0, "nobody returns there");
         // The first frame that is not this library's walk: found by its number from the top.
         let mut addresses = Vec::new();
-        extern "C" fn keep(frame: *mut c_void, kept: *mut c_void) -> c_int {
-            // SAFETY: what `backtrace` was given, and a frame that is being visited.
-            unsafe { (*kept.cast::<Vec<usize>>()).push(unwind::address(frame)) };
-            unwind::NO_REASON
-        }
-        // SAFETY: `keep` uses its arguments only during the call.
-        unsafe { unwind::backtrace(keep, (&raw mut addresses).cast()) };
+        unwind::walk(|frame| {
+            addresses.push(frame.return_address());
+            ControlFlow::Continue(())
+        });
         let caller = addresses[1];
         (caller, walk(caller))
     }

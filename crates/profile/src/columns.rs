@@ -10,13 +10,14 @@
 
 use std::io::{Read, Write};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::base64;
 use crate::model::{JoinedCalls, MessageEnvelope, Timeline, TimelineInterval};
 
 /// The largest object of columns that is read, in bytes: that of some 100 million calls.
@@ -77,11 +78,11 @@ fn compressed(intervals: &[TimelineInterval]) -> String {
         serde_json::to_vec(&TimelineColumns::of(intervals)).expect("plain data is valid JSON");
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&json).expect("a vector takes all");
-    base64::encode(&encoder.finish().expect("a vector takes all"))
+    STANDARD.encode(encoder.finish().expect("a vector takes all"))
 }
 
 fn expanded(text: &str) -> Result<Vec<TimelineInterval>, String> {
-    let bytes = base64::decode(text).ok_or("not base64")?;
+    let bytes = STANDARD.decode(text).map_err(|error| format!("not base64: {error}"))?;
     let mut json = Vec::new();
     let mut decoder = ZlibDecoder::new(bytes.as_slice()).take(LARGEST);
     decoder.read_to_end(&mut json).map_err(|error| error.to_string())?;

@@ -12,7 +12,6 @@
 
 #![forbid(unsafe_code)]
 
-mod base64;
 mod columns;
 #[cfg(any(test, feature = "example"))]
 mod example;

@@ -61,8 +61,8 @@ pub fn run(options: &Options) -> Result<bool, String> {
     }
 }
 
-/// The tests that wait for a worker. Copies of one test (`--repeat`) run one after the other: a test
-/// may have a folder or a port of its own.
+/// The tests that wait for a worker. Copies of one test (`--repeat`) run one after the other: a
+/// test may have a folder or a port of its own.
 struct TestQueue {
     tests: Mutex<QueuedTests>,
     /// A test has ended.
