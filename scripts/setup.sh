@@ -15,6 +15,7 @@ packages() {
     must pkg-config pkg-config --version
     must libhwloc-dev pkg-config --atleast-version=2.0.0 hwloc
     must libudev-dev pkg-config --exists libudev
+    command -v cargo >/dev/null || must curl curl --version
     for purpose in "$@"; do
         case $purpose in
             build | python) ;;
@@ -77,8 +78,29 @@ list() {
     printf '%s\n' $1 | sort -u | tr '\n' ' ' | sed 's/^ *//; s/ *$//'
 }
 
+# What to type for the Rust that is needed; nothing if it is there.
+rust_wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+rust_command() {
+    if ! command -v cargo >/dev/null; then
+        # shellcheck disable=SC2016 # for the user's shell
+        printf '%s' 'curl --proto "=https" -sSf https://sh.rustup.rs | sh && . "$HOME/.cargo/env"'
+    elif [ "$(printf '%s\n' "$rust_wanted" "$(rust_version)" | sort -V | head -n 1)" != "$rust_wanted" ]; then
+        printf '%s' 'rustup update stable'
+    fi
+}
+rust_version() {
+    rustc --version | cut -d ' ' -f 2
+}
+# need COMMAND TEXT: adds to the commands of which all must be typed, $commands, and to what they are for, $missing.
+need() {
+    commands="${commands:+$commands && }$1"
+    missing="${missing:+$missing; }$2"
+}
+
 look "$@"
-if [ -n "$needed$useful" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+rust=$(rust_command)
+commands='' missing=''
+if [ -z "$rust" ] && [ -n "$needed$useful" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     say "system packages: getting $needed $useful"
     export DEBIAN_FRONTEND=noninteractive
     step apt-update apt-get update
@@ -88,17 +110,11 @@ if [ -n "$needed$useful" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/nul
         [ -z "$needed" ] || step apt-install apt-get install -y --no-install-recommends $needed
     look "$@"
 fi
-[ -z "$needed" ] || fail "these system packages (Debian's names) are missing; get them and start again: sudo apt-get install $needed"
+[ -z "$needed" ] || need "sudo apt-get install $needed" "packages (Debian's names)"
+[ -z "$rust" ] || need "$rust" "Rust $rust_wanted or newer"
+[ -z "$commands" ] || fail "this is missing: $missing; get it and start again: $commands"
 [ -z "$useful" ] || say "not there, so what uses it is skipped and says so: $useful (Debian's names)"
-
-command -v cargo >/dev/null ||
-    fail "there is no Rust; get it and start again: curl --proto '=https' -sSf https://sh.rustup.rs | sh"
-wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-have=$(rustc --version | cut -d ' ' -f 2)
-if [ "$(printf '%s\n' "$wanted" "$have" | sort -V | head -n 1)" != "$wanted" ]; then
-    fail "Rust $wanted or newer is needed, this is $have; get it and start again: rustup update stable"
-fi
-say "prerequisites ($*): there, with Rust $have"
+say "prerequisites ($*): there, with Rust $(rust_version)"
 
 # Every dependency, those of other platforms as well: the test of licences reads them all, and nothing is fetched later.
 case " $* " in
