@@ -281,7 +281,9 @@ fn a_wrapper_in_the_background_does_not_end_the_rank() {
 #[test]
 fn a_daemon_that_ranks_leave_is_ended_by_name() {
     for n in ["1", "2"] {
-        let script = "setsid sleep 1000 > /dev/null 2>&1 & exit 0";
+        // It has its name when it has become that program.
+        let script = "setsid sleep 1000 > /dev/null 2>&1 &
+            until grep -q sleep /proc/$!/comm; do :; done";
         let out = mpiexec(&["-n", n, "bash", "-c", script]).run().expect_success();
         assert!(out.stderr.contains("ending what they left running"), "{}", out.report());
         assert!(out.stderr.contains("(sleep)"), "{}", out.report());
