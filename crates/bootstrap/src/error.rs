@@ -8,7 +8,6 @@ use mica_node::tunables::BadValue;
 
 /// Why a process cannot join its job.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum BootstrapError {
     /// It was started by a launcher that Mica does not speak.
     #[error(

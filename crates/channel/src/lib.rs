@@ -148,7 +148,6 @@ pub trait RemoteMemory {
 
 /// A channel could not carry out an operation.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ChannelError {
     /// The job segment cannot grow by the memory that a new pair or pool needs.
     #[error(transparent)]

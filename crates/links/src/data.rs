@@ -155,7 +155,6 @@ pub struct Calls {
 
 /// An observation cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum DataError {
     /// The file could not be read or written.
     #[error("cannot read or write the observation: {0}")]

@@ -105,7 +105,6 @@ pub struct Domain {
 
 /// A file of the kernel cannot be understood.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum DiscoverError {
     /// It cannot be read.
     #[error("cannot read {path}: {error}")]

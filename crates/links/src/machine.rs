@@ -100,7 +100,6 @@ struct ExplicitRoute {
 
 /// A description cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum DescriptionError {
     /// It is not TOML of this form.
     #[error("cannot read the machine description: {0}")]

@@ -58,7 +58,6 @@ pub enum RecordedStep {
 
 /// A schedule or a record cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ScheduleError {
     /// A line is malformed.
     #[error("line {line}: {text:?}: {problem}")]

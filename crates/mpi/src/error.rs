@@ -13,7 +13,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// call's name and the communicator are added where the error is raised
 /// ([`crate::raise::raise`]).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// An argument has a value that the standard does not allow here.
     #[error("{argument} = {value}: {reason}")]
@@ -169,9 +168,27 @@ impl From<Fault> for Error {
             Fault::OutOfMemory { bytes } => {
                 Error::OutOfMemory { bytes: bytes as u64, what: "an unexpected message" }
             }
+            Fault::ChannelMemory { .. } => Error::other(c::ERR_NO_MEM, fault.to_string()),
             Fault::Lost { .. } => Error::other(c::ERR_PROC_ABORTED, fault.to_string()),
-            Fault::Launcher { .. } => Error::other(c::ERR_OTHER, fault.to_string()),
-            other => Error::other(c::ERR_NO_MEM, other.to_string()),
+            Fault::Channel { .. } | Fault::Launcher { .. } => {
+                Error::other(c::ERR_OTHER, fault.to_string())
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lacks_memory_is_called_so() {
+        let code = |fault: Fault| Error::from(fault).code();
+        let detail = || "fi_cq_read failed on tcp".to_owned();
+        assert_eq!(code(Fault::Channel { detail: detail() }), c::ERR_OTHER);
+        assert_eq!(code(Fault::Launcher { detail: detail() }), c::ERR_OTHER);
+        assert_eq!(code(Fault::Lost { rank: 1, detail: detail() }), c::ERR_PROC_ABORTED);
+        assert_eq!(code(Fault::ChannelMemory { detail: detail() }), c::ERR_NO_MEM);
+        assert_eq!(code(Fault::OutOfMemory { bytes: 8 }), c::ERR_NO_MEM);
     }
 }

@@ -125,7 +125,6 @@ pub enum Goal {
 
 /// Why a path is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum PathExclusion {
     /// It does not work between these ranks, or not for these buffers.
     NotAvailable,

@@ -58,7 +58,6 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// A tuning file cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum TuningError {
     /// It cannot be read.
     #[error("tuning file {}: {reason}", file.display())]

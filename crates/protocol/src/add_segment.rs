@@ -31,7 +31,6 @@ use mica_node::topology::Level;
 
 /// Why a segment cannot be removed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum RemoveError {
     /// No segment has these peers.
     #[error("no segment was added whose ranks have the numbers {} to {}", peers.start, peers.end)]

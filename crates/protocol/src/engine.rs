@@ -196,8 +196,7 @@ impl Engine {
         if self.node_traffic == NodeTraffic::Network {
             return Ok(None);
         }
-        Area::open(&self.segment, context, members, me)
-            .map_err(|e| Fault::Channel { detail: e.to_string() })
+        Ok(Area::open(&self.segment, context, members, me)?)
     }
 
     /// Allows several threads inside at the same time.

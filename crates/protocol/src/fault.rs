@@ -3,14 +3,20 @@
 use mica_channel::ChannelError;
 use mica_channel::memory::OutOfMemory;
 use mica_channel::transport::NetError;
+use mica_node::segment::SegmentError;
 
-/// Progress failed: memory cannot be allocated, or a peer or the launcher is lost.
+/// Progress failed: memory cannot be allocated, a channel failed, or a peer or the launcher is lost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Fault {
-    /// A channel failed.
+    /// A channel failed, but not for lack of memory.
     #[error("{detail}")]
     Channel {
+        /// What happened.
+        detail: String,
+    },
+    /// The job segment, or a network's buffers, cannot grow.
+    #[error("{detail}")]
+    ChannelMemory {
         /// What happened, with the number of bytes requested.
         detail: String,
     },
@@ -42,8 +48,19 @@ impl From<ChannelError> for Fault {
             ChannelError::Net(NetError::Lost(lost)) => {
                 Fault::Lost { rank: lost.peer, detail: lost.detail }
             }
-            e => Fault::Channel { detail: e.to_string() },
+            ChannelError::Segment(error) => error.into(),
+            ChannelError::Net(NetError::Memory(error)) => {
+                Fault::ChannelMemory { detail: error.to_string() }
+            }
+            ChannelError::Net(error) => Fault::Channel { detail: error.to_string() },
+            ChannelError::Direct(error) => Fault::Channel { detail: error.to_string() },
         }
+    }
+}
+
+impl From<SegmentError> for Fault {
+    fn from(e: SegmentError) -> Fault {
+        Fault::ChannelMemory { detail: e.to_string() }
     }
 }
 

@@ -37,7 +37,6 @@ use mica_policy::{HoldPolicy, PollPolicy, SkewPolicy};
 
 /// Why a process cannot join its job.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StartError {
     /// It cannot determine its rank, or exchange data with the others.
     #[error(transparent)]

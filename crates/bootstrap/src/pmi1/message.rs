@@ -17,7 +17,6 @@ pub const LINE_MAX: usize = 64 * 1024;
 
 /// Why bytes are no PMI-1 message, or a message cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum MessageError {
     /// No line end within [`LINE_MAX`] bytes.
     #[error("a line of more than {LINE_MAX} bytes")]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 /// A mechanism by which a peer's memory is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Backend {
     /// The kernel copies: `process_vm_readv` and `process_vm_writev`, by address.
     Cma,

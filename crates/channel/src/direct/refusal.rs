@@ -2,7 +2,6 @@
 
 /// Why direct copy from a peer does not work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum CopyRefusal {
     /// Direct copy was switched off by `MICA_DIRECT=off`.
     #[error("switched off by MICA_DIRECT=off")]

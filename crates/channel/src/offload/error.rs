@@ -2,7 +2,6 @@
 
 /// Why a job failed. Some of its bytes may have been copied; the source is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum CopyError {
     /// The kernel refused to read or write memory.
     #[error(

@@ -4,7 +4,6 @@ use crate::memory::OutOfMemory;
 
 /// The network failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum NetError {
     /// The library cannot be loaded.
     #[error(

@@ -18,7 +18,6 @@ use crate::tunables::set_variable;
 
 /// Why there is no adapter at the descriptor that the environment names.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum AdapterError {
     /// The variable has no number.
     #[error(

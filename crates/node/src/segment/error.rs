@@ -4,7 +4,6 @@ use std::io;
 
 /// An operation on the job segment failed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SegmentError {
     /// The requested sizes exceed the format or the address space.
     #[error(

@@ -16,7 +16,6 @@ pub const SYNTHETIC_VARIABLE: &str = "MICA_TOPOLOGY_SYNTHETIC";
 
 /// The topology is not available.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum TopologyError {
     /// hwloc could not detect the topology of the machine.
     #[error("hwloc cannot load the topology of this machine: {0}")]

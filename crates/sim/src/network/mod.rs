@@ -41,7 +41,6 @@ use crate::time::{ByteTimes, SimTime};
 
 /// Why there can be no such network.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum NetworkError {
     /// No nodes.
     #[error("a network needs at least one node")]

@@ -14,7 +14,6 @@ use mica_node::procmap::{MappedArea, ProcMap};
 
 /// Why a buffer's pages stay where they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-#[non_exhaustive]
 pub enum SkipReason {
     /// Not private anonymous memory that can be read and written.
     #[error("not private memory of no file")]

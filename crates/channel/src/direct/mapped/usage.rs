@@ -5,7 +5,6 @@ use mica_node::segment::Limit;
 
 /// Why no buffer of this process can be migrated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Unavailable {
     /// The job segment has no room for buffers.
     #[error(

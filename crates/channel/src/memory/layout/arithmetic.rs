@@ -4,7 +4,6 @@ use crate::memory::OutOfMemory;
 
 /// A layout that cannot be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum TypeLayoutError {
     /// A quantity of the layout exceeds 63 bits.
     #[error("the {what} of the datatype exceeds 63 bits")]

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 /// Why no device is available for copying.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum NoDevice {
     /// Another engine was requested.
     #[error("DSA devices were not searched for")]

@@ -35,7 +35,6 @@ const fn payload(payload: PayloadRule) -> FixedPolicy {
 
 /// Why there is no such policy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 pub enum PolicyError {
     /// No such name.
     #[error("no injection policy '{name}': not one of {}, adaptive", all_names())]
