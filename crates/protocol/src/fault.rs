@@ -5,7 +5,8 @@ use mica_channel::memory::OutOfMemory;
 use mica_channel::transport::NetError;
 use mica_node::segment::SegmentError;
 
-/// Progress failed: memory cannot be allocated, a channel failed, or a peer or the launcher is lost.
+/// Progress failed: memory cannot be allocated, a channel failed, or a peer or the launcher is
+/// lost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A channel failed, but not for lack of memory.

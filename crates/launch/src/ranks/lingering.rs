@@ -13,7 +13,9 @@
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-use mica_node::process::{Orphan, await_orphans, has_writer, orphans, signal_orphans};
+use mica_node::process::{
+    Orphan, await_orphans, has_writer, is_ending, orphans, signal_orphans, unreaped_orphans,
+};
 
 use super::*;
 
@@ -67,13 +69,16 @@ impl RankProcesses<'_> {
         if !rank.streams.is_empty() && for_mpi.is_none() {
             return false;
         }
-        self.orphans().into_iter().any(|orphan| {
+        let works = |orphan: &Orphan| {
             let has_output = match rank.outputs.is_empty() {
                 true => orphan.group == rank.process.pid(),
                 false => outputs_of(orphan.pid).iter().any(|file| rank.outputs.contains(file)),
             };
             for_mpi == Some(orphan.pid) || (rank.streams.is_empty() && has_output)
-        })
+        };
+        let orphans = unreaped_orphans(&|pid| self.alive.contains(&pid), self.keeper.pid());
+        // Of one that was ending meanwhile, nothing is known yet, nor of what it has started.
+        orphans.iter().any(|orphan| works(orphan) || is_ending(orphan.pid))
     }
 
     /// Sends a signal to what ranks that linger have started.

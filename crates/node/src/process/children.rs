@@ -78,16 +78,41 @@ pub struct Orphan {
 /// whose guard becomes a child if the keeper is killed: orphans, if `spare` has all that this
 /// process started. None where the kernel does not list children.
 pub fn orphans(spare: &dyn Fn(u32) -> bool, keeper: u32) -> Vec<Orphan> {
+    let mut all = unreaped_orphans(spare, keeper);
+    all.retain(|orphan| kinship(orphan.pid) == Kinship::Running);
+    all
+}
+
+/// As [`orphans`], with those that have ended and are not reaped yet.
+pub fn unreaped_orphans(spare: &dyn Fn(u32) -> bool, keeper: u32) -> Vec<Orphan> {
     if ended_child().is_err() {
         // ECHILD, by far the most frequent case.
         return Vec::new();
     }
     let listed = proc_is_ours().then(listed_children).flatten().unwrap_or_default();
-    let running = listed.into_iter().filter(|&pid| !spare(pid) && kinship(pid) == Kinship::Running);
+    let children = listed.into_iter().filter(|&pid| !spare(pid) && kinship(pid) != Kinship::None);
     // SAFETY: getpgid takes a number.
     let group = |pid: u32| unsafe { libc::getpgid(pid as libc::pid_t) };
-    let all = running.map(|pid| Orphan { pid, group: group(pid) as u32 });
+    let all = children.map(|pid| Orphan { pid, group: group(pid) as u32 });
     all.filter(|orphan| orphan.group != keeper).collect()
+}
+
+/// Whether this child has ended or is about to. It has closed its files before, and what it has
+/// started becomes a child of this process only then: whoever looked at the children meanwhile has
+/// seen neither.
+pub fn is_ending(child: u32) -> bool {
+    kinship(child) != Kinship::Running || flags_of(child).is_none_or(|flags| flags & EXITING != 0)
+}
+
+/// In a process's flags: it is ending (`PF_EXITING`).
+const EXITING: u64 = 1 << 2;
+
+/// The kernel's flags of a process.
+fn flags_of(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, in parentheses: state, parent, group, session, terminal, its group, flags.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(6)?.parse().ok()
 }
 
 /// Sends a signal to the process groups of these [`orphans`]. No child may have been reaped since
@@ -296,6 +321,21 @@ mod tests {
         drop(child.stdin.take());
         child.wait().unwrap();
         assert!(!orphans(&|_| false, 0).iter().any(|orphan| orphan.pid == child.id()));
+    }
+
+    #[test]
+    fn a_child_that_ends_is_still_listed() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).process_group(0).spawn().unwrap();
+        assert!(!is_ending(child.id()));
+        drop(child.stdin.take());
+        let held = hold(child.id()).unwrap();
+        wait_readable(&[held.as_fd()], None).unwrap();
+        assert!(is_ending(child.id()));
+        let is_there = |all: Vec<Orphan>| all.iter().any(|orphan| orphan.pid == child.id());
+        assert!(is_there(unreaped_orphans(&|_| false, 0)) || listed_children().is_none());
+        assert!(!is_there(orphans(&|_| false, 0)));
+        child.wait().unwrap();
+        assert!(is_ending(child.id()));
     }
 
     #[test]

@@ -23,7 +23,8 @@ mod tcp_peer;
 mod terminal;
 
 pub use children::{
-    Orphan, adopt_orphans, await_orphans, end_children, orphans, reap_orphans, signal_orphans,
+    Orphan, adopt_orphans, await_orphans, end_children, is_ending, orphans, reap_orphans,
+    signal_orphans, unreaped_orphans,
 };
 pub use events::{
     Signals, has_writer, is_foreground, is_ignored, set_nonblocking, take_dispositions,
