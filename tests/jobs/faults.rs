@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mica_tests::{Cores, Install, Outcome, processes_with_mark};
@@ -24,9 +24,15 @@ impl Traces {
         for dir in ["/dev/shm", "/dev/hugepages", "/tmp", "/var/tmp", "/run/user"] {
             collect(Path::new(dir), 2, &mut files);
         }
-        // Named Unix sockets, including abstract ones (@...): the eighth column.
+        // Named Unix sockets: the seventh column is the inode, the eighth the name. An abstract one
+        // (@...) is there as long as a process holds it, which may be one of another's job.
         let unix = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-        let sockets = unix.lines().filter_map(|l| l.split_whitespace().nth(7)).map(str::to_owned);
+        let held = held_sockets(Install::find().prefix());
+        let sockets = unix.lines().filter_map(|line| {
+            let mut columns = line.split_whitespace().skip(6);
+            let (inode, name) = (columns.next()?, columns.next()?);
+            (!name.starts_with('@') || held.contains(inode)).then(|| name.to_owned())
+        });
         let sysv = ["shm", "sem", "msg"].iter().flat_map(|kind| {
             let text = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
             text.lines()
@@ -47,6 +53,24 @@ impl Traces {
         let sockets = self.sockets.difference(&before.sockets).filter(named).cloned();
         files.chain(sockets).chain(self.sysv.difference(&before.sysv).cloned()).collect()
     }
+}
+
+/// The inodes of the sockets that processes hold which run a program or a library of this
+/// installation.
+fn held_sockets(prefix: &Path) -> BTreeSet<String> {
+    let prefix = prefix.to_string_lossy();
+    let is_ours = |process: &PathBuf| {
+        fs::read_to_string(process.join("maps")).is_ok_and(|maps| maps.contains(&*prefix))
+    };
+    let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    let processes = entries(Path::new("/proc")).map(|entry| entry.path()).filter(is_ours);
+    let files = processes.flat_map(|process| entries(&process.join("fd")));
+    let links = files.filter_map(|file| fs::read_link(file.path()).ok());
+    let inode = |link: PathBuf| {
+        let link = link.to_str()?;
+        Some(link.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+    };
+    links.filter_map(inode).collect()
 }
 
 fn collect(dir: &Path, depth: u32, into: &mut BTreeSet<String>) {
@@ -100,6 +124,8 @@ fn kill_one_timed(
     let pid = pid.unwrap_or_else(|| panic!("no pid of rank {victim} after \"ready\""));
     let living = processes_with_mark(job.mark()).len();
     assert!(living as u32 > n, "mpiexec and its ranks: {living} processes");
+    let traces = Traces::now();
+    assert!(traces.sockets.iter().any(|name| name.starts_with("@mica-")), "{traces:?}");
     // Let the exchange run for a moment; where exactly the kill hits does not matter.
     std::thread::sleep(Duration::from_millis(200));
     let killed = Instant::now();
