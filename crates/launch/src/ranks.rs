@@ -32,7 +32,7 @@ use crate::output::RankStream;
 use crate::plan::{NodePlan, RankPlan};
 use crate::pmi;
 use crate::rank_end::{Cause, RankEnd, RankStage};
-use crate::redirect::Redirect;
+use crate::redirect::{FileIdentity, Redirect};
 use crate::requests::Requests;
 use crate::traffic::CounterValues;
 
@@ -49,8 +49,8 @@ struct RankProcess {
     process: ChildProcess,
     /// Its output streams that pass through this process.
     streams: Vec<u32>,
-    /// Files other than pipes to this process that it had as its output when it was started.
-    outputs: Vec<lingering::FileIdentity>,
+    /// Files other than pipes to this process that it has as its output.
+    outputs: Vec<FileIdentity>,
     /// How it ended, once it has.
     exit: Option<Exit>,
     /// It has ended, and what it started works on ([`lingering`]).
@@ -198,7 +198,7 @@ impl<'a> RankProcesses<'a> {
     ) -> Result<(), LaunchError> {
         let index = self.ranks.len();
         let (mut command, connection) = self.command(index, plan, connect)?;
-        let streams = self.connect_output(&mut command, index, files, connect)?;
+        let (streams, outputs) = self.connect_output(&mut command, index, files, connect)?;
         let terminal = connect == Connect::Inherit && self.has_terminal(plan.rank);
         self.terminal_lent |= terminal;
         let inherit = [self.segment.as_fd(), connection.as_fd()];
@@ -213,10 +213,6 @@ impl<'a> RankProcesses<'a> {
         if let Some(cpus) = &plan.slot.cpus {
             self.notes.extend(check_binding(plan.rank, process.pid(), cpus));
         }
-        let outputs = match streams.is_empty() {
-            true => lingering::outputs_of(process.pid()),
-            false => Vec::new(),
-        };
         let ids = streams.iter().map(|stream| stream.id).collect();
         self.streams.extend(streams.into_iter().map(|stream| (stream.id, stream)));
         if let Some(pipe) = process.stdin.take() {

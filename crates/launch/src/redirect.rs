@@ -7,10 +7,10 @@
 //! pipe, which can only be opened when it has a reader.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -19,6 +19,19 @@ use crate::line_output::{LineLabel, OutputTarget};
 use crate::output::{Pipe, RankStream, StreamFile};
 use crate::output_rules::{OutputRules, StreamRules};
 use crate::pattern::PatternRank;
+
+/// An open file, whoever has it open: device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity(u64, u64);
+
+impl FileIdentity {
+    /// `None` for `/dev/null`, which every daemon has.
+    pub fn of(file: &Metadata) -> Option<FileIdentity> {
+        let null = || fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == file.rdev());
+        let is_null = file.file_type().is_char_device() && null();
+        (!is_null).then(|| FileIdentity(file.dev(), file.ino()))
+    }
+}
 
 /// Where one stream of a rank goes.
 pub enum StreamOutlet {
@@ -51,6 +64,21 @@ impl StreamOutlet {
             StreamOutlet::Null => Stdio::null(),
             StreamOutlet::Pipe(_) => Stdio::piped(),
         })
+    }
+
+    /// The file that the rank's process gets; `None` for a pipe and `/dev/null`.
+    pub fn file(&self) -> io::Result<Option<FileIdentity>> {
+        let file = match self {
+            StreamOutlet::Inherit(OutputTarget::Out) => {
+                io::stdout().as_fd().try_clone_to_owned()?
+            }
+            StreamOutlet::Inherit(OutputTarget::Err) => {
+                io::stderr().as_fd().try_clone_to_owned()?
+            }
+            StreamOutlet::File(file) => file.as_fd().try_clone_to_owned()?,
+            StreamOutlet::Null | StreamOutlet::Pipe(_) => return Ok(None),
+        };
+        Ok(FileIdentity::of(&File::from(file).metadata()?))
     }
 
     /// Whether it is a pipe without a file.

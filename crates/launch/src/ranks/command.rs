@@ -133,14 +133,15 @@ impl RankProcesses<'_> {
             && is_foreground(stdin.as_fd())
     }
 
-    /// Connects a rank's output, and returns the streams through this process.
+    /// Connects a rank's output, and returns the streams through this process, and the files that
+    /// the rank gets itself.
     pub(super) fn connect_output(
         &mut self,
         command: &mut Command,
         index: usize,
         files: &mut Redirect,
         connect: Connect,
-    ) -> Result<Vec<RankStream>, LaunchError> {
+    ) -> Result<(Vec<RankStream>, Vec<FileIdentity>), LaunchError> {
         let rules = &self.job.streams.output;
         let rank = self.job.pattern_rank(self.plan.ranks[index].rank);
         let directory = self.job.programs.directory.as_ref().map(PathBuf::from);
@@ -171,11 +172,13 @@ impl RankProcesses<'_> {
             command.stdout(write);
             let id = self.unwritten.len() as u32;
             self.unwritten.push(UnwrittenBytes::default());
-            return Ok(vec![pipe.stream(id, read)]);
+            return Ok((vec![pipe.stream(id, read)], Vec::new()));
         }
+        let file = |outlet: &StreamOutlet| outlet.file().map_err(failed());
+        let files = [file(&out)?, file(&err)?].into_iter().flatten().collect();
         command.stdout(connect(out)?);
         command.stderr(connect(err)?);
-        Ok(streams)
+        Ok((streams, files))
     }
 
     /// Whether standard output and standard error of ranks pass through this process. The only rank

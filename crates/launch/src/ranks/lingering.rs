@@ -11,7 +11,6 @@
 //! the output could run for ever.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use mica_node::process::{
     Orphan, await_orphans, has_writer, is_ending, orphans, signal_orphans, unreaped_orphans,
@@ -23,18 +22,10 @@ use super::*;
 /// runtime that see the end of the process that they served.
 const LEFT_TIME: Duration = Duration::from_millis(500);
 
-/// The device and inode of an open file.
-pub(super) type FileIdentity = (u64, u64);
-
 /// The files that a process has as standard output and error, but for `/dev/null`.
-pub(super) fn outputs_of(pid: u32) -> Vec<FileIdentity> {
+fn outputs_of(pid: u32) -> Vec<FileIdentity> {
     let file = |fd: u32| fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok();
-    let null = fs::metadata("/dev/null").ok().filter(|null| null.file_type().is_char_device());
-    let null = null.map(|null| null.rdev());
-    let files = [1, 2].into_iter().filter_map(file);
-    let files =
-        files.filter(|file| !file.file_type().is_char_device() || Some(file.rdev()) != null);
-    files.map(|file| (file.dev(), file.ino())).collect()
+    [1, 2].into_iter().filter_map(file).filter_map(|file| FileIdentity::of(&file)).collect()
 }
 
 impl RankProcesses<'_> {
