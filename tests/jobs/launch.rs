@@ -296,7 +296,10 @@ fn a_daemon_that_ranks_leave_is_ended_by_name() {
 #[test]
 fn a_lingering_rank_gets_signals() {
     for start in ["", "setsid "] {
-        let script = format!("{start}bash -c \"{}\" & exit 0", catches(&["TERM"]));
+        // Until the first process has ended it is this one that gets them.
+        let lingers = "while kill -0 $first 2> /dev/null; do sleep 0.01; done";
+        let works = catches(&["TERM"]);
+        let script = format!("first=$$; {start}bash -c \"{lingers}; {works}\" & exit 0");
         let mut job = mpiexec(&["-n", "2", "bash", "-c", &script]).start();
         job.wait_for("ready 0");
         job.wait_for("ready 1");
