@@ -494,7 +494,8 @@ fn the_harness_finds_survivors() {
     // environment.
     let survivor = "echo started; exec >/dev/null 2>&1; kill -STOP $$";
     let script = format!("(setsid sh -c '{survivor}' &) | head -n 1");
-    let out = Job::new(PathBuf::from("/bin/sh")).args(["-c", &script]).run();
+    let job = Job::new(PathBuf::from("/bin/sh")).args(["-c", &script]);
+    let out = job.patience(Duration::from_secs(1)).run();
     assert_eq!(out.survivors.len(), 1, "{}", out.report());
     let mark = format!("no such mark {}", std::process::id());
     assert!(processes_with_mark(&mark).is_empty());

@@ -6,6 +6,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use mica_tests::{Install, Job, Outcome, TWO_NODES, processes_with_mark, target};
 use rustix::process::{Pid, Signal, kill_process};
@@ -106,7 +107,8 @@ fn names_processes_that_cannot_be_killed() {
         format!("{mpiexec} --timeout 1 --grace 0.1 -n 2 {program}"),
         format!("{mpiexec} -n 1 sh -c '{program} & sleep 1'"),
     ] {
-        let job = Job::new(nobody[0]).args(&nobody[1..]).args(["sh", "-c", &script]).start();
+        let job = Job::new(nobody[0]).args(&nobody[1..]).args(["sh", "-c", &script]);
+        let job = job.patience(Duration::from_secs(1)).start();
         let mark = job.mark().to_owned();
         let out = job.finish();
         for (pid, _) in processes_with_mark(&mark) {

@@ -18,6 +18,10 @@ use rustix::process::{
 use crate::cores::Cores;
 use crate::stacks::stacks;
 
+/// How long processes of a job that has ended may take to end: they do so at once, but the machine
+/// may be loaded.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// How long a job may take before it counts as hung.
 pub const WATCHDOG: Duration = Duration::from_secs(120);
 
@@ -33,6 +37,7 @@ pub struct Job {
     stdin: Option<Vec<u8>>,
     dir: Option<PathBuf>,
     limit: Duration,
+    patience: Duration,
     cores: usize,
 }
 
@@ -67,6 +72,7 @@ impl Job {
             stdin: None,
             dir: None,
             limit: WATCHDOG,
+            patience: PATIENCE,
             cores: 1,
         }
     }
@@ -109,6 +115,13 @@ impl Job {
     /// Replaces the watchdog's limit.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// How long processes of a job that has ended may take to end. Those that are left then are its
+    /// survivors.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 
@@ -158,7 +171,8 @@ impl Job {
         let stderr = Stream::read(child.stderr.take().expect("piped"));
         let started = Instant::now();
         let deadline = started + self.limit;
-        Running { command, mark, child, stdout, stderr, started, deadline, _cores: cores }
+        let patience = self.patience;
+        Running { command, mark, child, stdout, stderr, started, deadline, patience, _cores: cores }
     }
 }
 
@@ -211,6 +225,7 @@ pub struct Running {
     stderr: Stream,
     started: Instant,
     deadline: Instant,
+    patience: Duration,
     _cores: Cores,
 }
 
@@ -283,9 +298,9 @@ impl Running {
             self.stderr.take(Duration::from_millis(1));
         };
         let wall = self.started.elapsed();
-        // A killed process may take a moment to vanish from /proc.
+        // A killed process may take a moment to vanish from /proc, on a loaded machine some seconds.
         let mut left = processes_with_mark(&self.mark);
-        let patience = Instant::now() + Duration::from_secs(2);
+        let patience = Instant::now() + self.patience;
         while !left.is_empty() && Instant::now() < patience {
             thread::sleep(Duration::from_millis(10));
             left = processes_with_mark(&self.mark);
