@@ -298,7 +298,7 @@ impl Running {
             self.stderr.take(Duration::from_millis(1));
         };
         let wall = self.started.elapsed();
-        // A killed process may take a moment to vanish from /proc, on a loaded machine some seconds.
+        // A killed process may take a moment to vanish from /proc.
         let mut left = processes_with_mark(&self.mark);
         let patience = Instant::now() + self.patience;
         while !left.is_empty() && Instant::now() < patience {
