@@ -15,79 +15,46 @@
 //! | longer | `Rendezvous`: RTS; receiver, sender or both copy directly, or through cells |
 #![forbid(unsafe_code)]
 
-mod adapter_matching;
-mod adapter_operations;
-mod add_segment;
-mod added_segments;
-mod cancel;
+mod adapter;
 mod channels;
-mod cooperative;
-mod end_duties;
 mod engine;
-mod events;
-mod fault;
-mod flow_control;
-mod hang;
-mod help;
-mod help_state;
-pub mod matching;
-mod network_record;
-mod offloading;
-mod operation;
-mod operation_table;
-#[doc(hidden)]
-pub mod packet;
-mod pending;
-mod poll;
-mod polling;
-mod progress;
-mod progress_thread;
-mod progress_wakeup;
-mod receive;
-mod remote;
+mod matching;
+mod pt2pt;
 mod rendezvous;
 mod rma;
-mod rma_transfers;
-mod run_schedule;
 mod schedule;
-pub mod select;
-mod send;
-mod skew;
-mod start;
-mod state;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod wait;
-mod wait_account;
-mod wait_policy;
-mod watched;
-mod windows;
 
-pub use adapter_operations::Injection;
-pub use add_segment::RemoveError;
+pub use adapter::operations::Injection;
+#[doc(hidden)]
+pub use channels::packet;
+pub use channels::packet::HelpRequest;
 pub use engine::Engine;
-pub use events::{EngineEvent, EngineEventKind, EventSink, want_events};
-pub use fault::Fault;
-pub use help::SharedTransfer;
-pub use help_state::TransferHelper;
+pub use engine::events::{EngineEvent, EngineEventKind, EventSink, want_events};
+pub use engine::fault::Fault;
+pub use engine::start::StartError;
+pub use engine::state::{EngineState, Reaction};
 pub use matching::{MatchEnvelope, MatchPattern, UnexpectedCounts};
 pub use mica_node::counters::{CounterRef, WindowCounterRef};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
-pub use operation::{
+pub use pt2pt::operation::{
     MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendEnd, SendId, StartedReceive,
 };
-pub use packet::HelpRequest;
-pub use pending::{
-    Describe, FindCall, IdleScene, Pending, QueuedMessage, QueuedMessages, WaitList,
-};
-pub use poll::Poll;
-pub use rma_transfers::{RmaDirection, RmaId, RmaTransfer};
+pub use pt2pt::select::SendCompletion;
+pub use rma::help::SharedTransfer;
+pub use rma::help_state::TransferHelper;
+pub use rma::{RmaDirection, RmaId, RmaTransfer};
 pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
     TaskError,
 };
-pub use select::SendCompletion;
-pub use start::StartError;
-pub use state::{EngineState, Reaction};
+pub use segments::RemoveError;
 pub use wait::MIN_POLLS_BEFORE_PARKING;
+pub use wait::pending::{
+    Describe, FindCall, IdleScene, Pending, QueuedMessage, QueuedMessages, WaitList,
+};
+pub use wait::poll::Poll;

@@ -42,7 +42,7 @@ fn a_change_selects_what_can_find_a_fault_there() {
         ),
         (&["crates/channel/src/memory/view.rs"], "aarch64 address miri-channel"),
         (&["crates/mpi/src/datatype/layout.rs"], "address miri-mpi"),
-        (&["crates/protocol/src/send.rs"], "aarch64 address thread"),
+        (&["crates/protocol/src/pt2pt/send.rs"], "aarch64 address thread"),
         (&["docs/guide.md", "README.md", "crates/mica/src/main.rs"], ""),
         (&["scripts/miri.sh"], "miri-channel miri-mpi miri-node"),
     ] {

@@ -6,10 +6,10 @@ use mica_channel::offload::InlineEngine;
 use std::sync::Arc;
 
 use super::rig::{SHAPE, over_shared_memory};
+use crate::channels::packet::RtsPacket;
+use crate::engine::state::{EngineState, Offload};
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::operation::{ReceiveStage, RecvId, RecvOp};
-use crate::packet::RtsPacket;
-use crate::state::{EngineState, Offload};
+use crate::pt2pt::operation::{ReceiveStage, RecvId, RecvOp};
 
 /// Longer than any block of malloc that shares its mapping with others.
 const BYTES: usize = 40 << 20;

@@ -1,5 +1,5 @@
 //! What a rank keeps of unexpected messages is bounded, in whatever order packets arrive
-//! (`crate::flow_control`).
+//! (`crate::pt2pt::flow_control`).
 //!
 //! Each rank sends to all others, many messages at a time, and no rank receives. When nothing makes
 //! progress any more, everything is received. Without `HOLD`, all messages would be kept; without
@@ -12,12 +12,12 @@ use super::buffers::Buffer;
 use super::random::Random;
 use super::rig::{assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
+use crate::channels::packet;
 use crate::engine::Engine;
+use crate::engine::state::UnexpectedMessage;
 use crate::matching::{MatchPattern, UnexpectedQueue};
-use crate::operation::SendId;
-use crate::packet;
-use crate::select::SendCompletion;
-use crate::state::UnexpectedMessage;
+use crate::pt2pt::operation::SendId;
+use crate::pt2pt::select::SendCompletion;
 use mica_channel::memory::Block;
 use mica_policy::HoldPolicy;
 

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::rig::{SHAPE, over_shared_memory};
+use crate::channels::packet::HelpRequest;
 use crate::engine::Engine;
-use crate::help::SharedTransfer;
-use crate::help_state::TransferHelper;
-use crate::packet::HelpRequest;
+use crate::rma::help::SharedTransfer;
+use crate::rma::help_state::TransferHelper;
 
 const WINDOW: u64 = 0x40;
 const BYTES: usize = 1 << 20;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::buffers::Buffer;
 use super::rig::{HOLD, over_fabric};
 use super::scripted::{Fabric, Script};
+use crate::channels::packet;
 use crate::engine::Engine;
-use crate::fault::Fault;
+use crate::engine::fault::Fault;
 use crate::matching::MatchPattern;
-use crate::packet;
-use crate::select::SendCompletion;
+use crate::pt2pt::select::SendCompletion;
 use SendCompletion::{Local, Matched};
 
 /// More polls than any of these tests needs; they take a few seconds.

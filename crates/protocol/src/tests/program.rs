@@ -17,9 +17,9 @@ use super::rig::assert_idle;
 use super::scripted::Head;
 use crate::engine::Engine;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::operation::SendId;
-use crate::operation::{MessageId, ReceiveCompletion, RecvId};
-use crate::select::SendCompletion;
+use crate::pt2pt::operation::SendId;
+use crate::pt2pt::operation::{MessageId, ReceiveCompletion, RecvId};
+use crate::pt2pt::select::SendCompletion;
 
 /// One call of a rank's program.
 #[derive(Debug, Clone)]

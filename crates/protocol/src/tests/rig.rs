@@ -20,8 +20,8 @@ use mica_policy::{HoldPolicy, PollPolicy};
 
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
-use crate::start::{EngineParts, Policies};
-use crate::wait_policy::WaitLimits;
+use crate::engine::start::{EngineParts, Policies};
+use crate::wait::policy::WaitLimits;
 
 /// The default of `MICA_UNEXPECTED_MAX`.
 pub const HOLD: HoldPolicy = HoldPolicy { max: 64 << 20 };

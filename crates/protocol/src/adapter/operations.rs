@@ -1,0 +1,107 @@
+//! What this rank has posted to an adapter that matches: operations with their tokens, and those
+//! that wait for room. `adapter_matching.rs` posts and completes them.
+
+use std::collections::VecDeque;
+
+use slab::Slab;
+
+use crate::engine::fault::Fault;
+use crate::pt2pt::operation::RecvId;
+use crate::pt2pt::select::SendCompletion;
+use mica_channel::memory::View;
+use mica_channel::transport::MatchCompletion;
+
+/// Numbers of tokens, above their 32 bits of index.
+const NUMBERS: u64 = 1 << 30;
+
+/// What this rank has posted to its adapter.
+#[derive(Debug)]
+pub(crate) struct AdapterMatching {
+    /// The adapter reaches the ranks below this.
+    pub ranks: u32,
+    pub operations: Slab<AdapterOperation>,
+    /// Number of the next token.
+    number: u64,
+    /// Operations for which the adapter had no room yet, in order.
+    pub queued: VecDeque<usize>,
+    /// Contexts whose receives are hinted at, with their bit 0 set.
+    pub hinted: Vec<u64>,
+    /// The answer to the question that is waited for.
+    pub answer: Option<MatchCompletion>,
+    /// What was found during a call that cannot report it.
+    pub fault: Option<Fault>,
+}
+
+/// An operation that is posted or queued.
+#[derive(Debug)]
+pub(crate) struct AdapterOperation {
+    pub token: u64,
+    pub kind: AdapterOperationKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum AdapterOperationKind {
+    Send {
+        id: u32,
+        completion: SendCompletion,
+        packed: Option<View>,
+    },
+    Receive {
+        id: RecvId,
+        /// The `Extract` whose message it receives.
+        extracted: Option<u64>,
+        packed: Option<View>,
+    },
+    /// A probe, extract or cancel.
+    Question,
+}
+
+impl AdapterMatching {
+    /// For a job of `ranks` ranks.
+    pub fn new(ranks: u32) -> AdapterMatching {
+        AdapterMatching {
+            ranks,
+            operations: Slab::new(),
+            number: 0,
+            queued: VecDeque::new(),
+            hinted: Vec::new(),
+            answer: None,
+            fault: None,
+        }
+    }
+
+    /// Enters an operation, with a new token. Returns its index.
+    pub fn insert(&mut self, kind: AdapterOperationKind) -> usize {
+        self.number = (self.number + 1) % NUMBERS;
+        let entry = self.operations.vacant_entry();
+        let at = entry.key();
+        let token = self.number << 32 | at as u64;
+        entry.insert(AdapterOperation { token, kind });
+        at
+    }
+
+    /// Whether receives in `context` are hinted at.
+    pub fn is_hinted(&self, context: u64) -> bool {
+        !self.hinted.is_empty() && self.hinted.contains(&(context | 1))
+    }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty() && self.queued.is_empty() && self.fault.is_none()
+    }
+
+    /// The token of the operation at `at`.
+    #[cfg(test)]
+    pub fn token(&self, at: u32) -> u64 {
+        self.operations[at as usize].token
+    }
+}
+
+/// Whether the program wants what it receives brought near the processor (leon-2009, 2.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Injection {
+    /// It will use it at once.
+    Wanted,
+    /// It says nothing of it.
+    Unspecified,
+}

@@ -1,0 +1,47 @@
+//! What a rank knows about the help with long transfers ([`help`](crate::rma::help)): its own parts
+//! of windows, and the targets that it has asked.
+
+use crate::channels::packet::HelpRequest;
+use mica_node::peer_table::PeerTable;
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a rank does in its part of a window for the origins of transfers.
+pub trait TransferHelper: Send + Sync + Debug {
+    /// Helps the job's rank `origin`: copies the pieces that `pieces` yields, which are parts of
+    /// the request's `divided` bytes. Called in progress. It may leave all pieces, but not one that
+    /// it has taken.
+    fn help(
+        &self,
+        origin: u32,
+        request: &HelpRequest,
+        pieces: &mut dyn Iterator<Item = Range<usize>>,
+    );
+
+    /// Migrates this rank's memory, so that origins can load and store it: the part of a window,
+    /// or in a dynamic window what is attached at `address`. Called in progress. It may leave the
+    /// memory where it is.
+    fn migrate(&self, address: u64);
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct HelpState {
+    /// What helps in this rank's part of a window, by the window's context.
+    pub helpers: HashMap<u64, Arc<dyn TransferHelper>>,
+    pub targets: PeerTable<AskedTarget>,
+    /// Requests that targets have not looked at.
+    pub unanswered: usize,
+}
+
+/// A target that was asked for help.
+#[derive(Debug, Default)]
+pub(crate) struct AskedTarget {
+    /// The cooperative copy of a request that it has not looked at.
+    pub unanswered: Option<u8>,
+    /// Transfers without a request after the last, and those that are left.
+    pub pause: u32,
+    pub pause_left: u32,
+}
