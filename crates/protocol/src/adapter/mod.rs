@@ -18,19 +18,19 @@
 
 pub(crate) mod operations;
 
-use crate::adapter::operations::{AdapterOperation, AdapterOperationKind, Injection};
-use crate::engine::events::EngineEventKind;
+use crate::adapter::operations::{AdapterOperationKind, Injection, match_key};
+use crate::engine::events::{EngineEventKind, report};
 use crate::engine::fault::Fault;
-use crate::engine::state::{EngineState, UnexpectedMessage};
+use crate::engine::state::EngineState;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::pt2pt::end_duties::EndDuties;
 use crate::pt2pt::operation::{
-    MessageId, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId, RecvOp, RtsState, SendEnd,
-    SendId, SendOp, SendPhase,
+    MessageId, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId, RecvOp, SendEnd, SendId,
+    SendOp, SendPhase,
 };
+use crate::pt2pt::queues::UnexpectedMessage;
 use crate::pt2pt::select::SendCompletion;
 use mica_channel::memory::{Block, Shape, View};
-use mica_channel::transport::{MatchCompletion, MatchKey, MatchOperation, MatchOutcome};
+use mica_channel::transport::{MatchCompletion, MatchOperation, MatchOutcome};
 use mica_node::counters::TrafficClass;
 
 /// Memory in one piece for the bytes of `view`, if they do not lie in one.
@@ -40,10 +40,6 @@ fn bounce(view: &View) -> Result<Option<View>, Fault> {
     }
     let bytes = view.len();
     Ok(Some(Block::allocate(bytes)?.view(Shape::Contiguous { bytes })))
-}
-
-fn key(pattern: &MatchPattern) -> MatchKey {
-    MatchKey { context: pattern.context, peer: pattern.source, tag: pattern.tag }
 }
 
 impl EngineState {
@@ -72,16 +68,8 @@ impl EngineState {
         if let Some(packed) = &packed {
             packed.copy_from(view);
         }
-        let op = SendOp {
-            peer,
-            context,
-            tag,
-            view: view.clone(),
-            phase: SendPhase::AwaitingReply,
-            rts_state: RtsState::default(),
-            duties: EndDuties::default(),
-        };
-        let key = self.operations.sends.insert(op);
+        let op = SendOp::new(peer, (context, tag), view, SendPhase::AwaitingReply);
+        let key = self.sends.ops.insert(op);
         self.post(AdapterOperationKind::Send { id: key.index(), completion, packed });
         Ok(Some(SendId(key)))
     }
@@ -96,9 +84,9 @@ impl EngineState {
         extracted: Option<u64>,
     ) -> Result<RecvId, Fault> {
         let packed = bounce(view)?;
-        let id = RecvId(self.operations.recvs.insert(RecvOp::new(pattern, view)));
+        let id = RecvId(self.receives.ops.insert(RecvOp::new(pattern, view)));
         let operation = self.post(AdapterOperationKind::Receive { id, extracted, packed });
-        self.operations.recvs[id.index()].stage = ReceiveStage::AtAdapter { operation };
+        self.receives.ops[id.index()].stage = ReceiveStage::AtAdapter { operation };
         Ok(id)
     }
 
@@ -128,52 +116,15 @@ impl EngineState {
 
     /// Posts an operation, or queues it. Returns its index.
     fn post(&mut self, kind: AdapterOperationKind) -> u32 {
-        let Some(adapter) = &mut self.adapter else {
+        let EngineState { channels, adapter: Some(adapter), sends, receives, .. } = self else {
             unreachable!("only engines with an adapter come here");
         };
         let at = adapter.insert(kind);
-        if !adapter.queued.is_empty() || !self.try_post(at) {
-            let adapter = self.adapter.as_mut();
-            adapter.expect("as above").queued.push_back(at);
+        adapter.queued.push_back(at);
+        if adapter.queued.len() == 1 {
+            adapter.post_queued(channels, sends, receives);
         }
         at as u32
-    }
-
-    /// Posts the operation at `at`. False when there is no room.
-    fn try_post(&mut self, at: usize) -> bool {
-        let EngineState { channels, adapter: Some(adapter), operations, .. } = self else {
-            return false;
-        };
-        let Some(matching) = channels.matching() else {
-            return false;
-        };
-        let AdapterOperation { token, kind } = &adapter.operations[at];
-        match kind {
-            AdapterOperationKind::Send { id, completion, packed } => {
-                let op = &operations.sends[*id];
-                let view = packed.as_ref().unwrap_or(&op.view);
-                let to = MatchKey { context: op.context, peer: Some(op.peer), tag: Some(op.tag) };
-                let operation = match completion {
-                    SendCompletion::Local => MatchOperation::Send(to, view),
-                    SendCompletion::Matched => MatchOperation::SendSynchronous(to, view),
-                };
-                matching.post(operation, *token)
-            }
-            AdapterOperationKind::Receive { id, extracted, packed } => {
-                let op = &operations.recvs[id.index()];
-                let view = packed.as_ref().unwrap_or(&op.view);
-                let operation = match extracted {
-                    Some(extract) => MatchOperation::ReceiveExtracted(*extract, view),
-                    None => MatchOperation::Receive(key(&op.pattern), view),
-                };
-                let posted = matching.post(operation, *token);
-                if posted && adapter.is_hinted(op.pattern.context) {
-                    matching.hint(*token);
-                }
-                posted
-            }
-            AdapterOperationKind::Question => false,
-        }
     }
 
     /// Handles what the adapter has completed. True when there was anything.
@@ -183,16 +134,11 @@ impl EngineState {
             any = true;
             self.complete_by_adapter(&done)?;
         }
-        while let Some(&at) = self.adapter.as_ref().and_then(|a| a.queued.front()) {
-            if !self.try_post(at) {
-                break;
-            }
-            self.adapter.as_mut().and_then(|a| a.queued.pop_front());
-        }
-        match self.adapter.as_mut().and_then(|a| a.fault.take()) {
-            None => Ok(any),
-            Some(fault) => Err(fault),
-        }
+        let EngineState { channels, adapter: Some(adapter), sends, receives, .. } = self else {
+            return Ok(any);
+        };
+        adapter.post_queued(channels, sends, receives);
+        adapter.fault.take().map_or(Ok(any), Err)
     }
 
     fn complete_by_adapter(&mut self, done: &MatchCompletion) -> Result<(), Fault> {
@@ -226,7 +172,7 @@ impl EngineState {
         packed: Option<&View>,
         done: &MatchCompletion,
     ) {
-        let op = &self.operations.recvs[id.index()];
+        let op = &self.receives.ops[id.index()];
         let capacity = op.view.len();
         if done.outcome == MatchOutcome::Cancelled {
             return self.finish_cancelled(id);
@@ -236,7 +182,7 @@ impl EngineState {
         }
         let envelope =
             MatchEnvelope { context: op.pattern.context, source: done.source, tag: done.tag };
-        self.report(EngineEventKind::Arrived, &envelope, done.bytes, 1);
+        report(EngineEventKind::Arrived, &envelope, done.bytes, 1);
         self.finish(
             id,
             ReceiveCompletion { envelope, sent: done.bytes, capacity, cancelled: false },
@@ -268,7 +214,7 @@ impl EngineState {
     #[cold]
     #[inline(never)]
     pub(crate) fn probe_by_adapter(&mut self, pattern: &MatchPattern) -> Option<ProbedMessage> {
-        let found = self.ask(MatchOperation::Probe(key(pattern)))?;
+        let found = self.ask(MatchOperation::Probe(match_key(pattern)))?;
         let found = probed(pattern, &found)?;
         // A receive that is still queued was started before this probe, and takes it.
         (!self.is_for_queued(&found.envelope)).then_some(found)
@@ -284,10 +230,10 @@ impl EngineState {
         if self.adapter.as_ref().is_some_and(|a| !a.queued.is_empty()) {
             self.probe_by_adapter(pattern)?;
         }
-        let done = self.ask(MatchOperation::Extract(key(pattern)))?;
+        let done = self.ask(MatchOperation::Extract(match_key(pattern)))?;
         let found = probed(pattern, &done)?;
         let message = UnexpectedMessage::AtAdapter { extract: done.token, bytes: found.bytes };
-        let index = self.matching.probed.insert((found.envelope, message));
+        let index = self.queues.probed.insert((found.envelope, message));
         Some((MessageId(index as u32), found))
     }
 
@@ -296,7 +242,7 @@ impl EngineState {
             adapter.queued.iter().any(|&at| {
                 let kind = &adapter.operations[at].kind;
                 matches!(kind, AdapterOperationKind::Receive { id, extracted: None, .. }
-                    if self.operations.recvs[id.index()].pattern.matches(envelope))
+                    if self.receives.ops[id.index()].pattern.matches(envelope))
             })
         })
     }

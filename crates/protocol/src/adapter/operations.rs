@@ -5,11 +5,15 @@ use std::collections::VecDeque;
 
 use slab::Slab;
 
+use crate::channels::Channels;
 use crate::engine::fault::Fault;
+use crate::matching::MatchPattern;
 use crate::pt2pt::operation::RecvId;
+use crate::pt2pt::receives::Receives;
 use crate::pt2pt::select::SendCompletion;
+use crate::pt2pt::sends::Sends;
 use mica_channel::memory::View;
-use mica_channel::transport::MatchCompletion;
+use mica_channel::transport::{MatchCompletion, MatchKey, MatchOperation, MatchingAdapter};
 
 /// Numbers of tokens, above their 32 bits of index.
 const NUMBERS: u64 = 1 << 30;
@@ -81,8 +85,57 @@ impl AdapterMatching {
     }
 
     /// Whether receives in `context` are hinted at.
-    pub fn is_hinted(&self, context: u64) -> bool {
+    fn is_hinted(&self, context: u64) -> bool {
         !self.hinted.is_empty() && self.hinted.contains(&(context | 1))
+    }
+
+    /// Posts the operations that are queued, in order, as far as the adapter has room.
+    pub fn post_queued(&mut self, channels: &mut Channels, sends: &Sends, receives: &Receives) {
+        let Some(matching) = channels.matching() else {
+            return;
+        };
+        while let Some(&at) = self.queued.front()
+            && self.try_post(at, matching, sends, receives)
+        {
+            self.queued.pop_front();
+        }
+    }
+
+    /// Posts the operation at `at`. False when there is no room.
+    fn try_post(
+        &self,
+        at: usize,
+        matching: &mut dyn MatchingAdapter,
+        sends: &Sends,
+        receives: &Receives,
+    ) -> bool {
+        let AdapterOperation { token, kind } = &self.operations[at];
+        match kind {
+            AdapterOperationKind::Send { id, completion, packed } => {
+                let op = &sends.ops[*id];
+                let view = packed.as_ref().unwrap_or(&op.view);
+                let to = MatchKey { context: op.context, peer: Some(op.peer), tag: Some(op.tag) };
+                let operation = match completion {
+                    SendCompletion::Local => MatchOperation::Send(to, view),
+                    SendCompletion::Matched => MatchOperation::SendSynchronous(to, view),
+                };
+                matching.post(operation, *token)
+            }
+            AdapterOperationKind::Receive { id, extracted, packed } => {
+                let op = &receives.ops[id.index()];
+                let view = packed.as_ref().unwrap_or(&op.view);
+                let operation = match extracted {
+                    Some(extract) => MatchOperation::ReceiveExtracted(*extract, view),
+                    None => MatchOperation::Receive(match_key(&op.pattern), view),
+                };
+                let posted = matching.post(operation, *token);
+                if posted && self.is_hinted(op.pattern.context) {
+                    matching.hint(*token);
+                }
+                posted
+            }
+            AdapterOperationKind::Question => false,
+        }
     }
 
     #[cfg(test)]
@@ -95,6 +148,10 @@ impl AdapterMatching {
     pub fn token(&self, at: u32) -> u64 {
         self.operations[at as usize].token
     }
+}
+
+pub(crate) fn match_key(pattern: &MatchPattern) -> MatchKey {
+    MatchKey { context: pattern.context, peer: pattern.source, tag: pattern.tag }
 }
 
 /// Whether the program wants what it receives brought near the processor (leon-2009, 2.5).

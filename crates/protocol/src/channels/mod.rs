@@ -17,7 +17,7 @@ use mica_channel::memory::View;
 use mica_channel::shm::{Packet, Shm, inline_packet};
 use mica_channel::transport::{LostPeer, MatchingAdapter, Transport, TransportCompletion};
 use mica_channel::{ChannelError, RemoteMemory};
-use mica_node::counters::TrafficClass;
+use mica_node::counters::{Counter, CounterRef, Counters, TrafficClass};
 use mica_node::peer_table::PeerTable;
 
 #[derive(Debug)]
@@ -370,6 +370,22 @@ impl Channels {
         match self.transport_to(source) {
             None => self.shm.consume(source, packet),
             Some(transport) => transport.consume(source, packet),
+        }
+    }
+
+    /// Publishes what transports have counted.
+    pub fn publish_counters(&self, counters: &CounterRef) {
+        if self.transports.is_empty() {
+            return;
+        }
+        let mut sums = Counters::default();
+        for transport in &self.transports {
+            sums.merge(&transport.counters());
+        }
+        for counter in
+            [Counter::ForeignArrivals, Counter::MalformedArrivals, Counter::FailedArrivals]
+        {
+            counters.set(counter, sums.get(counter));
         }
     }
 

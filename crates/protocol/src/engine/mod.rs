@@ -1,6 +1,7 @@
 //! The engine of a process: its state behind a lock, and the operations that threads call on it.
 //! `wait.rs` implements waiting.
 
+pub(crate) mod completions;
 pub(crate) mod events;
 pub(crate) mod fault;
 pub(crate) mod network_record;
@@ -12,9 +13,10 @@ pub(crate) mod start;
 pub(crate) mod state;
 
 use crate::adapter::operations::Injection;
+use crate::engine::completions::{NOTIFY_WAITERS, WAKE_PROGRESS_THREAD};
 use crate::engine::fault::Fault;
 use crate::engine::progress_wakeup::ProgressWakeup;
-use crate::engine::state::{EngineState, NOTIFY_WAITERS, Offload, WAKE_PROGRESS_THREAD};
+use crate::engine::state::EngineState;
 use crate::matching::{MatchPattern, UnexpectedCounts};
 use crate::pt2pt::operation::{
     FastReceive, Overlong, ReceiveCompletion, RecvId, SendId, StartedReceive,
@@ -236,7 +238,7 @@ impl Engine {
         let result = f(&mut state);
         if state.is_shared() {
             // Without other threads there is none to wake.
-            let notifications = std::mem::take(&mut state.threads.notifications);
+            let notifications = std::mem::take(&mut state.completions.notifications);
             drop(state);
             if notifications != 0 {
                 self.notify(notifications);
@@ -398,7 +400,7 @@ impl Engine {
 
     /// The values of this rank's counters.
     pub fn counters(&self) -> Counters {
-        self.enter(|state| state.publish_transports());
+        self.enter(|state| state.channels.publish_counters(&state.counters));
         self.counters.snapshot()
     }
 
@@ -430,7 +432,7 @@ impl Engine {
     /// The first `count` messages of a context that have arrived and wait for their receives.
     #[cold]
     pub fn queued_messages(&self, context: u64, count: usize) -> Vec<QueuedMessage> {
-        self.state.lock().first_unexpected(Some(context), count)
+        self.state.lock().queues.first_unexpected(Some(context), count)
     }
 
     /// Messages of a context that have arrived and wait for their receives. Takes no lock that a
@@ -483,12 +485,12 @@ impl Engine {
             Err(Fault::Lost { .. }) => {}
             end => end?,
         }
-        self.enter(|state| state.offload.as_mut().map(Offload::close));
+        self.enter(|state| state.rendezvous.offload.as_mut().map(|offload| offload.engine.close()));
         if let Some(mut manager) = self.manager().take() {
             // The job is over for this rank: an error of the launcher changes nothing.
             let _ = manager.finalize();
         }
-        self.enter(|state| state.publish_transports());
+        self.enter(|state| state.channels.publish_counters(&state.counters));
         self.segment.block(self.rank).finalize();
         Ok(())
     }

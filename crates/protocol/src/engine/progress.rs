@@ -114,9 +114,9 @@ impl EngineState {
                     break;
                 };
                 handled += 1;
-                let left = self.left_packets;
+                let left = self.queues.left_packets;
                 self.handle_packet(source, &packet)?;
-                if self.left_packets != left {
+                if self.queues.left_packets != left {
                     break;
                 }
                 if matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC)
@@ -133,17 +133,17 @@ impl EngineState {
     /// arrived in it.
     #[inline(always)]
     fn finish_iteration(&mut self, mut arrived: bool) -> Result<bool, Fault> {
-        if self.polls_copy_jobs() {
+        if self.rendezvous.polls_copy_jobs(&self.completions) {
             arrived |= self.poll_copy_jobs()?;
         }
-        if !self.backlog.is_empty() {
+        if !self.sends.backlog.is_empty() {
             self.advance_backlog()?;
         }
-        if (self.threads.completed || self.polled_waits > 0)
+        if (self.completions.completed || self.schedules.polled_waits > 0)
             && !(self.schedules.active.is_empty() && self.reactions.is_empty())
         {
             self.run_reactions();
-            arrived |= self.threads.completed;
+            arrived |= self.completions.completed;
             arrived |= std::mem::take(&mut self.schedules.task_completed);
         }
         Ok(arrived)
@@ -152,7 +152,7 @@ impl EngineState {
     /// Runs the reactions and schedules that wait for completions.
     #[cold]
     pub(crate) fn run_reactions(&mut self) {
-        self.threads.completed = false;
+        self.completions.completed = false;
         let mut reactions = std::mem::take(&mut self.reactions);
         reactions.retain(|reaction| !reaction.react(self));
         reactions.append(&mut self.reactions); // those that the others have added
@@ -165,9 +165,9 @@ impl EngineState {
     /// stays; that is no reason to fail for a call that does not wait.
     #[inline]
     pub(crate) fn handle_packets_for_posted(&mut self, source: u32) -> Result<(), Fault> {
-        let left = self.left_packets;
-        while !self.matching.posted.is_empty()
-            && self.left_packets == left
+        let left = self.queues.left_packets;
+        while !self.queues.posted.is_empty()
+            && self.queues.left_packets == left
             && let Some(packet) = self.channels.shm.peek_from(source)
         {
             match self.handle_packet(source, &packet) {
@@ -238,7 +238,7 @@ impl EngineState {
             }
             packet::JOIN => self.on_join(packet),
             packet::SKEW => {
-                self.on_skew(source, packet);
+                self.selection.set_skewed(source, packet::read_skew(packet));
                 Ok(())
             }
             packet::HOLD | packet::CREDIT => {
@@ -275,14 +275,14 @@ impl EngineState {
     #[cold]
     fn leave_packet(&mut self, no_memory: OutOfMemory) -> Result<(), Fault> {
         self.channels.shm.next_turn();
-        self.left_packets += 1;
-        if self.left_packets > LEFT_AT_ONCE {
+        self.queues.left_packets += 1;
+        if self.queues.left_packets > LEFT_AT_ONCE {
             std::thread::sleep(LEFT_PAUSE);
         }
-        if self.left_packets < LEFT_MAX {
+        if self.queues.left_packets < LEFT_MAX {
             return Ok(());
         }
-        self.left_packets = 0;
+        self.queues.left_packets = 0;
         Err(no_memory.into())
     }
 }

@@ -41,7 +41,7 @@ impl Engine {
                 IdleThread::Polls => u32::MAX,
                 IdleThread::Sleeps => 0,
             };
-            while self.enter(|state| state.has_long_messages()) {
+            while self.enter(|state| state.completions.has_long_messages()) {
                 match self.enter_as_progress_thread(EngineState::progress) {
                     Ok(true) => idle = 0,
                     // Its core has nothing else to do, and waking the thread takes longer than many
@@ -66,18 +66,18 @@ impl Engine {
     /// Like [`enter`](Engine::enter), for the progress thread.
     fn enter_as_progress_thread<R>(&self, f: impl FnOnce(&mut EngineState) -> R) -> R {
         self.enter(|state| {
-            state.threads.in_progress_thread = true;
+            state.completions.in_progress_thread = true;
             let result = f(state);
-            state.threads.in_progress_thread = false;
+            state.completions.in_progress_thread = false;
             result
         })
     }
 
     fn park_progress_thread(&self) {
         self.sleep_unless(None, |state| {
-            state.threads.in_progress_thread = true;
-            let ready = state.has_work() || !state.has_long_messages();
-            state.threads.in_progress_thread = false;
+            state.completions.in_progress_thread = true;
+            let ready = state.has_work() || !state.completions.has_long_messages();
+            state.completions.in_progress_thread = false;
             ready
         });
     }

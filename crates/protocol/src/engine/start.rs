@@ -5,10 +5,12 @@ use crate::channels::Channels;
 use crate::engine::network_record::{NetworkAddresses, NetworkRecord};
 use crate::engine::polling::{PacketChannel, Polling};
 use crate::engine::progress_wakeup::{IdleThread, ProgressWakeup};
-use crate::engine::state::{EngineState, Holds, Offload};
+use crate::engine::state::EngineState;
 use crate::engine::{CollectiveMeans, Engine};
+use crate::pt2pt::holds::Holds;
 use crate::pt2pt::select::{PeerKind, Selection};
 use crate::rendezvous::cooperative::CooperativeCopies;
+use crate::rendezvous::state::{Offload, RendezvousState};
 use crate::wait::pending::HangReporter;
 use crate::wait::policy::{CoreYields, WaitPolicy};
 use std::path::Path;
@@ -228,24 +230,23 @@ impl Engine {
         let abilities = access.abilities(collective_costs.fingerprint());
         segment.publish_abilities(rank, &abilities, wake_fencing);
         let counters = LiveCounters::of(&segment, rank);
+        let cooperative = CooperativeCopies::new(&segment, rank);
+        let offloads = offload.is_some();
         let mut state = EngineState::new(
             rank,
             channels,
-            direct,
-            CooperativeCopies::new(&segment, rank),
+            RendezvousState::new(direct, cooperative, offload),
             selection,
             Holds::new(policies.hold),
             counters.clone(),
         );
-        state.skew = policies.skew;
+        state.skew.policy = policies.skew;
         let adapter = waits_for_adapter.then(|| AdapterMatching::new(segment.job_size()));
         state.adapter = adapter.map(Box::new);
         state.polling = polling;
         let polls = segment.project(|segment| segment.block(rank).polls());
-        let unexpected = state.matching.unexpected.by_context();
-        let offloads = offload.is_some();
-        state.offload = offload;
-        state.threads.long_messages = progress_thread.map(|_| 0);
+        let unexpected = state.queues.unexpected.by_context();
+        state.completions.long_messages = progress_thread.map(|_| 0);
         Ok(Engine {
             state: ThreadLock::new(state),
             park_fencing: segment.fencing(),

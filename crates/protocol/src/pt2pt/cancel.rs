@@ -13,8 +13,9 @@
 
 use crate::channels::packet;
 use crate::engine::fault::Fault;
-use crate::engine::state::{EngineState, UnexpectedMessage};
+use crate::engine::state::EngineState;
 use crate::pt2pt::operation::{SendEnd, SendId, SendPhase};
+use crate::pt2pt::queues::UnexpectedMessage;
 use mica_channel::shm::Packet;
 
 impl EngineState {
@@ -23,7 +24,7 @@ impl EngineState {
     /// # Errors
     /// When progress fails for lack of memory.
     pub fn cancel_send(&mut self, id: SendId) -> Result<(), Fault> {
-        let Some(op) = self.operations.sends.get(id.0) else {
+        let Some(op) = self.sends.ops.get(id.0) else {
             return Ok(());
         };
         let (peer, phase, index) = (op.peer, op.phase, id.0.index());
@@ -32,31 +33,22 @@ impl EngineState {
         }
         match phase {
             SendPhase::Queued { .. } => {
-                self.peers.entry(peer).outbox.ordered.retain(|&queued| queued != index);
-                self.end_cancelled(index);
+                self.sends.outboxes.entry(peer).ordered.retain(|&queued| queued != index);
+                self.end_send(index, SendEnd::Cancelled);
                 Ok(())
             }
             SendPhase::AwaitingReply if peer == self.me => {
                 if self.drop_unmatched(peer, index)? {
-                    self.end_cancelled(index);
+                    self.end_send(index, SendEnd::Cancelled);
                 }
                 Ok(())
             }
             SendPhase::AwaitingReply => {
-                self.operations.sends[index].phase = SendPhase::Cancelling;
+                self.sends.ops[index].phase = SendPhase::Cancelling;
                 self.send_control(peer, packet::cancel(index))
             }
             SendPhase::Streaming { .. } | SendPhase::Cancelling | SendPhase::Ended(_) => Ok(()),
         }
-    }
-
-    /// Whether the receiver of a send was asked to drop it, and has not answered.
-    pub(crate) fn is_cancelling(&self, id: SendId) -> bool {
-        self.operations.sends.get(id.0).is_some_and(|op| op.phase == SendPhase::Cancelling)
-    }
-
-    fn end_cancelled(&mut self, index: u32) {
-        self.end_send(index, SendEnd::Cancelled);
     }
 
     /// Drops the message of operation `index` of `source`, if no receive has matched it.
@@ -64,13 +56,13 @@ impl EngineState {
         let is_it = |message: &UnexpectedMessage| match message {
             UnexpectedMessage::Announced(rts) => rts.op == index,
             UnexpectedMessage::Buffered { acknowledge, .. } => *acknowledge == Some(index),
-            UnexpectedMessage::FromSelf { send } => *send == index,
+            UnexpectedMessage::FromSelf { send, .. } => *send == index,
             UnexpectedMessage::AtAdapter { .. } => false,
         };
-        let Some(ticket) = self.matching.unexpected.find_from(source, is_it) else {
+        let Some(ticket) = self.queues.unexpected.find_from(source, is_it) else {
             return Ok(false);
         };
-        self.remove_unexpected(ticket);
+        self.queues.remove(ticket, &self.counters);
         self.received_unexpected(source)?;
         Ok(true)
     }
@@ -86,6 +78,6 @@ impl EngineState {
 
     /// The receiver has dropped a message that this rank has cancelled.
     pub(crate) fn on_cancelled(&mut self, packet: &Packet) {
-        self.end_cancelled(packet::read_cancel(packet));
+        self.end_send(packet::read_cancel(packet), SendEnd::Cancelled);
     }
 }

@@ -22,30 +22,35 @@
 use crate::channels::packet;
 use crate::engine::fault::Fault;
 use crate::engine::state::EngineState;
-use mica_channel::memory::{self, Block};
+use crate::matching::MatchEnvelope;
+use crate::pt2pt::queues::UnexpectedMessage;
+use mica_channel::memory::Block;
 use mica_channel::shm::HoldChange;
 use mica_node::counters::Counter;
-
-/// Minimum size in bytes of a backlog whose memory is returned to the system afterwards.
-const LARGE: u64 = 8 << 20;
+use mica_policy::SkewChange;
 
 impl EngineState {
-    /// To be called when a message of `source` is kept that has no receive.
+    /// Keeps a message that has just arrived without a receive, and holds its sender back if that
+    /// is too much. Returns the message's ticket.
     #[inline]
-    pub(crate) fn check_backlog_of(&mut self, source: u32) -> Result<(), Fault> {
-        let (of_source, total) = self.matching.unexpected.bytes_from(source);
-        match self.holds.policy.holds(of_source, total) {
-            true => self.hold(source),
-            false => Ok(()),
+    pub(crate) fn keep_unexpected(
+        &mut self,
+        envelope: MatchEnvelope,
+        message: UnexpectedMessage,
+    ) -> Result<u32, Fault> {
+        let ticket = self.queues.insert(envelope, message, &self.counters);
+        let (of_source, total) = self.queues.unexpected.bytes_from(envelope.source);
+        if self.holds.policy.holds(of_source, total) {
+            self.hold(envelope.source)?;
         }
+        Ok(ticket)
     }
 
     #[cold]
     fn hold(&mut self, source: u32) -> Result<(), Fault> {
-        if source == self.me || self.holds.held.contains(&source) {
+        if source == self.me || !self.holds.add(source) {
             return Ok(());
         }
-        self.holds.held.push(source);
         self.counters.count(Counter::HeldSenders);
         self.announce_hold(source, HoldChange::Hold)
     }
@@ -60,34 +65,39 @@ impl EngineState {
     /// To be called when a kept message of `source` has been received.
     #[inline]
     pub(crate) fn received_unexpected(&mut self, source: u32) -> Result<(), Fault> {
-        let (_, total) = self.matching.unexpected.bytes_from(source);
-        if self.holds.held.is_empty() && self.holds.peak < LARGE && total < LARGE {
-            return Ok(());
+        let (_, total) = self.queues.unexpected.bytes_from(source);
+        match self.holds.is_idle(total) {
+            true => Ok(()),
+            false => self.release(source),
         }
-        self.release(source)
     }
 
     #[cold]
     fn release(&mut self, source: u32) -> Result<(), Fault> {
-        let (of_source, total) = self.matching.unexpected.bytes_from(source);
-        self.holds.peak = self.holds.peak.max(total);
-        if self.holds.peak >= LARGE && total <= self.holds.peak / 8 {
-            self.holds.peak = total;
-            memory::give_back();
+        let (of_source, total) = self.queues.unexpected.bytes_from(source);
+        match self.holds.release(source, of_source, total) {
+            true => self.announce_hold(source, HoldChange::Release),
+            false => Ok(()),
         }
-        if self.holds.policy.releases(of_source, total)
-            && let Some(at) = self.holds.held.iter().position(|&s| s == source)
-        {
-            self.holds.held.swap_remove(at);
-            self.announce_hold(source, HoldChange::Release)?;
-        }
-        Ok(())
     }
 
     /// Whether a message of `bytes` bytes of this rank to itself may be kept.
     pub(crate) fn may_keep_own(&self, bytes: usize) -> bool {
-        let (of_me, total) = self.matching.unexpected.bytes_from(self.me);
+        let (of_me, total) = self.queues.unexpected.bytes_from(self.me);
         let bytes = Block::heap_bytes(bytes) as u64;
         !self.holds.policy.holds(of_me + bytes, total + bytes)
+    }
+
+    /// A message from `source` that was not short has arrived, and is matched or queued.
+    #[inline]
+    pub(crate) fn watch_skew(&mut self, source: u32) -> Result<(), Fault> {
+        match self.skew.observe(source, &self.queues.unexpected) {
+            None => Ok(()),
+            Some(change) => {
+                let lags = change == SkewChange::Skewed;
+                self.counters.add(Counter::SkewedSenders, u64::from(lags));
+                self.send_control(source, packet::skew(lags))
+            }
+        }
     }
 }

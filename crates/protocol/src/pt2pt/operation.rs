@@ -1,8 +1,8 @@
 //! The sends and receives of a rank while they are in progress: what is known of each, and how far
 //! it is. `send.rs`, `receive.rs`, `rendezvous.rs` and `offloading.rs` advance them.
 
+use crate::engine::completions::CompletionActions;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::pt2pt::end_duties::EndDuties;
 use crate::pt2pt::operation_table::OperationKey;
 use crate::pt2pt::select::{SendCompletion, SendPlan};
 use mica_channel::direct::{Exposed, MappedWindow, RemoteRun};
@@ -24,7 +24,22 @@ pub(crate) struct SendOp {
     pub phase: SendPhase,
     /// What the receiver needs to get the message from this rank.
     pub rts_state: RtsState,
-    pub duties: EndDuties,
+    pub actions: CompletionActions,
+}
+
+impl SendOp {
+    /// A send of `view` that has announced nothing to its receiver yet.
+    pub fn new(peer: u32, (context, tag): (u64, i32), view: &View, phase: SendPhase) -> SendOp {
+        SendOp {
+            peer,
+            context,
+            tag,
+            view: view.clone(),
+            phase,
+            rts_state: RtsState::default(),
+            actions: CompletionActions::default(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +161,7 @@ pub(crate) struct RecvOp {
     pub exposed: Option<Exposed>,
     /// The copy engine's job, as long as it is in progress.
     pub copying: Option<Box<Copying>>,
-    pub duties: EndDuties,
+    pub actions: CompletionActions,
 }
 
 impl RecvOp {
@@ -158,7 +173,7 @@ impl RecvOp {
             stage: ReceiveStage::Posted { ticket: 0 },
             exposed: None,
             copying: None,
-            duties: EndDuties::default(),
+            actions: CompletionActions::default(),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! Receives and probes: the receiver's half of every protocol.
 
 use crate::channels::packet;
-use crate::engine::events::EngineEventKind;
+use crate::engine::events::{EngineEventKind, report};
 use crate::engine::fault::Fault;
-use crate::engine::state::{EngineState, Inbound, InboundTarget, UnexpectedMessage};
+use crate::engine::state::EngineState;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::pt2pt::operation::{
     FastReceive, MessageId, Overlong, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId,
     RecvOp, SendEnd,
 };
-use crate::wait::pending::{Pending, QueuedMessage};
+use crate::pt2pt::queues::UnexpectedMessage;
+use crate::pt2pt::receives::{Inbound, InboundTarget};
+use crate::wait::pending::Pending;
 use mica_channel::memory::{Block, OutOfMemory, Shape, View};
 use mica_channel::shm::Packet;
 use mica_node::counters::TrafficClass;
@@ -32,19 +34,20 @@ impl EngineState {
         if self.goes_to_adapter(pattern.source) {
             return self.post_to_adapter(pattern, view);
         }
-        let unexpected = self.matching.unexpected.find(&pattern);
+        let unexpected = self.queues.unexpected.find(&pattern);
         let op = RecvOp::new(pattern, view);
-        let id = RecvId(self.operations.recvs.insert(op));
+        let id = RecvId(self.receives.ops.insert(op));
         match unexpected {
             None => {
-                let ticket = self.matching.posted.post(pattern, id);
-                let long = self.is_long(view.len()) && self.begin_long_message();
-                let op = &mut self.operations.recvs[id.index()];
+                let ticket = self.queues.posted.post(pattern, id);
+                let long =
+                    self.rendezvous.is_long(view.len()) && self.completions.begin_long_message();
+                let op = &mut self.receives.ops[id.index()];
                 op.stage = ReceiveStage::Posted { ticket };
-                op.duties.set_long(long);
+                op.actions.set_long(long);
             }
             Some(ticket) => {
-                let (envelope, message) = self.remove_unexpected(ticket);
+                let (envelope, message) = self.queues.remove(ticket, &self.counters);
                 self.accept(id, envelope, message, InboundTarget::Unexpected(ticket))?;
                 self.received_unexpected(envelope.source)?;
             }
@@ -57,7 +60,7 @@ impl EngineState {
     /// # Errors
     /// When progress fails for lack of memory.
     pub fn receive_probed(&mut self, probed: MessageId, view: &View) -> Result<RecvId, Fault> {
-        let (envelope, message) = self.matching.probed.remove(probed.0 as usize);
+        let (envelope, message) = self.queues.probed.remove(probed.0 as usize);
         if let UnexpectedMessage::AtAdapter { extract, .. } = message {
             return self.receive_extracted(envelope, extract, view);
         }
@@ -67,7 +70,7 @@ impl EngineState {
             tag: Some(envelope.tag),
         };
         let op = RecvOp::new(pattern, view);
-        let id = RecvId(self.operations.recvs.insert(op));
+        let id = RecvId(self.receives.ops.insert(op));
         self.accept(id, envelope, message, InboundTarget::Probed(probed.0 as usize))?;
         self.received_unexpected(envelope.source)?;
         Ok(id)
@@ -76,29 +79,24 @@ impl EngineState {
     /// Whether the completion of a receive is still to be taken.
     #[inline]
     pub fn has_receive(&self, id: RecvId) -> bool {
-        self.operations.recvs.get(id.0).is_some()
+        self.receives.ops.get(id.0).is_some()
     }
 
     /// The result of a receive, if it is complete; the receive is then removed.
     #[inline]
     pub fn take_received(&mut self, id: RecvId) -> Option<ReceiveCompletion> {
-        let completion = self.received(id)?;
-        self.operations.recvs.remove(id.index());
-        Some(completion)
+        self.receives.take(id)
     }
 
     /// The result of a receive, if it is complete; the receive is kept.
     #[inline]
     pub fn received(&self, id: RecvId) -> Option<ReceiveCompletion> {
-        match self.operations.recvs.get(id.0)?.stage {
-            ReceiveStage::Complete(completion) => Some(completion),
-            _ => None,
-        }
+        self.receives.completion(id)
     }
 
     /// Describes a pending receive, for hang reports.
     pub fn pending_receive(&self, id: RecvId) -> Pending {
-        let Some(op) = self.operations.recvs.get(id.0) else {
+        let Some(op) = self.receives.ops.get(id.0) else {
             return Pending::of(WaitKind::Receive);
         };
         Pending {
@@ -113,18 +111,17 @@ impl EngineState {
     /// Whether a receive is complete, or gone.
     #[inline]
     pub fn is_received(&self, id: RecvId) -> bool {
-        let op = self.operations.recvs.get(id.0);
-        op.is_none_or(|op| matches!(op.stage, ReceiveStage::Complete(_)))
+        self.receives.is_over(id)
     }
 
     /// Cancels a receive if it is not matched yet; it then completes as cancelled (MPI 5.0, 3.8.4).
     pub fn cancel_receive(&mut self, id: RecvId) {
-        let Some(op) = self.operations.recvs.get(id.0) else {
+        let Some(op) = self.receives.ops.get(id.0) else {
             return;
         };
         match op.stage {
             ReceiveStage::Posted { ticket } => {
-                self.matching.posted.remove(ticket);
+                self.queues.posted.remove(ticket);
                 self.finish_cancelled(id);
             }
             ReceiveStage::AtAdapter { operation } => self.cancel_by_adapter(id, operation),
@@ -134,7 +131,7 @@ impl EngineState {
 
     /// Completes a receive as cancelled.
     pub(crate) fn finish_cancelled(&mut self, id: RecvId) {
-        let op = &self.operations.recvs[id.index()];
+        let op = &self.receives.ops[id.index()];
         let MatchPattern { context, source, tag } = op.pattern;
         let envelope =
             MatchEnvelope { context, source: source.unwrap_or(self.me), tag: tag.unwrap_or(-1) };
@@ -147,9 +144,7 @@ impl EngineState {
         if self.goes_to_adapter(pattern.source) {
             return self.probe_by_adapter(pattern);
         }
-        let ticket = self.matching.unexpected.find(pattern)?;
-        let (envelope, message) = self.matching.unexpected.get(ticket);
-        Some(ProbedMessage { envelope: *envelope, bytes: self.length(message) })
+        self.queues.probe(pattern)
     }
 
     /// The first message that matches `pattern`, if one has arrived. It is taken: only
@@ -158,46 +153,16 @@ impl EngineState {
         if self.goes_to_adapter(pattern.source) {
             return self.extract_by_adapter(pattern);
         }
-        let ticket = self.matching.unexpected.find(pattern)?;
-        let (envelope, message) = self.remove_unexpected(ticket);
-        let arrival = ProbedMessage { envelope, bytes: self.length(&message) };
-        let index = self.matching.probed.insert((envelope, message));
-        if let Some(inbound) = self.inbound_of(envelope.source)
-            && matches!(inbound.target, InboundTarget::Unexpected(t) if t == ticket)
+        let ticket = self.queues.unexpected.find(pattern)?;
+        let (envelope, message) = self.queues.remove(ticket, &self.counters);
+        let arrival = ProbedMessage { envelope, bytes: message.bytes() };
+        let index = self.queues.probed.insert((envelope, message));
+        if let Some(inbound) = self.receives.inbound_of(envelope.source)
+            && inbound.target == InboundTarget::Unexpected(ticket)
         {
             inbound.target = InboundTarget::Probed(index);
         }
         Some((MessageId(index as u32), arrival))
-    }
-
-    /// Number of messages that have arrived and are not matched yet.
-    pub fn unexpected_messages(&self) -> usize {
-        self.matching.unexpected.len()
-    }
-
-    /// The first `count` messages that have arrived and are not matched yet, in order of arrival;
-    /// of one context alone, if it is given.
-    pub(crate) fn first_unexpected(
-        &self,
-        context: Option<u64>,
-        count: usize,
-    ) -> Vec<QueuedMessage> {
-        let queued = |(envelope, message): (&MatchEnvelope, &UnexpectedMessage)| QueuedMessage {
-            source: envelope.source,
-            tag: envelope.tag,
-            context: envelope.context,
-            bytes: self.length(message),
-        };
-        self.matching.unexpected.first(context, count).into_iter().map(queued).collect()
-    }
-
-    pub(crate) fn length(&self, message: &UnexpectedMessage) -> usize {
-        match message {
-            UnexpectedMessage::Buffered { copy, .. } => copy.len(),
-            UnexpectedMessage::Announced(rts) => rts.len as usize,
-            UnexpectedMessage::AtAdapter { bytes, .. } => *bytes,
-            UnexpectedMessage::FromSelf { send } => self.operations.sends[*send].view.len(),
-        }
     }
 
     /// Matches receive `id` with a message that arrived before it and was known as `old`.
@@ -210,18 +175,14 @@ impl EngineState {
     ) -> Result<(), Fault> {
         match message {
             UnexpectedMessage::Buffered { copy, arrived, acknowledge } => {
-                let op = &mut self.operations.recvs[id.index()];
+                let op = &mut self.receives.ops[id.index()];
                 op.view.copy_from(&copy.start(arrived));
                 let total = copy.len();
                 op.stage = ReceiveStage::Incoming { envelope, total, position: arrived };
                 if arrived == total {
                     self.finish_incoming(id);
-                } else if let Some(inbound) = self.inbound_of(envelope.source) {
-                    debug_assert!(match (inbound.target, old) {
-                        (InboundTarget::Unexpected(a), InboundTarget::Unexpected(b)) => a == b,
-                        (InboundTarget::Probed(a), InboundTarget::Probed(b)) => a == b,
-                        _ => false,
-                    });
+                } else if let Some(inbound) = self.receives.inbound_of(envelope.source) {
+                    debug_assert_eq!(inbound.target, old);
                     inbound.target = InboundTarget::Receive(id);
                 }
                 if let Some(send) = acknowledge {
@@ -234,8 +195,8 @@ impl EngineState {
                 debug_assert!(false, "an adapter keeps its messages itself");
                 Ok(())
             }
-            UnexpectedMessage::FromSelf { send } => {
-                let view = self.operations.sends[send].view.clone();
+            UnexpectedMessage::FromSelf { send, .. } => {
+                let view = self.sends.ops[send].view.clone();
                 self.deliver_own(id, &envelope, &view);
                 self.end_send(send, SendEnd::Sent);
                 Ok(())
@@ -245,7 +206,7 @@ impl EngineState {
 
     /// Copies a message of this rank to itself.
     pub(crate) fn deliver_own(&mut self, id: RecvId, envelope: &MatchEnvelope, view: &View) {
-        let op = &self.operations.recvs[id.index()];
+        let op = &self.receives.ops[id.index()];
         op.view.copy_from(view);
         let capacity = op.view.len();
         let sent = view.len();
@@ -256,7 +217,7 @@ impl EngineState {
     }
 
     pub(crate) fn finish_incoming(&mut self, id: RecvId) {
-        let op = &self.operations.recvs[id.index()];
+        let op = &self.receives.ops[id.index()];
         if let ReceiveStage::Incoming { envelope, total, .. } = op.stage {
             let capacity = op.view.len();
             self.finish(
@@ -267,14 +228,8 @@ impl EngineState {
     }
 
     pub(crate) fn finish(&mut self, id: RecvId, completion: ReceiveCompletion) {
-        let op = &mut self.operations.recvs[id.index()];
-        op.stage = ReceiveStage::Complete(completion);
-        op.exposed = None;
-        let duties = std::mem::take(&mut op.duties);
-        if !duties.is_empty() {
-            self.discharge(duties);
-        }
-        self.note_completion();
+        let actions = self.receives.complete(id, completion);
+        self.completions.finish(actions);
     }
 
     /// A whole message has arrived from `source`; it is still in the ring.
@@ -283,9 +238,9 @@ impl EngineState {
         let acknowledge = (packet.kind == packet::EAGER_SYNC).then(|| packet.word(0) as u32);
         let in_slot = packet.payload == 0 && acknowledge.is_none();
         let sent = if in_slot { usize::from(packet.inline_len) } else { packet.payload as usize };
-        if let Some(id) = self.matching.posted.take(&envelope) {
-            self.report(EngineEventKind::Arrived, &envelope, sent, 1);
-            let op = &mut self.operations.recvs[id.index()];
+        if let Some(id) = self.queues.posted.take(&envelope) {
+            report(EngineEventKind::Arrived, &envelope, sent, 1);
+            let op = &mut self.receives.ops[id.index()];
             if in_slot {
                 op.view.unpack(0, &packet.inline[..sent]);
             } else {
@@ -308,8 +263,7 @@ impl EngineState {
             self.channels.read_payload(source, packet, &copy, 0);
         }
         let message = UnexpectedMessage::Buffered { copy, arrived: sent, acknowledge };
-        self.insert_unexpected(envelope, message);
-        self.check_backlog_of(source)?;
+        self.keep_unexpected(envelope, message)?;
         Ok(PacketEnd::Handled)
     }
 
@@ -317,10 +271,10 @@ impl EngineState {
     pub(crate) fn on_cells(&mut self, source: u32, packet: &Packet) -> Result<PacketEnd, Fault> {
         let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         let total = packet.word(0) as usize;
-        let target = match self.matching.posted.take(&envelope) {
+        let target = match self.queues.posted.take(&envelope) {
             Some(id) => {
-                self.report(EngineEventKind::Arrived, &envelope, total, 1);
-                self.operations.recvs[id.index()].stage =
+                report(EngineEventKind::Arrived, &envelope, total, 1);
+                self.receives.ops[id.index()].stage =
                     ReceiveStage::Incoming { envelope, total, position: 0 };
                 InboundTarget::Receive(id)
             }
@@ -330,12 +284,10 @@ impl EngineState {
                     Err(no_memory) => return Ok(PacketEnd::Left(no_memory)),
                 };
                 let message = UnexpectedMessage::Buffered { copy, arrived: 0, acknowledge: None };
-                let ticket = self.insert_unexpected(envelope, message);
-                self.check_backlog_of(source)?;
-                InboundTarget::Unexpected(ticket)
+                InboundTarget::Unexpected(self.keep_unexpected(envelope, message)?)
             }
         };
-        self.peers.entry(source).inbound = Some(Inbound { total, position: 0, target });
+        *self.receives.inbound.entry(source) = Some(Inbound { total, position: 0, target });
         self.unload_inbound(source, packet);
         self.watch_skew(source)?;
         Ok(PacketEnd::Handled)
@@ -348,21 +300,21 @@ impl EngineState {
             op => self.unload_streamed(
                 source,
                 packet,
-                RecvId(self.operations.recvs.key_at((op - 1) as u32)),
+                RecvId(self.receives.ops.key_at((op - 1) as u32)),
             ),
         }
     }
 
     /// Unloads the cells of an eager message.
     fn unload_inbound(&mut self, source: u32, packet: &Packet) {
-        let Some(mut inbound) = self.peers.get_mut(source).and_then(|p| p.inbound.take()) else {
+        let Some(mut inbound) = self.receives.inbound.get_mut(source).and_then(Option::take) else {
             debug_assert!(false, "cells of no message");
             return;
         };
         let view = match inbound.target {
-            InboundTarget::Receive(id) => self.operations.recvs[id.index()].view.clone(),
-            InboundTarget::Unexpected(ticket) => copy_of(self.matching.unexpected.get(ticket).1),
-            InboundTarget::Probed(index) => copy_of(&self.matching.probed[index].1),
+            InboundTarget::Receive(id) => self.receives.ops[id.index()].view.clone(),
+            InboundTarget::Unexpected(ticket) => self.queues.unexpected.get(ticket).1.copy(),
+            InboundTarget::Probed(index) => self.queues.probed[index].1.copy(),
         };
         inbound.position = self.unload(source, packet, &view, inbound.position, inbound.total);
         match inbound.target {
@@ -371,28 +323,27 @@ impl EngineState {
             }
             InboundTarget::Receive(_) => {}
             InboundTarget::Unexpected(ticket) => {
-                set_arrived(self.matching.unexpected.get_mut(ticket), inbound.position);
+                self.queues.unexpected.get_mut(ticket).set_arrived(inbound.position);
             }
             InboundTarget::Probed(index) => {
-                set_arrived(&mut self.matching.probed[index].1, inbound.position)
+                self.queues.probed[index].1.set_arrived(inbound.position);
             }
         }
         if inbound.position < inbound.total {
-            self.peers.entry(source).inbound = Some(inbound);
+            *self.receives.inbound.entry(source) = Some(inbound);
         }
     }
 
     /// Unloads the cells, or the chunk, of a message that receive `id` requested by a CTS.
     fn unload_streamed(&mut self, source: u32, packet: &Packet, id: RecvId) {
-        let op = &self.operations.recvs[id.index()];
+        let op = &self.receives.ops[id.index()];
         let ReceiveStage::Incoming { envelope, total, position } = op.stage else {
             debug_assert!(false, "cells for a receive that sent no CTS");
             return;
         };
         let view = op.view.clone();
         let position = self.unload(source, packet, &view, position, total);
-        self.operations.recvs[id.index()].stage =
-            ReceiveStage::Incoming { envelope, total, position };
+        self.receives.ops[id.index()].stage = ReceiveStage::Incoming { envelope, total, position };
         if position == total {
             self.finish_incoming(id);
         }
@@ -422,8 +373,7 @@ impl EngineState {
     /// FIFO has been read, the sender may continue (chai-2009, 3.1.1, step 3).
     pub(crate) fn on_rts_rest(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (sender_op, receiver_op) = (packet.word(0) as u32, packet.word(1) as u32);
-        let ReceiveStage::Incoming { position, .. } = self.operations.recvs[receiver_op].stage
-        else {
+        let ReceiveStage::Incoming { position, .. } = self.receives.ops[receiver_op].stage else {
             debug_assert!(false, "more for a receive that is not in progress");
             return Ok(());
         };
@@ -434,35 +384,17 @@ impl EngineState {
     pub(crate) fn on_rts(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         let rts = packet::read_rts(packet);
-        match self.matching.posted.take(&envelope) {
+        match self.queues.posted.take(&envelope) {
             Some(id) => {
-                self.report(EngineEventKind::Arrived, &envelope, rts.len as usize, 1);
+                report(EngineEventKind::Arrived, &envelope, rts.len as usize, 1);
                 self.fetch(id, envelope, rts)?
             }
             None => {
                 let message = UnexpectedMessage::Announced(rts);
-                self.insert_unexpected(envelope, message);
-                self.check_backlog_of(source)?;
+                self.keep_unexpected(envelope, message)?;
             }
         }
         self.watch_skew(source)
-    }
-}
-
-fn copy_of(message: &UnexpectedMessage) -> View {
-    match message {
-        UnexpectedMessage::Buffered { copy, .. } => copy.clone(),
-        UnexpectedMessage::Announced(_)
-        | UnexpectedMessage::AtAdapter { .. }
-        | UnexpectedMessage::FromSelf { .. } => {
-            unreachable!("cells belong to a buffered message")
-        }
-    }
-}
-
-fn set_arrived(message: &mut UnexpectedMessage, position: usize) {
-    if let UnexpectedMessage::Buffered { arrived, .. } = message {
-        *arrived = position;
     }
 }
 
@@ -478,9 +410,9 @@ impl EngineState {
         overlong: Overlong,
     ) -> FastReceive {
         // Unexpected messages for other receives do not matter.
-        let waits = !self.matching.unexpected.is_empty()
-            && self.matching.unexpected.find(pattern).is_some();
-        if waits || !(self.matching.posted.is_empty() && self.backlog.is_empty()) {
+        let waits =
+            !self.queues.unexpected.is_empty() && self.queues.unexpected.find(pattern).is_some();
+        if waits || !(self.queues.posted.is_empty() && self.sends.backlog.is_empty()) {
             return FastReceive::Busy;
         }
         let Some(packet) = self.channels.shm.peek_from(source) else {

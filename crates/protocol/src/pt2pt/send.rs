@@ -1,12 +1,12 @@
 //! Sends: the sender's half of every protocol.
 
 use crate::channels::packet::{self, CELLS_MAX};
-use crate::engine::events::EngineEventKind;
+use crate::engine::events::{EngineEventKind, report};
 use crate::engine::fault::Fault;
-use crate::engine::state::{EngineState, Operations, Outbox, PeerState, UnexpectedMessage};
+use crate::engine::state::EngineState;
 use crate::matching::MatchEnvelope;
-use crate::pt2pt::end_duties::EndDuties;
 use crate::pt2pt::operation::{RtsState, SendEnd, SendId, SendOp, SendPhase};
+use crate::pt2pt::queues::UnexpectedMessage;
 use crate::pt2pt::select::{SendCompletion, SendPlan};
 use crate::wait::pending::Pending;
 use mica_channel::direct::Backend;
@@ -32,7 +32,7 @@ impl EngineState {
         let plan = self.selection.plan(peer, view.len(), completion);
         if plan == SendPlan::Inline
             && peer != self.me
-            && !self.has_queued_sends(peer)
+            && !self.sends.has_queued(peer)
             && let Some(class) =
                 self.channels.send_inline(peer, packet::EAGER, context, tag, view)?
         {
@@ -70,7 +70,7 @@ impl EngineState {
         if peer == self.me {
             return self.send_to_self(context, tag, view, completion);
         }
-        let in_turn = !self.has_queued_sends(peer);
+        let in_turn = !self.sends.has_queued(peer);
         if in_turn
             && completion == SendCompletion::Local
             && plan == SendPlan::Ring
@@ -80,16 +80,15 @@ impl EngineState {
         }
         let (plan, rts_state) = self.prepare(peer, view, plan);
         let phase = SendPhase::Queued { plan, completion };
-        let duties = EndDuties::default();
-        let op = SendOp { peer, context, tag, view: view.clone(), phase, rts_state, duties };
-        let key = self.operations.sends.insert(op);
+        let op = SendOp { rts_state, ..SendOp::new(peer, (context, tag), view, phase) };
+        let key = self.sends.ops.insert(op);
         let id = key.index();
-        self.enqueue(peer, id);
+        self.sends.enqueue(peer, id);
         if in_turn {
             self.advance_outbox(peer)?;
         }
-        if self.operations.sends[id].phase.end().is_some() {
-            self.operations.sends.remove(id);
+        if self.sends.ops[id].phase.end().is_some() {
+            self.sends.ops.remove(id);
             return Ok(None);
         }
         Ok(Some(SendId(key)))
@@ -107,14 +106,14 @@ impl EngineState {
             && self.selection.is_worth_mapping(peer, len)
             && self.selection.gets_cooperative_copy(len)
             && let Some((address, _)) = view.as_contiguous()
-            && let Some(exposed) = self.direct.recall(address, len)
+            && let Some(exposed) = self.rendezvous.direct.recall(address, len)
         {
             return (SendPlan::Rendezvous, RtsState::of_recalled(exposed));
         }
         let exposed = match plan {
-            SendPlan::Rendezvous => self.expose(view, len),
+            SendPlan::Rendezvous => self.rendezvous.expose(view, len),
             SendPlan::Cells if self.selection.is_worth_mapping(peer, len) => {
-                self.expose(view, len).filter(|e| e.exposure().backend() != Backend::Cma)
+                self.rendezvous.expose(view, len).filter(|e| e.exposure().backend() != Backend::Cma)
             }
             _ => None,
         };
@@ -125,23 +124,18 @@ impl EngineState {
     /// Whether the completion of a send is still to be taken.
     #[inline]
     pub fn has_send(&self, id: SendId) -> bool {
-        self.operations.sends.get(id.0).is_some()
+        self.sends.ops.get(id.0).is_some()
     }
 
     /// How the send has completed; it is then removed. One that is gone counts as sent.
     pub fn take_send(&mut self, id: SendId) -> Option<SendEnd> {
-        let Some(op) = self.operations.sends.get(id.0) else {
-            return Some(SendEnd::Sent);
-        };
-        let end = op.phase.end()?;
-        self.operations.sends.remove(id.0.index());
-        Some(end)
+        self.sends.take(id)
     }
 
     /// As [`take_send`](Self::take_send), but the send is kept.
     #[inline]
     pub fn sent(&self, id: SendId) -> Option<SendEnd> {
-        self.operations.sends.get(id.0).map_or(Some(SendEnd::Sent), |op| op.phase.end())
+        self.sends.end(id)
     }
 
     /// True when the send is complete, or gone.
@@ -152,7 +146,7 @@ impl EngineState {
 
     /// Describes a pending send, for hang reports.
     pub fn pending_send(&self, id: SendId) -> Pending {
-        let Some(op) = self.operations.sends.get(id.0) else {
+        let Some(op) = self.sends.ops.get(id.0) else {
             return Pending::of(WaitKind::Send);
         };
         Pending {
@@ -173,8 +167,8 @@ impl EngineState {
     ) -> Result<Option<SendId>, Fault> {
         self.counters.count_on_path(TrafficClass::Own, view.len());
         let envelope = MatchEnvelope { context, source: self.me, tag };
-        if let Some(recv) = self.matching.posted.take(&envelope) {
-            self.report(EngineEventKind::Arrived, &envelope, view.len(), 1);
+        if let Some(recv) = self.queues.posted.take(&envelope) {
+            report(EngineEventKind::Arrived, &envelope, view.len(), 1);
             self.deliver_own(recv, &envelope, view);
             return Ok(None);
         }
@@ -184,85 +178,25 @@ impl EngineState {
             copy.copy_from(view);
             let message =
                 UnexpectedMessage::Buffered { copy, arrived: view.len(), acknowledge: None };
-            self.insert_unexpected(envelope, message);
+            self.queues.insert(envelope, message, &self.counters);
             return Ok(None);
         }
-        let op = SendOp {
-            peer: self.me,
-            context,
-            tag,
-            view: view.clone(),
-            phase: SendPhase::AwaitingReply,
-            rts_state: RtsState::default(),
-            duties: EndDuties::default(),
-        };
-        let key = self.operations.sends.insert(op);
-        self.insert_unexpected(envelope, UnexpectedMessage::FromSelf { send: key.index() });
+        let op = SendOp::new(self.me, (context, tag), view, SendPhase::AwaitingReply);
+        let key = self.sends.ops.insert(op);
+        let message = UnexpectedMessage::FromSelf { send: key.index(), bytes: view.len() };
+        self.queues.insert(envelope, message, &self.counters);
         Ok(Some(SendId(key)))
-    }
-
-    fn enqueue(&mut self, peer: u32, send: u32) {
-        self.outbox_to_fill(peer).ordered.push_back(send);
-    }
-
-    /// The outbox of `peer`, which something is about to be put into.
-    fn outbox_to_fill(&mut self, peer: u32) -> &mut Outbox {
-        let outbox = &mut self.peers.entry(peer).outbox;
-        if outbox.is_empty() {
-            self.backlog.push(peer);
-        }
-        outbox
-    }
-
-    /// Sends a control message now, or as soon as the ring has room.
-    pub(crate) fn send_control(&mut self, peer: u32, packet: Packet) -> Result<(), Fault> {
-        let queued = self.outbox(peer).is_some_and(|o| !o.control.is_empty());
-        if queued || !self.channels.send(peer, &packet, None)? {
-            self.outbox_to_fill(peer).control.push_back(packet);
-        }
-        Ok(())
-    }
-
-    /// Whether anything in the backlog could be sent now.
-    pub(crate) fn can_send_backlog(&mut self) -> bool {
-        let EngineState { backlog, channels, peers, operations: Operations { sends, .. }, .. } =
-            self;
-        backlog.iter().any(|&peer| {
-            let Some(PeerState { outbox, .. }) = peers.get(peer) else {
-                return false;
-            };
-            let head = outbox.ordered.front().map(|&id| &sends[id]);
-            // What the head of the queue needs in the arena: asking for less would find room that
-            // does not suffice.
-            let head = head.filter(|_| outbox.control.is_empty());
-            // A message that its receiver holds back is only announced.
-            let is_held = head.is_some() && channels.is_held(peer);
-            let (payload, needs_cell) = match head.map(|op| (op.phase, op.view.len())) {
-                Some((SendPhase::Queued { plan: SendPlan::Inline | SendPlan::Ring, .. }, _))
-                    if !is_held && channels.lacks_credit(peer) =>
-                {
-                    return false;
-                }
-                Some((SendPhase::Queued { plan: SendPlan::Ring, .. }, len)) if !is_held => {
-                    (len, false)
-                }
-                Some((SendPhase::Queued { plan: SendPlan::Cells, .. }, _)) => (0, !is_held),
-                Some((SendPhase::Streaming { .. }, _)) => (0, true),
-                _ => (0, false),
-            };
-            channels.has_room(peer, payload) && (!needs_cell || channels.has_cell(peer))
-        })
     }
 
     /// Sends as much of the backlog as possible.
     #[cold]
     pub(crate) fn advance_backlog(&mut self) -> Result<(), Fault> {
         let mut at = 0;
-        while at < self.backlog.len() {
-            let peer = self.backlog[at];
+        while at < self.sends.backlog.len() {
+            let peer = self.sends.backlog[at];
             self.advance_outbox(peer)?;
-            if self.outbox(peer).is_none_or(Outbox::is_empty) {
-                self.backlog.swap_remove(at);
+            if !self.sends.is_queued(peer) {
+                self.sends.backlog.swap_remove(at);
             } else {
                 at += 1;
             }
@@ -272,24 +206,24 @@ impl EngineState {
 
     /// Sends as much of one outbox as possible. The peer stays in the backlog.
     fn advance_outbox(&mut self, peer: u32) -> Result<(), Fault> {
-        while let Some(packet) = self.outbox(peer).and_then(|o| o.control.front().copied()) {
+        while let Some(packet) = self.sends.outbox(peer).and_then(|o| o.control.front().copied()) {
             if !self.channels.send(peer, &packet, None)? {
                 return Ok(());
             }
-            self.peers.entry(peer).outbox.control.pop_front();
+            self.sends.outboxes.entry(peer).control.pop_front();
         }
-        while let Some(id) = self.outbox(peer).and_then(|o| o.ordered.front().copied()) {
+        while let Some(id) = self.sends.outbox(peer).and_then(|o| o.ordered.front().copied()) {
             if !self.advance_send(id)? {
                 return Ok(());
             }
-            self.peers.entry(peer).outbox.ordered.pop_front();
+            self.sends.outboxes.entry(peer).ordered.pop_front();
         }
         Ok(())
     }
 
     /// Advances the send at the head of its outbox. True when it may leave the outbox.
     fn advance_send(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &self.operations.sends[id];
+        let op = &self.sends.ops[id];
         let (peer, context, tag) = (op.peer, op.context, op.tag);
         match op.phase {
             SendPhase::Queued { plan, .. }
@@ -306,7 +240,7 @@ impl EngineState {
                 };
                 if sent {
                     if completion == SendCompletion::Matched {
-                        self.operations.sends[id].phase = SendPhase::AwaitingReply;
+                        self.sends.ops[id].phase = SendPhase::AwaitingReply;
                     } else {
                         self.end_send(id, SendEnd::Sent);
                     }
@@ -372,7 +306,7 @@ impl EngineState {
         mut position: usize,
         mut target: Option<u64>,
     ) -> Result<bool, Fault> {
-        let op = &self.operations.sends[id];
+        let op = &self.sends.ops[id];
         let (peer, context, tag, view) = (op.peer, op.context, op.tag, op.view.clone());
         let len = view.len();
         while position < len && self.channels.has_room(peer, 0) {
@@ -409,7 +343,7 @@ impl EngineState {
             return Ok(true);
         }
         if let Some(target) = target {
-            self.operations.sends[id].phase = SendPhase::Streaming { position, target };
+            self.sends.ops[id].phase = SendPhase::Streaming { position, target };
         }
         Ok(false)
     }
@@ -424,7 +358,7 @@ impl EngineState {
         target: u64,
         chunk: usize,
     ) -> Result<bool, Fault> {
-        let op = &self.operations.sends[id];
+        let op = &self.sends.ops[id];
         let (peer, view) = (op.peer, op.view.clone());
         let len = view.len();
         while position < len {
@@ -436,7 +370,7 @@ impl EngineState {
                     let again = packet::rts_rest(id, (target - 1) as u32);
                     self.channels.send(peer, &again, None)?
                 };
-                self.operations.sends[id].phase = if sent_rts {
+                self.sends.ops[id].phase = if sent_rts {
                     SendPhase::AwaitingReply
                 } else {
                     SendPhase::Streaming { position, target }
@@ -453,12 +387,12 @@ impl EngineState {
     /// The receiver asks for a message through cells or in chunks, or for the rest of one.
     pub(crate) fn on_cts(&mut self, packet: &Packet) -> Result<(), Fault> {
         let (id, receiver_op) = (packet.word(0) as u32, packet.word(1));
-        let op = &mut self.operations.sends[id];
+        let op = &mut self.sends.ops[id];
         let peer = op.peer;
         op.phase =
             SendPhase::Streaming { position: packet.word(2) as usize, target: receiver_op + 1 };
-        let in_turn = !self.has_queued_sends(peer);
-        self.enqueue(peer, id);
+        let in_turn = !self.sends.has_queued(peer);
+        self.sends.enqueue(peer, id);
         if in_turn {
             self.advance_outbox(peer)?;
         }

@@ -3,35 +3,31 @@
 //! Whenever a message arrives that is longer than the ring takes, the receiver checks how many
 //! unexpected messages of that sender it holds; shorter messages never wait for their receiver.
 //! When the connection becomes skewed, or even again, the receiver sends `SKEW`, and the sender's
-//! thresholds follow.
+//! thresholds follow ([`Selection::set_skewed`](crate::pt2pt::select::Selection::set_skewed)).
 
-use crate::channels::packet;
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
-use mica_channel::shm::Packet;
-use mica_node::counters::Counter;
-use mica_policy::SkewChange;
+use crate::matching::UnexpectedQueue;
+use mica_node::peer_table::PeerTable;
+use mica_policy::{SkewChange, SkewMonitor, SkewPolicy};
 
-impl EngineState {
-    /// A message from `source` that was not short has arrived, and is matched or queued.
+/// Whether this rank lags behind its senders.
+#[derive(Debug, Default)]
+pub(crate) struct SkewMonitors {
+    /// `None`: not observed.
+    pub policy: Option<SkewPolicy>,
+    by_sender: PeerTable<SkewMonitor>,
+}
+
+impl SkewMonitors {
+    /// A message of `source` that was not short has arrived, and is matched or in `queue`. What to
+    /// announce to `source`, if anything.
     #[inline]
-    pub(crate) fn watch_skew(&mut self, source: u32) -> Result<(), Fault> {
-        let Some(policy) = &self.skew else {
-            return Ok(());
-        };
-        let unexpected = self.matching.unexpected.len_from(source);
-        match self.peers.entry(source).skew.observe(policy, unexpected) {
-            None => Ok(()),
-            Some(change) => {
-                let lags = change == SkewChange::Skewed;
-                self.counters.add(Counter::SkewedSenders, u64::from(lags));
-                self.send_control(source, packet::skew(lags))
-            }
-        }
+    pub fn observe<T>(&mut self, source: u32, queue: &UnexpectedQueue<T>) -> Option<SkewChange> {
+        let policy = self.policy.as_ref()?;
+        self.by_sender.entry(source).observe(policy, queue.len_from(source))
     }
 
-    /// The receiver has announced whether it lags behind.
-    pub(crate) fn on_skew(&mut self, source: u32, packet: &Packet) {
-        self.selection.set_skewed(source, packet::read_skew(packet));
+    /// Forgets `source`, which is no peer any more.
+    pub fn forget(&mut self, source: u32) {
+        self.by_sender.remove(source);
     }
 }

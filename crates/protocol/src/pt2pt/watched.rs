@@ -12,8 +12,8 @@
 
 use mica_channel::memory::OutOfMemory;
 
+use crate::engine::completions::CompletionReports;
 use crate::engine::state::EngineState;
-use crate::pt2pt::end_duties::{EndDuties, WatchedPlaces};
 use crate::pt2pt::operation::{RecvId, SendId};
 
 impl EngineState {
@@ -22,19 +22,18 @@ impl EngineState {
     /// # Errors
     /// There is no memory for that.
     pub fn reserve_places(&mut self, more: usize) -> Result<(), OutOfMemory> {
-        let WatchedPlaces { reported, operations } = &mut self.watched;
-        let room = operations.saturating_add(more);
+        let CompletionReports { places, watched } = &mut self.completions.reports;
+        let room = watched.saturating_add(more);
         let failed = OutOfMemory { bytes: room.saturating_mul(size_of::<u32>()) };
-        reported.try_reserve(room).map_err(|_| failed)
+        places.try_reserve(room).map_err(|_| failed)
     }
 
     /// Reports `place` when the send is complete. False: it is, or it is gone.
     pub fn watch_send(&mut self, id: SendId, place: u32) -> bool {
-        let Some(op) = self.operations.sends.get_mut(id.0).filter(|op| op.phase.end().is_none())
-        else {
+        let Some(op) = self.sends.ops.get_mut(id.0).filter(|op| op.phase.end().is_none()) else {
             return false;
         };
-        self.watched.watch(&mut op.duties, place);
+        self.completions.reports.watch(&mut op.actions, place);
         true
     }
 
@@ -43,30 +42,19 @@ impl EngineState {
         if self.is_received(id) {
             return false;
         }
-        self.watched.watch(&mut self.operations.recvs[id.index()].duties, place);
+        let actions = &mut self.receives.ops[id.index()].actions;
+        self.completions.reports.watch(actions, place);
         true
     }
 
     /// Reports a place whose operation was complete before it could be watched.
     pub fn report_place(&mut self, place: u32) {
-        self.watched.reported.push_back(place);
+        self.completions.reports.places.push_back(place);
     }
 
     /// The next place that is reported.
     #[inline]
     pub fn next_reported_place(&mut self) -> Option<u32> {
-        self.watched.reported.pop_front()
-    }
-
-    /// Does what is due at the end of an operation.
-    #[cold]
-    pub(crate) fn discharge(&mut self, duties: EndDuties) {
-        if duties.is_long() {
-            self.end_long_message();
-        }
-        if let Some(place) = duties.place() {
-            self.watched.operations -= 1;
-            self.report_place(place);
-        }
+        self.completions.reports.places.pop_front()
     }
 }

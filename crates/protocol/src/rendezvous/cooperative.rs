@@ -38,7 +38,7 @@ impl CooperativeCopies {
         }
         let index = self.free.as_mut().and_then(Vec::pop);
         if let Some(index) = index {
-            self.of(self.me, index).reset();
+            self.own(index).reset();
         }
         Ok(index)
     }
@@ -47,6 +47,11 @@ impl CooperativeCopies {
         if let Some(free) = &mut self.free {
             free.push(index);
         }
+    }
+
+    /// The copy of this rank at `index`.
+    pub fn own(&self, index: u8) -> SegmentRef<CooperativeCopy> {
+        self.of(self.me, index)
     }
 
     pub fn of(&self, rank: u32, index: u8) -> SegmentRef<CooperativeCopy> {

@@ -22,9 +22,10 @@
 pub(crate) mod cooperative;
 pub(crate) mod offloading;
 pub(crate) mod remote;
+pub(crate) mod state;
 
 use crate::channels::packet::{self, JoinPacket, PushOutcome, RtsPacket};
-use crate::engine::events::EngineEventKind;
+use crate::engine::events::{EngineEventKind, report};
 use crate::engine::fault::Fault;
 use crate::engine::state::EngineState;
 use crate::matching::MatchEnvelope;
@@ -55,7 +56,7 @@ struct OpenedBuffer {
 impl EngineState {
     /// Sends the RTS of send `id` to its receiver. False when the ring is full.
     pub(crate) fn send_rts(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &mut self.operations.sends[id];
+        let op = &mut self.sends.ops[id];
         let (peer, len) = (op.peer, op.view.len());
         if !self.channels.has_room(peer, 0) {
             return Ok(false);
@@ -63,7 +64,7 @@ impl EngineState {
         if self.channels.is_remote(peer) {
             return self.send_rts_remote(id);
         }
-        let op = &mut self.operations.sends[id];
+        let op = &mut self.sends.ops[id];
         let remote =
             if let Some((address, _)) = op.view.as_contiguous() {
                 Some(SenderBuffer::Contiguous { address: address as u64 })
@@ -83,13 +84,13 @@ impl EngineState {
             };
         let contiguous = matches!(remote, Some(SenderBuffer::Contiguous { .. }));
         if contiguous && self.selection.gets_cooperative_copy(len) {
-            op.rts_state.copy_index = self.cooperative_copies.take()?;
+            op.rts_state.copy_index = self.rendezvous.cooperative.take()?;
         }
         if op.rts_state.unverified && op.rts_state.copy_index.is_none() {
             // Without a cooperative copy there is no place for the answer.
             op.rts_state.unverified = false;
             let (address, _) = op.view.as_contiguous().expect("unverified");
-            op.rts_state.exposed = self.direct.expose(address, len);
+            op.rts_state.exposed = self.rendezvous.direct.expose(address, len);
         }
         let rts = RtsPacket {
             len: len as u64,
@@ -110,11 +111,11 @@ impl EngineState {
             op.view.as_contiguous(),
         ) {
             // While the RTS is in flight.
-            let is_right = self.direct.confirm(address, len, exposed);
-            self.cooperative_copies.of(self.me, index).confirm(CopyEnd::Back, is_right);
+            let is_right = self.rendezvous.direct.confirm(address, len, exposed);
+            self.rendezvous.cooperative.own(index).confirm(CopyEnd::Back, is_right);
         }
-        let long = self.is_long(len) && self.begin_long_message();
-        let op = &mut self.operations.sends[id];
+        let long = self.rendezvous.is_long(len) && self.completions.begin_long_message();
+        let op = &mut self.sends.ops[id];
         op.phase = SendPhase::AwaitingReply;
         op.rts_state.long = long;
         Ok(true)
@@ -128,7 +129,7 @@ impl EngineState {
         rts: RtsPacket,
     ) -> Result<(), Fault> {
         let (peer, total) = (envelope.source, rts.len as usize);
-        let op = &mut self.operations.recvs[id.index()];
+        let op = &mut self.receives.ops[id.index()];
         op.stage = ReceiveStage::Incoming { envelope, total, position: 0 };
         let view = op.view.clone();
         let len = total.min(view.len());
@@ -154,12 +155,12 @@ impl EngineState {
             receiver_mapped: opened
                 .as_ref()
                 .is_some_and(|m| m.exposed.exposure().reachable(len) == (0..len)),
-            readable: rts.remote.is_some() && self.direct.is_usable(peer),
+            readable: rts.remote.is_some() && self.rendezvous.direct.is_usable(peer),
             can_cooperate: rts.copy_index.is_some() && opened.is_some(),
             offload: self.may_offload(len),
         };
         let path = self.selection.choose(peer, &buffers);
-        self.report(EngineEventKind::PathChosen, &envelope, total, path as u64);
+        report(EngineEventKind::PathChosen, &envelope, total, path as u64);
         match (path, peer_range, rts.remote) {
             (policy::MessagePath::Mapped, Some(peer_range), _) if buffers.sender_mapped => {
                 self.pull(id, &rts, &peer_range, &view, len)
@@ -174,7 +175,8 @@ impl EngineState {
                 self.pull(id, &rts, &peer_range, &view, len)
             }
             (policy::MessagePath::Pull, None, Some(remote)) => {
-                let pulled = self.timed_copy(len, |s| s.direct.pull(peer, remote, &view, len));
+                let pulled =
+                    self.timed_copy(len, |s| s.rendezvous.direct.pull(peer, remote, &view, len));
                 self.finish_pull(id, peer, &rts, pulled, TrafficClass::Direct)
             }
             (policy::MessagePath::Offload, peer_range, _) => {
@@ -198,9 +200,10 @@ impl EngineState {
             return None;
         };
         let total = rts.len as usize;
-        let mut range = PeerRange::open(&mut self.direct, peer, address, rts.exposure, total);
+        let mut range =
+            PeerRange::open(&mut self.rendezvous.direct, peer, address, rts.exposure, total);
         if let Some(index) = rts.copy_index.filter(|_| rts.unverified) {
-            range.answer = Some(self.cooperative_copies.of(peer, index));
+            range.answer = Some(self.rendezvous.cooperative.of(peer, index));
         }
         Some(range)
     }
@@ -214,8 +217,9 @@ impl EngineState {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        let pulled =
-            self.timed_copy(len, |s| peer_range.copy(PeerCopy::Load, &mut s.direct, view, 0..len));
+        let pulled = self.timed_copy(len, |s| {
+            peer_range.copy(PeerCopy::Load, &mut s.rendezvous.direct, view, 0..len)
+        });
         if !peer_range.is_confirmed(CopyEnd::Back) {
             return self.ask_for_cells(id, peer_range.peer, rts.op);
         }
@@ -277,12 +281,14 @@ impl EngineState {
             return self.pull(id, rts, peer_range, view, len);
         };
         self.send_join(id, rts, view, len, opened, Copier::Both)?;
-        let copy = self.cooperative_copies.of(peer_range.peer, index);
+        let copy = self.rendezvous.cooperative.of(peer_range.peer, index);
         let mut failed = self.timed_copy(len, |state| {
             let mut failed = false;
             while let Some(piece) = copy.take(CopyEnd::Front, len) {
                 failed = failed
-                    || peer_range.copy(PeerCopy::Load, &mut state.direct, view, piece).is_err();
+                    || peer_range
+                        .copy(PeerCopy::Load, &mut state.rendezvous.direct, view, piece)
+                        .is_err();
             }
             failed
         });
@@ -324,7 +330,7 @@ impl EngineState {
             sender_copies_all: copier == Copier::Sender,
             unverified: opened.as_ref().is_some_and(|m| m.unverified),
         };
-        let op = &mut self.operations.recvs[id.index()];
+        let op = &mut self.receives.ops[id.index()];
         op.exposed = opened.map(|m| m.exposed);
         let ReceiveStage::Incoming { envelope, .. } = op.stage else {
             unreachable!("a message that is fetched is incoming")
@@ -332,11 +338,11 @@ impl EngineState {
         let peer = envelope.source;
         self.send_control(peer, packet::join(&join))?;
         if let (true, Some(index), Some(exposed)) =
-            (join.unverified, rts.copy_index, &self.operations.recvs[id.index()].exposed)
+            (join.unverified, rts.copy_index, &self.receives.ops[id.index()].exposed)
         {
             // While the `JOIN` is in flight.
-            let is_right = self.direct.confirm(join.address as usize, len, exposed);
-            self.cooperative_copies.of(peer, index).confirm(CopyEnd::Front, is_right);
+            let is_right = self.rendezvous.direct.confirm(join.address as usize, len, exposed);
+            self.rendezvous.cooperative.of(peer, index).confirm(CopyEnd::Front, is_right);
         }
         Ok(())
     }
@@ -351,19 +357,19 @@ impl EngineState {
     ) -> Option<OpenedBuffer> {
         let (address, _) = view.as_contiguous()?;
         if copy_index.is_some()
-            && let Some(exposed) = self.direct.recall(address, len)
+            && let Some(exposed) = self.rendezvous.direct.recall(address, len)
         {
             let unverified = true;
             return Some(OpenedBuffer { exposed, unverified });
         }
-        let exposed = self.expose(view, len)?;
+        let exposed = self.rendezvous.expose(view, len)?;
         let unverified = false;
         Some(OpenedBuffer { exposed, unverified })
     }
 
     /// This side has done its part of receive `id`, and waits for the sender's.
     fn await_push(&mut self, id: RecvId, sender_op: u32, own_part: PushOutcome) {
-        let op = &mut self.operations.recvs[id.index()];
+        let op = &mut self.receives.ops[id.index()];
         if let ReceiveStage::Incoming { envelope, total, .. } = op.stage {
             op.stage = ReceiveStage::Cooperative {
                 envelope,
@@ -383,37 +389,35 @@ impl EngineState {
         self.send_control(peer, packet::cts(sender_op, id.index(), 0))
     }
 
-    /// Opens `len` bytes of this rank's `view` to peers, if it is contiguous.
-    pub(crate) fn expose(&mut self, view: &View, len: usize) -> Option<Exposed> {
-        let (address, _) = view.as_contiguous()?;
-        self.direct.expose(address, len)
-    }
-
     /// The receiver has opened its buffer: copies the pieces that it leaves to this side, now.
     pub(crate) fn on_join(&mut self, packet: &Packet) -> Result<(), Fault> {
         let join = packet::read_join(packet);
         let (id, len) = (join.sender_op, join.len as usize);
-        let op = &self.operations.sends[id];
+        let op = &self.sends.ops[id];
         let (peer, view) = (op.peer, op.view.clone());
-        let peer_range = PeerRange::open(&mut self.direct, peer, join.address, join.exposure, len);
+        let peer_range =
+            PeerRange::open(&mut self.rendezvous.direct, peer, join.address, join.exposure, len);
         let right = match op.rts_state.copy_index.filter(|_| join.unverified) {
-            Some(index) => {
-                await_answer(&self.cooperative_copies.of(self.me, index), CopyEnd::Front)
-            }
+            Some(index) => await_answer(&self.rendezvous.cooperative.own(index), CopyEnd::Front),
             None => true,
         };
-        let usable = right && (peer_range.is_mapped(len) || self.direct.is_usable(peer));
+        let usable = right && (peer_range.is_mapped(len) || self.rendezvous.direct.is_usable(peer));
         let mut failed = false;
         if join.sender_copies_all {
             failed = !usable
                 || self.timed_copy(len, |state| {
-                    let stored = peer_range.copy(PeerCopy::Store, &mut state.direct, &view, 0..len);
+                    let stored = peer_range.copy(
+                        PeerCopy::Store,
+                        &mut state.rendezvous.direct,
+                        &view,
+                        0..len,
+                    );
                     stored.is_err()
                 });
         } else {
-            let index = self.operations.sends[id].rts_state.copy_index;
+            let index = self.sends.ops[id].rts_state.copy_index;
             let index = index.expect("JOIN names a message with a cooperative copy");
-            let copy = self.cooperative_copies.of(self.me, index);
+            let copy = self.rendezvous.cooperative.own(index);
             let mut took = false;
             self.timed_copy(len, |state| {
                 while usable
@@ -421,8 +425,9 @@ impl EngineState {
                     && let Some(piece) = copy.take(CopyEnd::Back, len)
                 {
                     took = true;
-                    failed =
-                        peer_range.copy(PeerCopy::Store, &mut state.direct, &view, piece).is_err();
+                    failed = peer_range
+                        .copy(PeerCopy::Store, &mut state.rendezvous.direct, &view, piece)
+                        .is_err();
                 }
             });
             if !took {
@@ -430,7 +435,7 @@ impl EngineState {
             }
         }
         if failed {
-            self.operations.sends[id].rts_state.push_failed = true;
+            self.sends.ops[id].rts_state.push_failed = true;
         } else if join.sender_copies_all {
             self.complete_send(id, TrafficClass::Mapped);
         }
@@ -445,8 +450,8 @@ impl EngineState {
     pub(crate) fn on_pushed(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (id, outcome) = packet::read_pushed(packet);
         let push_failed = outcome == PushOutcome::Failed;
-        let id = RecvId(self.operations.recvs.key_at(id));
-        let op = &mut self.operations.recvs[id.index()];
+        let id = RecvId(self.receives.ops.key_at(id));
+        let op = &mut self.receives.ops[id.index()];
         let ReceiveStage::Cooperative { envelope, total, sender_op, failed } = op.stage else {
             debug_assert!(false, "a push from rank {source} to a receive that did not join");
             return Ok(());
@@ -462,13 +467,13 @@ impl EngineState {
     /// The receiver has received (or has matched) the message, and no longer uses its memory.
     pub(crate) fn on_fin(&mut self, packet: &Packet) {
         let (id, class) = packet::read_fin(packet);
-        if !self.operations.sends[id].rts_state.push_failed {
+        if !self.sends.ops[id].rts_state.push_failed {
             self.complete_send(id, class);
         }
     }
 
     fn complete_send(&mut self, id: u32, class: TrafficClass) {
-        let op = &self.operations.sends[id];
+        let op = &self.sends.ops[id];
         // A short message that was only acknowledged was counted when it left.
         let (peer, len) = (op.peer, op.view.len());
         if len > self.selection.ring_max(peer) {
@@ -479,27 +484,24 @@ impl EngineState {
 
     /// A send has ended: releases what it keeps for its receiver.
     pub(crate) fn end_send(&mut self, index: u32, end: SendEnd) {
-        let op = &mut self.operations.sends[index];
+        let op = &mut self.sends.ops[index];
         op.phase = SendPhase::Ended(end);
-        let duties = std::mem::take(&mut op.duties);
-        if !duties.is_empty() {
-            self.discharge(duties);
-        }
+        let actions = std::mem::take(&mut op.actions);
+        self.completions.finish(actions);
         self.release_rts(index);
-        self.note_completion();
     }
 
     /// Releases the memory that the message keeps for peers.
     fn release_rts(&mut self, id: u32) {
-        let rts_state = std::mem::take(&mut self.operations.sends[id].rts_state);
+        let rts_state = std::mem::take(&mut self.sends.ops[id].rts_state);
         if let Some(index) = rts_state.copy_index {
-            self.cooperative_copies.give_back(index);
+            self.rendezvous.cooperative.give_back(index);
         }
         if rts_state.long {
-            self.end_long_message();
+            self.completions.end_long_message();
         }
         if let Some(exposed) = rts_state.registered {
-            let peer = self.operations.sends[id].peer;
+            let peer = self.sends.ops[id].peer;
             let transport = self.channels.transport_to(peer);
             transport.expect("the transport that registered it").conceal(exposed);
         }

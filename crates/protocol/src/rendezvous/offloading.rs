@@ -1,8 +1,9 @@
 //! Long messages whose bytes a copy engine moves while the program computes (chai-2009, 5.2).
 
 use crate::channels::packet::RtsPacket;
+use crate::engine::completions::NOTIFY_WAITERS;
 use crate::engine::fault::Fault;
-use crate::engine::state::{EngineState, NOTIFY_WAITERS};
+use crate::engine::state::EngineState;
 use crate::pt2pt::operation::{Copying, RecvId};
 use mica_channel::direct::{MappedWindow, SenderBuffer};
 use mica_channel::memory::View;
@@ -10,17 +11,12 @@ use mica_channel::offload::{CopyJob, JobProgress, PeerMemory};
 use mica_node::counters::TrafficClass;
 
 impl EngineState {
-    /// True if a message of `len` bytes is long enough for the copy engine.
-    pub(crate) fn is_long(&self, len: usize) -> bool {
-        self.offload.as_ref().is_some_and(|o| len >= o.min)
-    }
-
     /// True if a message of `len` bytes may be left to the copy engine: the program does not wait
     /// in MPI, or it has requested a thread that copies for it; then other ranks may use the
     /// program's core while it waits.
     pub(crate) fn may_offload(&self, len: usize) -> bool {
-        self.is_long(len)
-            && (self.threads.waiting_threads == 0 || self.threads.long_messages.is_some())
+        self.rendezvous.is_long(len)
+            && (self.completions.waiting_threads == 0 || self.completions.long_messages.is_some())
     }
 
     /// Has the copy engine copy the message: through `window`, or else by the kernel. False if the
@@ -34,11 +30,11 @@ impl EngineState {
         view: &View,
         len: usize,
     ) -> bool {
-        let Some(offload) = &mut self.offload else {
+        let Some(offload) = &mut self.rendezvous.offload else {
             return false;
         };
-        let held = self.direct.hold(view);
-        let pid = self.direct.process(peer);
+        let held = self.rendezvous.direct.hold(view);
+        let pid = self.rendezvous.direct.process(peer);
         let (job, class) = match (&window, rts.remote) {
             (Some(window), _) => {
                 (CopyJob::copy(window.view(), view.clone(), len), TrafficClass::Mapped)
@@ -55,7 +51,7 @@ impl EngineState {
             }
             (None, None) => return false,
         };
-        self.operations.recvs[id.index()].copying = Some(Box::new(Copying {
+        self.receives.ops[id.index()].copying = Some(Box::new(Copying {
             cookie: offload.engine.start(job),
             peer,
             sender_op: rts.op,
@@ -65,11 +61,11 @@ impl EngineState {
         }));
         offload.active.push(id);
         // The progress thread may be asleep, and it must drive the copy.
-        if !self.operations.recvs[id.index()].duties.is_long() {
-            let long = self.begin_long_message();
-            self.operations.recvs[id.index()].duties.set_long(long);
+        if !self.receives.ops[id.index()].actions.is_long() {
+            let long = self.completions.begin_long_message();
+            self.receives.ops[id.index()].actions.set_long(long);
         }
-        self.threads.notifications |= NOTIFY_WAITERS;
+        self.completions.notifications |= NOTIFY_WAITERS;
         true
     }
 
@@ -79,10 +75,11 @@ impl EngineState {
     pub(crate) fn poll_copy_jobs(&mut self) -> Result<bool, Fault> {
         let mut ended = false;
         let mut at = 0;
-        while let Some(&id) = self.offload.as_ref().and_then(|o| o.active.get(at)) {
-            let help = self.threads.in_progress_thread
-                || (self.threads.waiting_threads > 0 && self.threads.long_messages.is_none());
-            let progress = match &self.operations.recvs[id.index()].copying {
+        while let Some(&id) = self.rendezvous.offload.as_ref().and_then(|o| o.active.get(at)) {
+            let help = self.completions.in_progress_thread
+                || (self.completions.waiting_threads > 0
+                    && self.completions.long_messages.is_none());
+            let progress = match &self.receives.ops[id.index()].copying {
                 Some(copying) if help => copying.cookie.assist(),
                 Some(copying) => copying.cookie.check(),
                 None => JobProgress::Done,
@@ -92,10 +89,10 @@ impl EngineState {
                 continue;
             }
             ended = true;
-            if let Some(offload) = &mut self.offload {
+            if let Some(offload) = &mut self.rendezvous.offload {
                 offload.active.swap_remove(at);
             }
-            if let Some(copying) = self.operations.recvs[id.index()].copying.take() {
+            if let Some(copying) = self.receives.ops[id.index()].copying.take() {
                 let Copying { peer, sender_op, class, .. } = *copying;
                 if matches!(progress, JobProgress::Failed(_)) {
                     self.ask_for_cells(id, peer, sender_op)?;
@@ -107,21 +104,12 @@ impl EngineState {
         Ok(ended)
     }
 
-    /// True while the copy engine works for this rank and the calling thread must poll it: the
-    /// progress thread if there is one, else any thread.
-    #[inline]
-    pub(crate) fn polls_copy_jobs(&self) -> bool {
-        let offload = self.offload.as_ref();
-        offload.is_some_and(|o| !o.active.is_empty())
-            && (self.threads.long_messages.is_none() || self.threads.in_progress_thread)
-    }
-
     /// True if the copy engine has completed something, or makes no progress without polls.
     pub(crate) fn offload_has_work(&self) -> bool {
-        self.polls_copy_jobs()
-            && self.offload.as_ref().is_some_and(|o| {
+        self.rendezvous.polls_copy_jobs(&self.completions)
+            && self.rendezvous.offload.as_ref().is_some_and(|o| {
                 o.active.iter().any(|id| {
-                    let copying = &self.operations.recvs[id.index()].copying;
+                    let copying = &self.receives.ops[id.index()].copying;
                     copying.as_ref().is_none_or(|c| {
                         !c.cookie.is_self_driven() || c.cookie.check() != JobProgress::Pending
                     })

@@ -9,8 +9,9 @@
 
 use crate::channels::packet::{self, RtsPacket};
 use crate::engine::fault::Fault;
-use crate::engine::state::{EngineState, RemoteRead};
+use crate::engine::state::EngineState;
 use crate::pt2pt::operation::{RecvId, SendPhase};
+use crate::rendezvous::state::RemoteRead;
 use crate::rma::run;
 use crate::wait::policy::LIVENESS_INTERVAL;
 use mica_channel::RemoteRegion;
@@ -29,7 +30,7 @@ impl EngineState {
     /// Sends the RTS of send `id` to its receiver, which is reached over the network. False when
     /// there is no room.
     pub(crate) fn send_rts_remote(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &mut self.operations.sends[id];
+        let op = &mut self.sends.ops[id];
         let (peer, len) = (op.peer, op.view.len());
         let is_held = self.channels.is_held(peer);
         let Some(net) = self.channels.transport_to(peer) else {
@@ -57,7 +58,7 @@ impl EngineState {
         let head = packet::rts(op.context, op.tag, &rts);
         let sent = self.channels.send(peer, &head, None)?;
         if sent {
-            self.operations.sends[id].phase = SendPhase::AwaitingReply;
+            self.sends.ops[id].phase = SendPhase::AwaitingReply;
         }
         Ok(sent)
     }
@@ -83,31 +84,15 @@ impl EngineState {
         else {
             return self.ask_for_cells(id, peer, rts.op);
         };
-        let at = self.remote_reads.all.insert(RemoteRead {
+        let at = self.rendezvous.reads.all.insert(RemoteRead {
             recv: id,
             peer,
             sender_op: rts.op,
             region,
             len,
         });
-        self.remote_reads.waiting.push_back(at);
-        self.start_reads()
-    }
-
-    /// Starts the reads that wait, as far as there is room.
-    fn start_reads(&mut self) -> Result<(), Fault> {
-        while let Some(&at) = self.remote_reads.waiting.front() {
-            let read = self.remote_reads.all[at];
-            let view = &self.operations.recvs[read.recv.index()].view;
-            let Some(net) = self.channels.transport_to(read.peer) else {
-                return Ok(());
-            };
-            if !net.start_read(read.peer, read.region, view, read.len, at as u64)? {
-                return Ok(());
-            }
-            self.remote_reads.waiting.pop_front();
-        }
-        Ok(())
+        self.rendezvous.reads.waiting.push_back(at);
+        self.rendezvous.reads.start(&mut self.channels, &self.receives)
     }
 
     /// Handles what the transports have completed. True when there was anything.
@@ -116,10 +101,10 @@ impl EngineState {
         while let Some(completion) = self.channels.next_completion() {
             completed = true;
             if run::is_part(&completion) {
-                self.finish_part(completion);
+                self.rma.finish_part(completion, &mut self.completions);
                 continue;
             }
-            let read = self.remote_reads.all.remove(completion.token as usize);
+            let read = self.rendezvous.reads.all.remove(completion.token as usize);
             if completion.result.is_ok() {
                 self.finish_fetch(read.recv, read.peer, read.sender_op, TrafficClass::Net)?;
             } else if self.lost.is_none() {
@@ -127,10 +112,10 @@ impl EngineState {
                 self.ask_for_cells(read.recv, read.peer, read.sender_op)?;
             }
         }
-        if !self.remote_reads.waiting.is_empty() {
-            self.start_reads()?;
+        if !self.rendezvous.reads.waiting.is_empty() {
+            self.rendezvous.reads.start(&mut self.channels, &self.receives)?;
         }
-        self.start_parts();
+        self.rma.start_parts(&mut self.channels, &mut self.completions);
         if let Some(loss) = self.channels.take_loss()
             && self.lost.is_none()
         {

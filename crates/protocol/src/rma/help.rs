@@ -91,7 +91,7 @@ impl SharedTransfer<'_> {
             };
             asked.pause_left = asked.pause;
             state.counters.add(Counter::WindowHelps, u64::from(helped));
-            state.free_answered(self.target);
+            state.help.free_answered(self.target, &mut state.rendezvous.cooperative);
         });
         Ok(())
     }
@@ -145,8 +145,10 @@ impl Engine {
     /// When memory for the first packet to `target` cannot be allocated.
     pub fn ask_to_migrate(&self, target: u32, context: u64, address: u64) -> Result<bool, Fault> {
         self.enter(|state| {
-            let queued = state.outbox(target).is_some_and(|o| !o.is_empty());
-            if queued || state.channels.is_remote(target) || !state.channels.has_room(target, 0) {
+            if state.sends.is_queued(target)
+                || state.channels.is_remote(target)
+                || !state.channels.has_room(target, 0)
+            {
                 return Ok(false);
             }
             Ok(state.channels.send(target, &packet::migrate(context, address), None)?)
@@ -177,7 +179,7 @@ impl EngineState {
         if !self.selection.may_cooperate() || self.channels.is_remote(target) {
             return false;
         }
-        self.free_answered(target);
+        self.help.free_answered(target, &mut self.rendezvous.cooperative);
         let asked = self.help.targets.entry(target);
         if asked.pause_left > 0 {
             asked.pause_left -= 1;
@@ -194,34 +196,21 @@ impl EngineState {
     ) -> Result<Option<SegmentRef<CooperativeCopy>>, Fault> {
         // Another thread may have asked in the meantime.
         let is_busy = self.help.targets.entry(target).unanswered.is_some();
-        let queued = self.outbox(target).is_some_and(|o| !o.is_empty());
-        if is_busy || queued || !self.channels.has_room(target, 0) {
+        if is_busy || self.sends.is_queued(target) || !self.channels.has_room(target, 0) {
             return Ok(None);
         }
-        let Some(index) = self.cooperative_copies.take()? else {
+        let Some(index) = self.rendezvous.cooperative.take()? else {
             return Ok(None);
         };
         let request = HelpPacket { copy_index: index, request };
         let packet = packet::help(context, &request);
         if !self.channels.send(target, &packet, None)? {
-            self.cooperative_copies.give_back(index);
+            self.rendezvous.cooperative.give_back(index);
             return Ok(None);
         }
         self.help.targets.entry(target).unanswered = Some(index);
         self.help.unanswered += 1;
-        Ok(Some(self.cooperative_copies.of(self.me, index)))
-    }
-
-    /// Takes back the cooperative copy of the last request to `target`, if it has looked at it.
-    fn free_answered(&mut self, target: u32) {
-        let unanswered = &mut self.help.targets.entry(target).unanswered;
-        if let Some(index) = *unanswered
-            && self.cooperative_copies.of(self.me, index).is_finished()
-        {
-            *unanswered = None;
-            self.help.unanswered -= 1;
-            self.cooperative_copies.give_back(index);
-        }
+        Ok(Some(self.rendezvous.cooperative.own(index)))
     }
 
     /// An origin asks to migrate this rank's part of a window.
@@ -236,7 +225,7 @@ impl EngineState {
     #[cold]
     pub(crate) fn on_help(&mut self, origin: u32, packet: &Packet) {
         let HelpPacket { copy_index, request } = packet::read_help(packet);
-        let copy = self.cooperative_copies.of(origin, copy_index);
+        let copy = self.rendezvous.cooperative.of(origin, copy_index);
         if let Some(helper) = self.help.helpers.get(&packet.context)
             && copy.has_left(request.divided.len())
         {

@@ -2,6 +2,7 @@
 //! of windows, and the targets that it has asked.
 
 use crate::channels::packet::HelpRequest;
+use crate::rendezvous::cooperative::CooperativeCopies;
 use mica_node::peer_table::PeerTable;
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -44,4 +45,18 @@ pub(crate) struct AskedTarget {
     /// Transfers without a request after the last, and those that are left.
     pub pause: u32,
     pub pause_left: u32,
+}
+
+impl HelpState {
+    /// Takes back the cooperative copy of the last request to `target`, if it has looked at it.
+    pub fn free_answered(&mut self, target: u32, copies: &mut CooperativeCopies) {
+        let unanswered = &mut self.targets.entry(target).unanswered;
+        if let Some(index) = *unanswered
+            && copies.own(index).is_finished()
+        {
+            *unanswered = None;
+            self.unanswered -= 1;
+            copies.give_back(index);
+        }
+    }
 }

@@ -1,9 +1,13 @@
 //! Puts and gets by RMA inside the engine: starts the parts of transfers and takes their
 //! completions in. [`rma_transfers`](crate::rma) has the design.
 
+use crate::channels::Channels;
+use crate::engine::completions::Completions;
 use crate::engine::fault::Fault;
 use crate::engine::state::EngineState;
-use crate::rma::{ActiveTransfer, PART, PARTS_MAX, RmaDirection, RmaId, RmaTransfer, TransferPart};
+use crate::rma::{
+    ActiveTransfer, PART, PARTS_MAX, RmaDirection, RmaId, RmaTransfer, RmaTransfers, TransferPart,
+};
 use mica_channel::transport::{NetError, TransportCompletion};
 use mica_channel::{ChannelError, RemoteRegion};
 
@@ -46,7 +50,7 @@ impl EngineState {
         let at = self.rma.all.insert(active);
         if has_bytes {
             self.rma.unstarted.push_back(at);
-            self.start_parts();
+            self.rma.start_parts(&mut self.channels, &mut self.completions);
         }
         RmaId(at)
     }
@@ -58,40 +62,42 @@ impl EngineState {
             true => Some(self.rma.all.remove(id.0).error.map_or(Ok(()), Err)),
         }
     }
+}
 
+impl RmaTransfers {
     /// Starts the parts that wait, as far as there is room.
-    pub(crate) fn start_parts(&mut self) {
-        while let Some(&at) = self.rma.unstarted.front() {
-            while self.rma.all[at].has_unstarted() {
-                if self.rma.parts.len() >= PARTS_MAX {
+    pub fn start_parts(&mut self, channels: &mut Channels, completions: &mut Completions) {
+        while let Some(&at) = self.unstarted.front() {
+            while self.all[at].has_unstarted() {
+                if self.parts.len() >= PARTS_MAX {
                     return;
                 }
-                match self.start_part(at) {
+                match self.start_part(at, channels) {
                     Ok(StartedPart::Yes) => {}
                     Ok(StartedPart::NoRoom) => {
                         // It may be this peer alone that has none: another goes first next time.
-                        self.rma.unstarted.rotate_left(1);
+                        self.unstarted.rotate_left(1);
                         return;
                     }
-                    Err(error) => self.rma.all[at].fail(error),
+                    Err(error) => self.all[at].fail(error),
                 }
             }
-            self.rma.unstarted.pop_front();
-            if self.rma.all[at].has_ended() {
-                self.note_completion();
+            self.unstarted.pop_front();
+            if self.all[at].has_ended() {
+                completions.note();
             }
         }
     }
 
-    fn start_part(&mut self, at: usize) -> Result<StartedPart, Fault> {
-        let active = &self.rma.all[at];
+    fn start_part(&mut self, at: usize, channels: &mut Channels) -> Result<StartedPart, Fault> {
+        let active = &self.all[at];
         let (there, local, n, bounce) = active.next_part()?;
         let (direction, peer) = (active.transfer.direction, active.transfer.peer);
         let RemoteRegion { key, address } = active.transfer.remote;
         let remote = RemoteRegion { key, address: address.wrapping_add_signed(there as i64) };
-        let entry = self.rma.parts.vacant_entry();
+        let entry = self.parts.vacant_entry();
         let token = PART | entry.key() as u64;
-        let transport = self.channels.transport_to(peer);
+        let transport = channels.transport_to(peer);
         let memory = transport.and_then(|transport| transport.remote_memory());
         let memory = memory.ok_or_else(|| unreached(peer))?;
         let started = match direction {
@@ -101,7 +107,7 @@ impl EngineState {
         if !started {
             return Ok(StartedPart::NoRoom);
         }
-        let active = &mut self.rma.all[at];
+        let active = &mut self.all[at];
         entry.insert(TransferPart {
             of: at,
             bounce: bounce.map(|bounce| (bounce, active.position, n)),
@@ -112,14 +118,14 @@ impl EngineState {
     }
 
     /// A part has completed.
-    pub(crate) fn finish_part(&mut self, completion: TransportCompletion) {
-        let part = self.rma.parts.remove((completion.token & !PART) as usize);
-        let active = &mut self.rma.all[part.of];
+    pub fn finish_part(&mut self, completion: TransportCompletion, completions: &mut Completions) {
+        let part = self.parts.remove((completion.token & !PART) as usize);
+        let active = &mut self.all[part.of];
         active.under_way -= 1;
         match (completion.result, part.bounce) {
             (Err(error), _) => {
                 active.fail(ChannelError::from(error).into());
-                self.rma.unstarted.retain(|&at| at != part.of);
+                self.unstarted.retain(|&at| at != part.of);
             }
             (Ok(_), Some((bounce, position, n)))
                 if active.transfer.direction == RmaDirection::Get =>
@@ -129,7 +135,7 @@ impl EngineState {
             (Ok(_), _) => {}
         }
         if active.has_ended() {
-            self.note_completion();
+            completions.note();
         }
     }
 }

@@ -114,6 +114,19 @@ pub(crate) struct Schedules {
     /// wait, with as many polls before this rank parks: a rank that sleeps does not find out that
     /// others have left the operation.
     pub task_completed: bool,
+    /// How many reactions and schedules wait for what a peer writes to shared memory: while there
+    /// are any, all are advanced in every progress iteration.
+    pub polled_waits: usize,
+    /// How many reactions wait for what other threads of this rank do outside the engine, which
+    /// wakes no thread that sleeps here.
+    pub silent_waits: usize,
+}
+
+impl Schedules {
+    /// True when no abandoned schedule is in progress.
+    pub fn none_is_abandoned(&self) -> bool {
+        self.active.iter().all(|&index| !self.running[index].abandoned)
+    }
 }
 
 #[derive(Debug)]

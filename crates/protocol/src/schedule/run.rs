@@ -4,7 +4,9 @@
 use crate::engine::fault::Fault;
 use crate::engine::state::EngineState;
 use crate::matching::MatchPattern;
+use crate::pt2pt::receives::Receives;
 use crate::pt2pt::select::SendCompletion;
+use crate::pt2pt::sends::Sends;
 use crate::schedule::{RunningSchedule, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep};
 use mica_channel::memory::View;
 use std::collections::VecDeque;
@@ -60,7 +62,7 @@ impl EngineState {
         self.advance_schedule(index);
         if self.schedules.running[index].end.is_none() {
             self.schedules.active.push(index);
-            self.polled_waits += usize::from(has_tasks);
+            self.schedules.polled_waits += usize::from(has_tasks);
         }
         ScheduleId(key)
     }
@@ -95,18 +97,13 @@ impl EngineState {
     /// Advances the schedules and reactions that poll shared memory, before this rank parks. True
     /// when something has completed.
     pub(crate) fn advance_tasks(&mut self) -> bool {
-        if self.polled_waits == 0 {
+        if self.schedules.polled_waits == 0 {
             return false;
         }
         // What had completed before is no reason to park either: the caller may not have seen it.
-        let completed_before = self.threads.completed;
+        let completed_before = self.completions.completed;
         self.run_reactions();
-        completed_before || self.threads.completed
-    }
-
-    /// True when no abandoned schedule is in progress.
-    pub(crate) fn no_abandoned_schedule(&self) -> bool {
-        self.schedules.active.iter().all(|&index| !self.schedules.running[index].abandoned)
+        completed_before || self.completions.completed
     }
 
     /// Advances all schedules after something has completed.
@@ -120,7 +117,7 @@ impl EngineState {
                 self.schedules.active.swap_remove(at);
                 let has_tasks =
                     self.schedules.running[index].stages.iter().any(|s| s.task.is_some());
-                self.polled_waits -= usize::from(has_tasks);
+                self.schedules.polled_waits -= usize::from(has_tasks);
                 if self.schedules.running[index].abandoned {
                     self.schedules.running.remove(index);
                 }
@@ -175,27 +172,9 @@ impl EngineState {
     /// Advances a schedule as far as possible.
     fn advance_schedule(&mut self, index: u32) {
         while self.schedules.running[index].end.is_none() {
-            let mut sends = std::mem::take(&mut self.schedules.running[index].sends);
-            sends.retain(|&id| self.take_send(id).is_none());
-            let mut receives = std::mem::take(&mut self.schedules.running[index].receives);
-            let mut failure = None;
-            receives.retain(|&id| match self.take_received(id) {
-                None => true,
-                Some(done) => {
-                    if done.sent > done.capacity {
-                        failure = Some(ScheduleFailure::Truncated(done));
-                    } else if done.sent == 0 && done.capacity > 0 {
-                        failure = Some(ScheduleFailure::Missing(done));
-                    }
-                    false
-                }
-            });
-            let waits = !(sends.is_empty() && receives.is_empty());
-            let running = &mut self.schedules.running[index];
-            running.sends = sends;
-            running.receives = receives;
-            running.failure = running.failure.take().or(failure);
-            if waits {
+            let EngineState { schedules, sends, receives, .. } = self;
+            let running = &mut schedules.running[index];
+            if !running.collect(sends, receives) {
                 return;
             }
             let (stages, at) = (running.stages.clone(), running.at);
@@ -212,7 +191,7 @@ impl EngineState {
                 match task.advance() {
                     None => return,
                     Some(result) => {
-                        self.schedules.task_completed = true;
+                        schedules.task_completed = true;
                         drop(running.tasks.pop_front());
                         let failure = result.err().map(ScheduleFailure::Task);
                         running.failure = running.failure.take().or(failure);
@@ -234,6 +213,27 @@ impl EngineState {
 
     fn complete_schedule(&mut self, index: u32, end: Result<(), ScheduleFailure>) {
         self.schedules.running[index].end = Some(end);
-        self.note_completion();
+        self.completions.note();
+    }
+}
+
+impl RunningSchedule {
+    /// Takes the completions of the messages of the current stage. True when there are no others.
+    fn collect(&mut self, sends: &mut Sends, receives: &mut Receives) -> bool {
+        self.sends.retain(|&id| sends.take(id).is_none());
+        let mut failure = None;
+        self.receives.retain(|&id| match receives.take(id) {
+            None => true,
+            Some(done) => {
+                if done.sent > done.capacity {
+                    failure = Some(ScheduleFailure::Truncated(done));
+                } else if done.sent == 0 && done.capacity > 0 {
+                    failure = Some(ScheduleFailure::Missing(done));
+                }
+                false
+            }
+        });
+        self.failure = self.failure.take().or(failure);
+        self.sends.is_empty() && self.receives.is_empty()
     }
 }

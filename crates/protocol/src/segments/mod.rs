@@ -22,8 +22,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::engine::Engine;
+use crate::engine::completions::NOTIFY_WAITERS;
 use crate::engine::start::{StartError, open_wake_socket, polling};
-use crate::engine::state::{EngineState, NOTIFY_WAITERS};
+use crate::engine::state::EngineState;
 use crate::pt2pt::operation::ReceiveStage;
 use crate::segments::added::AddedSegment;
 use mica_channel::shm::SegmentTransport;
@@ -106,7 +107,9 @@ impl Engine {
             state.channels.transports.remove(networks + at);
             for peer in peers.clone() {
                 state.channels.forget(peer);
-                state.peers.remove(peer);
+                state.sends.outboxes.remove(peer);
+                state.receives.inbound.remove(peer);
+                state.skew.forget(peer);
             }
             state.holds.held.retain(|source| !peers.contains(source));
             state.selection.forget_from(state.added.next_peer(self.size()));
@@ -121,7 +124,7 @@ impl Engine {
     fn renew_polling(&self, state: &mut EngineState) {
         let (traffic, policy) = (self.node_traffic, self.wait.channels);
         state.polling = polling(&self.segment, &state.channels, traffic, policy);
-        state.threads.notifications |= NOTIFY_WAITERS;
+        state.completions.notifications |= NOTIFY_WAITERS;
     }
 }
 
@@ -136,12 +139,12 @@ impl EngineState {
         if let Some((source, _)) = self.channels.transports[transport].peek() {
             return Some((source, "a message"));
         }
-        let sends = self.operations.sends.iter();
+        let sends = self.sends.ops.iter();
         let mut pending = sends.filter(|op| op.phase.end().is_none());
         if let Some(op) = pending.find(|op| peers.contains(&op.peer)) {
             return Some((op.peer, "a send"));
         }
-        let receives = self.operations.recvs.iter();
+        let receives = self.receives.ops.iter();
         let sources = receives.filter_map(|op| match &op.stage {
             ReceiveStage::Posted { .. } | ReceiveStage::AtAdapter { .. } => op.pattern.source,
             ReceiveStage::Incoming { envelope, .. }
@@ -151,16 +154,15 @@ impl EngineState {
         if let Some(source) = sources.into_iter().find(|source| peers.contains(source)) {
             return Some((source, "a receive"));
         }
-        let probed = self.matching.probed.iter();
+        let probed = self.queues.probed.iter();
         let mut probed = probed.map(|(_, (envelope, _))| envelope.source);
         if let Some(source) = probed.find(|source| peers.contains(source)) {
             return Some((source, "the receive of a probed message"));
         }
         peers.clone().find_map(|peer| {
-            let outbox = self.outbox(peer);
-            if self.matching.unexpected.len_from(peer) > 0 {
+            if self.queues.unexpected.len_from(peer) > 0 {
                 Some((peer, "the receive of a message"))
-            } else if outbox.is_some_and(|outbox| !outbox.is_empty()) {
+            } else if self.sends.is_queued(peer) {
                 Some((peer, "the sending of packets"))
             } else {
                 None

@@ -306,7 +306,7 @@ fn hints_name_the_receives_of_their_communicator() {
         let wanted = MatchPattern { context, ..pattern(None, None) };
         engine.enter(|state| {
             let id = state.receive(wanted, &buffer.view).expect("memory");
-            let stage = state.operations.recvs[id.index()].stage;
+            let stage = state.receives.ops[id.index()].stage;
             let ReceiveStage::AtAdapter { operation } = stage else {
                 panic!("{stage:?}");
             };

@@ -14,9 +14,9 @@ use super::rig::{assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
 use crate::channels::packet;
 use crate::engine::Engine;
-use crate::engine::state::UnexpectedMessage;
 use crate::matching::{MatchPattern, UnexpectedQueue};
 use crate::pt2pt::operation::SendId;
+use crate::pt2pt::queues::UnexpectedMessage;
 use crate::pt2pt::select::SendCompletion;
 use mica_channel::memory::Block;
 use mica_policy::HoldPolicy;
@@ -108,7 +108,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
             if state.progress().expect("no fault") {
                 idle = 0;
             }
-            most = most.max(state.matching.unexpected.bytes_from(0).1);
+            most = most.max(state.queues.unexpected.bytes_from(0).1);
         });
     }
     let mut received = vec![0; flows.len()];

@@ -101,9 +101,9 @@ impl Engine {
 impl EngineState {
     /// Why this rank waits, if it waits now.
     fn wait_reason(&self) -> WaitReason {
-        if !self.backlog.is_empty() {
+        if !self.sends.backlog.is_empty() {
             WaitReason::QueueFull
-        } else if self.polls_copy_jobs() {
+        } else if self.rendezvous.polls_copy_jobs(&self.completions) {
             WaitReason::Copying
         } else {
             WaitReason::Peer

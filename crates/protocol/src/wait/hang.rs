@@ -47,7 +47,7 @@ impl Engine {
 
     /// To be called when a test or probe has failed. `waiting` lists what it asked for.
     #[inline]
-    pub fn note_failed_poll(&self, waiting: impl Fn(&EngineState, &mut WaitList)) {
+    pub(crate) fn note_failed_poll(&self, waiting: impl Fn(&EngineState, &mut WaitList)) {
         let polls = self.polls.count_failed();
         let question = self.segment.open_question();
         if polls.is_multiple_of(POLLS) || question.is_some() {
@@ -57,7 +57,7 @@ impl Engine {
 
     /// To be called when a test or probe has succeeded.
     #[inline]
-    pub fn note_successful_poll(&self) {
+    pub(crate) fn note_successful_poll(&self) {
         self.polls.succeed();
     }
 
@@ -120,7 +120,7 @@ impl Engine {
         let state = self.state.lock();
         waiting(&state, &mut list);
         let first = list.items.pop();
-        first.unwrap_or(Pending::of(WaitKind::Requests)).record(state.unexpected_messages())
+        first.unwrap_or(Pending::of(WaitKind::Requests)).record(state.queues.unexpected.len())
     }
 
     #[cold]
@@ -138,8 +138,8 @@ impl Engine {
         let mut unexpected = {
             let state = self.state.lock();
             waiting(&state, &mut list);
-            let first = state.first_unexpected(None, QUEUED);
-            QueuedMessages { total: state.unexpected_messages(), first }
+            let first = state.queues.first_unexpected(None, QUEUED);
+            QueuedMessages { total: state.queues.unexpected.len(), first }
         };
         let answer = self.reporter.answer.lock();
         let mut answer = answer.unwrap_or_else(PoisonError::into_inner);

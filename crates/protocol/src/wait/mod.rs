@@ -84,14 +84,14 @@ struct WaitScope<'a>(&'a Engine);
 
 impl<'a> WaitScope<'a> {
     fn begin(engine: &'a Engine) -> WaitScope<'a> {
-        engine.enter(|state| state.threads.waiting_threads += 1);
+        engine.enter(|state| state.completions.waiting_threads += 1);
         WaitScope(engine)
     }
 }
 
 impl Drop for WaitScope<'_> {
     fn drop(&mut self) {
-        self.0.enter(|state| state.threads.waiting_threads -= 1);
+        self.0.enter(|state| state.completions.waiting_threads -= 1);
     }
 }
 
@@ -342,7 +342,8 @@ impl Engine {
 
     /// How long a thread may sleep while reactions wait for what wakes nobody.
     fn nap(&self) -> Option<Duration> {
-        (self.state.is_shared() && self.enter(|state| state.silent_waits > 0)).then_some(NAP)
+        (self.state.is_shared() && self.enter(|state| state.schedules.silent_waits > 0))
+            .then_some(NAP)
     }
 
     /// After a failed poll: spins, or yields to others. True when it is time to park.
@@ -422,7 +423,7 @@ impl Engine {
         self.sleep_unless(limit, |state| {
             result = poll.ready(state);
             let stays_awake = result.is_some() || state.has_work();
-            state.publish_transports_if_any();
+            state.channels.publish_counters(&state.counters);
             state.counters.add(Counter::Parks, u64::from(!stays_awake));
             stays_awake
         });
