@@ -1,11 +1,20 @@
 //! Matching, protocols and progress: how a message is matched with its receive, and by which path
 //! its bytes are transferred (docs/design/house.md, section 4).
 //!
-//! - [`matching`]: posted receives and unexpected messages, O(1) in their number, in MPI's order;
-//! - [`select`]: the choice of the path, by `mica_policy`'s functions and the state of each peer;
-//! - adapters that match by themselves get messages as they are, instead of all that follows here;
-//! - [`Engine`]: the one object of a process that owns the channels, sends, receives, makes
-//!   progress and waits.
+//! | room | what it has |
+//! |---|---|
+//! | [`engine`] | [`Engine`], the one object of a process; its state, start, progress, events |
+//! | [`pt2pt`] | sends, receives, probes, cancels; the choice of a message's path |
+//! | [`matching`] | posted receives and unexpected messages, O(1) in their number, in MPI's order |
+//! | [`rendezvous`] | long messages: copied by a side, by both, by an engine, over a network |
+//! | [`channels`] | the channels combined, and the packets of all protocols |
+//! | [`wait`] | how threads poll, yield and park; hang reports |
+//! | [`schedule`] | operations of several stages |
+//! | [`rma`] | puts and gets over the network, and what windows need on a node |
+//! | [`adapter`] | adapters that match by themselves: they get messages as they are |
+//! | [`segments`] | segments that come and go while a job runs |
+//!
+//! Each room owns a part of [`EngineState`] and writes no other ([`engine::state`]).
 //!
 //! | message | path |
 //! |---|---|
@@ -31,9 +40,9 @@ mod wait;
 pub use adapter::operations::Injection;
 #[doc(hidden)]
 pub use channels::packet;
-pub use channels::packet::HelpRequest;
+pub use channels::packet::TargetCopyRequest;
 pub use engine::Engine;
-pub use engine::events::{EngineEvent, EngineEventKind, EventSink, want_events};
+pub use engine::events::{EngineEvent, EngineEventKind, EventSink, enable_events};
 pub use engine::fault::Fault;
 pub use engine::start::StartError;
 pub use engine::state::{EngineState, Reaction};
@@ -45,8 +54,8 @@ pub use pt2pt::operation::{
     MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendEnd, SendId, StartedReceive,
 };
 pub use pt2pt::select::SendCompletion;
-pub use rma::help::SharedTransfer;
-pub use rma::help_state::TransferHelper;
+pub use rma::target_copies::TargetCopier;
+pub use rma::target_copy::SharedTransfer;
 pub use rma::{RmaDirection, RmaId, RmaTransfer};
 pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
@@ -55,6 +64,6 @@ pub use schedule::{
 pub use segments::RemoveError;
 pub use wait::MIN_POLLS_BEFORE_PARKING;
 pub use wait::pending::{
-    Describe, FindCall, IdleScene, Pending, QueuedMessage, QueuedMessages, WaitList,
+    Describe, FindCall, IdleWait, Pending, QueuedMessage, QueuedMessages, WaitList,
 };
 pub use wait::poll::Poll;

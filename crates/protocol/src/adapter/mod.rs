@@ -5,16 +5,24 @@
 //! empty; requests, schedules and reactions are as over any network. What the adapter wants in one
 //! piece and is not is packed here: a send before it is posted, a receive when it has completed.
 //!
+//! | state of an operation | moves by |
+//! |---|---|
+//! | queued | the adapter has room: posted; a cancel of a receive: removed |
+//! | posted | the adapter completes, cancels or refuses it |
+//! | query (probe, extract, cancel) | posted at once; polled for until its answer is here |
+//!
 //! - **Order.** Operations are posted in the order of the program's calls. If the adapter has no
 //!   room, they wait in `queued`, and later ones wait behind them.
-//! - **Probes and cancels** are questions: they are posted and polled for
-//!   ([`ask`](EngineState::ask)), since the adapter answers without the help of peers. They do not
-//!   use the adapter's wait, whose return would count a message as seen that came after the probe.
+//! - **Queries** are polled for ([`query`](EngineState::query)), since the adapter answers without
+//!   the help of peers. They do not use the adapter's wait, whose return would count a message as
+//!   seen that came after the probe.
 //! - **Tokens.** An operation's token is its index here and, above it, a number that makes it
 //!   different from those before it at the same index.
+//! - **Memory.** The adapter's queues publish commands and completions (`mica_channel::adapter`);
+//!   here all is under the engine's lock.
 //!
-//! Called from `send.rs` and `receive.rs` where an engine has such an adapter, `progress.rs` and
-//! `wait.rs`. Jobs without one ask for it off their fast paths only.
+//! Cost: one command and one completion for each operation, and a copy if it is not contiguous.
+//! Jobs without such an adapter ask for it off their fast paths only.
 
 pub(crate) mod operations;
 
@@ -77,7 +85,7 @@ impl EngineState {
     /// Posts a receive to the adapter, of the message that an `Extract` has taken, if one has.
     #[cold]
     #[inline(never)]
-    fn receive_by_adapter(
+    pub(crate) fn receive_by_adapter(
         &mut self,
         pattern: MatchPattern,
         view: &View,
@@ -88,30 +96,6 @@ impl EngineState {
         let operation = self.post(AdapterOperationKind::Receive { id, extracted, packed });
         self.receives.ops[id.index()].stage = ReceiveStage::AtAdapter { operation };
         Ok(id)
-    }
-
-    /// Starts a receive by the adapter.
-    pub(crate) fn post_to_adapter(
-        &mut self,
-        pattern: MatchPattern,
-        view: &View,
-    ) -> Result<RecvId, Fault> {
-        self.receive_by_adapter(pattern, view, None)
-    }
-
-    /// Starts the receive of the message that `extract` has taken.
-    pub(crate) fn receive_extracted(
-        &mut self,
-        envelope: MatchEnvelope,
-        extract: u64,
-        view: &View,
-    ) -> Result<RecvId, Fault> {
-        let pattern = MatchPattern {
-            context: envelope.context,
-            source: Some(envelope.source),
-            tag: Some(envelope.tag),
-        };
-        self.receive_by_adapter(pattern, view, Some(extract))
     }
 
     /// Posts an operation, or queues it. Returns its index.
@@ -155,7 +139,7 @@ impl EngineState {
             return Err(refusal("refused an operation", done));
         }
         match operation.kind {
-            AdapterOperationKind::Question => adapter.answer = Some(*done),
+            AdapterOperationKind::Query => adapter.answer = Some(*done),
             AdapterOperationKind::Send { id, .. } => {
                 self.end_send(id, SendEnd::Sent);
             }
@@ -191,9 +175,9 @@ impl EngineState {
 
     /// Asks the adapter, and polls for its answer. `None` after a fault, which the next progress
     /// returns.
-    fn ask(&mut self, operation: MatchOperation<'_>) -> Option<MatchCompletion> {
+    fn query(&mut self, operation: MatchOperation<'_>) -> Option<MatchCompletion> {
         let adapter = self.adapter.as_mut()?;
-        let at = adapter.insert(AdapterOperationKind::Question);
+        let at = adapter.insert(AdapterOperationKind::Query);
         let token = adapter.operations[at].token;
         let matching = self.channels.matching()?;
         let posted = matching.post(operation, token);
@@ -214,7 +198,7 @@ impl EngineState {
     #[cold]
     #[inline(never)]
     pub(crate) fn probe_by_adapter(&mut self, pattern: &MatchPattern) -> Option<ProbedMessage> {
-        let found = self.ask(MatchOperation::Probe(match_key(pattern)))?;
+        let found = self.query(MatchOperation::Probe(match_key(pattern)))?;
         let found = probed(pattern, &found)?;
         // A receive that is still queued was started before this probe, and takes it.
         (!self.is_for_queued(&found.envelope)).then_some(found)
@@ -230,7 +214,7 @@ impl EngineState {
         if self.adapter.as_ref().is_some_and(|a| !a.queued.is_empty()) {
             self.probe_by_adapter(pattern)?;
         }
-        let done = self.ask(MatchOperation::Extract(match_key(pattern)))?;
+        let done = self.query(MatchOperation::Extract(match_key(pattern)))?;
         let found = probed(pattern, &done)?;
         let message = UnexpectedMessage::AtAdapter { extract: done.token, bytes: found.bytes };
         let index = self.queues.probed.insert((found.envelope, message));
@@ -261,7 +245,7 @@ impl EngineState {
             return self.finish_cancelled(id);
         }
         let token = adapter.operations[at].token;
-        let found = self.ask(MatchOperation::Cancel(token));
+        let found = self.query(MatchOperation::Cancel(token));
         if found.is_some_and(|found| found.outcome == MatchOutcome::Done) {
             while !self.is_received(id) {
                 self.channels.poll_adapter();

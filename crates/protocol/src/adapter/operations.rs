@@ -1,5 +1,5 @@
 //! What this rank has posted to an adapter that matches: operations with their tokens, and those
-//! that wait for room. `adapter_matching.rs` posts and completes them.
+//! that wait for room. [`adapter`](crate::adapter) has the states, and completes them.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ pub(crate) struct AdapterMatching {
     pub queued: VecDeque<usize>,
     /// Contexts whose receives are hinted at, with their bit 0 set.
     pub hinted: Vec<u64>,
-    /// The answer to the question that is waited for.
+    /// The answer to the query that is waited for.
     pub answer: Option<MatchCompletion>,
     /// What was found during a call that cannot report it.
     pub fault: Option<Fault>,
@@ -57,7 +57,7 @@ pub(crate) enum AdapterOperationKind {
         packed: Option<View>,
     },
     /// A probe, extract or cancel.
-    Question,
+    Query,
 }
 
 impl AdapterMatching {
@@ -134,7 +134,7 @@ impl AdapterMatching {
                 }
                 posted
             }
-            AdapterOperationKind::Question => false,
+            AdapterOperationKind::Query => false,
         }
     }
 

@@ -17,10 +17,10 @@
 //! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
 //! | `RTS_REST` | sender's op, receiver's op | |
 //! | `CANCEL`, `CANCELLED` | sender's op | |
-//! | `HELP` | length, copy_index; offset in the window; buffer (2 words); operation | |
+//! | `TARGET_COPY` | length, copy_index; offset in the window; buffer (2 words); operation | |
 //! | `MIGRATE` | address | |
 //!
-//! `tag` and `aux` of a `HELP` are the bytes at the ends that are not divided.
+//! `tag` and `aux` of a `TARGET_COPY` are the bytes at the ends that are not divided.
 //!
 //! In an `RTS`, the copy_index is the index of the sender's cooperative copy, `runs` the number of
 //! runs; the last field is an exposure (2 words) or, over the network, a key.
@@ -66,8 +66,8 @@ pub const HOLD: u8 = 13;
 /// The number of this rank's messages that their receiver, over the network, has received.
 pub const CREDIT: u8 = 14;
 
-/// The origin of a long transfer in this rank's part of a window asks for help.
-pub const HELP: u8 = 15;
+/// The origin of a long transfer in this rank's part of a window asks this rank to copy, too.
+pub const TARGET_COPY: u8 = 15;
 
 /// An origin reaches this rank's part of a window by address so often that migrating it pays.
 pub const MIGRATE: u8 = 18;
@@ -119,9 +119,9 @@ pub struct JoinPacket {
     pub unverified: bool,
 }
 
-/// What an origin asks its target to help with.
+/// What an origin asks its target to copy as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HelpRequest {
+pub struct TargetCopyRequest {
     /// Bytes of the transfer.
     pub bytes: usize,
     /// Those that both sides reach and divide: all but less than a page at each end.
@@ -130,17 +130,17 @@ pub struct HelpRequest {
     pub offset: u64,
     /// By which words the target opens the origin's buffer.
     pub buffer: [u64; 2],
-    /// What to do with the bytes: for the [`TransferHelper`](crate::TransferHelper) alone.
+    /// What to do with the bytes: for the [`TargetCopier`](crate::TargetCopier) alone.
     pub operation: u64,
 }
 
-/// A request for help with a transfer in a window.
+/// A request to copy in a window as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HelpPacket {
+pub struct TargetCopyPacket {
     /// Index of the origin's cooperative copy.
     pub copy_index: u8,
     /// The transfer.
-    pub request: HelpRequest,
+    pub request: TargetCopyRequest,
 }
 
 /// `RTS`'s first word: length in the low bits, copy_index, kind of memory.
@@ -225,11 +225,13 @@ pub fn read_join(p: &Packet) -> JoinPacket {
     }
 }
 
-pub fn help(context: u64, a: &HelpPacket) -> Packet {
-    let HelpRequest { bytes, ref divided, offset, buffer: [first, second], operation } = a.request;
+pub fn target_copy(context: u64, a: &TargetCopyPacket) -> Packet {
+    let TargetCopyRequest { bytes, ref divided, offset, buffer: [first, second], operation } =
+        a.request;
     let (before, behind) = (divided.start, bytes - divided.end);
     debug_assert!((bytes as u64) < 1 << LEN_BITS && before.max(behind) <= 0xffff);
-    let mut p = Packet { context, tag: before as i32, aux: behind as u16, ..Packet::of_kind(HELP) };
+    let mut p =
+        Packet { context, tag: before as i32, aux: behind as u16, ..Packet::of_kind(TARGET_COPY) };
     p.set_word(0, bytes as u64 | u64::from(a.copy_index) << LEN_BITS);
     p.set_word(1, offset);
     p.set_word(2, first);
@@ -238,11 +240,11 @@ pub fn help(context: u64, a: &HelpPacket) -> Packet {
     p
 }
 
-pub fn read_help(p: &Packet) -> HelpPacket {
+pub fn read_target_copy(p: &Packet) -> TargetCopyPacket {
     let bytes = (p.word(0) & ((1 << LEN_BITS) - 1)) as usize;
-    HelpPacket {
+    TargetCopyPacket {
         copy_index: (p.word(0) >> LEN_BITS) as u8,
-        request: HelpRequest {
+        request: TargetCopyRequest {
             bytes,
             divided: p.tag as usize..bytes - usize::from(p.aux),
             offset: p.word(1),
@@ -446,10 +448,10 @@ mod tests {
     }
 
     #[test]
-    fn help_round_trips() {
-        let a = HelpPacket {
+    fn target_copy_round_trips() {
+        let a = TargetCopyPacket {
             copy_index: 127,
-            request: HelpRequest {
+            request: TargetCopyRequest {
                 bytes: (1 << LEN_BITS) - 1,
                 divided: 0xffff..(1 << LEN_BITS) - 2,
                 offset: 1 << 50,
@@ -457,8 +459,8 @@ mod tests {
                 operation: 1 << 63,
             },
         };
-        let packet = help(9, &a);
-        assert_eq!((read_help(&packet), packet.context), (a, 9));
+        let packet = target_copy(9, &a);
+        assert_eq!((read_target_copy(&packet), packet.context), (a, 9));
     }
 
     #[test]

@@ -1,18 +1,20 @@
-//! Completions: what an operation leaves to do when it ends, and for whom.
+//! CompletionNotes: what an operation leaves to do when it ends, and for whom.
 //!
-//! A send or receive that ends hands its [`CompletionActions`] to [`Completions::finish`]; whatever else
-//! ends (schedules, transfers) calls [`Completions::note`]. Both only take notes. They are read later, by:
+//! A send or receive that ends hands its [`CompletionActions`] to [`CompletionNotes::finish`];
+//! whatever else ends (schedules, transfers) calls [`CompletionNotes::note`]. Both only take notes.
+//! They are read later, by:
 //!
 //! | reader | note | when |
 //! |---|---|---|
-//! | threads of this rank that sleep | [`NOTIFY_WAITERS`] | the lock is given back (`Engine::enter`) |
+//! | sleeping threads of this rank | [`NOTIFY_WAITERS`] | the lock is given back |
 //! | the progress thread | [`WAKE_PROGRESS_THREAD`] | the same |
 //! | schedules and reactions | `completed` | at the end of a progress iteration |
 //! | `MPI_Waitany` and its kin | [`CompletionReports`] | at its next check |
 //!
-//! So an operation may end anywhere in the engine, with any of its parts borrowed, and nothing is called
-//! back from there. All is behind the engine's lock: no field is atomic. An operation that was begun as a
-//! long message ends as one exactly once, by its actions or by its RTS state, whoever ends it.
+//! So an operation may end anywhere in the engine, with any of its parts borrowed, and nothing is
+//! called back from there. All is behind the engine's lock: no field is atomic. An operation that
+//! was begun as a long message ends as one exactly once, by its actions or by its RTS state,
+//! whoever ends it.
 
 use std::collections::VecDeque;
 
@@ -23,7 +25,7 @@ pub(crate) const WAKE_PROGRESS_THREAD: u8 = 2;
 
 /// What the threads of this rank are to be notified of, and what they do.
 #[derive(Debug, Default)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionNotes {
     /// Notifications due when the lock is given back: [`NOTIFY_WAITERS`], [`WAKE_PROGRESS_THREAD`].
     pub notifications: u8,
     /// An operation has completed since schedules and reactions were last advanced.
@@ -38,7 +40,7 @@ pub(crate) struct Completions {
     pub reports: CompletionReports,
 }
 
-impl Completions {
+impl CompletionNotes {
     /// Notes that an operation has completed: threads that wait poll again.
     #[inline]
     pub fn note(&mut self) {
@@ -89,8 +91,8 @@ impl Completions {
     }
 }
 
-/// What is due when an operation ends beside its completion; most have nothing. A flag and the place
-/// to report, plus one, in one word: every operation has it.
+/// What is due when an operation ends beside its completion; most have nothing. A flag and the
+/// place to report, plus one, in one word: every operation has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CompletionActions(u32);
 

@@ -1,6 +1,6 @@
 //! Events for tools: what the engine reports when someone has asked for it (MPI 5.0, 15.3.8).
 //!
-//! The hooks are on slow paths, and cost one load of [`WANTED`] and a branch there. The fast path
+//! The hooks are on slow paths, and cost one load of [`ENABLED`] and a branch there. The fast path
 //! of a receive has no hook: while arrivals are wanted, receives do not take it
 //! ([`Engine::observe_arrivals`](crate::Engine::observe_arrivals)).
 //!
@@ -42,17 +42,17 @@ pub struct EngineEvent {
 pub type EventSink = fn(&EngineEvent);
 
 /// The kinds that are wanted, a bit each.
-static WANTED: AtomicU32 = AtomicU32::new(0);
+static ENABLED: AtomicU32 = AtomicU32::new(0);
 static SINK: OnceLock<EventSink> = OnceLock::new();
 
 /// Sets which kinds of events are reported from now on, to `sink`, which must be the same in all
 /// calls.
-pub fn want_events(kinds: impl IntoIterator<Item = EngineEventKind>, sink: EventSink) {
+pub fn enable_events(kinds: impl IntoIterator<Item = EngineEventKind>, sink: EventSink) {
     // A second call passes the same sink.
     let _ = SINK.set(sink);
     let mask = kinds.into_iter().fold(0, |mask, kind| mask | bit(kind));
     // Relaxed: an event at the same time may be reported or not.
-    WANTED.store(mask, Ordering::Relaxed);
+    ENABLED.store(mask, Ordering::Relaxed);
 }
 
 const fn bit(kind: EngineEventKind) -> u32 {
@@ -62,7 +62,7 @@ const fn bit(kind: EngineEventKind) -> u32 {
 /// Reports an event, if it is wanted.
 #[inline(always)]
 pub(crate) fn report(kind: EngineEventKind, envelope: &MatchEnvelope, bytes: usize, detail: u64) {
-    if WANTED.load(Ordering::Relaxed) & bit(kind) != 0 {
+    if ENABLED.load(Ordering::Relaxed) & bit(kind) != 0 {
         emit(EngineEvent { kind, envelope: *envelope, bytes, detail });
     }
 }

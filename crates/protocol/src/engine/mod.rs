@@ -1,5 +1,27 @@
 //! The engine of a process: its state behind a lock, and the operations that threads call on it.
-//! `wait.rs` implements waiting.
+//!
+//! | call | what it does with the lock |
+//! |---|---|
+//! | [`enter`](Engine::enter) | takes it, runs a closure on the [`EngineState`], gives it back |
+//! | [`drive`](Engine::drive) | enters again and again, makes progress, and waits |
+//! | [`watch`](Engine::watch) | makes progress inside, and polls the caller's condition outside |
+//!
+//! An engine is [started](Engine::start) by `MPI_Init` or the first session: it joins the job,
+//! opens its channels and publishes what peers must know. [`finish`](Engine::finish) flushes what
+//! is queued and takes this rank out of the job; [`resume`](Engine::resume) takes it in again for a
+//! later session.
+//!
+//! **Threads.** The lock is a mutex only while several threads may be inside: under
+//! `MPI_THREAD_MULTIPLE`, or with a progress thread. Otherwise the program's promise
+//! ([`OneThreadAtATime`]) elides it, and a message takes no atomic operation for it. Whoever gives
+//! the lock back wakes the threads that a completion concerns ([`completions`]).
+//!
+//! **Cost.** A blocking send of a short message is one call of `enter` and no wait; a blocking
+//! receive first polls its sender's ring without posting itself, `receive_polls` times. The
+//! instructions of both are counted (`tests/instructions.txt`).
+//!
+//! [`state`] says which part of the state each room writes, [`wait`](crate::wait) how a thread
+//! waits, [`progress`] what one iteration does. Called by the `mpi` layer alone.
 
 pub(crate) mod completions;
 pub(crate) mod events;
@@ -117,11 +139,6 @@ impl Engine {
     /// MPMD section of this rank; `None` for a program that was not started by `mpiexec`.
     pub fn appnum(&self) -> Option<u32> {
         self.launched.then(|| self.segment.appnum(self.rank))
-    }
-
-    /// Universe size: the number of ranks of the job.
-    pub fn universe_size(&self) -> u32 {
-        self.size()
     }
 
     /// Where a rank runs on its node; unknown for ranks of other nodes.
@@ -410,7 +427,7 @@ impl Engine {
     }
 
     /// Whether every arrival is to be seen by the engine's handlers, which report it
-    /// ([`want_events`](crate::want_events)): receives then do not take the fast path.
+    /// ([`enable_events`](crate::enable_events)): receives then do not take the fast path.
     pub fn observe_arrivals(&self, observe: bool) {
         let polls = if observe { 0 } else { self.wait.direct_polls };
         // Relaxed, here and where it is read: a receive at the same time may do either.

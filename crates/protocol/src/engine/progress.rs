@@ -1,5 +1,9 @@
 //! Progress: handles the packets that have arrived, and sends what is queued.
 //!
+//! One iteration, in this order: packets of the rings, of further channels that are due, at most
+//! [`MAX_PACKETS`] of each; completions of transports and of the adapter; jobs of the copy engine;
+//! the backlog; reactions and schedules, if anything has completed or polls shared memory.
+//!
 //! The rings are polled in every progress iteration. FIFOs and transports, if there are any, are
 //! further channels, and `mica_policy`'s schedule determines in which iterations each of them is
 //! polled (chai-2009, 7.1). There, every packet counts as a message, since each has to be
@@ -8,12 +12,16 @@
 //! A rank that is about to yield its core, or to park, polls all channels. What it finds before it
 //! parks, it handles in its next iteration, whatever the schedule says; otherwise it could find the
 //! same packet before every attempt to park and never handle it.
+//!
+//! A packet is consumed after it was handled, so that a message for which there is no memory stays
+//! in its ring: its receive may be posted next. Cost of an iteration that finds nothing: a load of
+//! the doorbells, whatever the number of ranks.
 
 use crate::channels::packet;
 use crate::engine::fault::Fault;
 use crate::engine::polling::PacketChannel;
 use crate::engine::state::EngineState;
-use crate::pt2pt::receive::PacketEnd;
+use crate::pt2pt::receive::PacketOutcome;
 use mica_channel::PacketSource;
 use mica_channel::memory::OutOfMemory;
 use mica_channel::shm::Packet;
@@ -210,10 +218,10 @@ impl EngineState {
         let result = match packet.kind {
             packet::EAGER | packet::EAGER_SYNC => self.on_eager(source, packet),
             packet::CELLS => self.on_cells(source, packet),
-            _ => self.handle_later_packet(source, packet).map(|()| PacketEnd::Handled),
+            _ => self.handle_later_packet(source, packet).map(|()| PacketOutcome::Handled),
         };
         match result {
-            Ok(PacketEnd::Left(no_memory)) => self.leave_packet(no_memory),
+            Ok(PacketOutcome::Left(no_memory)) => self.leave_packet(no_memory),
             result => {
                 self.channels.consume(source, packet);
                 result.map(|_| ())
@@ -246,8 +254,8 @@ impl EngineState {
                 Ok(())
             }
             packet::PUSHED => self.on_pushed(source, packet),
-            packet::HELP => {
-                self.on_help(source, packet);
+            packet::TARGET_COPY => {
+                self.on_target_copy(source, packet);
                 Ok(())
             }
             packet::MIGRATE => {

@@ -3,14 +3,23 @@
 //!
 //! A copy engine copies by itself, but a thread must match the message and start the copy, and the
 //! program may not call MPI for a long time. If a helper thread was requested
-//! (`MICA_COPY_ENGINE=thread` or `dsa+thread`), this thread does that. While a long message is in
-//! progress, it waits like a thread of the program, at the rank's parking spot. Otherwise it sleeps
-//! where no message wakes it: short messages pay nothing for it, except for the engine's lock,
-//! which it needs.
+//! (`MICA_COPY_ENGINE=thread` or `dsa+thread`), this thread does that.
+//!
+//! | state | leaves it |
+//! |---|---|
+//! | asleep in [`ProgressWakeup`] | `WAKE_PROGRESS_THREAD`: a long message has begun |
+//! | polls the engine | no long message is left: asleep; polls that find nothing: parked |
+//! | parked at the rank's spot | as a thread of the program that waits ([`wait`](crate::wait)) |
+//!
+//! The count of long messages and the notification are written under the engine's lock; who gives
+//! the lock back wakes the thread, by a mutex and a condition variable, so that a message that
+//! begins while it falls asleep is not missed. Short messages pay nothing for it, except for the
+//! engine's lock, which it needs.
 //!
 //! Two designs of window locks (`MICA_WINDOW_LOCK=thread` and `event`; jiang-2004, 4.2) are this
 //! thread as well: it grants the locks of the windows that exist, and polls for requests all the
-//! time, or sleeps until one comes ([`IdleThread`]).
+//! time, or sleeps until one comes ([`IdleThread`]). A window then counts as a long message
+//! ([`begin_service`](EngineState::begin_service)).
 
 use crate::engine::Engine;
 use crate::engine::progress_wakeup::{IdleThread, ProgressWakeup};

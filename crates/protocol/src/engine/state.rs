@@ -1,44 +1,32 @@
 //! The whole state of a rank's engine, behind its lock: the parts that its rooms own, and what the
 //! `mpi` layer calls on all of them.
 //!
-//! Each part is written by the methods of its room, which borrow that part and what they are given. A
-//! method of [`EngineState`] itself is one that a message takes through several parts:
+//! Each part is written by the methods of its room, which borrow that part and what they are given.
+//! A method of [`EngineState`] itself is one that a message takes through several parts:
 //!
 //! | part | who writes it |
 //! |---|---|
-//! | `channels`, `selection` | sending and receiving of packets; flow control and skew of the peers |
-//! | `queues` | receives, probes, cancels, and packets that bring messages ([`receive`], [`cancel`]) |
-//! | `sends` | sends and their replies ([`send`], [`rendezvous`], [`cancel`]) |
-//! | `receives` | receives and the packets that fill them ([`receive`], [`rendezvous`]) |
-//! | `holds`, `skew` | messages without a receive ([`flow_control`]) |
-//! | `rendezvous` | long messages ([`rendezvous`]) |
-//! | `rma`, `help` | windows ([`rma`]) |
-//! | `schedules`, `reactions` | operations of several stages ([`schedule`]) |
-//! | `completions` | whatever ends; read when the lock is given back ([`completions`]) |
-//! | `adapter` | all messages of a job whose adapter matches ([`adapter`]) |
-//! | `added`, `polling` | segments that come and go ([`segments`]), progress |
+//! | `channels`, `selection` | sending and receiving of packets; what peers announce |
+//! | `queues` | receives, probes, cancels; packets that bring messages (`pt2pt::receive`) |
+//! | `sends` | sends and the replies to them (`pt2pt::send`, `rendezvous`) |
+//! | `receives` | receives and the packets that fill them (`pt2pt::receive`, `rendezvous`) |
+//! | `holds`, `skew` | messages without a receive (`pt2pt::flow_control`) |
+//! | `rendezvous` | long messages |
+//! | `rma`, `target_copies` | windows |
+//! | `schedules`, `reactions` | operations of several stages |
+//! | `completions` | whatever ends; read when the lock is given back |
+//! | `adapter` | all messages of a job whose adapter matches |
+//! | `added`, `polling` | segments that come and go; progress |
 //!
-//! The lock is the only synchronization: below `MPI_THREAD_MULTIPLE` it costs nothing, and no part is
-//! shared with another rank. Callers are inside [`Engine::drive`], [`Engine::enter`] or a progress
-//! iteration, and must not block. What is called back here (reactions, the work of schedules, helpers of
-//! windows, events) runs under the lock, too.
-//!
-//! [`receive`]: crate::pt2pt::receive
-//! [`send`]: crate::pt2pt::send
-//! [`cancel`]: crate::pt2pt::cancel
-//! [`flow_control`]: crate::pt2pt::flow_control
-//! [`rendezvous`]: crate::rendezvous
-//! [`rma`]: crate::rma
-//! [`schedule`]: crate::schedule
-//! [`completions`]: crate::engine::completions
-//! [`adapter`]: crate::adapter
-//! [`segments`]: crate::segments
-//! [`Engine::drive`]: crate::Engine::drive
-//! [`Engine::enter`]: crate::Engine::enter
+//! The lock is the only synchronization: below `MPI_THREAD_MULTIPLE` it costs nothing, and no part
+//! is shared with another rank. Callers are inside [`Engine::drive`](crate::Engine::drive),
+//! [`Engine::enter`](crate::Engine::enter) or a progress iteration, and must not block. What is
+//! called back here (reactions, the work of schedules, copiers of windows, events) runs under the
+//! lock, too.
 
 use crate::adapter::operations::AdapterMatching;
 use crate::channels::Channels;
-use crate::engine::completions::Completions;
+use crate::engine::completions::CompletionNotes;
 use crate::engine::fault::Fault;
 use crate::engine::polling::Polling;
 use crate::pt2pt::holds::Holds;
@@ -50,7 +38,7 @@ use crate::pt2pt::sends::Sends;
 use crate::pt2pt::skew::SkewMonitors;
 use crate::rendezvous::state::RendezvousState;
 use crate::rma::RmaTransfers;
-use crate::rma::help_state::HelpState;
+use crate::rma::target_copies::TargetCopies;
 use crate::schedule::Schedules;
 use crate::segments::added::AddedSegments;
 use mica_channel::shm::Packet;
@@ -76,11 +64,11 @@ pub struct EngineState {
     pub(crate) skew: SkewMonitors,
     pub(crate) rendezvous: RendezvousState,
     pub(crate) rma: RmaTransfers,
-    pub(crate) help: HelpState,
+    pub(crate) target_copies: TargetCopies,
     pub(crate) schedules: Schedules,
     /// Called after completions.
     pub(crate) reactions: Vec<Arc<dyn Reaction>>,
-    pub(crate) completions: Completions,
+    pub(crate) completions: CompletionNotes,
     /// When to poll the FIFOs and transports, where there are any besides the rings.
     pub(crate) polling: Option<Box<Polling>>,
     pub(crate) added: AddedSegments,
@@ -120,10 +108,10 @@ impl EngineState {
             skew: SkewMonitors::default(),
             rendezvous,
             rma: RmaTransfers::default(),
-            help: HelpState::default(),
+            target_copies: TargetCopies::default(),
             schedules: Schedules::default(),
             reactions: Vec::new(),
-            completions: Completions::default(),
+            completions: CompletionNotes::default(),
             polling: None,
             added: AddedSegments::default(),
             adapter: None,

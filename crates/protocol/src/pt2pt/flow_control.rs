@@ -1,15 +1,18 @@
 //! Flow control of unexpected messages: bounds what this rank keeps of messages without a receive
-//! (`MICA_UNEXPECTED_MAX`).
+//! (`MICA_UNEXPECTED_MAX`), and tells senders that this rank lags behind.
 //!
-//! A receiver that keeps too much of a sender's messages, by a
-//! [`HoldPolicy`](mica_policy::hold::HoldPolicy), holds
-//! that sender's messages back. On a node it does so by a word beside the credits of the ring or
-//! FIFO, which the sender sees when it checks for room, at the latest after one lap; over the
-//! network by a packet (`HOLD`). A sender whose messages are held back sends an RTS for
-//! each of them instead, in order, whatever the length: an RTS costs the receiver some hundred
-//! bytes, and there are as many as the sender has pending sends. A blocking send thus waits for its
-//! receive, which the standard allows (MPI 5.0, 3.4). When most of what the receiver kept has been
-//! received, the sender may continue as before.
+//! | state of a sender, at its receiver | moves by |
+//! |---|---|
+//! | free | more is kept of it than [`HoldPolicy`](mica_policy::HoldPolicy) allows: hold |
+//! | held back | a quarter of what is free would hold what is kept of it: release |
+//!
+//! On a node the receiver says so by a word beside the credits of the ring or FIFO, which the
+//! sender sees when it checks for room, at the latest after one lap; over the network by a packet
+//! (`HOLD`). The word is relaxed: it orders nothing, and a sender that sees it late sends one lap
+//! more. A sender whose messages are held back sends an RTS for each of them instead, in order,
+//! whatever the length: an RTS costs the receiver some hundred bytes, and there are as many as the
+//! sender has pending sends. A blocking send thus waits for its receive, which the standard allows
+//! (MPI 5.0, 3.4).
 //!
 //! What arrives beyond the bound was already in flight: the contents of a sender's ring and cells,
 //! or of its FIFO; over the network what the provider and the system buffer between two nodes.
@@ -17,7 +20,10 @@
 //! others that match none. Over the network, a window of messages that the receiver has not
 //! received yet keeps what is in flight small (`CREDIT`, [`crate::channels`]).
 //!
-//! Memory is returned to the system when most of a large backlog has been received.
+//! Cost: a sender that is not held back pays nothing, a receiver two additions for each message
+//! that it keeps. Memory is returned to the system when most of a large backlog has been received
+//! ([`holds`](crate::pt2pt::holds)). [`skew`](crate::pt2pt::skew) is chai-2009's (6.3.2), the rest
+//! ours.
 
 use crate::channels::packet;
 use crate::engine::fault::Fault;

@@ -37,9 +37,9 @@ impl Holds {
         self.held.is_empty() && self.peak < LARGE && total < LARGE
     }
 
-    /// A kept message of `source` has been received; `of_source` bytes of its messages are still kept, and
-    /// `total` of all. Gives memory back if that is little of what it was. True if `source` was held
-    /// back, and may go on.
+    /// A kept message of `source` has been received; `of_source` bytes of its messages are still
+    /// kept, and `total` of all. Gives memory back if that is little of what it was. True if
+    /// `source` was held back, and may go on.
     pub fn release(&mut self, source: u32, of_source: u64, total: u64) -> bool {
         self.peak = self.peak.max(total);
         if self.peak >= LARGE && total <= self.peak / 8 {

@@ -1,5 +1,5 @@
 //! The sends and receives of a rank while they are in progress: what is known of each, and how far
-//! it is. `send.rs`, `receive.rs`, `rendezvous.rs` and `offloading.rs` advance them.
+//! it is. [`send`](crate::pt2pt::send) and [`receive`](crate::pt2pt::receive) have the transitions.
 
 use crate::engine::completions::CompletionActions;
 use crate::matching::{MatchEnvelope, MatchPattern};

@@ -2,7 +2,8 @@
 //! hold: receives by their id, and messages that came first in one of the forms of
 //! [`UnexpectedMessage`]. [`matching`](crate::matching) has the queues themselves.
 //!
-//! Written by receives, probes and cancels, and by packets that bring messages; nothing else matches.
+//! Written by receives, probes and cancels, and by packets that bring messages; nothing else
+//! matches.
 
 use crate::channels::packet::RtsPacket;
 use crate::engine::events::{EngineEventKind, report};

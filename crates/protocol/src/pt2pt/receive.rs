@@ -1,4 +1,30 @@
-//! Receives and probes: the receiver's half of every protocol.
+//! Receives and probes: the receiver's half of every protocol, up to the RTS of a long message.
+//!
+//! A receive that finds its message next in its sender's ring, while no other is posted, never
+//! becomes an operation ([`try_receive`](EngineState::try_receive)). Others go through these stages
+//! ([`ReceiveStage`]):
+//!
+//! | from | to | by |
+//! |---|---|---|
+//! | `Posted` | `Incoming` | the first packet of a matching message (`CELLS`, `RTS`) |
+//! | `Posted` | `Complete` | a whole message (`EAGER`); or the program cancels |
+//! | `AtAdapter` | `Complete` | an adapter that matches |
+//! | `Incoming` | `Cooperative` | this side has copied its part, the sender may still copy |
+//! | `Cooperative` | `Incoming` | `PUSHED`: the sender has copied its part, or failed to |
+//! | `Incoming` | `Complete` | all bytes are here: cells, chunks, a copy by this side, a read |
+//!
+//! A message without a receive is kept ([`UnexpectedMessage`]): its bytes are copied to the heap,
+//! since cells belong to the sender; of a long one only the RTS. A matched probe takes it out of
+//! the queue, and cells that still come go where the message is then ([`InboundTarget`]); there is
+//! at most one such message for each sender, since packets of a pair keep their order.
+//!
+//! If there is no memory for a copy, the packet stays where it is ([`PacketOutcome::Left`]) and
+//! progress tries again. All is under the engine's lock.
+//!
+//! Cost: matching is O(1) in both queues ([`matching`](crate::matching)); an unexpected message is
+//! copied once more, n beta.
+//!
+//! Source: MPI 5.0, 3.5 (order), 3.8 (probe, matched probe, cancel).
 
 use crate::channels::packet;
 use crate::engine::events::{EngineEventKind, report};
@@ -19,7 +45,7 @@ use mica_node::segment::WaitKind;
 
 /// What has become of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PacketEnd {
+pub(crate) enum PacketOutcome {
     Handled,
     /// Nothing was done: there is no memory for a copy of its message.
     Left(OutOfMemory),
@@ -32,7 +58,7 @@ impl EngineState {
     /// When progress fails for lack of memory.
     pub fn receive(&mut self, pattern: MatchPattern, view: &View) -> Result<RecvId, Fault> {
         if self.goes_to_adapter(pattern.source) {
-            return self.post_to_adapter(pattern, view);
+            return self.receive_by_adapter(pattern, view, None);
         }
         let unexpected = self.queues.unexpected.find(&pattern);
         let op = RecvOp::new(pattern, view);
@@ -61,14 +87,14 @@ impl EngineState {
     /// When progress fails for lack of memory.
     pub fn receive_probed(&mut self, probed: MessageId, view: &View) -> Result<RecvId, Fault> {
         let (envelope, message) = self.queues.probed.remove(probed.0 as usize);
-        if let UnexpectedMessage::AtAdapter { extract, .. } = message {
-            return self.receive_extracted(envelope, extract, view);
-        }
         let pattern = MatchPattern {
             context: envelope.context,
             source: Some(envelope.source),
             tag: Some(envelope.tag),
         };
+        if let UnexpectedMessage::AtAdapter { extract, .. } = message {
+            return self.receive_by_adapter(pattern, view, Some(extract));
+        }
         let op = RecvOp::new(pattern, view);
         let id = RecvId(self.receives.ops.insert(op));
         self.accept(id, envelope, message, InboundTarget::Probed(probed.0 as usize))?;
@@ -233,7 +259,11 @@ impl EngineState {
     }
 
     /// A whole message has arrived from `source`; it is still in the ring.
-    pub(crate) fn on_eager(&mut self, source: u32, packet: &Packet) -> Result<PacketEnd, Fault> {
+    pub(crate) fn on_eager(
+        &mut self,
+        source: u32,
+        packet: &Packet,
+    ) -> Result<PacketOutcome, Fault> {
         let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         let acknowledge = (packet.kind == packet::EAGER_SYNC).then(|| packet.word(0) as u32);
         let in_slot = packet.payload == 0 && acknowledge.is_none();
@@ -251,11 +281,11 @@ impl EngineState {
             if let Some(send) = acknowledge {
                 self.send_control(source, packet::fin(send, TrafficClass::Direct))?;
             }
-            return Ok(PacketEnd::Handled);
+            return Ok(PacketOutcome::Handled);
         }
         let copy = match Block::allocate(sent) {
             Ok(copy) => copy.view(Shape::Contiguous { bytes: sent }),
-            Err(no_memory) => return Ok(PacketEnd::Left(no_memory)),
+            Err(no_memory) => return Ok(PacketOutcome::Left(no_memory)),
         };
         if in_slot {
             copy.unpack(0, &packet.inline[..sent]);
@@ -264,11 +294,15 @@ impl EngineState {
         }
         let message = UnexpectedMessage::Buffered { copy, arrived: sent, acknowledge };
         self.keep_unexpected(envelope, message)?;
-        Ok(PacketEnd::Handled)
+        Ok(PacketOutcome::Handled)
     }
 
     /// The first cells of a message have arrived from `source`.
-    pub(crate) fn on_cells(&mut self, source: u32, packet: &Packet) -> Result<PacketEnd, Fault> {
+    pub(crate) fn on_cells(
+        &mut self,
+        source: u32,
+        packet: &Packet,
+    ) -> Result<PacketOutcome, Fault> {
         let envelope = MatchEnvelope { context: packet.context, source, tag: packet.tag };
         let total = packet.word(0) as usize;
         let target = match self.queues.posted.take(&envelope) {
@@ -281,7 +315,7 @@ impl EngineState {
             None => {
                 let copy = match Block::allocate(total) {
                     Ok(copy) => copy.view(Shape::Contiguous { bytes: total }),
-                    Err(no_memory) => return Ok(PacketEnd::Left(no_memory)),
+                    Err(no_memory) => return Ok(PacketOutcome::Left(no_memory)),
                 };
                 let message = UnexpectedMessage::Buffered { copy, arrived: 0, acknowledge: None };
                 InboundTarget::Unexpected(self.keep_unexpected(envelope, message)?)
@@ -290,7 +324,7 @@ impl EngineState {
         *self.receives.inbound.entry(source) = Some(Inbound { total, position: 0, target });
         self.unload_inbound(source, packet);
         self.watch_skew(source)?;
-        Ok(PacketEnd::Handled)
+        Ok(PacketOutcome::Handled)
     }
 
     /// More cells, or a chunk, of a message have arrived from `source`.

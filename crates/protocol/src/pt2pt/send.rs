@@ -1,4 +1,29 @@
-//! Sends: the sender's half of every protocol.
+//! Sends: the sender's half of every protocol, up to the RTS of a long message.
+//!
+//! A send is complete at once, and has no [`SendOp`] then, if its message leaves in one packet or
+//! all of its cells are free. Otherwise it goes through these phases ([`SendPhase`]):
+//!
+//! | from | to | by |
+//! |---|---|---|
+//! | `Queued` | `Ended` | the message left whole: in a slot, in the arena |
+//! | `Queued` | `Streaming` | the first cell left (`CELLS`); further ones as they come free |
+//! | `Queued` | `AwaitingReply` | the RTS left, or a synchronous message in one packet |
+//! | `AwaitingReply` | `Streaming` | `CTS`: the receiver wants cells or chunks |
+//! | `AwaitingReply` | `Ended` | `FIN`; or this side has pushed all (`JOIN`) |
+//! | `AwaitingReply` | `Cancelling` | the program, see [`cancel`](crate::pt2pt::cancel) |
+//! | `Streaming` | `Ended` | the last byte left |
+//! | `Streaming` | `AwaitingReply` | the FIFO is used up (`RTS_REST`); a `CTS` continues |
+//!
+//! `Queued` and `Streaming` sends are in their peer's outbox and move when they are its first;
+//! replies name a send by its index. All is under the engine's lock. What a receiver sees of a
+//! message is ordered by the ring: the slot's release store publishes payload and cells.
+//!
+//! Cost, with alpha for a packet, beta for a byte copied once, c for the bytes of a cell: in a slot
+//! or the arena alpha + 2 n beta; through cells alpha + (n + c) beta, since sender and receiver
+//! copy at the same time; rendezvous: see there.
+//!
+//! Source: chai-2009, 3.2 (rings, cells, several cells to a control message), 6.3 (thresholds by
+//! topology and skew); MPI 5.0, 3.4 (modes), 3.5 (order).
 
 use crate::channels::packet::{self, CELLS_MAX};
 use crate::engine::events::{EngineEventKind, report};

@@ -1,9 +1,10 @@
 //! The sends of this rank, and what waits to go to each peer.
 //!
-//! Packets of a pair of ranks keep their order, so a send for which there is no room waits in the peer's
-//! [`Outbox`], and later sends to that peer wait behind it. Control packets have a queue of their own,
-//! which goes first: a full pool of cells or a full arena can never hold up the `FIN` that would free it.
-//! The backlog lists the peers whose outbox holds something, so that progress asks no others.
+//! Packets of a pair of ranks keep their order, so a send for which there is no room waits in the
+//! peer's [`Outbox`], and later sends to that peer wait behind it. Control packets have a queue of
+//! their own, which goes first: a full pool of cells or a full arena can never hold up the `FIN`
+//! that would free it. The backlog lists the peers whose outbox holds something, so that progress
+//! asks no others.
 
 use crate::channels::Channels;
 use crate::channels::packet;
@@ -144,8 +145,9 @@ impl Sends {
         })
     }
 
-    /// True when nothing that a peer waits for is queued, and no abandoned send is in progress. What
-    /// is left of cancelled sends does not count: the peer may have ended without looking for it.
+    /// True when nothing that a peer waits for is queued, and no abandoned send is in progress.
+    /// What is left of cancelled sends does not count: the peer may have ended without looking for
+    /// it.
     pub fn is_flushed(&self) -> bool {
         let has_packets = |&peer: &u32| self.outbox(peer).is_some_and(Outbox::is_awaited);
         let is_cancelling =

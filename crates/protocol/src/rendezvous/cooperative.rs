@@ -1,9 +1,26 @@
 //! Copies between a buffer of this rank and one of a peer on the same node, by one side or by both
 //! (docs/design/house.md, section 4).
 //!
-//! Both sides of a message that has a cooperative copy in the job segment take disjoint pieces of
-//! it, the receiver from the front, the sender from the back. The copy is also where a side answers
-//! whether a cached exposure of its buffer still shows that buffer.
+//! Both sides of a message that has a [`CooperativeCopy`] in the job segment take disjoint pieces
+//! of it, the receiver from the front, the sender from the back. The copy is also where a side
+//! answers whether a cached exposure of its buffer still shows that buffer.
+//!
+//! | state of a rank's copy | who moves it there |
+//! |---|---|
+//! | free | `give_back`, when the send or the window's request has ended that took it |
+//! | taken, reset | the rank, before the packet that names it (`RTS`, `TARGET_COPY`) leaves |
+//! | divided | both, by one compare-and-swap for each piece |
+//! | answered | a side about its own buffer, once; or the other, that has waited too long: no |
+//!
+//! Orderings are those of `node::cooperative`: the packet that names a copy publishes its reset,
+//! the packet that reports pieces publishes their bytes, an answer is a release store that
+//! [`await_answer`] acquires.
+//!
+//! Cost: half of the bytes on each side, a cache line that moves for each piece of 16 to 256 KiB. A
+//! side that does not come costs nothing; a side that was asked for an answer and has no core costs
+//! at most [`ANSWER_TIME_NS`].
+//!
+//! Source: ours; the paths that it divides are those of chai-2009, chapters 4 and 6.
 
 use mica_channel::ChannelError;
 use mica_channel::direct::{Backend, CopyRefusal, Direct, Exposure, MappedWindow, PeerCopy};

@@ -1,23 +1,31 @@
 //! Rendezvous: long messages, from the RTS to the last byte (docs/design/house.md, section 4;
-//! chai-2009, chapters 4 to 6).
+//! chai-2009, chapters 4 to 6; MPI 5.0, 3.4 and 3.7).
 //!
-//! The sender announces where its bytes lie (`RTS`). The receiver chooses the path when
-//! the message is matched:
+//! The sender announces where its bytes lie (`RTS`). The receiver chooses the path when the message
+//! is matched:
 //!
-//! | path | who copies | packets after the RTS |
-//! |---|---|---|
-//! | pull | the receiver | receiver: `FIN` |
-//! | cooperate | both, disjoint pieces | receiver: `JOIN`, `FIN`; sender: `PUSHED`, if any |
-//! | push | the sender | receiver: `JOIN`; sender: `PUSHED` |
-//! | cells | both, each byte twice | receiver: `CTS`; sender: `MORE_CELLS` ... |
+//! | path | who copies | packets after the RTS (r: receiver, s: sender) | cost |
+//! |---|---|---|---|
+//! | pull | the receiver | r: `FIN` | 2 alpha + n beta |
+//! | cooperate | both, disjoint pieces | r: `JOIN`, `FIN`; s: `PUSHED` | 3 alpha + n beta / 2 |
+//! | push | the sender | r: `JOIN`; s: `PUSHED` | 3 alpha + n beta |
+//! | cells | both, each byte twice | r: `CTS`; s: `MORE_CELLS` ... | 2 alpha + (n + c) beta |
 //!
-//! If both copy, the receiver sends `FIN` when it has copied its pieces, and the sender `PUSHED`
-//! if it has taken any. A sender takes part whenever it makes progress: the receiver does not wait
-//! for the sender, only for pieces that the sender has taken.
+//! (alpha: a packet; beta: a byte copied once; c: the bytes of a cell.)
 //!
-//! If a copy is refused, the message goes through cells from its start. A receiver that fails takes
-//! the remaining pieces without copying them, so that the sender stops, and asks for cells. A
-//! sender that fails reports it, remains pending, and ignores a `FIN`.
+//! If both copy, the receiver sends `FIN` when it has copied its pieces, and the sender `PUSHED` if
+//! it has taken any. A sender takes part whenever it makes progress: the receiver does not wait for
+//! the sender, only for pieces that the sender has taken.
+//!
+//! **Orderings.** A packet publishes the copies that it reports: the ring's release store comes
+//! after them. The word that divides a message orders nothing else (`node::cooperative`). A buffer
+//! that is announced from cached state is confirmed while its packet travels: what the receiver has
+//! copied before the answer counts only if that is yes, and a sender stores nothing before it
+//! ([`cooperative`]).
+//!
+//! **Failures.** If a copy is refused, the message goes through cells from its start. A receiver
+//! that fails takes the remaining pieces without copying them, so that the sender stops, and asks
+//! for cells. A sender that fails reports it, remains pending, and ignores a `FIN`.
 
 pub(crate) mod cooperative;
 pub(crate) mod offloading;

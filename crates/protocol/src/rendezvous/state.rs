@@ -2,7 +2,7 @@
 //! copies, the copy engine, and the reads over the network that are under way.
 
 use crate::channels::Channels;
-use crate::engine::completions::Completions;
+use crate::engine::completions::CompletionNotes;
 use crate::engine::fault::Fault;
 use crate::pt2pt::operation::RecvId;
 use crate::pt2pt::receives::Receives;
@@ -46,7 +46,7 @@ impl RendezvousState {
     /// True while the copy engine works for this rank and the calling thread must poll it: the
     /// progress thread if there is one, else any thread.
     #[inline]
-    pub fn polls_copy_jobs(&self, threads: &Completions) -> bool {
+    pub fn polls_copy_jobs(&self, threads: &CompletionNotes) -> bool {
         let offload = self.offload.as_ref();
         offload.is_some_and(|o| !o.active.is_empty())
             && (threads.long_messages.is_none() || threads.in_progress_thread)

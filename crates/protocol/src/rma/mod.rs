@@ -4,21 +4,32 @@
 //! A transfer copies the bytes of a view to or from a shape in the peer's memory. It goes in parts,
 //! each of which lies in one piece on both sides: an operation of [`RemoteMemory`]. Where the local
 //! bytes lie in many small pieces, a part goes through a bounce buffer, which lives as long as the
-//! part is under way. At most [`PARTS_MAX`] parts of all transfers are under way at a time, and a
-//! part for which the channel has no room waits (back-pressure): so neither the network's queues
+//! part is under way.
+//!
+//! | state of a transfer | moves by |
+//! |---|---|
+//! | unstarted, in part or whole | progress, up to [`PARTS_MAX`] parts of all, if there is room |
+//! | under way | completions of its parts; one that fails ends the starting of others |
+//! | ended: nothing unstarted, nothing under way | the window, which takes its result |
+//!
+//! A part for which the channel has no room waits (back-pressure): so neither the network's queues
 //! nor the bounce buffers grow with the transfer.
 //!
-//! A transfer has ended when all its parts have completed. The channel completes a put when its
-//! bytes are visible to the peer (FI_DELIVERY_COMPLETE), so nothing else is needed for a flush. The
-//! parts of a transfer, and transfers, are carried out in any order.
+//! **Ordering.** The channel completes a put when its bytes are visible to the peer
+//! (FI_DELIVERY_COMPLETE), so nothing else is needed for a flush. The parts of a transfer, and
+//! transfers, are carried out in any order.
 //!
-//! Called by the windows of the `mpi` layer; [`rma`](crate::rma::run) does it inside the engine.
+//! Cost, with alpha for an operation of the network and beta for a byte: p alpha + n beta for p
+//! parts, which overlap; a bounce buffer adds a copy of n bytes and makes p smaller.
+//!
+//! Called by the windows of the `mpi` layer; [`run`] does it inside the engine.
+//! [`target_copy`] is for targets on this node that help their origins to copy.
 //!
 //! [`RemoteMemory`]: mica_channel::RemoteMemory
 
-pub(crate) mod help;
-pub(crate) mod help_state;
 pub(crate) mod run;
+pub(crate) mod target_copies;
+pub(crate) mod target_copy;
 pub(crate) mod windows;
 
 use crate::engine::fault::Fault;

@@ -1,8 +1,8 @@
 //! Puts and gets by RMA inside the engine: starts the parts of transfers and takes their
-//! completions in. [`rma_transfers`](crate::rma) has the design.
+//! completions in. [`rma`](crate::rma) has the design.
 
 use crate::channels::Channels;
-use crate::engine::completions::Completions;
+use crate::engine::completions::CompletionNotes;
 use crate::engine::fault::Fault;
 use crate::engine::state::EngineState;
 use crate::rma::{
@@ -66,7 +66,7 @@ impl EngineState {
 
 impl RmaTransfers {
     /// Starts the parts that wait, as far as there is room.
-    pub fn start_parts(&mut self, channels: &mut Channels, completions: &mut Completions) {
+    pub fn start_parts(&mut self, channels: &mut Channels, completions: &mut CompletionNotes) {
         while let Some(&at) = self.unstarted.front() {
             while self.all[at].has_unstarted() {
                 if self.parts.len() >= PARTS_MAX {
@@ -118,7 +118,11 @@ impl RmaTransfers {
     }
 
     /// A part has completed.
-    pub fn finish_part(&mut self, completion: TransportCompletion, completions: &mut Completions) {
+    pub fn finish_part(
+        &mut self,
+        completion: TransportCompletion,
+        completions: &mut CompletionNotes,
+    ) {
         let part = self.parts.remove((completion.token & !PART) as usize);
         let active = &mut self.all[part.of];
         active.under_way -= 1;

@@ -3,6 +3,19 @@
 //! A collective is described once, as stages of messages and local work. The blocking form runs it
 //! to completion at once; the nonblocking and persistent forms pass it to the engine. Any number
 //! may be in progress on one communicator; their tags distinguish them.
+//!
+//! | step of a stage | begins when |
+//! |---|---|
+//! | messages, receives before sends | the stage before is over |
+//! | the task, if there is one | all messages of the stage have completed |
+//! | local work, in order | the task has completed |
+//!
+//! A schedule is over after its last stage. One that fails goes on through its stages with empty
+//! messages, since its peers count on them; only without a peer it is over at once. It is advanced
+//! under the engine's lock, after completions, and in every iteration while a task polls memory
+//! that ranks share ([`run`]).
+//!
+//! Source: MPI 5.0, 6.12 (nonblocking collectives) and 6.13 (persistent).
 
 pub(crate) mod run;
 

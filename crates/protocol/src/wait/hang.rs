@@ -13,7 +13,7 @@
 use crate::engine::Engine;
 use crate::engine::state::EngineState;
 use crate::wait::pending::{
-    Describe, FindCall, HangAnswer, IdleScene, Pending, QueuedMessages, WaitList, WaitSpell,
+    Describe, FindCall, HangAnswer, IdleWait, Pending, QueuedMessages, WaitClock, WaitList,
 };
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -37,7 +37,7 @@ const NAME_AFTER_NS: u64 = 10_000_000;
 const POLLS_ANSWERED: u32 = 256;
 
 impl Engine {
-    /// Sets how scenes are described, and how the function is found that a thread waits in. Before
+    /// Sets how waits are described, and how the function is found that a thread waits in. Before
     /// that, reports contain only the short record, and that names no function.
     pub fn describe_by(&self, describe: Describe, find_call: FindCall) {
         // A second call passes the same functions.
@@ -103,14 +103,14 @@ impl Engine {
     #[inline]
     pub(crate) fn answer_open_question(
         &self,
-        spell: &mut WaitSpell,
+        clock: &mut WaitClock,
         waiting: &dyn Fn(&EngineState, &mut WaitList),
     ) {
         if let Some(question) = self.segment.open_question()
-            && spell.answered != question
+            && clock.answered != question
         {
-            spell.answered = question;
-            self.answer(question, spell.since(), None, waiting);
+            clock.answered = question;
+            self.answer(question, clock.since(), None, waiting);
         }
     }
 
@@ -154,19 +154,19 @@ impl Engine {
         }
         let is_known =
             |(polled, known): &(bool, WaitList)| *polled == polls.is_some() && *known == list;
-        if answer.scenes.iter().any(is_known) {
+        if answer.waits.iter().any(is_known) {
             return;
         }
-        if !answer.scenes.is_empty() {
+        if !answer.waits.is_empty() {
             unexpected.first.clear();
         }
-        let text = describe(&IdleScene {
+        let text = describe(&IdleWait {
             list: &list,
             polls,
             time: Duration::from_nanos(monotonic_ns().saturating_sub(since_ns)),
             unexpected: &unexpected,
         });
-        answer.scenes.push((polls.is_some(), list));
+        answer.waits.push((polls.is_some(), list));
         if !answer.text.is_empty() {
             answer.text.push('\n');
         }

@@ -1,10 +1,27 @@
-//! How a thread waits in the engine: it polls, then yields, then parks.
+//! How a thread waits in the engine: it polls, then yields, then parks (docs/design/house.md,
+//! section 5).
 //!
-//! A wait that lasts ([`LONG_WAIT_POLLS`], or the first park) leaves the fast loops of
-//! [`Engine::drive`] and [`Engine::watch`] for one that is not generic ([`Engine::wait_long`]). It
-//! keeps a record in the job segment of what the thread waits for, until the wait is over, and adds
-//! the function's name once the wait has lasted [`NAME_AFTER`]: the stack is walked for that, which
-//! a short wait must not pay for. Readers are the launcher's hang report and `mica top`. With
+//! | state of a waiting thread | leaves it |
+//! |---|---|
+//! | spins | after [`WaitLimits::polls`] failed polls, yielding once in [`YIELD_EVERY`] |
+//! | yields its core between polls | after [`WaitLimits::yields`], or one that took a time slice |
+//! | spins on | at [`MIN_POLLS_BEFORE_PARKING`] polls in all |
+//! | parks | woken by a peer, a transport or another thread; at a limit; then polls once |
+//!
+//! Anything that arrives takes it back to the first state. Where several threads wait, or ranks
+//! share cores, the limits are shorter ([`policy`]). A simulated process never sleeps: it sends its
+//! clock to the adapter's next event.
+//!
+//! **Ordering.** A thread announces at its parking spot that it sleeps, then makes its last check
+//! under the lock (`has_work` and its own condition), then sleeps; who sends publishes its packet
+//! and then looks for the announcement. So one of them sees the other: `node::park` has the fences,
+//! and the model. With transports it sleeps on the wake-up socket and on their descriptor instead.
+//!
+//! **Long waits.** A wait that lasts ([`LONG_WAIT_POLLS`], or the first park) leaves the fast loops
+//! of [`Engine::drive`] and [`Engine::watch`] for one that is not generic ([`Engine::wait_long`]).
+//! It keeps a record in the job segment of what the thread waits for, until the wait is over, and
+//! adds the function's name once the wait has lasted [`NAME_AFTER`]: the stack is walked for that,
+//! which a short wait must not pay for. Readers are the launcher's hang report and `mica top`. With
 //! several waiting threads, the record is that of the one which wrote last.
 
 pub(crate) mod account;
@@ -17,7 +34,7 @@ use crate::engine::Engine;
 use crate::engine::fault::Fault;
 use crate::engine::state::EngineState;
 use crate::wait::account::WaitAccount;
-use crate::wait::pending::{WaitList, WaitSpell};
+use crate::wait::pending::{WaitClock, WaitList};
 use crate::wait::policy::{LIVENESS_INTERVAL, WaitLimits};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -51,7 +68,7 @@ const POLLS_BEFORE_CLOCK: u32 = 4;
 const NAME_AFTER: Duration = Duration::from_millis(10);
 
 /// Between two looks of a sleeping thread at what other threads of this rank do without waking it.
-const NAP: Duration = Duration::from_millis(1);
+const SILENT_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Counts a waiting thread while it exists.
 struct Waiter<'a>(&'a AtomicU32);
@@ -131,13 +148,25 @@ impl<R> LongPoll<'_, R> {
     }
 }
 
-/// A wait that lasts, as it has begun.
-struct LongWaitStart<'a> {
+/// One wait of one thread: what it has done, since when, and where its time went.
+struct OngoingWait<'a> {
     idle: Idle,
-    spell: WaitSpell,
+    clock: WaitClock,
     account: WaitAccount<'a>,
     /// It is time to park.
     parks: bool,
+}
+
+impl<'a> OngoingWait<'a> {
+    #[inline(always)]
+    fn begin(engine: &'a Engine) -> OngoingWait<'a> {
+        OngoingWait {
+            idle: Idle::default(),
+            clock: WaitClock::default(),
+            account: WaitAccount::new(engine),
+            parks: false,
+        }
+    }
 }
 
 /// The record in the segment of a wait that lasts; it ends with this.
@@ -152,13 +181,13 @@ impl LongWait<'_> {
     fn update(
         &mut self,
         waiting: &dyn Fn(&EngineState, &mut WaitList),
-        spell: &mut WaitSpell,
+        clock: &mut WaitClock,
     ) -> i32 {
         let engine = self.engine;
         let block = engine.segment.block(engine.rank);
         let pending = engine.first_pending(waiting);
-        block.set_waiting(Some((&pending, spell.since())));
-        if !self.is_named && spell.has_lasted(NAME_AFTER) {
+        block.set_waiting(Some((&pending, clock.since())));
+        if !self.is_named && clock.has_lasted(NAME_AFTER) {
             self.is_named = true;
             let find_call = engine.reporter.find_call.get();
             if let Some(call) = find_call.and_then(|find_call| find_call()) {
@@ -187,9 +216,7 @@ impl Engine {
         waiting: impl Fn(&EngineState, &mut WaitList),
         mut f: impl FnMut(&mut EngineState) -> Option<R>,
     ) -> Result<R, Fault> {
-        let mut idle = Idle::default();
-        let mut spell = WaitSpell::default();
-        let mut account = WaitAccount::new(self);
+        let mut wait = OngoingWait::begin(self);
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| WaitScope::begin(self));
         loop {
@@ -199,7 +226,7 @@ impl Engine {
                     return Ok::<_, Fault>(Some(r));
                 }
                 if state.progress()? {
-                    idle = Idle::default();
+                    wait.idle = Idle::default();
                     arrived = true;
                     return Ok(f(state));
                 }
@@ -209,23 +236,10 @@ impl Engine {
                 return Ok(r);
             }
             if arrived {
-                account.note_progress();
+                wait.account.note_progress();
             }
-            let parks = self.pause(&mut idle, &account);
-            let is_slow = idle.polls.is_multiple_of(QUESTION_EVERY);
-            if parks || is_slow && idle.polls >= LONG_WAIT_POLLS {
-                let poll = LongPoll::Inside(&mut f);
-                return self.wait_long(
-                    &waiting,
-                    poll,
-                    None,
-                    LongWaitStart { idle, spell, account, parks },
-                );
-            }
-            if is_slow {
-                spell.since();
-                account.tick();
-                self.answer_open_question(&mut spell, &waiting);
+            if self.pause_briefly(&mut wait, &waiting) {
+                return self.wait_long(&waiting, LongPoll::Inside(&mut f), None, wait);
             }
         }
     }
@@ -261,9 +275,7 @@ impl Engine {
                 break;
             }
         }
-        let mut idle = Idle::default();
-        let mut spell = WaitSpell::default();
-        let mut account = WaitAccount::new(self);
+        let mut wait = OngoingWait::begin(self);
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| WaitScope::begin(self));
         loop {
@@ -271,27 +283,34 @@ impl Engine {
                 return Ok(r);
             }
             if self.enter(EngineState::progress)? {
-                idle = Idle::default();
-                account.note_progress();
+                wait.idle = Idle::default();
+                wait.account.note_progress();
                 continue;
             }
-            let parks = self.pause(&mut idle, &account);
-            let is_slow = idle.polls.is_multiple_of(QUESTION_EVERY);
-            if parks || is_slow && idle.polls >= LONG_WAIT_POLLS {
-                let poll = LongPoll::Outside(&mut poll);
-                return self.wait_long(
-                    &waiting,
-                    poll,
-                    limit,
-                    LongWaitStart { idle, spell, account, parks },
-                );
-            }
-            if is_slow {
-                spell.since();
-                account.tick();
-                self.answer_open_question(&mut spell, &waiting);
+            if self.pause_briefly(&mut wait, &waiting) {
+                return self.wait_long(&waiting, LongPoll::Outside(&mut poll), limit, wait);
             }
         }
+    }
+
+    /// After a failed poll of a wait that does not last yet: pauses. True if it lasts from now on.
+    #[inline(always)]
+    fn pause_briefly(
+        &self,
+        wait: &mut OngoingWait<'_>,
+        waiting: &dyn Fn(&EngineState, &mut WaitList),
+    ) -> bool {
+        wait.parks = self.pause(&mut wait.idle, &wait.account);
+        let is_slow = wait.idle.polls.is_multiple_of(QUESTION_EVERY);
+        if wait.parks || is_slow && wait.idle.polls >= LONG_WAIT_POLLS {
+            return true;
+        }
+        if is_slow {
+            wait.clock.since();
+            wait.account.tick();
+            self.answer_open_question(&mut wait.clock, waiting);
+        }
+        false
     }
 
     /// Continues a wait that lasts, as `drive` or `watch_for` has begun it.
@@ -301,29 +320,30 @@ impl Engine {
         waiting: &dyn Fn(&EngineState, &mut WaitList),
         mut poll: LongPoll<'_, R>,
         limit: Option<Duration>,
-        start: LongWaitStart<'_>,
+        wait: OngoingWait<'_>,
     ) -> Result<R, Fault> {
-        let LongWaitStart { mut idle, mut spell, mut account, mut parks } = start;
+        let OngoingWait { mut idle, mut clock, mut account, mut parks } = wait;
         let mut record = LongWait { engine: self, is_named: false };
-        record.update(waiting, &mut spell);
+        record.update(waiting, &mut clock);
         loop {
             if parks {
                 account.tick();
                 let unnamed = (!record.is_named).then_some(NAME_AFTER);
-                let limit = limit.into_iter().chain(unnamed).chain(self.nap()).min();
-                let peer = record.update(waiting, &mut spell);
-                if let Some(r) = self.park(peer, &mut spell, limit, &mut poll) {
+                let limit =
+                    limit.into_iter().chain(unnamed).chain(self.silent_poll_interval()).min();
+                let peer = record.update(waiting, &mut clock);
+                if let Some(r) = self.park(peer, &mut clock, limit, &mut poll) {
                     return Ok(r);
                 }
                 account.tick();
                 self.check_loss()?;
-                self.answer_open_question(&mut spell, waiting);
+                self.answer_open_question(&mut clock, waiting);
             } else if idle.polls.is_multiple_of(QUESTION_EVERY) {
                 account.tick();
                 if idle.polls.is_multiple_of(LONG_WAIT_POLLS) {
-                    record.update(waiting, &mut spell);
+                    record.update(waiting, &mut clock);
                 }
-                self.answer_open_question(&mut spell, waiting);
+                self.answer_open_question(&mut clock, waiting);
             }
             let (result, progressed) = poll.once(self)?;
             if let Some(r) = result {
@@ -341,9 +361,9 @@ impl Engine {
     }
 
     /// How long a thread may sleep while reactions wait for what wakes nobody.
-    fn nap(&self) -> Option<Duration> {
+    fn silent_poll_interval(&self) -> Option<Duration> {
         (self.state.is_shared() && self.enter(|state| state.schedules.silent_waits > 0))
-            .then_some(NAP)
+            .then_some(SILENT_POLL_INTERVAL)
     }
 
     /// After a failed poll: spins, or yields to others. True when it is time to park.
@@ -415,7 +435,7 @@ impl Engine {
     fn park<R>(
         &self,
         peer: i32,
-        spell: &mut WaitSpell,
+        clock: &mut WaitClock,
         limit: Option<Duration>,
         poll: &mut LongPoll<'_, R>,
     ) -> Option<R> {
@@ -427,7 +447,7 @@ impl Engine {
             state.counters.add(Counter::Parks, u64::from(!stays_awake));
             stays_awake
         });
-        if self.is_watchful && result.is_none() && spell.is_due(LIVENESS_INTERVAL) {
+        if self.is_watchful && result.is_none() && clock.is_due(LIVENESS_INTERVAL) {
             self.enter(|state| state.check_alive(&self.segment, peer));
         }
         result

@@ -76,7 +76,7 @@ impl WaitList {
 pub struct QueuedMessages {
     /// Number of all of them.
     pub total: usize,
-    /// Those that came first; empty if an earlier scene of the same answer lists them.
+    /// Those that came first; empty if an earlier wait of the same answer lists them.
     pub first: Vec<QueuedMessage>,
 }
 
@@ -93,9 +93,9 @@ pub struct QueuedMessage {
     pub bytes: usize,
 }
 
-/// The situation of a thread that has found nothing to do.
+/// What a thread that has found nothing to do waits for, and for how long.
 #[derive(Debug)]
-pub struct IdleScene<'a> {
+pub struct IdleWait<'a> {
     /// What it waits for, or polls for.
     pub list: &'a WaitList,
     /// Number of its failed polls, if it polls and does not wait.
@@ -106,15 +106,15 @@ pub struct IdleScene<'a> {
     pub unexpected: &'a QueuedMessages,
 }
 
-/// Describes a scene in words; called by the thread in question, outside the engine.
-pub type Describe = fn(&IdleScene<'_>) -> String;
+/// Describes a wait in words; called by the thread in question, outside the engine.
+pub type Describe = fn(&IdleWait<'_>) -> String;
 
 /// The function of MPI that this thread is in, as the program called it, if it can be found.
 pub type FindCall = fn() -> Option<String>;
 
 /// One wait of one thread.
 #[derive(Debug, Default)]
-pub(crate) struct WaitSpell {
+pub(crate) struct WaitClock {
     /// Start of the wait; 0: it has just begun.
     since_ns: u64,
     /// When it last checked that its peers exist; 0: not yet.
@@ -123,7 +123,7 @@ pub(crate) struct WaitSpell {
     pub answered: u32,
 }
 
-impl WaitSpell {
+impl WaitClock {
     /// True once in each `period` of the wait, however often the thread wakes meanwhile.
     pub fn is_due(&mut self, period: Duration) -> bool {
         let (last, now) = (self.since().max(self.checked_alive_ns), monotonic_ns());
@@ -161,8 +161,8 @@ pub(crate) struct HangReporter {
 #[derive(Debug, Default)]
 pub(crate) struct HangAnswer {
     pub question: u32,
-    /// The scenes that it contains: polls or not, and which operations.
-    pub scenes: Vec<(bool, WaitList)>,
+    /// The waits that it contains: polls or not, and which operations.
+    pub waits: Vec<(bool, WaitList)>,
     pub text: String,
     pub polls_examined: u32,
 }

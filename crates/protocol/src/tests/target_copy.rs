@@ -1,14 +1,14 @@
-//! Transfers of windows that the target helps with, one step at a time.
+//! Transfers of windows that the target copies, too, one step at a time.
 
 use mica_channel::direct::DirectOptions;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::rig::{SHAPE, over_shared_memory};
-use crate::channels::packet::HelpRequest;
+use crate::channels::packet::TargetCopyRequest;
 use crate::engine::Engine;
-use crate::rma::help::SharedTransfer;
-use crate::rma::help_state::TransferHelper;
+use crate::rma::target_copies::TargetCopier;
+use crate::rma::target_copy::SharedTransfer;
 
 const WINDOW: u64 = 0x40;
 const BYTES: usize = 1 << 20;
@@ -24,11 +24,11 @@ struct Noting {
     pieces: Pieces,
 }
 
-impl TransferHelper for Noting {
-    fn help(
+impl TargetCopier for Noting {
+    fn copy_pieces(
         &self,
         origin: u32,
-        request: &HelpRequest,
+        request: &TargetCopyRequest,
         pieces: &mut dyn Iterator<Item = Range<usize>>,
     ) {
         assert_eq!((origin, request), (0, &request_of_window()));
@@ -42,8 +42,8 @@ impl TransferHelper for Noting {
     }
 }
 
-fn request_of_window() -> HelpRequest {
-    HelpRequest { bytes: BYTES, divided: DIVIDED, offset: 4096, buffer: [5, 6], operation: 7 }
+fn request_of_window() -> TargetCopyRequest {
+    TargetCopyRequest { bytes: BYTES, divided: DIVIDED, offset: 4096, buffer: [5, 6], operation: 7 }
 }
 
 /// Two ranks, of which the second helps; what it takes.
@@ -51,14 +51,14 @@ fn two_ranks(most: usize) -> (Vec<Engine>, Pieces) {
     let engines = over_shared_memory(2, SHAPE, &DirectOptions::OFF);
     let pieces = Pieces::default();
     let helper = Noting { most, pieces: Arc::clone(&pieces) };
-    engines[1].offer_help(WINDOW, Arc::new(helper));
+    engines[1].add_target_copier(WINDOW, Arc::new(helper));
     (engines, pieces)
 }
 
 fn ask(engines: &[Engine]) -> Option<SharedTransfer<'_>> {
-    let may_help = engines[0].may_help(1);
-    let asked = engines[0].ask_for_help(1, WINDOW, request_of_window());
-    may_help.then(|| asked.expect("no fault")).flatten()
+    let may_ask = engines[0].may_request_target_copy(1);
+    let asked = engines[0].request_target_copy(1, WINDOW, request_of_window());
+    may_ask.then(|| asked.expect("no fault")).flatten()
 }
 
 fn progress(engine: &Engine) {
@@ -84,7 +84,7 @@ fn both_sides_take_disjoint_pieces() {
     assert_eq!(theirs.len(), 2);
     pieces.extend(theirs);
     assert_divided(pieces);
-    assert!(engines[0].may_help(1), "it has helped");
+    assert!(engines[0].may_request_target_copy(1), "it has helped");
 }
 
 #[test]
@@ -107,20 +107,20 @@ fn a_target_is_not_asked_again_before_it_has_looked() {
             transfer.finish().expect("no fault");
         }
     }
-    assert_eq!(engines[0].enter(|state| state.help.unanswered), 1);
+    assert_eq!(engines[0].enter(|state| state.target_copies.unanswered), 1);
     progress(&engines[1]);
     let again = (0..100).find_map(|_| ask(&engines)).expect("it has looked");
     progress(&engines[1]);
     assert_divided(theirs.lock().expect("no panic").clone());
     again.finish().expect("no fault");
-    assert_eq!(engines[0].enter(|state| state.help.unanswered), 0);
+    assert_eq!(engines[0].enter(|state| state.target_copies.unanswered), 0);
 }
 
 #[test]
 fn requests_of_windows_that_are_gone_are_answered() {
     let (engines, theirs) = two_ranks(100);
     let transfer = ask(&engines).expect("room");
-    engines[1].withdraw_help(WINDOW);
+    engines[1].remove_target_copier(WINDOW);
     progress(&engines[1]);
     assert!(theirs.lock().expect("no panic").is_empty());
     assert_divided(transfer.collect());
@@ -129,7 +129,7 @@ fn requests_of_windows_that_are_gone_are_answered() {
 #[test]
 fn the_owner_is_asked_to_migrate_by_the_address_that_it_knows() {
     let (engines, theirs) = two_ranks(0);
-    let asked = |context| engines[0].ask_to_migrate(1, context, 4711).expect("no fault");
+    let asked = |context| engines[0].request_migration(1, context, 4711).expect("no fault");
     assert!(asked(WINDOW) && asked(WINDOW + 1), "room");
     progress(&engines[1]);
     let noted = theirs.lock().expect("no panic").clone();
