@@ -27,16 +27,12 @@
 pub(crate) mod operations;
 
 use crate::adapter::operations::{AdapterOperationKind, Injection, match_key};
-use crate::engine::events::{EngineEventKind, report};
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{EngineEventKind, EngineState, Fault, report};
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::pt2pt::operation::{
-    MessageId, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId, RecvOp, SendEnd, SendId,
-    SendOp, SendPhase,
+use crate::pt2pt::{
+    MessageId, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId, RecvOp, SendCompletion,
+    SendEnd, SendId, SendOp, SendPhase, UnexpectedMessage,
 };
-use crate::pt2pt::queues::UnexpectedMessage;
-use crate::pt2pt::select::SendCompletion;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::transport::{MatchCompletion, MatchOperation, MatchOutcome};
 use mica_node::counters::TrafficClass;
@@ -173,25 +169,30 @@ impl EngineState {
         );
     }
 
-    /// Asks the adapter, and polls for its answer. `None` after a fault, which the next progress
-    /// returns.
+    /// Asks the adapter, and polls for its answer. `None` after a fault.
     fn query(&mut self, operation: MatchOperation<'_>) -> Option<MatchCompletion> {
         let adapter = self.adapter.as_mut()?;
         let at = adapter.insert(AdapterOperationKind::Query);
         let token = adapter.operations[at].token;
         let matching = self.channels.matching()?;
         let posted = matching.post(operation, token);
-        debug_assert!(posted, "questions always find room");
+        debug_assert!(posted, "queries always find room");
         loop {
-            self.channels.poll_adapter();
-            if let Err(fault) = self.handle_adapter() {
-                self.adapter.as_mut()?.fault = Some(fault);
-                return None;
-            }
+            self.poll_adapter()?;
             if let Some(answer) = self.adapter.as_mut()?.answer.take() {
                 return Some(answer);
             }
         }
+    }
+
+    /// Takes in what the adapter has completed. `None` after a fault, which the next progress
+    /// returns.
+    fn poll_adapter(&mut self) -> Option<()> {
+        self.channels.poll_adapter();
+        let fault = self.handle_adapter().err();
+        let adapter = self.adapter.as_mut()?;
+        adapter.fault = fault;
+        adapter.fault.is_none().then_some(())
     }
 
     /// The first message that matches `pattern`, if one has arrived.
@@ -247,13 +248,7 @@ impl EngineState {
         let token = adapter.operations[at].token;
         let found = self.query(MatchOperation::Cancel(token));
         if found.is_some_and(|found| found.outcome == MatchOutcome::Done) {
-            while !self.is_received(id) {
-                self.channels.poll_adapter();
-                if let Err(fault) = self.handle_adapter() {
-                    self.adapter.as_mut().expect("as above").fault = Some(fault);
-                    return;
-                }
-            }
+            while !self.is_received(id) && self.poll_adapter().is_some() {}
         }
     }
 

@@ -6,12 +6,9 @@ use std::collections::VecDeque;
 use slab::Slab;
 
 use crate::channels::Channels;
-use crate::engine::fault::Fault;
+use crate::engine::Fault;
 use crate::matching::MatchPattern;
-use crate::pt2pt::operation::RecvId;
-use crate::pt2pt::receives::Receives;
-use crate::pt2pt::select::SendCompletion;
-use crate::pt2pt::sends::Sends;
+use crate::pt2pt::{Receives, RecvId, SendCompletion, Sends};
 use mica_channel::memory::View;
 use mica_channel::transport::{MatchCompletion, MatchKey, MatchOperation, MatchingAdapter};
 

@@ -145,27 +145,18 @@ impl Channels {
     /// The transport that reaches `peer`, if there is one.
     #[inline]
     pub fn transport_to(&mut self, peer: u32) -> Option<&mut (dyn Transport + 'static)> {
-        match self.position_of(peer) {
-            None => None,
-            Some(at) => Some(&mut *self.transports[at]),
-        }
+        self.position_of(peer).map(|at| &mut *self.transports[at])
     }
 
     #[inline]
     fn transport_from(&self, source: u32) -> Option<&(dyn Transport + 'static)> {
-        match self.position_of(source) {
-            None => None,
-            Some(at) => Some(&*self.transports[at]),
-        }
+        self.position_of(source).map(|at| &*self.transports[at])
     }
 
     /// Where the transport that reaches `peer` is among all.
     #[inline]
     fn position_of(&self, peer: u32) -> Option<usize> {
-        match self.transports.is_empty() {
-            true => None,
-            false => self.find_transport(peer),
-        }
+        if self.transports.is_empty() { None } else { self.find_transport(peer) }
     }
 
     #[cold]

@@ -161,6 +161,15 @@ fn exposure(p: &Packet) -> Option<Exposure> {
     Exposure::from_words([p.word(3), p.word(4)])
 }
 
+/// A packet of a kind with these inline words.
+fn of_words<const N: usize>(kind: u8, words: [u64; N]) -> Packet {
+    let mut p = Packet::of_kind(kind);
+    for (at, word) in words.into_iter().enumerate() {
+        p.set_word(at, word);
+    }
+    p
+}
+
 pub fn rts(context: u64, tag: i32, r: &RtsPacket) -> Packet {
     debug_assert!(r.len < 1 << LEN_BITS);
     let mut p = Packet { context, tag, aux: u16::from(r.unverified), ..Packet::of_kind(RTS) };
@@ -230,14 +239,9 @@ pub fn target_copy(context: u64, a: &TargetCopyPacket) -> Packet {
         a.request;
     let (before, behind) = (divided.start, bytes - divided.end);
     debug_assert!((bytes as u64) < 1 << LEN_BITS && before.max(behind) <= 0xffff);
-    let mut p =
-        Packet { context, tag: before as i32, aux: behind as u16, ..Packet::of_kind(TARGET_COPY) };
-    p.set_word(0, bytes as u64 | u64::from(a.copy_index) << LEN_BITS);
-    p.set_word(1, offset);
-    p.set_word(2, first);
-    p.set_word(3, second);
-    p.set_word(4, operation);
-    p
+    let head = bytes as u64 | u64::from(a.copy_index) << LEN_BITS;
+    let words = of_words(TARGET_COPY, [head, offset, first, second, operation]);
+    Packet { context, tag: before as i32, aux: behind as u16, ..words }
 }
 
 pub fn read_target_copy(p: &Packet) -> TargetCopyPacket {
@@ -255,9 +259,7 @@ pub fn read_target_copy(p: &Packet) -> TargetCopyPacket {
 }
 
 pub fn migrate(context: u64, address: u64) -> Packet {
-    let mut p = Packet { context, ..Packet::of_kind(MIGRATE) };
-    p.set_word(0, address);
-    p
+    Packet { context, ..of_words(MIGRATE, [address]) }
 }
 
 /// The address of the memory.
@@ -266,10 +268,7 @@ pub fn read_migrate(p: &Packet) -> u64 {
 }
 
 pub fn pushed(receiver_op: u32, outcome: PushOutcome) -> Packet {
-    let mut p = Packet::of_kind(PUSHED);
-    p.aux = outcome as u16;
-    p.set_word(0, u64::from(receiver_op));
-    p
+    Packet { aux: outcome as u16, ..of_words(PUSHED, [receiver_op.into()]) }
 }
 
 /// The receiver's op, and how the sender's part of the copy ended.
@@ -302,9 +301,7 @@ pub fn hold(on: bool) -> Packet {
 }
 
 pub fn credit(received: u64) -> Packet {
-    let mut p = Packet::of_kind(CREDIT);
-    p.set_word(0, received);
-    p
+    of_words(CREDIT, [received])
 }
 
 /// Whether the receiver holds messages back.
@@ -313,36 +310,23 @@ pub fn read_hold(p: &Packet) -> bool {
 }
 
 pub fn cts(sender_op: u32, receiver_op: u32, position: usize) -> Packet {
-    let mut p = Packet::of_kind(CTS);
-    p.set_word(0, u64::from(sender_op));
-    p.set_word(1, u64::from(receiver_op));
-    p.set_word(2, position as u64);
-    p
+    of_words(CTS, [sender_op.into(), receiver_op.into(), position as u64])
 }
 
 pub fn chunk(target: u64, bytes: usize) -> Packet {
-    let mut p = Packet { payload: bytes as u32, ..Packet::of_kind(CHUNK) };
-    p.set_word(0, target);
-    p
+    Packet { payload: bytes as u32, ..of_words(CHUNK, [target]) }
 }
 
 pub fn rts_rest(sender_op: u32, receiver_op: u32) -> Packet {
-    let mut p = Packet::of_kind(RTS_REST);
-    p.set_word(0, u64::from(sender_op));
-    p.set_word(1, u64::from(receiver_op));
-    p
+    of_words(RTS_REST, [sender_op.into(), receiver_op.into()])
 }
 
 pub fn cancel(sender_op: u32) -> Packet {
-    let mut p = Packet::of_kind(CANCEL);
-    p.set_word(0, u64::from(sender_op));
-    p
+    of_words(CANCEL, [sender_op.into()])
 }
 
 pub fn cancelled(sender_op: u32) -> Packet {
-    let mut p = Packet::of_kind(CANCELLED);
-    p.set_word(0, u64::from(sender_op));
-    p
+    of_words(CANCELLED, [sender_op.into()])
 }
 
 /// The sender's op of a `CANCEL` or `CANCELLED`.
@@ -352,14 +336,12 @@ pub fn read_cancel(p: &Packet) -> u32 {
 
 /// `class`: the path that the bytes took.
 pub fn fin(sender_op: u32, class: TrafficClass) -> Packet {
-    let mut p = Packet::of_kind(FIN);
-    p.aux = match class {
+    let aux = match class {
         TrafficClass::Mapped => 1,
         TrafficClass::Net => 2,
         _ => 0,
     };
-    p.set_word(0, u64::from(sender_op));
-    p
+    Packet { aux, ..of_words(FIN, [sender_op.into()]) }
 }
 
 /// The sender's op, and the path that the bytes took.

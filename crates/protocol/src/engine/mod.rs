@@ -34,16 +34,20 @@ pub(crate) mod progress_wakeup;
 pub(crate) mod start;
 pub(crate) mod state;
 
-use crate::adapter::operations::Injection;
-use crate::engine::completions::{NOTIFY_WAITERS, WAKE_PROGRESS_THREAD};
-use crate::engine::fault::Fault;
-use crate::engine::progress_wakeup::ProgressWakeup;
-use crate::engine::state::EngineState;
-use crate::matching::{MatchPattern, UnexpectedCounts};
-use crate::pt2pt::operation::{
-    FastReceive, Overlong, ReceiveCompletion, RecvId, SendId, StartedReceive,
+pub(crate) use completions::{
+    CompletionActions, CompletionNotes, CompletionReports, NOTIFY_WAITERS,
 };
-use crate::pt2pt::select::SendCompletion;
+pub(crate) use events::{EngineEventKind, report};
+pub(crate) use fault::Fault;
+pub(crate) use state::EngineState;
+
+use crate::adapter::operations::Injection;
+use crate::engine::completions::WAKE_PROGRESS_THREAD;
+use crate::engine::progress_wakeup::ProgressWakeup;
+use crate::matching::{MatchPattern, UnexpectedCounts};
+use crate::pt2pt::{
+    FastReceive, Overlong, ReceiveCompletion, RecvId, SendCompletion, SendId, StartedReceive,
+};
 use crate::wait::pending::{HangReporter, Pending, QueuedMessage, WaitList};
 use crate::wait::policy::{CoreYields, WaitPolicy};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -410,7 +414,7 @@ impl Engine {
         f: impl FnMut(&mut EngineState) -> Option<R>,
     ) -> Result<R, Fault> {
         let waiting = |_: &EngineState, list: &mut WaitList| {
-            list.add(waiting_for(WaitKind::Probe, &pattern, None))
+            list.add(Pending::matching(WaitKind::Probe, &pattern, None))
         };
         self.drive(waiting, f)
     }
@@ -573,15 +577,5 @@ impl Engine {
             status => status,
         };
         std::process::exit(status)
-    }
-}
-
-fn waiting_for(kind: WaitKind, pattern: &MatchPattern, bytes: Option<usize>) -> Pending {
-    Pending {
-        peer: pattern.source,
-        tag: pattern.tag,
-        context: Some(pattern.context),
-        bytes,
-        ..Pending::of(kind)
     }
 }

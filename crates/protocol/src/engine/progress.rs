@@ -18,10 +18,9 @@
 //! the doorbells, whatever the number of ranks.
 
 use crate::channels::packet;
-use crate::engine::fault::Fault;
 use crate::engine::polling::PacketChannel;
-use crate::engine::state::EngineState;
-use crate::pt2pt::receive::PacketOutcome;
+use crate::engine::{EngineState, Fault};
+use crate::pt2pt::PacketOutcome;
 use mica_channel::PacketSource;
 use mica_channel::memory::OutOfMemory;
 use mica_channel::shm::Packet;
@@ -233,45 +232,22 @@ impl EngineState {
     #[inline(always)]
     fn handle_later_packet(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         match packet.kind {
-            packet::MORE_CELLS | packet::CHUNK => {
-                self.on_more_cells(source, packet);
-                Ok(())
-            }
-            packet::RTS => self.on_rts(source, packet),
-            packet::RTS_REST => self.on_rts_rest(source, packet),
-            packet::CTS => self.on_cts(packet),
-            packet::FIN => {
-                self.on_fin(packet);
-                Ok(())
-            }
-            packet::JOIN => self.on_join(packet),
-            packet::SKEW => {
-                self.selection.set_skewed(source, packet::read_skew(packet));
-                Ok(())
-            }
-            packet::HOLD | packet::CREDIT => {
-                self.channels.note_flow_control(source, packet);
-                Ok(())
-            }
-            packet::PUSHED => self.on_pushed(source, packet),
-            packet::TARGET_COPY => {
-                self.on_target_copy(source, packet);
-                Ok(())
-            }
-            packet::MIGRATE => {
-                self.on_migrate(packet);
-                Ok(())
-            }
-            packet::CANCEL => self.on_cancel(source, packet),
-            packet::CANCELLED => {
-                self.on_cancelled(packet);
-                Ok(())
-            }
-            kind => {
-                debug_assert!(false, "packet of unknown kind {kind} from rank {source}");
-                Ok(())
-            }
+            packet::MORE_CELLS | packet::CHUNK => self.on_more_cells(source, packet),
+            packet::RTS => self.on_rts(source, packet)?,
+            packet::RTS_REST => self.on_rts_rest(source, packet)?,
+            packet::CTS => self.on_cts(packet)?,
+            packet::FIN => self.on_fin(packet),
+            packet::JOIN => self.on_join(packet)?,
+            packet::SKEW => self.selection.set_skewed(source, packet::read_skew(packet)),
+            packet::HOLD | packet::CREDIT => self.channels.note_flow_control(source, packet),
+            packet::PUSHED => self.on_pushed(source, packet)?,
+            packet::TARGET_COPY => self.on_target_copy(source, packet),
+            packet::MIGRATE => self.on_migrate(packet),
+            packet::CANCEL => self.on_cancel(source, packet)?,
+            packet::CANCELLED => self.on_cancelled(packet),
+            kind => debug_assert!(false, "packet of unknown kind {kind} from rank {source}"),
         }
+        Ok(())
     }
 
     /// Leaves a message without a receive where it is, as there is no memory for a copy: its

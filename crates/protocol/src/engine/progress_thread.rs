@@ -21,9 +21,8 @@
 //! time, or sleeps until one comes ([`IdleThread`]). A window then counts as a long message
 //! ([`begin_service`](EngineState::begin_service)).
 
-use crate::engine::Engine;
 use crate::engine::progress_wakeup::{IdleThread, ProgressWakeup};
-use crate::engine::state::EngineState;
+use crate::engine::{Engine, EngineState};
 use mica_channel::offload;
 
 /// Failed polls before the thread parks while a long message is in progress: about 100 us.

@@ -2,13 +2,12 @@
 
 use crate::adapter::operations::AdapterMatching;
 use crate::channels::Channels;
+use crate::engine::EngineState;
 use crate::engine::network_record::{NetworkAddresses, NetworkRecord};
 use crate::engine::polling::{PacketChannel, Polling};
 use crate::engine::progress_wakeup::{IdleThread, ProgressWakeup};
-use crate::engine::state::EngineState;
 use crate::engine::{CollectiveMeans, Engine};
-use crate::pt2pt::holds::Holds;
-use crate::pt2pt::select::{PeerKind, Selection};
+use crate::pt2pt::{Holds, PeerKind, Selection};
 use crate::rendezvous::cooperative::CooperativeCopies;
 use crate::rendezvous::state::{Offload, RendezvousState};
 use crate::wait::pending::HangReporter;

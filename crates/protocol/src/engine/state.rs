@@ -26,16 +26,9 @@
 
 use crate::adapter::operations::AdapterMatching;
 use crate::channels::Channels;
-use crate::engine::completions::CompletionNotes;
-use crate::engine::fault::Fault;
 use crate::engine::polling::Polling;
-use crate::pt2pt::holds::Holds;
-use crate::pt2pt::operation::{RecvId, SendId};
-use crate::pt2pt::queues::MatchQueues;
-use crate::pt2pt::receives::Receives;
-use crate::pt2pt::select::Selection;
-use crate::pt2pt::sends::Sends;
-use crate::pt2pt::skew::SkewMonitors;
+use crate::engine::{CompletionNotes, Fault};
+use crate::pt2pt::{Holds, MatchQueues, Receives, RecvId, Selection, SendId, Sends, SkewMonitors};
 use crate::rendezvous::state::RendezvousState;
 use crate::rma::RmaTransfers;
 use crate::rma::target_copies::TargetCopies;

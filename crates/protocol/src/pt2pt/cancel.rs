@@ -12,10 +12,8 @@
 //! message is complete, and a receiver that had not may be gone.
 
 use crate::channels::packet;
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
-use crate::pt2pt::operation::{SendEnd, SendId, SendPhase};
-use crate::pt2pt::queues::UnexpectedMessage;
+use crate::engine::{EngineState, Fault};
+use crate::pt2pt::{SendEnd, SendId, SendPhase, UnexpectedMessage};
 use mica_channel::shm::Packet;
 
 impl EngineState {

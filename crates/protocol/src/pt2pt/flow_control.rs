@@ -26,10 +26,9 @@
 //! ours.
 
 use crate::channels::packet;
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{EngineState, Fault};
 use crate::matching::MatchEnvelope;
-use crate::pt2pt::queues::UnexpectedMessage;
+use crate::pt2pt::UnexpectedMessage;
 use mica_channel::memory::Block;
 use mica_channel::shm::HoldChange;
 use mica_node::counters::Counter;

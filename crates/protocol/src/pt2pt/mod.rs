@@ -25,3 +25,16 @@ pub(crate) mod send;
 pub(crate) mod sends;
 pub(crate) mod skew;
 pub(crate) mod watched;
+
+pub(crate) use holds::Holds;
+pub(crate) use operation::{
+    Copying, FastReceive, MessageId, Overlong, ProbedMessage, ReceiveCompletion, ReceiveStage,
+    RecvId, RecvOp, RtsState, SendEnd, SendId, SendOp, SendPhase, StartedReceive,
+};
+pub(crate) use operation_table::{OperationKey, OperationTable};
+pub(crate) use queues::{MatchQueues, UnexpectedMessage};
+pub(crate) use receive::PacketOutcome;
+pub(crate) use receives::{Inbound, InboundTarget, Receives};
+pub(crate) use select::{BufferFacts, PeerKind, Selection, SendCompletion, SendPlan};
+pub(crate) use sends::Sends;
+pub(crate) use skew::SkewMonitors;

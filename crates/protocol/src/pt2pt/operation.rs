@@ -1,10 +1,9 @@
 //! The sends and receives of a rank while they are in progress: what is known of each, and how far
 //! it is. [`send`](crate::pt2pt::send) and [`receive`](crate::pt2pt::receive) have the transitions.
 
-use crate::engine::completions::CompletionActions;
+use crate::engine::CompletionActions;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::pt2pt::operation_table::OperationKey;
-use crate::pt2pt::select::{SendCompletion, SendPlan};
+use crate::pt2pt::{OperationKey, SendCompletion, SendPlan};
 use mica_channel::direct::{Exposed, MappedWindow, RemoteRun};
 use mica_channel::memory::View;
 use mica_channel::offload::Cookie;

@@ -6,9 +6,9 @@
 //! matches.
 
 use crate::channels::packet::RtsPacket;
-use crate::engine::events::{EngineEventKind, report};
+use crate::engine::{EngineEventKind, report};
 use crate::matching::{MatchEnvelope, MatchPattern, PostedQueue, UnexpectedQueue};
-use crate::pt2pt::operation::{ProbedMessage, RecvId};
+use crate::pt2pt::{ProbedMessage, RecvId};
 use crate::wait::pending::QueuedMessage;
 use mica_channel::memory::{Block, View};
 use mica_node::counters::{Counter, CounterRef};

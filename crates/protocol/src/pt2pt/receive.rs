@@ -27,16 +27,12 @@
 //! Source: MPI 5.0, 3.5 (order), 3.8 (probe, matched probe, cancel).
 
 use crate::channels::packet;
-use crate::engine::events::{EngineEventKind, report};
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{EngineEventKind, EngineState, Fault, report};
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::pt2pt::operation::{
-    FastReceive, MessageId, Overlong, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId,
-    RecvOp, SendEnd,
+use crate::pt2pt::{
+    FastReceive, Inbound, InboundTarget, MessageId, Overlong, ProbedMessage, ReceiveCompletion,
+    ReceiveStage, RecvId, RecvOp, SendEnd, UnexpectedMessage,
 };
-use crate::pt2pt::queues::UnexpectedMessage;
-use crate::pt2pt::receives::{Inbound, InboundTarget};
 use crate::wait::pending::Pending;
 use mica_channel::memory::{Block, OutOfMemory, Shape, View};
 use mica_channel::shm::Packet;
@@ -122,16 +118,10 @@ impl EngineState {
 
     /// Describes a pending receive, for hang reports.
     pub fn pending_receive(&self, id: RecvId) -> Pending {
-        let Some(op) = self.receives.ops.get(id.0) else {
-            return Pending::of(WaitKind::Receive);
-        };
-        Pending {
-            peer: op.pattern.source,
-            tag: op.pattern.tag,
-            context: Some(op.pattern.context),
-            bytes: Some(op.view.len()),
-            ..Pending::of(WaitKind::Receive)
-        }
+        let kind = WaitKind::Receive;
+        let op = self.receives.ops.get(id.0);
+        let known = op.map(|op| Pending::matching(kind, &op.pattern, Some(op.view.len())));
+        known.unwrap_or(Pending::of(kind))
     }
 
     /// Whether a receive is complete, or gone.

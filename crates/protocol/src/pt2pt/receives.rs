@@ -1,8 +1,7 @@
 //! The receives of this rank, and the eager messages whose cells are still coming.
 
-use crate::engine::completions::CompletionActions;
-use crate::pt2pt::operation::{ReceiveCompletion, ReceiveStage, RecvId, RecvOp};
-use crate::pt2pt::operation_table::OperationTable;
+use crate::engine::CompletionActions;
+use crate::pt2pt::{OperationTable, ReceiveCompletion, ReceiveStage, RecvId, RecvOp};
 use mica_node::peer_table::PeerTable;
 
 /// An eager message that arrives through cells: what has arrived, and its destination.

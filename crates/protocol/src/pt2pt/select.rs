@@ -268,15 +268,14 @@ impl Selection {
         offer(MessagePath::Cooperate, readable && buffers.can_cooperate);
         offer(MessagePath::Offload, buffers.offload && (mapped || readable));
         available = available.intersection(self.allowed);
-        match self.direct_min {
-            Some(min) if buffers.len < min => return MessagePath::Streamed,
-            Some(_)
-                if available.without(MessagePaths::NONE.with(MessagePath::Streamed)).is_empty() => {
+        if let Some(min) = self.direct_min {
+            if buffers.len < min {
+                return MessagePath::Streamed;
             }
-            Some(_) => {
-                available = available.without(MessagePaths::NONE.with(MessagePath::Streamed))
+            let direct = available.without(MessagePaths::NONE.with(MessagePath::Streamed));
+            if !direct.is_empty() {
+                available = direct;
             }
-            None => {}
         }
         let message = OutgoingMessage {
             pieces: buffers.pieces.max(1),

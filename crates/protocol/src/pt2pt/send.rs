@@ -26,13 +26,11 @@
 //! topology and skew); MPI 5.0, 3.4 (modes), 3.5 (order).
 
 use crate::channels::packet::{self, CELLS_MAX};
-use crate::engine::events::{EngineEventKind, report};
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{EngineEventKind, EngineState, Fault, report};
 use crate::matching::MatchEnvelope;
-use crate::pt2pt::operation::{RtsState, SendEnd, SendId, SendOp, SendPhase};
-use crate::pt2pt::queues::UnexpectedMessage;
-use crate::pt2pt::select::{SendCompletion, SendPlan};
+use crate::pt2pt::{
+    RtsState, SendCompletion, SendEnd, SendId, SendOp, SendPhase, SendPlan, UnexpectedMessage,
+};
 use crate::wait::pending::Pending;
 use mica_channel::direct::Backend;
 use mica_channel::memory::{Block, Shape, View};
@@ -160,7 +158,7 @@ impl EngineState {
     /// As [`take_send`](Self::take_send), but the send is kept.
     #[inline]
     pub fn sent(&self, id: SendId) -> Option<SendEnd> {
-        self.sends.end(id)
+        self.sends.ops.get(id.0).map_or(Some(SendEnd::Sent), |op| op.phase.end())
     }
 
     /// True when the send is complete, or gone.

@@ -8,10 +8,8 @@
 
 use crate::channels::Channels;
 use crate::channels::packet;
-use crate::engine::fault::Fault;
-use crate::pt2pt::operation::{SendEnd, SendId, SendOp, SendPhase};
-use crate::pt2pt::operation_table::OperationTable;
-use crate::pt2pt::select::SendPlan;
+use crate::engine::Fault;
+use crate::pt2pt::{OperationTable, SendEnd, SendId, SendOp, SendPhase, SendPlan};
 use mica_channel::shm::Packet;
 use mica_node::peer_table::PeerTable;
 use std::collections::VecDeque;
@@ -50,13 +48,7 @@ pub(crate) struct Sends {
 }
 
 impl Sends {
-    /// How a send has completed: `None`, it has not. One that is gone counts as sent.
-    #[inline]
-    pub fn end(&self, id: SendId) -> Option<SendEnd> {
-        self.ops.get(id.0).map_or(Some(SendEnd::Sent), |op| op.phase.end())
-    }
-
-    /// As [`end`](Self::end); the send is then removed.
+    /// How a send has completed; it is then removed. One that is gone counts as sent.
     pub fn take(&mut self, id: SendId) -> Option<SendEnd> {
         let Some(op) = self.ops.get(id.0) else {
             return Some(SendEnd::Sent);

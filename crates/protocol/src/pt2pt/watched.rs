@@ -12,9 +12,8 @@
 
 use mica_channel::memory::OutOfMemory;
 
-use crate::engine::completions::CompletionReports;
-use crate::engine::state::EngineState;
-use crate::pt2pt::operation::{RecvId, SendId};
+use crate::engine::{CompletionReports, EngineState};
+use crate::pt2pt::{RecvId, SendId};
 
 impl EngineState {
     /// Makes room for the reports of `more` operations that are to be watched.

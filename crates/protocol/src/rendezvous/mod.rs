@@ -33,12 +33,9 @@ pub(crate) mod remote;
 pub(crate) mod state;
 
 use crate::channels::packet::{self, JoinPacket, PushOutcome, RtsPacket};
-use crate::engine::events::{EngineEventKind, report};
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{EngineEventKind, EngineState, Fault, report};
 use crate::matching::MatchEnvelope;
-use crate::pt2pt::operation::{ReceiveStage, RecvId, SendEnd, SendPhase};
-use crate::pt2pt::select::BufferFacts;
+use crate::pt2pt::{BufferFacts, ReceiveStage, RecvId, SendEnd, SendPhase};
 use crate::rendezvous::cooperative::{PeerRange, await_answer};
 use mica_channel::direct::{CopyRefusal, Exposed, PeerCopy, RemoteRun, SenderBuffer};
 use mica_channel::memory::View;
@@ -367,12 +364,10 @@ impl EngineState {
         if copy_index.is_some()
             && let Some(exposed) = self.rendezvous.direct.recall(address, len)
         {
-            let unverified = true;
-            return Some(OpenedBuffer { exposed, unverified });
+            return Some(OpenedBuffer { exposed, unverified: true });
         }
         let exposed = self.rendezvous.expose(view, len)?;
-        let unverified = false;
-        Some(OpenedBuffer { exposed, unverified })
+        Some(OpenedBuffer { exposed, unverified: false })
     }
 
     /// This side has done its part of receive `id`, and waits for the sender's.

@@ -1,10 +1,8 @@
 //! Long messages whose bytes a copy engine moves while the program computes (chai-2009, 5.2).
 
 use crate::channels::packet::RtsPacket;
-use crate::engine::completions::NOTIFY_WAITERS;
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
-use crate::pt2pt::operation::{Copying, RecvId};
+use crate::engine::{EngineState, Fault, NOTIFY_WAITERS};
+use crate::pt2pt::{Copying, RecvId};
 use mica_channel::direct::{MappedWindow, SenderBuffer};
 use mica_channel::memory::View;
 use mica_channel::offload::{CopyJob, JobProgress, PeerMemory};

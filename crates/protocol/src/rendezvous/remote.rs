@@ -8,9 +8,8 @@
 //! A message is readable if it is contiguous on both sides and the provider reads remote memory.
 
 use crate::channels::packet::{self, RtsPacket};
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
-use crate::pt2pt::operation::{RecvId, SendPhase};
+use crate::engine::{EngineState, Fault};
+use crate::pt2pt::{RecvId, SendPhase};
 use crate::rendezvous::state::RemoteRead;
 use crate::rma::run;
 use crate::wait::policy::LIVENESS_INTERVAL;

@@ -2,10 +2,8 @@
 //! copies, the copy engine, and the reads over the network that are under way.
 
 use crate::channels::Channels;
-use crate::engine::completions::CompletionNotes;
-use crate::engine::fault::Fault;
-use crate::pt2pt::operation::RecvId;
-use crate::pt2pt::receives::Receives;
+use crate::engine::{CompletionNotes, Fault};
+use crate::pt2pt::{Receives, RecvId};
 use crate::rendezvous::cooperative::CooperativeCopies;
 use mica_channel::RemoteRegion;
 use mica_channel::direct::{Direct, Exposed};

@@ -32,7 +32,7 @@ pub(crate) mod target_copies;
 pub(crate) mod target_copy;
 pub(crate) mod windows;
 
-use crate::engine::fault::Fault;
+use crate::engine::Fault;
 use mica_channel::RemoteRegion;
 use mica_channel::memory::{Block, Region, Shape, View};
 use slab::Slab;

@@ -2,9 +2,7 @@
 //! completions in. [`rma`](crate::rma) has the design.
 
 use crate::channels::Channels;
-use crate::engine::completions::CompletionNotes;
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{CompletionNotes, EngineState, Fault};
 use crate::rma::{
     ActiveTransfer, PART, PARTS_MAX, RmaDirection, RmaId, RmaTransfer, RmaTransfers, TransferPart,
 };

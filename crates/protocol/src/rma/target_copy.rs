@@ -26,9 +26,7 @@
 //! Called by `mpi::window`, which knows what the bytes are and implements [`TargetCopier`].
 
 use crate::channels::packet::{self, TargetCopyPacket, TargetCopyRequest};
-use crate::engine::Engine;
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{Engine, EngineState, Fault};
 use crate::rma::target_copies::TargetCopier;
 use mica_channel::shm::Packet;
 use mica_node::cooperative::{CooperativeCopy, CopyEnd};

@@ -1,9 +1,7 @@
 //! What windows need of the engine (MPI 5.0, chapter 12): memory that the ranks of a node share,
 //! and waits that end by what a peer writes there.
 
-use crate::engine::Engine;
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{Engine, EngineState, Fault};
 use crate::wait::pending::WaitList;
 use std::time::Duration;
 

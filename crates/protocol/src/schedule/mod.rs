@@ -19,9 +19,8 @@
 
 pub(crate) mod run;
 
-use crate::engine::fault::Fault;
-use crate::pt2pt::operation::{ReceiveCompletion, RecvId, SendId};
-use crate::pt2pt::operation_table::{OperationKey, OperationTable};
+use crate::engine::Fault;
+use crate::pt2pt::{OperationKey, OperationTable, ReceiveCompletion, RecvId, SendId};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -1,12 +1,9 @@
 //! Runs schedules: starts their stages, advances them when something has completed, and keeps their
 //! results.
 
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{EngineState, Fault};
 use crate::matching::MatchPattern;
-use crate::pt2pt::receives::Receives;
-use crate::pt2pt::select::SendCompletion;
-use crate::pt2pt::sends::Sends;
+use crate::pt2pt::{Receives, SendCompletion, Sends};
 use crate::schedule::{RunningSchedule, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep};
 use mica_channel::memory::View;
 use std::collections::VecDeque;

@@ -21,11 +21,9 @@ pub(crate) mod added;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::engine::Engine;
-use crate::engine::completions::NOTIFY_WAITERS;
 use crate::engine::start::{StartError, open_wake_socket, polling};
-use crate::engine::state::EngineState;
-use crate::pt2pt::operation::ReceiveStage;
+use crate::engine::{Engine, EngineState, NOTIFY_WAITERS};
+use crate::pt2pt::ReceiveStage;
 use crate::segments::added::AddedSegment;
 use mica_channel::shm::SegmentTransport;
 use mica_channel::transport::Transport;

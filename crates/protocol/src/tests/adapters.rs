@@ -18,8 +18,8 @@ use super::scripted::Head;
 use crate::adapter::operations::Injection;
 use crate::engine::Engine;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::pt2pt::operation::{ReceiveStage, RecvId};
 use crate::pt2pt::select::SendCompletion::{self, Local, Matched};
+use crate::pt2pt::{ReceiveStage, RecvId};
 use crate::schedule::{ScheduleStage, ScheduleStep};
 
 /// Around what the adapter keeps at its sender (200 bytes), and short and long.

@@ -13,8 +13,7 @@ use super::buffers::Buffer;
 use super::rig::{HOLD, SHAPE, alone, assert_idle, engine, over_shared_memory};
 use crate::engine::Engine;
 use crate::matching::MatchPattern;
-use crate::pt2pt::operation::{RecvId, SendId};
-use crate::pt2pt::select::SendCompletion;
+use crate::pt2pt::{RecvId, SendCompletion, SendId};
 use crate::segments::RemoveError;
 
 /// Around the limits of a header and a packet, and longer than the ring.

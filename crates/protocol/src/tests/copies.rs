@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::rig::{SHAPE, over_shared_memory};
 use crate::channels::packet::RtsPacket;
-use crate::engine::state::EngineState;
+use crate::engine::EngineState;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::pt2pt::operation::{ReceiveStage, RecvId, RecvOp};
+use crate::pt2pt::{ReceiveStage, RecvId, RecvOp};
 use crate::rendezvous::state::Offload;
 
 /// Longer than any block of malloc that shares its mapping with others.

@@ -15,9 +15,7 @@ use super::scripted::{Fabric, Script};
 use crate::channels::packet;
 use crate::engine::Engine;
 use crate::matching::{MatchPattern, UnexpectedQueue};
-use crate::pt2pt::operation::SendId;
-use crate::pt2pt::queues::UnexpectedMessage;
-use crate::pt2pt::select::SendCompletion;
+use crate::pt2pt::{SendCompletion, SendId, UnexpectedMessage};
 use mica_channel::memory::Block;
 use mica_policy::HoldPolicy;
 

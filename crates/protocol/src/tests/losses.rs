@@ -7,10 +7,9 @@ use super::buffers::Buffer;
 use super::rig::{HOLD, over_fabric};
 use super::scripted::{Fabric, Script};
 use crate::channels::packet;
-use crate::engine::Engine;
-use crate::engine::fault::Fault;
+use crate::engine::{Engine, Fault};
 use crate::matching::MatchPattern;
-use crate::pt2pt::select::SendCompletion;
+use crate::pt2pt::SendCompletion;
 use SendCompletion::{Local, Matched};
 
 /// More polls than any of these tests needs; they take a few seconds.

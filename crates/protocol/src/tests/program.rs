@@ -17,9 +17,7 @@ use super::rig::assert_idle;
 use super::scripted::Head;
 use crate::engine::Engine;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::pt2pt::operation::SendId;
-use crate::pt2pt::operation::{MessageId, ReceiveCompletion, RecvId};
-use crate::pt2pt::select::SendCompletion;
+use crate::pt2pt::{MessageId, ReceiveCompletion, RecvId, SendCompletion, SendId};
 
 /// One call of a rank's program.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use super::scripted::{Fabric, Script};
 use crate::channels::packet;
 use crate::engine::Engine;
 use crate::matching::MatchPattern;
-use crate::pt2pt::select::SendCompletion;
+use crate::pt2pt::SendCompletion;
 
 const LEN: usize = 1500;
 

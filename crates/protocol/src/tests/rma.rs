@@ -4,8 +4,7 @@
 use super::buffers::Buffer;
 use super::rig::{HOLD, assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
-use crate::engine::Engine;
-use crate::engine::fault::Fault;
+use crate::engine::{Engine, Fault};
 use crate::rma::{BOUNCE_MAX, PARTS_MAX, RmaDirection, RmaId, RmaTransfer};
 use mica_channel::RemoteRegion;
 

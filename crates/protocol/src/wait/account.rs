@@ -11,8 +11,7 @@
 //! Called by `Engine::drive` and `Engine::watch_for` alone; `yield_in_wait` also by a blocking
 //! receive before it is posted.
 
-use crate::engine::Engine;
-use crate::engine::state::EngineState;
+use crate::engine::{Engine, EngineState};
 use crate::wait::policy::CoreYield;
 use mica_node::counters::WaitReason;
 use mica_node::segment::monotonic_ns;

@@ -10,8 +10,7 @@
 //! How long a rank has polled is derived from a count of failed polls, which a successful poll
 //! resets: the clock is read once, at poll number [`POLLS`].
 
-use crate::engine::Engine;
-use crate::engine::state::EngineState;
+use crate::engine::{Engine, EngineState};
 use crate::wait::pending::{
     Describe, FindCall, HangAnswer, IdleWait, Pending, QueuedMessages, WaitClock, WaitList,
 };

@@ -30,9 +30,7 @@ pub(crate) mod pending;
 pub(crate) mod policy;
 pub(crate) mod poll;
 
-use crate::engine::Engine;
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{Engine, EngineState, Fault};
 use crate::wait::account::WaitAccount;
 use crate::wait::pending::{WaitClock, WaitList};
 use crate::wait::policy::{LIVENESS_INTERVAL, WaitLimits};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use crate::matching::MatchPattern;
 use mica_node::segment::{WaitKind, Waiting, monotonic_ns};
 
 /// One pending operation.
@@ -28,6 +29,16 @@ impl Pending {
     /// An operation of which only the kind is known.
     pub fn of(kind: WaitKind) -> Pending {
         Pending { kind, peer: None, tag: None, context: None, bytes: None, name: None }
+    }
+
+    /// A receive or probe of messages that match `pattern`.
+    pub(crate) fn matching(
+        kind: WaitKind,
+        pattern: &MatchPattern,
+        bytes: Option<usize>,
+    ) -> Pending {
+        let MatchPattern { context, source, tag } = *pattern;
+        Pending { peer: source, tag, context: Some(context), bytes, ..Pending::of(kind) }
     }
 
     /// The short record of it, for the segment.

@@ -6,9 +6,7 @@
 //! clock is read where the program's call begins and where a poll fails: the time between two such
 //! pairs is the program's own.
 
-use crate::engine::Engine;
-use crate::engine::fault::Fault;
-use crate::engine::state::EngineState;
+use crate::engine::{Engine, EngineState, Fault};
 use crate::wait::pending::WaitList;
 use std::cell::RefCell;
 
