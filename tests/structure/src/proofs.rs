@@ -40,11 +40,11 @@ fn a_change_selects_what_can_find_a_fault_there() {
             &["crates/node/src/sync.rs", "crates/node/src/ring/mod.rs"],
             "aarch64 loom miri-node thread",
         ),
-        (&["crates/channel/src/memory/view.rs"], "aarch64 address miri-channel"),
+        (&["crates/memory/src/view.rs"], "aarch64 address miri-memory"),
         (&["crates/mpi/src/datatype/layout.rs"], "address miri-mpi"),
         (&["crates/protocol/src/send.rs"], "aarch64 address thread"),
         (&["docs/guide.md", "README.md", "crates/mica/src/main.rs"], ""),
-        (&["scripts/miri.sh"], "miri-channel miri-mpi miri-node"),
+        (&["scripts/miri.sh"], "miri-memory miri-mpi miri-node"),
     ] {
         assert_eq!(proofs(paths), expected, "{paths:?}");
     }

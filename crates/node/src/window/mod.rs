@@ -9,7 +9,7 @@
 //! | [`AccumulateGate`] | accumulates on one target, for microseconds | accumulate and its kin |
 //!
 //! All of it lies in memory that the caller provides and that the ranks of the node share
-//! ([`WindowMemory`]); [`WindowControl`] says where in it. Zeroed memory is a lock that is free and
+//! ([`SharedWindow`]); [`WindowControl`] says where in it. Zeroed memory is a lock that is free and
 //! a board on which nothing has been posted. Ranks are named by their number in the node, from 0;
 //! shared words hold the number plus 1, so that 0 is "none".
 //!
@@ -33,6 +33,7 @@ mod lock_ticket;
 mod lock_words;
 mod memory;
 mod placement;
+mod shared;
 
 #[cfg(all(test, loom))]
 mod accumulate_lock_model;
@@ -58,5 +59,6 @@ pub use exposure::{
 pub use lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
 pub use lock_ticket::LockTicket;
 pub use lock_words::{LockMode, OriginLine, TargetLine};
-pub use memory::{PartUser, WindowMemory};
+pub use memory::PartUser;
 pub use placement::PlacementLine;
+pub use shared::{OwnCounts, OwnLocks, SharedWindow, WindowLocks};

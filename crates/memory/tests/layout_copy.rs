@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::{Block, ByteRun, Region, Shape, TypeLayout, View};
+use mica_memory::{Block, ByteRun, Region, Shape, TypeLayout, View};
 use proptest::prelude::*;
 
 /// How a layout is made.

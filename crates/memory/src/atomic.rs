@@ -200,7 +200,7 @@ impl RegionRef<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Block;
+    use crate::Block;
 
     const WIDTHS: [AtomicWidth; 4] =
         [AtomicWidth::One, AtomicWidth::Two, AtomicWidth::Four, AtomicWidth::Eight];

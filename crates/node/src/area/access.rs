@@ -1,25 +1,24 @@
-//! The shared memory of one communicator's members on a node, for layers that forbid unsafe code: a
-//! wrapper of [`mica_node::area`] in which [`RegionRef`]s and [`View`]s name the bytes.
+//! [`Area`]: an area for layers that forbid unsafe code, in which [`RegionRef`]s and [`View`]s name
+//! the bytes.
 //!
-//! The protocol is that module's, and callers must keep it: this member reads another's payload
+//! The protocol is the module's, and callers must keep it: this member reads another's payload
 //! after it has seen that member's stamp, and before it announces that it has finished the
 //! operation. It writes its own payload when all members have finished the operation whose bytes
 //! this overwrites.
 
+use super::{Completions, FlagLine, INLINE, Inline, RawArea, TURNS, TurnLines};
+use crate::lock::ThreadMode;
+use crate::segment::{JobSegment, SegmentError};
+use mica_memory::{Block, RegionRef, View};
+use std::ops::Deref;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::memory::{Block, RegionRef, View};
-use mica_node::area::{FlagLine, Inline, TurnLines};
-use mica_node::lock::ThreadMode;
-use mica_node::segment::{JobSegment, SegmentError};
-
-pub use mica_node::area::{Completions, INLINE, TURNS};
-
 /// One member's view of an area. A `turn` is the index of an operation slot, below [`TURNS`]; a
-/// `member` is an index into [`members`](Area::members). All methods panic on others.
+/// `member` is an index into [`members`](RawArea::members). All methods panic on others.
 #[derive(Clone, Debug)]
 pub struct Area {
-    area: Arc<mica_node::area::RawArea>,
+    area: Arc<RawArea>,
     /// All cells: those of a member's operation slots, then the next member's.
     cells: Arc<Block>,
     /// All lines.
@@ -41,32 +40,21 @@ impl Area {
         Ok(area.map(|area| Area::new(Arc::new(area))))
     }
 
-    fn new(area: Arc<mica_node::area::RawArea>) -> Area {
-        Area { cells: Block::cells_of(&area), lines: Block::lines_of(&area), area }
-    }
-
-    /// The members' ranks in the job, in the communicator's order: a member's number is its place
-    /// here.
-    #[inline]
-    pub fn members(&self) -> &[u32] {
-        self.area.members()
-    }
-
-    /// This process's number among the members.
-    #[inline]
-    pub fn me(&self) -> usize {
-        self.area.me()
-    }
-
-    /// Bytes of a cell: a power of two.
-    #[inline]
-    pub fn cell_bytes(&self) -> usize {
-        self.area.cell_bytes()
-    }
-
-    /// Bytes of memory of the whole area.
-    pub fn bytes(&self) -> usize {
-        self.area.bytes()
+    fn new(area: Arc<RawArea>) -> Area {
+        let cells = area.members().len() * TURNS * area.cell_bytes();
+        let data = |turn, member| {
+            let data = area.flag_line(turn, member).with_data_mut(<*mut Inline>::cast);
+            NonNull::new(data).expect("lines lie in memory")
+        };
+        let (first, last) = (data(0, 0), data(TURNS - 1, area.members().len() - 1));
+        let lines = last.addr().get() - first.addr().get() + INLINE;
+        // SAFETY: 1. all cells follow one another in the mapping, which `area` keeps, and so do all
+        // lines; 2. they are accessed by the protocol above.
+        let block = |first: NonNull<u8>, bytes| unsafe {
+            let start = first.as_ptr().expose_provenance();
+            Block::mapped(start..start + bytes, Arc::clone(&area))
+        };
+        Area { cells: block(area.cell(0, 0), cells), lines: block(first, lines), area }
     }
 
     /// One operation slot, for a call that accesses it again and again.
@@ -74,16 +62,6 @@ impl Area {
     pub fn turn(&self, turn: usize) -> Turn<'_> {
         let lines = self.area.turn_lines(turn);
         Turn { area: self, turn, mine: lines.of(self.area.me()), lines }
-    }
-
-    /// Allocates the cell of a member in an operation slot, unless it is known to be: to be called
-    /// before this process writes it.
-    ///
-    /// # Errors
-    /// When there is no memory, with the number of bytes.
-    #[inline(always)]
-    pub fn allocate_before_writing(&self, turn: usize, member: usize) -> Result<(), SegmentError> {
-        self.area.allocate_before_writing(turn, member)
     }
 
     /// The cell of a member in an operation slot. Regions and views derived from it panic when they
@@ -154,13 +132,6 @@ impl Area {
         self.area.flag_line(turn, member).stamp()
     }
 
-    /// Prefetches this member's line and `bytes` bytes of its cell in an operation slot for
-    /// writing.
-    #[inline]
-    pub fn fetch(&self, turn: usize, bytes: usize) {
-        self.area.fetch(turn, bytes);
-    }
-
     /// Sets this member's operation header, which the next stamp publishes.
     #[inline]
     pub fn set_word(&self, turn: usize, word: u64) {
@@ -205,41 +176,25 @@ impl Area {
         account.complete(number, self.area.finished_number(self.area.me()), mode)
     }
 
-    /// Announces that this member waits for the others to finish `operation`. Call it before the
-    /// last read of their finished numbers.
-    pub fn await_finish(&self, operation: u64) {
-        self.area.await_finish(operation);
-    }
-
-    /// Whether a member may wait for an operation that this member has just marked as finished,
-    /// where `before` is the previous value of its finished number.
-    #[inline]
-    pub fn is_awaited(&self, before: u64) -> bool {
-        self.area.is_awaited(before)
-    }
-
     /// The last operation that a member has finished.
     #[inline]
     pub fn finished(&self, member: usize) -> u64 {
         self.area.finished_number(member).finished()
     }
 
-    /// Wakes a member if it sleeps, after something that it may wait for has been published.
-    #[inline]
-    pub fn wake(&self, member: usize) {
-        self.area.wake(member);
-    }
-
-    /// Wakes those of `members` that sleep, after something that they may wait for has been
-    /// published. Costs one fence in all.
-    #[inline(always)]
-    pub fn wake_all(&self, members: impl IntoIterator<Item = usize>) {
-        self.area.wake_all(members);
-    }
-
     #[inline]
     fn my_line(&self, turn: usize) -> &FlagLine {
         self.area.flag_line(turn, self.area.me())
+    }
+}
+
+/// What needs no region: who the members are, allocation, waits and wake-ups.
+impl Deref for Area {
+    type Target = RawArea;
+
+    #[inline(always)]
+    fn deref(&self) -> &RawArea {
+        &self.area
     }
 }
 
@@ -283,7 +238,7 @@ impl<'a> Turn<'a> {
         self.area.inline_region(self.turn, member)
     }
 
-    /// See [`Area::allocate_before_writing`].
+    /// See [`RawArea::allocate_before_writing`].
     #[inline(always)]
     pub fn allocate_before_writing(self, member: usize) -> Result<(), SegmentError> {
         self.area.allocate_before_writing(self.turn, member)
@@ -296,12 +251,12 @@ impl<'a> Turn<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::memory::{Shape, TypeLayout, copy_bytes};
-    use mica_node::segment::JobSpec;
-    use mica_node::topology::CorePlace;
+    use crate::segment::JobSpec;
+    use crate::topology::CorePlace;
+    use mica_memory::{Shape, TypeLayout, copy_bytes};
 
     /// Both members' views of the area of a job of two.
     fn pair() -> [Area; 2] {

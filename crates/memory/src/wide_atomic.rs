@@ -91,7 +91,7 @@ unsafe fn compare_exchange(_: *mut u8, _: u128, _: u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use crate::memory::Block;
+    use crate::Block;
 
     fn number(bytes: [u8; 16]) -> u128 {
         u128::from_ne_bytes(bytes)

@@ -1,23 +1,22 @@
-//! Shared memory of windows, for layers that forbid unsafe code: wrappers of [`mica_node::window`]
-//! in which [`Region`]s name the bytes (MPI 5.0, chapter 12).
+//! Shared memory of windows, for layers that forbid unsafe code: [`Region`]s name the bytes (MPI
+//! 5.0, chapter 12).
 //!
 //! [`SharedWindow`] is the memory that a rank offers in `MPI_Win_allocate`, as its owner and its
 //! peers on the node see it: a load or store of the region is the transfer. [`WindowLocks`] are the
 //! locks and counts of a window, in memory that one of its ranks allocates for all.
 //!
 //! What the bytes mean, and when they may be touched, is the window's synchronization; elements
-//! that several origins update at a time are accessed by the [atomics](crate::memory::AtomicWidth)
+//! that several origins update at a time are accessed by the [atomics](mica_memory::AtomicWidth)
 //! of a region, or under the target's accumulate lock.
 
+use super::memory::WindowMemory;
+use super::{EpochCounts, LockDesign, OwnGate, OwnLock, PartUser, WindowControl};
+use crate::park::Fencing;
+use crate::segment::{JobSegment, SegmentError};
+use mica_memory::{Block, Region, fill};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
-
-use crate::memory::{Block, Region, fill};
-use mica_node::park::Fencing;
-use mica_node::segment::{JobSegment, SegmentError};
-pub use mica_node::window::PartUser;
-use mica_node::window::{EpochCounts, LockDesign, OwnGate, OwnLock, WindowControl, WindowMemory};
 
 /// Memory of a window in this process. Cheap to clone; all clones and their regions share it.
 #[derive(Debug, Clone)]
@@ -258,13 +257,13 @@ fn bytes(ranks: u32) -> Result<usize, SegmentError> {
     WindowControl::bytes(ranks).ok_or(SegmentError::NoFileSpace { bytes: usize::MAX })
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::memory::AtomicWidth;
-    use mica_node::segment::JobSpec;
-    use mica_node::topology::CorePlace;
-    use mica_node::window::LockMode;
+    use crate::segment::JobSpec;
+    use crate::topology::CorePlace;
+    use crate::window::LockMode;
+    use mica_memory::AtomicWidth;
 
     /// The segment of a job of `ranks` ranks, as two of its processes have it.
     fn segments(ranks: usize) -> [Arc<JobSegment>; 2] {

@@ -1,6 +1,6 @@
 //! Checked arithmetic of layouts.
 
-use crate::memory::OutOfMemory;
+use crate::OutOfMemory;
 
 /// A layout that cannot be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +26,7 @@ impl From<OutOfMemory> for TypeLayoutError {
 }
 
 impl TypeLayoutError {
-    pub(in crate::memory) const fn overflow(what: &'static str) -> TypeLayoutError {
+    pub(crate) const fn overflow(what: &'static str) -> TypeLayoutError {
         TypeLayoutError::Overflow { what }
     }
 }

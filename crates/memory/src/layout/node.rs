@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::arithmetic::{Result, TypeLayoutError, span};
-use crate::memory::{NestedNode, drop_parts, try_collect, try_push, try_with_capacity};
+use crate::{NestedNode, drop_parts, try_collect, try_push, try_with_capacity};
 
 const SIZE: TypeLayoutError = TypeLayoutError::overflow("size");
 const DISPLACEMENT: TypeLayoutError = TypeLayoutError::overflow("displacement");

@@ -1,6 +1,6 @@
 use super::*;
-use crate::memory::Shape;
-use crate::memory::bytes::copy_small;
+use crate::Shape;
+use crate::bytes::copy_small;
 
 #[test]
 fn blocks_are_aligned_and_keep_what_is_written() {

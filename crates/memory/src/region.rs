@@ -9,13 +9,12 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::bytes::{copy_of_any_length, copy_small};
-use mica_node::area::{INLINE, Inline, RawArea, TURNS};
 
 /// Blocks start on a cache line.
 const LINE: usize = 64;
 
-/// Memory that regions keep alive: heap memory, aligned to a cache line; a peer's memory, mapped
-/// here; or cells or lines of a [`RawArea`].
+/// Memory that regions keep alive: heap memory, aligned to a cache line, or memory that somebody
+/// else has mapped, together with what keeps the mapping.
 #[derive(Debug)]
 pub struct Block {
     memory: Memory,
@@ -30,14 +29,12 @@ enum Memory {
         base: NonNull<u8>,
         allocation: Allocation,
     },
-    /// Held to keep it mapped.
-    Area(#[expect(dead_code)] Arc<RawArea>),
-    /// Unmapped when this is dropped.
+    /// May be unmapped when this is dropped.
     Mapped(#[expect(dead_code)] Box<dyn Debug + Send + Sync>),
 }
 
-// SAFETY: a block owns its memory alone, or a mapping of it, or a share in an area, and holds
-// nothing bound to a thread.
+// SAFETY: a block owns its memory alone, or a share in what keeps it mapped, and holds nothing bound to
+// a thread.
 unsafe impl Send for Block {}
 // SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through
 // regions, whose users order them as the operations of one message do.
@@ -102,38 +99,13 @@ impl Block {
         content + (of_block + WORD).next_multiple_of(GRAIN)
     }
 
-    /// The cells of an area, one after the other.
-    pub(crate) fn cells_of(area: &Arc<RawArea>) -> Arc<Block> {
-        let cells = area.members().len() * TURNS;
-        Block::in_area(area, area.cell(0, 0), cells * area.cell_bytes())
-    }
-
-    /// The memory from the data of an area's first line to the end of the data of its last.
-    pub(crate) fn lines_of(area: &Arc<RawArea>) -> Arc<Block> {
-        let data = |turn, member| {
-            let data = area.flag_line(turn, member).with_data_mut(<*mut Inline>::cast);
-            NonNull::new(data).expect("lines lie in memory")
-        };
-        let (first, last) = (data(0, 0), data(TURNS - 1, area.members().len() - 1));
-        let bytes = last.addr().get() - first.addr().get() + INLINE;
-        Block::in_area(area, first, bytes)
-    }
-
-    fn in_area(area: &Arc<RawArea>, first: NonNull<u8>, bytes: usize) -> Arc<Block> {
-        Arc::new(Block {
-            memory: Memory::Area(Arc::clone(area)),
-            start: first.as_ptr().expose_provenance(),
-            bytes,
-        })
-    }
-
-    /// Memory at `addresses` that `mapping` unmaps when it is dropped.
+    /// Memory at `addresses` that `mapping` keeps mapped until it is dropped.
     ///
     /// # Safety
     /// As long as `mapping` lives:
     /// 1. `addresses` are mapped, readable and writable, and part of no object that Rust knows;
     /// 2. the contract of [`Region::user`] holds for every region made from the block.
-    pub(crate) unsafe fn mapped(
+    pub unsafe fn mapped(
         addresses: Range<usize>,
         mapping: impl Debug + Send + Sync + 'static,
     ) -> Arc<Block> {
@@ -146,7 +118,7 @@ impl Block {
 
     /// The region of this block at `address`.
     #[inline]
-    pub(crate) fn region_at(self: &Arc<Block>, address: usize) -> Region {
+    pub fn region_at(self: &Arc<Block>, address: usize) -> Region {
         Region { address, low: self.start, bytes: self.bytes, owner: Some(Arc::clone(self)) }
     }
 
@@ -156,17 +128,13 @@ impl Block {
     /// # Safety
     /// They lie in the block.
     #[inline(always)]
-    pub(crate) unsafe fn piece_at(
-        self: &Arc<Block>,
-        address: usize,
-        bytes: usize,
-    ) -> RegionRef<'_> {
+    pub unsafe fn piece_at(self: &Arc<Block>, address: usize, bytes: usize) -> RegionRef<'_> {
         debug_assert!(self.addresses().contains(&address));
         RegionRef { address, low: address, bytes, owner: Some(self) }
     }
 
     /// The addresses of its bytes.
-    pub(crate) fn addresses(&self) -> Range<usize> {
+    pub fn addresses(&self) -> Range<usize> {
         self.start..self.start + self.bytes
     }
 

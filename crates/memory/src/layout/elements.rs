@@ -6,7 +6,7 @@
 use super::TypeLayout;
 use super::copy::{CopyDirection, range, repeat, repeat_range};
 use super::node::{LayoutNode, LayoutNodeKind, PlacedNode, part_at};
-use crate::memory::RECURSION_MAX;
+use crate::RECURSION_MAX;
 
 /// Moves `n` packed bytes, from `position` on, of `count` elements at `memory`.
 ///

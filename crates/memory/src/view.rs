@@ -222,7 +222,7 @@ impl View {
     /// Whether the message, gaps between its bytes included, overlaps `addresses` of `block`. Only
     /// a message in the same block can: by the region's promise others do not.
     #[inline]
-    pub(crate) fn meets(&self, block: &Arc<Block>, addresses: Range<usize>) -> bool {
+    pub fn meets(&self, block: &Arc<Block>, addresses: Range<usize>) -> bool {
         let owner = self.owner.as_ref();
         owner.is_some_and(|owner| Arc::ptr_eq(owner, block)) && {
             let (lowest, bytes) = self.span();
