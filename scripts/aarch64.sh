@@ -37,7 +37,7 @@ export CARGO_PROFILE_DEV_OPT_LEVEL=0
 
 # One starts itself again, which here is a program that this machine cannot run.
 step aarch64-node cargo test --locked --target "$target" -p mica-node --lib -- --skip an_empty_variable_is_not_set \
-    ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: lock:: migration_gate:: area:: segment:: identity:: tunables::
+    ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: primitives::lock:: migration_gate:: area:: segment:: identity:: tunables::
 results aarch64-node
 step aarch64-memory cargo test --locked --target "$target" -p mica-memory
 results aarch64-memory

@@ -18,7 +18,7 @@ for part in "$@"; do
     case $part in
         node)
             step miri-node cargo +nightly miri test --locked -p mica-node --lib -- \
-                ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: lock:: \
+                ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: primitives::lock:: \
                 migration_gate:: area::layout:: park::tests::wakes_are_never_lost
             ;;
         memory)

@@ -10,20 +10,20 @@ proofs_of() {
     case $1 in
         # Shared-memory primitives: the models of the module itself, and of those that stand on it.
         crates/node/src/area/*) echo loom:area miri-node thread aarch64 ;;
-        crates/node/src/cells/*) echo loom:cells miri-node aarch64 ;;
-        crates/node/src/chunk_queue/*) echo loom:chunk_queue miri-node thread aarch64 ;;
-        crates/node/src/cooperative/*) echo loom:cooperative miri-node thread aarch64 ;;
-        crates/node/src/doorbell/*) echo loom:doorbell,fifo miri-node aarch64 ;;
-        crates/node/src/fifo/*) echo loom:fifo miri-node aarch64 ;;
-        crates/node/src/fork_lock/*) echo loom:fork_lock thread aarch64 ;;
-        crates/node/src/futex/*) echo loom:futex,park,fork_lock,lock,area,window,chunk_queue miri-node thread aarch64 ;;
-        crates/node/src/helper_slots/*) echo loom:helper_slots miri-node thread aarch64 ;;
-        crates/node/src/lock.rs) echo loom:lock,area,window miri-node thread aarch64 ;;
-        crates/node/src/migration_gate/*) echo loom:migration_gate thread aarch64 ;;
-        crates/node/src/park/*) echo loom:park,lock,area,window,chunk_queue miri-node thread aarch64 ;;
-        crates/node/src/ring/*) echo loom:ring,fifo miri-node aarch64 ;;
+        crates/node/src/primitives/cells/*) echo loom:cells miri-node aarch64 ;;
+        crates/node/src/primitives/chunk_queue/*) echo loom:chunk_queue miri-node thread aarch64 ;;
+        crates/node/src/primitives/cooperative/*) echo loom:cooperative miri-node thread aarch64 ;;
+        crates/node/src/primitives/doorbell/*) echo loom:doorbell,fifo miri-node aarch64 ;;
+        crates/node/src/primitives/fifo/*) echo loom:fifo miri-node aarch64 ;;
+        crates/node/src/primitives/fork_lock/*) echo loom:fork_lock thread aarch64 ;;
+        crates/node/src/primitives/futex/*) echo loom:futex,park,fork_lock,lock,area,window,chunk_queue miri-node thread aarch64 ;;
+        crates/node/src/primitives/helper_slots/*) echo loom:helper_slots miri-node thread aarch64 ;;
+        crates/node/src/primitives/lock.rs) echo loom:lock,area,window miri-node thread aarch64 ;;
+        crates/node/src/primitives/migration_gate/*) echo loom:migration_gate thread aarch64 ;;
+        crates/node/src/primitives/park/*) echo loom:park,lock,area,window,chunk_queue miri-node thread aarch64 ;;
+        crates/node/src/primitives/ring/*) echo loom:ring,fifo miri-node aarch64 ;;
         crates/node/src/window/*) echo loom:window thread aarch64 ;;
-        crates/node/src/sync.rs | crates/node/src/hint.rs) echo loom miri-node thread aarch64 ;;
+        crates/node/src/primitives/sync.rs | crates/node/src/primitives/hint.rs) echo loom miri-node thread aarch64 ;;
         # What talks to the kernel and to hwloc: no models, and Miri has neither.
         crates/node/src/*) echo thread aarch64 ;;
         crates/memory/*) echo miri-memory address aarch64 ;;

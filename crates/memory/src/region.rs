@@ -33,8 +33,8 @@ enum Memory {
     Mapped(#[expect(dead_code)] Box<dyn Debug + Send + Sync>),
 }
 
-// SAFETY: a block owns its memory alone, or a share in what keeps it mapped, and holds nothing bound to
-// a thread.
+// SAFETY: a block owns its memory alone, or a share in what keeps it mapped, and holds nothing
+// bound to a thread.
 unsafe impl Send for Block {}
 // SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through
 // regions, whose users order them as the operations of one message do.

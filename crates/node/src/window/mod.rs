@@ -20,35 +20,15 @@
 //! wake-up.
 
 mod accumulate_gate;
-#[cfg(all(test, loom))]
-mod accumulate_gate_model;
-#[cfg(all(test, not(loom)))]
-mod accumulate_gate_tests;
 mod accumulate_lock;
 mod control;
 mod exposure;
+#[cfg(all(test, not(loom)))]
+mod forked;
 mod lock;
-mod lock_queue;
-mod lock_ticket;
-mod lock_words;
 mod memory;
 mod placement;
 mod shared;
-
-#[cfg(all(test, loom))]
-mod accumulate_lock_model;
-#[cfg(all(test, not(loom)))]
-mod accumulate_lock_tests;
-#[cfg(all(test, loom))]
-mod exposure_model;
-#[cfg(all(test, not(loom)))]
-mod exposure_tests;
-#[cfg(all(test, not(loom)))]
-mod forked;
-#[cfg(all(test, loom))]
-mod lock_model;
-#[cfg(all(test, not(loom)))]
-mod lock_tests;
 
 pub use accumulate_gate::{AccumulateGate, BriefUpdate, BulkUpdate, OwnGate, SoleUpdate};
 pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
@@ -56,9 +36,9 @@ pub use control::WindowControl;
 pub use exposure::{
     BUFFERED_PUT, BufferedPut, CompletionLine, EpochCounts, ExposureBoard, PostLine,
 };
+pub use lock::ticket::LockTicket;
+pub use lock::words::{LockMode, OriginLine, TargetLine};
 pub use lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
-pub use lock_ticket::LockTicket;
-pub use lock_words::{LockMode, OriginLine, TargetLine};
 pub use memory::PartUser;
 pub use placement::PlacementLine;
 pub use shared::{OwnCounts, OwnLocks, SharedWindow, WindowLocks};

@@ -1,5 +1,5 @@
-use super::AccumulateLock;
-use super::forked;
+use crate::window::AccumulateLock;
+use crate::window::forked;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const RANKS: u32 = 6;

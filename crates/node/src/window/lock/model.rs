@@ -1,9 +1,9 @@
 //! loom models of all designs: exclusion, shared holders together, first come first served, and
 //! no lost wake-up.
 
-use super::*;
 use crate::park::{Fencing, ParkingSpot};
 use crate::sync::{AtomicU32, Ordering, UnsafeCell, yield_now};
+use crate::window::*;
 use LockMode::{Exclusive, Shared as Together};
 use loom::sync::Arc;
 

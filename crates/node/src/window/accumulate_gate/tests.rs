@@ -1,8 +1,8 @@
-use super::accumulate_gate::AccumulateGate;
-use super::accumulate_lock::AccumulateLock;
-use super::forked;
-use super::lock_words::OriginLine;
 use crate::lock::{OneThreadAtATime, ThreadMode};
+use crate::window::accumulate_gate::AccumulateGate;
+use crate::window::accumulate_lock::AccumulateLock;
+use crate::window::forked;
+use crate::window::lock::words::OriginLine;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const RANKS: usize = 6;

@@ -1,6 +1,6 @@
 //! [`LockTicket`]: an origin's turn at one lock.
 
-use super::lock_words::LockMode;
+use super::words::LockMode;
 
 /// An origin's turn at one lock, from [`begin`](super::WindowLock::begin) to
 /// [`release`](super::WindowLock::release).

@@ -1,11 +1,11 @@
 //! The gate under loom: a bulk update is alone; brief ones see what it wrote, and it what they
 //! wrote.
 
-use super::accumulate_gate::AccumulateGate;
-use super::accumulate_lock::AccumulateLock;
-use super::lock_words::OriginLine;
 use crate::lock::{OneThreadAtATime, ThreadMode};
 use crate::sync::{AtomicU32, Ordering, UnsafeCell};
+use crate::window::accumulate_gate::AccumulateGate;
+use crate::window::accumulate_lock::AccumulateLock;
+use crate::window::lock::words::OriginLine;
 use loom::sync::Arc;
 
 const RANKS: usize = 3;

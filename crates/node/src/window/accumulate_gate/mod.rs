@@ -33,12 +33,17 @@
 //! later fences. This is for origins that run one thread at a time
 //! ([`OwnGate`]), whose count needs no atomic update either; others fence always.
 
-use super::accumulate_lock::{AccumulateGuard, AccumulateLock};
-use super::lock_words::OriginLine;
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use crate::lock::{SoleThread, fence as asymmetric};
 #[cfg(loom)]
 use crate::sync::fence;
 use crate::sync::{Ordering, spin_loop, yield_now};
+use crate::window::accumulate_lock::{AccumulateGuard, AccumulateLock};
+use crate::window::lock::words::OriginLine;
 
 /// Polls of an origin's count before the first yield; a brief update takes less than 1 us unless
 /// its rank has lost the core.

@@ -1,7 +1,7 @@
 //! loom models: holders exclude one another, and a sleeper is woken.
 
-use super::AccumulateLock;
 use crate::sync::UnsafeCell;
+use crate::window::AccumulateLock;
 use loom::sync::Arc;
 
 struct Shared {

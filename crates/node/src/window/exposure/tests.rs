@@ -1,6 +1,6 @@
-use super::forked;
-use super::*;
 use crate::park::{Fencing, ParkingSpot};
+use crate::window::forked;
+use crate::window::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const RANKS: u32 = 4;

@@ -36,6 +36,11 @@
 //! invalidate first. Writing a count publishes (Release) what its
 //! writer did to either memory before, and reading it acquires that (SYNC exposure).
 
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use crate::hint::fetch_for_writing;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 

@@ -17,27 +17,27 @@ pub enum LockMode {
 #[repr(C, align(128))]
 pub struct TargetLine {
     /// 0 while the lock is free; the number of shared holders; or the [`exclusive`] holder.
-    pub(super) owners: AtomicU32,
+    pub(in crate::window) owners: AtomicU32,
     /// On the second cache line: an origin that begins to wait does not disturb a holder that
     /// leaves.
-    pub(super) waits: WaitLine,
+    pub(in crate::window) waits: WaitLine,
 }
 
 /// Who waits for the lock.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(super) struct WaitLine {
+pub(in crate::window) struct WaitLine {
     /// Rank + 1 of the last in the queue of exclusive origins; 0 if the queue is empty.
-    pub(super) tail: AtomicU32,
+    pub(in crate::window) tail: AtomicU32,
     /// Number of shared origins that wait; at times more than there are.
-    pub(super) readers: AtomicU32,
+    pub(in crate::window) readers: AtomicU32,
     /// Rank + 1 of the first in the queue; 0 if the queue is empty, or the first is just joining.
-    pub(super) first: AtomicU32,
+    pub(in crate::window) first: AtomicU32,
     /// How often the lock was left open since the queue has moved on. Written by the exclusive
     /// holder, as is `since`.
-    pub(super) openings: AtomicU32,
+    pub(in crate::window) openings: AtomicU32,
     /// When that was done first since then, in nanoseconds.
-    pub(super) since: AtomicU64,
+    pub(in crate::window) since: AtomicU64,
 }
 
 /// One origin at one target: what it has of the lock, who comes after it, and its accumulates.
@@ -46,18 +46,18 @@ pub(super) struct WaitLine {
 #[repr(C, align(64))]
 pub struct OriginLine {
     /// One of the states below.
-    pub(super) state: AtomicU32,
+    pub(in crate::window) state: AtomicU32,
     /// Rank + 1 of the next in the queue, which writes it; 0 while none is behind.
-    pub(super) next: AtomicU32,
+    pub(in crate::window) next: AtomicU32,
     /// Brief updates of the target that this origin has in progress ([`AccumulateGate`]).
     ///
     /// [`AccumulateGate`]: super::AccumulateGate
-    pub(super) updates: AtomicU32,
+    pub(in crate::window) updates: AtomicU32,
     /// For reports, of a number that stands for origins that share no memory with the target: the
     /// rank + 1 of one that has the lock, as the rank that takes it for them names it, and how many
     /// have.
-    pub(super) served: AtomicU32,
-    pub(super) served_count: AtomicU32,
+    pub(in crate::window) served: AtomicU32,
+    pub(in crate::window) served_count: AtomicU32,
 }
 
 #[cfg(not(loom))]
@@ -69,7 +69,7 @@ const _: () = {
 
 /// The origin neither holds the lock nor waits for it; or it holds it, exclusive, without having
 /// waited.
-pub(super) const IDLE: u32 = 0;
+pub(in crate::window) const IDLE: u32 = 0;
 /// The origin waits for the lock, shared.
 const WAITS_SHARED: u32 = 1;
 /// The origin waits for the lock, exclusive.
@@ -79,11 +79,11 @@ const HOLDS_SHARED: u32 = 3;
 /// The origin holds the lock, exclusive.
 const HOLDS_EXCLUSIVE: u32 = 4;
 /// The origin waits for the lock, exclusive, and is the first in the queue.
-pub(super) const IS_FIRST: u32 = 5;
+pub(in crate::window) const IS_FIRST: u32 = 5;
 
 impl LockMode {
     /// The state of an origin that waits.
-    pub(super) fn waits(self) -> u32 {
+    pub(in crate::window) fn waits(self) -> u32 {
         match self {
             LockMode::Shared => WAITS_SHARED,
             LockMode::Exclusive => WAITS_EXCLUSIVE,
@@ -91,7 +91,7 @@ impl LockMode {
     }
 
     /// The state of an origin that holds.
-    pub(super) fn holds(self) -> u32 {
+    pub(in crate::window) fn holds(self) -> u32 {
         match self {
             LockMode::Shared => HOLDS_SHARED,
             LockMode::Exclusive => HOLDS_EXCLUSIVE,
@@ -99,7 +99,7 @@ impl LockMode {
     }
 
     /// The mode of an origin that waits, by its state.
-    pub(super) fn of_waiter(state: u32) -> Option<LockMode> {
+    pub(in crate::window) fn of_waiter(state: u32) -> Option<LockMode> {
         match state {
             WAITS_SHARED => Some(LockMode::Shared),
             WAITS_EXCLUSIVE | IS_FIRST => Some(LockMode::Exclusive),
@@ -109,7 +109,7 @@ impl LockMode {
 
     /// The mode of an origin that shares the lock, by its state. (Who holds it alone, `owners`
     /// says.)
-    pub(super) fn of_sharer(state: u32) -> Option<LockMode> {
+    pub(in crate::window) fn of_sharer(state: u32) -> Option<LockMode> {
         (state == HOLDS_SHARED).then_some(LockMode::Shared)
     }
 }
@@ -149,18 +149,18 @@ impl OriginLine {
 const EXCLUSIVE: u32 = 1 << 31;
 
 /// Most ranks that a lock may have.
-pub(super) const MOST_RANKS: u32 = EXCLUSIVE - 1;
+pub(in crate::window) const MOST_RANKS: u32 = EXCLUSIVE - 1;
 
 /// `owners` with one shared holder more, or the only one.
-pub(super) const ONE_SHARED: u32 = 1;
+pub(in crate::window) const ONE_SHARED: u32 = 1;
 
 /// `owners` while `rank` holds the lock, exclusive.
 #[inline(always)]
-pub(super) fn exclusive(rank: u32) -> u32 {
+pub(in crate::window) fn exclusive(rank: u32) -> u32 {
     EXCLUSIVE | rank
 }
 
 /// The rank that holds the lock, exclusive.
-pub(super) fn exclusive_holder(owners: u32) -> Option<u32> {
+pub(in crate::window) fn exclusive_holder(owners: u32) -> Option<u32> {
     (owners & EXCLUSIVE != 0).then_some(owners & !EXCLUSIVE)
 }

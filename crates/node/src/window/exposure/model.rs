@@ -2,9 +2,9 @@
 //! target has it else, and none sleeps through the other's step. And the target finds the puts that
 //! an origin leaves which runs ahead of it, each in its epoch.
 
-use super::*;
 use crate::park::{Fencing, ParkingSpot};
 use crate::sync::UnsafeCell;
+use crate::window::*;
 use loom::sync::Arc;
 
 struct Shared {

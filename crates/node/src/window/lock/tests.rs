@@ -1,7 +1,7 @@
-use super::forked;
-use super::lock_ticket::LOOK_EVERY;
-use super::*;
 use crate::park::{Fencing, ParkingSpot, membarrier_register};
+use crate::window::forked;
+use crate::window::lock::ticket::LOOK_EVERY;
+use crate::window::*;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

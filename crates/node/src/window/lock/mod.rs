@@ -44,15 +44,22 @@
 //! An origin that dies with the lock keeps it. The hang report and the message about the dead rank
 //! read who that is: [`holders`](WindowLock::holders), [`waiters`](WindowLock::waiters).
 
-use super::lock_ticket::{LOOK_EVERY, LockTicket};
-use super::lock_words::{
-    IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, exclusive_holder,
-};
+mod queue;
+pub(super) mod ticket;
+pub(super) mod words;
+
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use crate::park::Fencing;
 use crate::sync::Ordering;
 #[cfg(loom)]
 use crate::sync::fence;
 use std::time::Duration;
+use ticket::{LOOK_EVERY, LockTicket};
+use words::{IDLE, LockMode, ONE_SHARED, OriginLine, TargetLine, exclusive, exclusive_holder};
 
 /// How origins come to the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,23 +78,23 @@ const MOST_POLLS: u32 = 1 << 10;
 /// The lock of one target: a view of the words in shared memory.
 #[derive(Debug, Clone, Copy)]
 pub struct WindowLock<'a> {
-    pub(super) design: LockDesign,
+    design: LockDesign,
     /// Who fences where a holder leaves.
-    pub(super) fencing: Fencing,
-    pub(super) target: &'a TargetLine,
-    pub(super) origins: &'a [OriginLine],
+    fencing: Fencing,
+    target: &'a TargetLine,
+    origins: &'a [OriginLine],
 }
 
 /// The lock of one target as one origin uses it, exclusive, while no other origin waits for it.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnLock<'a> {
-    pub(super) target: &'a TargetLine,
-    pub(super) origin: u32,
+    target: &'a TargetLine,
+    origin: u32,
     /// `owners` while it holds the lock.
-    pub(super) held: u32,
+    held: u32,
     /// Not 0: it fences when it gives the lock back. (An `Option` of this is known by an address,
     /// as the usual case is checked first.)
-    pub(super) fences: u32,
+    fences: u32,
 }
 
 /// What an origin leaves to do that has given the lock back: others may wait.
@@ -139,7 +146,7 @@ impl<'a> WindowLock<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn own_line(&self, origin: u32) -> OwnLock<'a> {
+    fn own_line(&self, origin: u32) -> OwnLock<'a> {
         assert!((origin as usize) < self.origins.len(), "rank {origin}");
         let fences = u32::from(self.fencing == Fencing::Sender);
         OwnLock { target: self.target, origin, held: exclusive(origin), fences }
@@ -381,7 +388,7 @@ impl WindowLock<'_> {
     /// when it leaves. Calls `wake` with each rank that gets the lock. `me` is the caller.
     #[cold]
     #[inline(never)]
-    pub(super) fn let_readers_in(&self, me: u32, wake: &mut dyn FnMut(u32)) {
+    fn let_readers_in(&self, me: u32, wake: &mut dyn FnMut(u32)) {
         let (waits, holds) = (LockMode::Shared.waits(), LockMode::Shared.holds());
         for (rank, line) in (0..).zip(self.origins) {
             // Acquire: with the state, the announcement.
@@ -404,7 +411,7 @@ impl WindowLock<'_> {
 
     /// One shared holder less, by the origin `me`. The last one passes the lock on to the queue, as
     /// an exclusive holder does that leaves.
-    pub(super) fn leave_holders(&self, me: u32, wake: &mut dyn FnMut(u32)) {
+    fn leave_holders(&self, me: u32, wake: &mut dyn FnMut(u32)) {
         let (owners, tail) = (&self.target.owners, &self.target.waits.tail);
         // SYNC window-lock: Release pairs with the Acquire of who is exclusive next. Acquire: the
         // last one passes on what all shared holders have done. SeqCst: SYNC window-waiters.

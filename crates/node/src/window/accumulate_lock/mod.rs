@@ -18,6 +18,11 @@
 //!
 //! A holder that dies keeps the lock; [`AccumulateLock::holder`] names it.
 
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicU32, Ordering, spin_loop, yield_now};
 
@@ -57,12 +62,12 @@ impl AccumulateLock {
 
     /// Whether a bulk update has been made.
     #[inline(always)]
-    pub(super) fn needs_fences(&self) -> bool {
+    pub(in crate::window) fn needs_fences(&self) -> bool {
         self.needs_fences.load(Ordering::Relaxed) != 0
     }
 
     /// From now on brief updates fence; a fence of all cores must follow.
-    pub(super) fn demand_fences(&self) {
+    pub(in crate::window) fn demand_fences(&self) {
         self.needs_fences.store(1, Ordering::Relaxed);
     }
 
@@ -78,7 +83,7 @@ impl AccumulateLock {
 
     /// Whether no rank holds the lock.
     #[inline]
-    pub(super) fn is_free(&self, ordering: Ordering) -> bool {
+    pub(in crate::window) fn is_free(&self, ordering: Ordering) -> bool {
         self.word.load(ordering) == 0
     }
 

@@ -30,9 +30,9 @@
 //! asked whether the first is parked, and a rank that parks announces that before its last poll, so
 //! one of the two sees the other (SYNC window-waiters, SYNC park).
 
-use super::lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
-use super::lock_ticket::{LOOK_EVERY, LockTicket};
-use super::lock_words::{IS_FIRST, LockMode, ONE_SHARED, exclusive};
+use super::ticket::{LOOK_EVERY, LockTicket};
+use super::words::{IS_FIRST, LockMode, ONE_SHARED, exclusive};
+use super::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
 use crate::park::Fencing;
 #[cfg(loom)]
 use crate::sync::fence;
