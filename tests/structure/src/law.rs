@@ -13,12 +13,26 @@ use crate::workspace;
 
 /// Every crate of the workspace, and the crates of the workspace that it may use.
 const LAW: &[(&str, &[&str])] = &[
-    ("mica-node", &[]),
-    ("mica-channel", &["mica-node"]),
+    ("mica-memory", &[]),
+    ("mica-node", &["mica-memory"]),
+    ("mica-channel", &["mica-node", "mica-memory"]),
     ("mica-policy", &["mica-node"]),
     ("mica-bootstrap", &["mica-node"]),
-    ("mica-protocol", &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"]),
-    ("mica-mpi", &["mica-protocol", "mica-channel", "mica-policy", "mica-bootstrap", "mica-node"]),
+    (
+        "mica-protocol",
+        &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node", "mica-memory"],
+    ),
+    (
+        "mica-mpi",
+        &[
+            "mica-protocol",
+            "mica-channel",
+            "mica-policy",
+            "mica-bootstrap",
+            "mica-node",
+            "mica-memory",
+        ],
+    ),
     (
         "mica-abi",
         &[
@@ -28,6 +42,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-policy",
             "mica-bootstrap",
             "mica-node",
+            "mica-memory",
         ],
     ),
     // A front end is exports and nothing else.
@@ -65,6 +80,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-policy",
             "mica-bootstrap",
             "mica-node",
+            "mica-memory",
         ],
     ),
     // Reads the sources, and nothing of the workspace is compiled for it.
@@ -81,12 +97,14 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-policy",
             "mica-bootstrap",
             "mica-node",
+            "mica-memory",
         ],
     ),
 ];
 
 /// The crates that make up the library loaded into every rank.
 const LIBRARY: &[&str] = &[
+    "mica-memory",
     "mica-node",
     "mica-channel",
     "mica-policy",
@@ -100,6 +118,7 @@ const LIBRARY: &[&str] = &[
 /// The crates in which `unsafe` is allowed; clippy's `undocumented_unsafe_blocks` checks the
 /// comments.
 const UNSAFE: &[&str] = &[
+    "mica-memory",
     "mica-node",
     "mica-channel",
     "mica-abi",

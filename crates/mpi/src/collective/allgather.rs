@@ -1,7 +1,7 @@
 //! Allgather: short ones by recursive doubling (a power of two of ranks) or Bruck's algorithm (any
 //! number), long ones and the v-form around a ring.
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::place::{Blocks, Packed, RankPlace};
 use super::schedule::Schedule;

@@ -2,7 +2,7 @@
 //! a window of peers at a time (a window of one is the pairwise exchange). In place, pairs of ranks
 //! swap through a temporary block.
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::place::{Blocks, Packed, RankPlace};
 use super::schedule::Schedule;

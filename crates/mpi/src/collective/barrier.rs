@@ -2,7 +2,7 @@
 //! `2^k` after it and waits for the rank `2^k` before it; after `ceil(log2 size)` rounds, every
 //! rank has heard, directly or indirectly, from all others.
 
-use mica_channel::memory::Region;
+use mica_memory::Region;
 
 use super::place::{RankPlace, bytes_at};
 use super::schedule::Schedule;

@@ -2,7 +2,7 @@
 //! binomial tree and collected again around a ring (van de Geijn), so that every rank sends about
 //! as much as the root.
 
-use mica_channel::memory::{Region, View};
+use mica_memory::{Region, View};
 
 use super::place::{BinomialTree, RankPlace, bytes_at};
 use super::schedule::Schedule;

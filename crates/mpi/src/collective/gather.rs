@@ -2,7 +2,7 @@
 //! one message), direct exchange with the root for long ones and for the v-forms, where only the
 //! root knows the sizes.
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::place::{BinomialTree, Blocks, Packed, RankPlace};
 use super::schedule::Schedule;

@@ -1,7 +1,7 @@
 //! What the algorithms share: a rank's place among the ranks, the binomial tree, elements and
 //! packed bytes in memory.
 
-use mica_channel::memory::{Region, Shape, View};
+use mica_memory::{Region, Shape, View};
 
 use crate::collective::absent::{absent_region, temporary};
 use crate::datatype::Datatype;

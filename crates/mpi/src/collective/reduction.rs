@@ -1,6 +1,6 @@
 //! What is reduced: operator, datatype and number of elements.
 
-use mica_channel::memory::Region;
+use mica_memory::Region;
 
 use super::absent::copy_to_present;
 use super::overlap;

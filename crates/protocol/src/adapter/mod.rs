@@ -33,8 +33,8 @@ use crate::pt2pt::{
     MessageId, ProbedMessage, ReceiveCompletion, ReceiveStage, RecvId, RecvOp, SendCompletion,
     SendEnd, SendId, SendOp, SendPhase, UnexpectedMessage,
 };
-use mica_channel::memory::{Block, Shape, View};
 use mica_channel::transport::{MatchCompletion, MatchOperation, MatchOutcome};
+use mica_memory::{Block, Shape, View};
 use mica_node::counters::TrafficClass;
 
 /// Memory in one piece for the bytes of `view`, if they do not lie in one.

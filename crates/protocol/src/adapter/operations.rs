@@ -9,8 +9,8 @@ use crate::channels::Channels;
 use crate::engine::Fault;
 use crate::matching::MatchPattern;
 use crate::pt2pt::{Receives, RecvId, SendCompletion, Sends};
-use mica_channel::memory::View;
 use mica_channel::transport::{MatchCompletion, MatchKey, MatchOperation, MatchingAdapter};
+use mica_memory::View;
 
 /// Numbers of tokens, above their 32 bits of index.
 const NUMBERS: u64 = 1 << 30;

@@ -22,8 +22,8 @@ use crate::engine::polling::PacketChannel;
 use crate::engine::{EngineState, Fault};
 use crate::pt2pt::PacketOutcome;
 use mica_channel::PacketSource;
-use mica_channel::memory::OutOfMemory;
 use mica_channel::shm::Packet;
+use mica_memory::OutOfMemory;
 use std::time::Duration;
 
 /// Packets of a channel that one iteration handles before the waiting operation is checked again.

@@ -29,8 +29,8 @@ use crate::channels::packet;
 use crate::engine::{EngineState, Fault};
 use crate::matching::MatchEnvelope;
 use crate::pt2pt::UnexpectedMessage;
-use mica_channel::memory::Block;
 use mica_channel::shm::HoldChange;
+use mica_memory::Block;
 use mica_node::counters::Counter;
 use mica_policy::SkewChange;
 

@@ -1,7 +1,6 @@
 //! The senders that this rank holds back, and when it gives memory back:
 //! [`flow_control`](crate::pt2pt::flow_control) has the protocol.
 
-use mica_channel::memory;
 use mica_policy::HoldPolicy;
 
 /// Minimum size in bytes of a backlog whose memory is returned to the system afterwards.
@@ -44,7 +43,7 @@ impl Holds {
         self.peak = self.peak.max(total);
         if self.peak >= LARGE && total <= self.peak / 8 {
             self.peak = total;
-            memory::give_back();
+            mica_memory::give_back();
         }
         if !self.policy.releases(of_source, total) {
             return false;

@@ -5,9 +5,9 @@ use crate::engine::CompletionActions;
 use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::pt2pt::{OperationKey, SendCompletion, SendPlan};
 use mica_channel::direct::{Exposed, MappedWindow, RemoteRun};
-use mica_channel::memory::View;
 use mica_channel::offload::Cookie;
 use mica_channel::transport::ReadableRegion;
+use mica_memory::View;
 use mica_node::counters::TrafficClass;
 
 /// A send that has begun. Once its completion was taken it names nothing any more.

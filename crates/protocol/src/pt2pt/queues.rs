@@ -10,7 +10,7 @@ use crate::engine::{EngineEventKind, report};
 use crate::matching::{MatchEnvelope, MatchPattern, PostedQueue, UnexpectedQueue};
 use crate::pt2pt::{ProbedMessage, RecvId};
 use crate::wait::pending::QueuedMessage;
-use mica_channel::memory::{Block, View};
+use mica_memory::{Block, View};
 use mica_node::counters::{Counter, CounterRef};
 use slab::Slab;
 

@@ -34,8 +34,8 @@ use crate::pt2pt::{
     ReceiveStage, RecvId, RecvOp, SendEnd, UnexpectedMessage,
 };
 use crate::wait::pending::Pending;
-use mica_channel::memory::{Block, OutOfMemory, Shape, View};
 use mica_channel::shm::Packet;
+use mica_memory::{Block, OutOfMemory, Shape, View};
 use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
 

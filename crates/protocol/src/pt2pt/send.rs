@@ -33,8 +33,8 @@ use crate::pt2pt::{
 };
 use crate::wait::pending::Pending;
 use mica_channel::direct::Backend;
-use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
+use mica_memory::{Block, Shape, View};
 use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
 

@@ -10,7 +10,7 @@
 //!
 //! Reader: `request/many.rs` of the `mpi` layer.
 
-use mica_channel::memory::OutOfMemory;
+use mica_memory::OutOfMemory;
 
 use crate::engine::{CompletionReports, EngineState};
 use crate::pt2pt::{RecvId, SendId};

@@ -4,8 +4,8 @@ use crate::channels::packet::RtsPacket;
 use crate::engine::{EngineState, Fault, NOTIFY_WAITERS};
 use crate::pt2pt::{Copying, RecvId};
 use mica_channel::direct::{MappedWindow, SenderBuffer};
-use mica_channel::memory::View;
 use mica_channel::offload::{CopyJob, JobProgress, PeerMemory};
+use mica_memory::View;
 use mica_node::counters::TrafficClass;
 
 impl EngineState {

@@ -7,8 +7,8 @@ use crate::pt2pt::{Receives, RecvId};
 use crate::rendezvous::cooperative::CooperativeCopies;
 use mica_channel::RemoteRegion;
 use mica_channel::direct::{Direct, Exposed};
-use mica_channel::memory::View;
 use mica_channel::offload::CopyEngine;
+use mica_memory::View;
 use slab::Slab;
 use std::collections::VecDeque;
 

@@ -34,7 +34,7 @@ pub(crate) mod windows;
 
 use crate::engine::Fault;
 use mica_channel::RemoteRegion;
-use mica_channel::memory::{Block, Region, Shape, View};
+use mica_memory::{Block, Region, Shape, View};
 use slab::Slab;
 use std::collections::VecDeque;
 

@@ -5,7 +5,7 @@ use crate::engine::{EngineState, Fault};
 use crate::matching::MatchPattern;
 use crate::pt2pt::{Receives, SendCompletion, Sends};
 use crate::schedule::{RunningSchedule, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep};
-use mica_channel::memory::View;
+use mica_memory::View;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

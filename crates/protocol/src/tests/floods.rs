@@ -16,7 +16,7 @@ use crate::channels::packet;
 use crate::engine::Engine;
 use crate::matching::{MatchPattern, UnexpectedQueue};
 use crate::pt2pt::{SendCompletion, SendId, UnexpectedMessage};
-use mica_channel::memory::Block;
+use mica_memory::Block;
 use mica_policy::HoldPolicy;
 
 /// Messages of each pair.

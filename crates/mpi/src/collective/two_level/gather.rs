@@ -4,7 +4,7 @@
 //! Packed blocks lie in the order of the tree: nodes from the root's on, and in each node the
 //! members from its leader on.
 
-use mica_channel::memory::{Region, View};
+use mica_memory::{Region, View};
 
 use super::super::gather as ga;
 use super::super::place::{BinomialTree, Blocks};
