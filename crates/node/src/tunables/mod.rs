@@ -1,9 +1,17 @@
 //! Tunables, each declared once. This table feeds the environment variables, `mica info`, the
-//! documentation and, later, MPI_T control variables.
+//! documentation and MPI_T's control variables.
+//!
+//! A variable that was renamed is declared with its [old names](OldName). An old name that the
+//! environment has still holds, unless the environment has the new one as well; `mica info` says
+//! which variable to set instead.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+mod list;
+mod value;
+
+pub use list::{ListEntry, ListValue, ListWords};
+pub use value::{parse_bytes, set_variable};
+
+use std::sync::OnceLock;
 
 /// The kind of values that a tunable takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +26,17 @@ pub enum TunableKind {
     Choice(&'static [&'static str]),
     /// The path of a file, or one of these words.
     Path(&'static [&'static str]),
+    /// A word for all of these entries, and words for single ones, separated by commas.
+    List(ListWords),
+}
+
+/// A variable of an earlier version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OldName {
+    /// The variable.
+    pub env: &'static str,
+    /// The entry of the list that it set; `None`: the whole value.
+    pub entry: Option<&'static str>,
 }
 
 /// The declaration of one tunable.
@@ -27,6 +46,8 @@ pub struct Tunable {
     pub name: &'static str,
     /// Environment variable that sets it.
     pub env: &'static str,
+    /// Variables that set it, or an entry of it, in earlier versions.
+    pub old_names: &'static [OldName],
     /// The default, as it would be written in the environment.
     pub default: &'static str,
     /// The kind of values that it takes.
@@ -63,14 +84,15 @@ pub struct BadValue {
 }
 
 macro_rules! tunables {
-    ($($ident:ident: $name:literal, $env:literal, $default:literal, $kind:expr,
-        $description:expr $(, $agreement:ident)?;)*) => {
+    ($($ident:ident: $name:literal, $env:literal $((was $old_names:expr))?, $default:literal,
+        $kind:expr, $description:expr $(, $agreement:ident)?;)*) => {
         /// Every tunable.
         pub const ALL: &[&Tunable] = &[$(&$ident),*];
         $(
             #[doc = $description]
             pub static $ident: Tunable = Tunable {
                 name: $name, env: $env, default: $default, kind: $kind, description: $description,
+                old_names: old_names!($($old_names)?),
                 agreement: agreement!($($agreement)?),
             };
         )*
@@ -87,16 +109,36 @@ macro_rules! agreement {
     };
 }
 
-/// The description of a collective's choice of algorithm.
-macro_rules! algorithm_of {
-    ($calls:literal) => {
-        concat!(
-            "The algorithm of ",
-            $calls,
-            " within a node: chosen by cost (auto), or this one wherever it is possible, \
-             whatever MICA_COLL says; the same for all ranks."
-        )
+/// The default is that there are none.
+macro_rules! old_names {
+    () => {
+        &[]
     };
+    ($old_names:expr) => {
+        $old_names
+    };
+}
+
+/// The collectives of `MICA_COLL` with the algorithms that each has within a node.
+const COLLECTIVES: &[ListEntry] = &[
+    ListEntry { name: "barrier", words: &["auto", "dissemination", "shared"] },
+    ListEntry { name: "bcast", words: &["auto", "binomial", "scatter-ring", "shared", "direct"] },
+    ListEntry { name: "gather", words: &["auto", "binomial", "linear", "shared", "direct"] },
+    ListEntry { name: "scatter", words: &["auto", "binomial", "linear", "shared", "direct"] },
+    ListEntry { name: "allgather", words: &["auto", "bruck", "ring", "shared", "direct"] },
+    ListEntry { name: "alltoall", words: &["auto", "bruck", "exchange", "shared", "direct"] },
+    ListEntry { name: "reduce", words: &["auto", "binomial", "halving", "shared", "direct"] },
+    ListEntry { name: "allreduce", words: &["auto", "doubling", "halving", "shared", "direct"] },
+    ListEntry {
+        name: "reduce_scatter",
+        words: &["auto", "halving", "pairwise", "shared", "direct"],
+    },
+    ListEntry { name: "scan", words: &["auto", "doubling", "shared", "direct"] },
+];
+
+/// An old variable for one entry of a list.
+const fn entry(env: &'static str, entry: &'static str) -> OldName {
+    OldName { env, entry: Some(entry) }
 }
 
 tunables! {
@@ -140,7 +182,7 @@ tunables! {
         "Shortest buffer whose pages are moved to shared memory.";
     MAPPED_MAX: "mapped_max", "MICA_MAPPED_MAX", "4G", TunableKind::Bytes,
         "Memory of a rank that is moved to shared memory at most.";
-    WAY: "way", "MICA_WAY", "auto",
+    PATH: "path", "MICA_PATH" (was &[OldName { env: "MICA_WAY", entry: None }]), "auto",
         TunableKind::Choice(&[
             "auto", "cells", "pull", "cooperate", "mapped", "mapped-cooperate", "offload",
         ]),
@@ -266,40 +308,25 @@ tunables! {
         "Collectives between nodes go by node leaders or by parallel columns: where that pays \
          (auto), wherever it is correct (on), by one of the two wherever it is possible (leaders, \
          columns), or never (off); the same for all ranks.", Alike;
-    COLL: "coll", "MICA_COLL", "auto",
-        TunableKind::Choice(&["auto", "messages", "shared", "direct"]),
-        "The family of algorithms of collectives within a node: chosen by cost (auto), or this one \
-         wherever it is possible; the same for all ranks.", Alike;
-    COLL_BARRIER: "coll_barrier", "MICA_COLL_BARRIER", "auto",
-        TunableKind::Choice(&["auto", "dissemination", "shared"]),
-        algorithm_of!("barriers"), Alike;
-    COLL_BCAST: "coll_bcast", "MICA_COLL_BCAST", "auto",
-        TunableKind::Choice(&["auto", "binomial", "scatter-ring", "shared", "direct"]),
-        algorithm_of!("broadcasts"), Alike;
-    COLL_GATHER: "coll_gather", "MICA_COLL_GATHER", "auto",
-        TunableKind::Choice(&["auto", "binomial", "linear", "shared", "direct"]),
-        algorithm_of!("gathers"), Alike;
-    COLL_SCATTER: "coll_scatter", "MICA_COLL_SCATTER", "auto",
-        TunableKind::Choice(&["auto", "binomial", "linear", "shared", "direct"]),
-        algorithm_of!("scatters"), Alike;
-    COLL_ALLGATHER: "coll_allgather", "MICA_COLL_ALLGATHER", "auto",
-        TunableKind::Choice(&["auto", "bruck", "ring", "shared", "direct"]),
-        algorithm_of!("allgathers"), Alike;
-    COLL_ALLTOALL: "coll_alltoall", "MICA_COLL_ALLTOALL", "auto",
-        TunableKind::Choice(&["auto", "bruck", "exchange", "shared", "direct"]),
-        algorithm_of!("all-to-alls"), Alike;
-    COLL_REDUCE: "coll_reduce", "MICA_COLL_REDUCE", "auto",
-        TunableKind::Choice(&["auto", "binomial", "halving", "shared", "direct"]),
-        algorithm_of!("reduces"), Alike;
-    COLL_ALLREDUCE: "coll_allreduce", "MICA_COLL_ALLREDUCE", "auto",
-        TunableKind::Choice(&["auto", "doubling", "halving", "shared", "direct"]),
-        algorithm_of!("allreduces"), Alike;
-    COLL_REDUCE_SCATTER: "coll_reduce_scatter", "MICA_COLL_REDUCE_SCATTER", "auto",
-        TunableKind::Choice(&["auto", "halving", "pairwise", "shared", "direct"]),
-        algorithm_of!("reduce-scatters"), Alike;
-    COLL_SCAN: "coll_scan", "MICA_COLL_SCAN", "auto",
-        TunableKind::Choice(&["auto", "doubling", "shared", "direct"]),
-        algorithm_of!("scans and exscans"), Alike;
+    COLL: "coll", "MICA_COLL" (was &[
+        entry("MICA_COLL_BARRIER", "barrier"),
+        entry("MICA_COLL_BCAST", "bcast"),
+        entry("MICA_COLL_GATHER", "gather"),
+        entry("MICA_COLL_SCATTER", "scatter"),
+        entry("MICA_COLL_ALLGATHER", "allgather"),
+        entry("MICA_COLL_ALLTOALL", "alltoall"),
+        entry("MICA_COLL_REDUCE", "reduce"),
+        entry("MICA_COLL_ALLREDUCE", "allreduce"),
+        entry("MICA_COLL_REDUCE_SCATTER", "reduce_scatter"),
+        entry("MICA_COLL_SCAN", "scan"),
+    ]), "auto",
+        TunableKind::List(ListWords {
+            all: &["auto", "messages", "shared", "direct"],
+            entries: COLLECTIVES,
+        }),
+        "The algorithms of collectives within a node: chosen by cost (auto), of one family \
+         wherever that is possible (messages, shared, direct), or COLLECTIVE=ALGORITHM for single \
+         ones, which goes first; commas between; the same for all ranks.", Alike;
     COLL_SHAPE: "coll_shape", "MICA_COLL_SHAPE", "auto",
         TunableKind::Choice(&["auto", "flat", "tree"]),
         "How ranks meet in a shared area: each polls all others or one does (flat), or along a \
@@ -318,12 +345,6 @@ tunables! {
         Launcher;
 }
 
-/// The values that were replaced in this process, by the tunables' names.
-fn replaced() -> MutexGuard<'static, BTreeMap<&'static str, String>> {
-    static REPLACED: Mutex<BTreeMap<&str, String>> = Mutex::new(BTreeMap::new());
-    REPLACED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The tunables for which all ranks must have the same value, in the order of the table.
 pub fn alike() -> impl Iterator<Item = &'static Tunable> {
     let all = ALL.iter().copied();
@@ -333,173 +354,6 @@ pub fn alike() -> impl Iterator<Item = &'static Tunable> {
 /// Every tunable's declaration.
 pub fn all() -> &'static [&'static Tunable] {
     ALL
-}
-
-impl Tunable {
-    /// The value in force as text: the [replaced](Self::replace) one, the environment's, or the
-    /// default.
-    pub fn text(&self) -> String {
-        let replaced = replaced().get(self.name).cloned();
-        let environment = || set_variable(self.env)?.into_string().ok();
-        replaced.or_else(environment).unwrap_or_else(|| self.default.to_owned())
-    }
-
-    /// True when the environment sets it, or it was replaced.
-    pub fn is_set(&self) -> bool {
-        set_variable(self.env).is_some() || replaced().contains_key(self.name)
-    }
-
-    /// Replaces the value in this process, whatever the environment says, for all who read it from
-    /// now on.
-    ///
-    /// # Errors
-    /// When the value does not fit the kind; the earlier one then stays in force.
-    pub fn replace(&self, value: &str) -> Result<(), BadValue> {
-        let before = replaced().insert(self.name, value.to_owned());
-        let checked = self.check();
-        if checked.is_err() {
-            match before {
-                Some(before) => replaced().insert(self.name, before),
-                None => replaced().remove(self.name),
-            };
-        }
-        checked
-    }
-
-    /// The value in force of a `Bytes` or `Count` tunable.
-    ///
-    /// # Errors
-    /// When the environment holds something that is not a number.
-    pub fn number(&self) -> Result<u64, BadValue> {
-        let value = self.text();
-        let number = match self.kind {
-            TunableKind::Bytes => parse_bytes(&value),
-            _ => parse_count(&value),
-        };
-        number.ok_or_else(|| self.bad(value, "a number".to_owned()))
-    }
-
-    /// The value in force of a `Threshold`, in bytes; `None` for `auto`.
-    ///
-    /// # Errors
-    /// When the environment holds neither a number nor `auto`.
-    pub fn threshold(&self) -> Result<Option<usize>, BadValue> {
-        let value = self.text();
-        if value == "auto" {
-            return Ok(None);
-        }
-        match parse_bytes(&value) {
-            Some(bytes) => Ok(Some(usize::try_from(bytes).unwrap_or(usize::MAX))),
-            None => Err(self.bad(value, String::new())),
-        }
-    }
-
-    /// The value in force of a `Choice` tunable.
-    ///
-    /// # Errors
-    /// When the environment holds none of the choices.
-    pub fn choice(&self) -> Result<&'static str, BadValue> {
-        let TunableKind::Choice(words) = self.kind else {
-            unreachable!("{} is no choice", self.name)
-        };
-        let value = self.text();
-        words
-            .iter()
-            .find(|w| **w == value)
-            .copied()
-            .ok_or_else(|| self.bad(value, format!("one of {}", words.join(", "))))
-    }
-
-    /// The value in force as a number by which ranks compare it: the word's index for a `Choice`,
-    /// otherwise the number, saturated to 32 bits.
-    ///
-    /// # Errors
-    /// When the environment holds something that does not fit.
-    pub fn code(&self) -> Result<u32, BadValue> {
-        self.check()?;
-        Ok(self.code_of(&self.text()))
-    }
-
-    /// [`code`](Self::code) of the default.
-    pub fn code_of_default(&self) -> u32 {
-        self.code_of(self.default)
-    }
-
-    /// The code of a value that fits.
-    fn code_of(&self, value: &str) -> u32 {
-        let code = |number: Option<u64>| {
-            let code = number.and_then(|number| u32::try_from(number).ok());
-            code.unwrap_or(u32::MAX)
-        };
-        match self.kind {
-            TunableKind::Choice(words) => {
-                let place = words.iter().position(|word| *word == value);
-                place.map_or(u32::MAX, |place| place as u32)
-            }
-            TunableKind::Count => code(parse_count(value)),
-            TunableKind::Bytes | TunableKind::Threshold => code(parse_bytes(value)),
-            TunableKind::Path(_) => {
-                unreachable!("{} is not compared: files differ within", self.name)
-            }
-        }
-    }
-
-    /// The value with this [`code`](Self::code), as it would be written in the environment.
-    pub fn text_of(&self, code: u32) -> String {
-        match self.kind {
-            TunableKind::Choice(words) => words.get(code as usize).unwrap_or(&"?").to_string(),
-            TunableKind::Threshold if code == u32::MAX => "auto".to_owned(),
-            _ => code.to_string(),
-        }
-    }
-
-    fn bad(&self, value: String, expected: String) -> BadValue {
-        let expected = match self.kind {
-            TunableKind::Bytes => "a number of bytes such as 65536 or 64K".to_owned(),
-            TunableKind::Threshold => "a number of bytes such as 65536 or 64K, or auto".to_owned(),
-            _ => expected,
-        };
-        BadValue { env: self.env, value, expected }
-    }
-
-    /// Checks the value in force.
-    ///
-    /// # Errors
-    /// When it does not fit the kind.
-    pub fn check(&self) -> Result<(), BadValue> {
-        match self.kind {
-            TunableKind::Choice(_) => self.choice().map(drop),
-            TunableKind::Bytes | TunableKind::Count => self.number().map(drop),
-            TunableKind::Threshold => self.threshold().map(drop),
-            TunableKind::Path(_) if self.text().is_empty() => {
-                Err(self.bad(String::new(), "the path of a file".to_owned()))
-            }
-            TunableKind::Path(_) => Ok(()),
-        }
-    }
-}
-
-/// The value of an environment variable. An empty one is as if it were not set: scripts clear a
-/// variable so (`MICA_CHECK= mpiexec ...`).
-pub fn set_variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
-}
-
-/// Parses a number of bytes as users write it: `65536`, `64K`, `2G`. `None` if it is not one.
-pub fn parse_bytes(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let (digits, shift) = match text.char_indices().last()? {
-        (at, 'k' | 'K') => (&text[..at], 10),
-        (at, 'm' | 'M') => (&text[..at], 20),
-        (at, 'g' | 'G') => (&text[..at], 30),
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
-/// Parses a number without a unit.
-fn parse_count(text: &str) -> Option<u64> {
-    text.trim().parse().ok()
 }
 
 /// The tunables that determine the shape of a job segment.
@@ -546,64 +400,4 @@ pub fn check_all() -> Result<(), BadValue> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn defaults_fit_their_kinds() {
-        for t in ALL {
-            match t.kind {
-                TunableKind::Threshold => assert_eq!(t.default, "auto", "{}", t.name),
-                TunableKind::Choice(words) | TunableKind::Path(words) => {
-                    assert!(words.contains(&t.default), "{}", t.name)
-                }
-                TunableKind::Bytes => {
-                    assert!(parse_bytes(t.default).is_some(), "{}", t.name)
-                }
-                TunableKind::Count => {
-                    assert!(parse_count(t.default).is_some(), "{}", t.name)
-                }
-            }
-            assert!(t.env.starts_with("MICA_") && t.description.ends_with('.'), "{}", t.name);
-        }
-    }
-
-    #[test]
-    fn what_must_agree_says_so_and_can_be_compared() {
-        for t in ALL {
-            let says = t.description.contains("the same for all ranks");
-            assert_eq!(says, t.agreement == Agreement::Alike, "{}", t.name);
-        }
-        for t in alike() {
-            let code = t.code().expect("the default");
-            assert_eq!(t.text_of(code), t.default, "{}", t.name);
-        }
-        assert!(alike().count() <= crate::segment::SETTINGS_MAX);
-    }
-
-    /// The test runs itself again with every variable set to nothing.
-    #[test]
-    fn an_empty_variable_is_not_set() {
-        const INSIDE: &str = "MICA_TEST_EMPTY_VARIABLES";
-        if std::env::var_os(INSIDE).is_some() {
-            assert!(ALL.iter().all(|t| !t.is_set() && t.text() == t.default));
-            return check_all().expect("the defaults");
-        }
-        let this = std::env::current_exe().expect("this program");
-        let mut again = std::process::Command::new(this);
-        again.args(["--exact", "tunables::tests::an_empty_variable_is_not_set"]).env(INSIDE, "1");
-        again.envs(ALL.iter().map(|tunable| (tunable.env, "")));
-        let output = again.output().expect("it starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-        assert!(CHECK.replace("").is_err(), "a value that is given is checked");
-    }
-
-    #[test]
-    fn numbers_take_suffixes() {
-        assert_eq!(parse_bytes("64K"), Some(65536));
-        assert_eq!(parse_bytes(" 2g "), Some(2 << 30));
-        assert_eq!(parse_count("2g"), None);
-        assert_eq!(parse_bytes("many"), None);
-        assert_eq!(parse_bytes(""), None);
-    }
-}
+mod tests;
