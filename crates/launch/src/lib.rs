@@ -1,11 +1,11 @@
 //! `mpiexec`: starts the ranks of a job, watches them, and leaves nothing behind.
 //!
 //! [`options`] reads the command line (one table drives parsing, `--help` and the manual),
-//! [`placement`] decides whether the job runs here or on several nodes. On a node, [`plan`] gives
-//! every rank its program and place, and the [`supervisor`] runs its [`ranks`]; [`report`]
-//! describes the outcome in words. For several nodes the [`controller`] starts an [`agent`] on
-//! each, which runs the [`supervisor`] for its ranks; they exchange [`messages`] over a [`link`]
-//! that [`auth`] authenticates. Supervisor and controller are what one [`event_loop`] works for.
+//! [`placement`] decides whether the job runs here or on several nodes, and what each rank has on
+//! its node. [`local`] runs the ranks of a node; [`report`] describes the outcome in words. For
+//! several nodes the [`controller`] starts an agent on each by [`remote`] shells, which runs its
+//! ranks as a job on one node is run; they talk over a [`link`]. The ranks of a node and the agents
+//! of several are what one [`event_loop`] works for.
 //! MPI 5.0 section 11.5 describes the portable part of the command. See `docs/design/launching.md`.
 //!
 //! The library exists for the program of this crate and for the fuzz targets, which need the
@@ -13,70 +13,32 @@
 
 #![forbid(unsafe_code)]
 
-mod agent;
-mod attach;
-#[doc(hidden)]
-pub mod auth;
-mod binding;
-mod call_place;
 mod controller;
-mod cycles;
-mod deadlines;
-mod departed;
-mod ended_ranks;
-mod environment;
 mod error;
 mod event_loop;
-mod file_writer;
-mod foreign;
 #[doc(hidden)]
 pub mod hosts;
-mod inherit;
-mod input;
-mod late;
-mod line_output;
-mod link;
-mod listener;
-mod master;
 #[doc(hidden)]
-pub mod messages;
-mod node_job;
+pub mod link;
+mod local;
 mod options;
 mod output;
-mod output_rules;
-mod pattern;
 mod placement;
-mod plan;
-mod pmi;
-mod poll_set;
-mod profiled;
-mod rank_end;
-mod rank_set;
-mod ranks;
-mod redirect;
 mod remote;
 mod report;
-mod requests;
-mod route;
-mod shell_words;
 mod signals;
-mod start_order;
-mod starter;
-mod supervisor;
-mod tool;
-mod traffic;
-mod widths;
-mod writer;
-mod writer_thread;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use controller::ControllerError;
-use line_output::OutputTarget;
-use node_job::NodeJob;
+use local::{agent, supervisor};
 use options::{CommandRequest, JobOptions};
-use placement::Placement;
+use output::line_output::OutputTarget;
+use output::stream;
+use placement::node_job::NodeJob;
+use placement::{Placement, plan};
+use remote::starter;
 use report::say;
 
 /// Exit status of a wrong command line.
@@ -109,7 +71,7 @@ pub fn main() -> ExitCode {
 
 /// Prints the answer to a question of the user on standard output.
 fn print(text: &str) -> ExitCode {
-    let written = output::own(OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes()));
+    let written = stream::own(OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes()));
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -2,7 +2,7 @@
 //! any order.
 
 use super::*;
-use crate::departed::DEPARTURE_TIMEOUT;
+use crate::local::departed::DEPARTURE_TIMEOUT;
 
 /// A rank that gave up may have done so because it lost another: if a host is lost or a rank is
 /// killed within this time, that is reported as the cause.

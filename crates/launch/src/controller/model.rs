@@ -11,8 +11,8 @@ use std::os::fd::AsFd;
 use mica_node::process::{Signals, wait_ready};
 
 use super::*;
-use crate::link::tests::pair;
-use crate::messages::Surroundings;
+use crate::link::connection::tests::pair;
+use crate::link::messages::Surroundings;
 use crate::options::{CommandRequest, parse};
 use crate::placement::{Placement, place};
 

@@ -1,11 +1,11 @@
 //! The nodes of a job as the controller knows them.
 
-use crate::late::LateArrivals;
 use crate::link::Connection;
-use crate::messages::{Puts, Surroundings};
+use crate::link::messages::{Puts, Surroundings};
 use crate::options::JobOptions;
 use crate::placement::{JobNodes, NodeRanks};
-use crate::traffic::CounterValues;
+use crate::report::late::LateArrivals;
+use crate::report::traffic::CounterValues;
 
 /// Bytes of standard input in flight to a node.
 const INPUT_WINDOW: usize = 1 << 16;

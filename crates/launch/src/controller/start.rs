@@ -9,10 +9,10 @@ use mica_node::topology::SYNTHETIC_VARIABLE;
 use mica_node::tunables::set_variable;
 
 use super::*;
-use crate::messages::Surroundings;
-use crate::node_job::{self, NodePlacement};
-use crate::plan::NodePlan;
-use crate::widths::WidthGrant;
+use crate::link::messages::Surroundings;
+use crate::placement::node_job::{self, NodePlacement};
+use crate::placement::plan::NodePlan;
+use crate::placement::widths::WidthGrant;
 
 /// Remote shells that are being started at the same time: more would run into the limits of an ssh
 /// server on a gateway, or of processes on this host.

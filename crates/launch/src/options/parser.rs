@@ -7,8 +7,8 @@ use super::foreign;
 use super::nearest::nearest;
 use super::request::{CommandRequest, JobOptions, ProgramSection, UsageError};
 use super::soft;
-use crate::pattern::NamePattern;
-use crate::rank_set::RankSet;
+use crate::options::values::pattern::NamePattern;
+use crate::options::values::rank_set::RankSet;
 
 /// One entry of the table.
 pub(super) struct Spec {

@@ -2,8 +2,8 @@ use std::fmt::Write as _;
 
 use super::table::options;
 use super::*;
-use crate::binding::Bind;
-use crate::pattern::NamePattern;
+use crate::options::values::binding::Bind;
+use crate::options::values::pattern::NamePattern;
 use mica_node::topology::{BindTo, MapBy};
 
 fn run(line: &str) -> JobOptions {

@@ -48,7 +48,7 @@ pub(super) const PLACES: &[Spec] = &[
         help: "Each rank has N cores, next to each other. By default as many as OMP_NUM_THREADS \
             or SLURM_CPUS_PER_TASK say, else 1.",
         apply: |parser, option, values| {
-            let width = values[0].to_str().and_then(crate::binding::width);
+            let width = values[0].to_str().and_then(crate::options::values::binding::width);
             let wanted = "a number of cores from 1 to 65536";
             let width = width.ok_or_else(|| wrong(option, &values[0], wanted))?;
             parser.options.binding.width = Some(width);

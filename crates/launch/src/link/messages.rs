@@ -1,0 +1,177 @@
+//! The messages between controller and agents.
+//!
+//! ```text
+//! agent                                  controller
+//!   Hello (who, where)          ->
+//!                               <-       Plan (once all agents are there)
+//!   Output, Ended, Hang, ...    <->      Input, End, Signal, Report, ...
+//!   BarrierIn (puts)            ->
+//!                               <-       BarrierOut (all puts, once all agents have come)
+//!   Done (after the last rank)  ->
+//!                               <-       Bye, or the connection ends
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use crate::output::line_output::OutputTarget;
+use crate::placement::node_job::NodeJob;
+use crate::report::late::LateArrivals;
+use crate::report::rank_end::{NodeReport, RankEnd};
+use crate::report::traffic::CounterValues;
+
+/// Keys and values that ranks publish for others.
+pub type Puts = Vec<(String, String)>;
+
+/// What an agent's host is to the ranks of others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// [`mica_bootstrap::endpoint_record::format`].
+    pub format: [u8; 8],
+    /// [`mica_bootstrap::endpoint_record::machine`].
+    pub network: String,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn own() -> Surroundings {
+        Surroundings {
+            format: mica_bootstrap::endpoint_record::format(),
+            network: mica_bootstrap::endpoint_record::machine(),
+        }
+    }
+}
+
+/// From an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Up {
+    /// The first message.
+    Hello {
+        /// The node's number, as given on the command line.
+        node: Option<u32>,
+        /// The host's name in Slurm.
+        slurm: Option<String>,
+        /// Identifies the machine.
+        machine: String,
+        /// What the ranks of a job must have in common, and what they reach over loopback.
+        surroundings: Surroundings,
+    },
+    /// A heartbeat.
+    Beat,
+    /// Output of a rank, in order.
+    Output(OutputTarget, Vec<u8>),
+    /// Text for the user's standard error, such as the plan.
+    Say(String),
+    /// Ranks have taken this many bytes of standard input.
+    InputTaken(u32),
+    /// No rank here reads standard input any more.
+    InputClosed,
+    /// Ranks that have ended, found in the same iteration.
+    Ended(Vec<RankEnd>),
+    /// What the ranks are waiting for.
+    Hang(NodeReport),
+    /// The ranks could not be started, or the agent cannot go on.
+    Failed {
+        /// The exit status that this shall give.
+        status: u8,
+        /// What happened.
+        text: String,
+    },
+    /// This rank has called MPI_Init. Sent once, for one of the node's ranks.
+    InWorld(u32),
+    /// All ranks here are in a barrier; what they have put since the last one.
+    BarrierIn(Puts),
+    /// All ranks have ended, all output is sent.
+    Done {
+        /// The values of their counters, if asked for.
+        counters: Vec<CounterValues>,
+        /// What they counted of late arrivals, if asked for.
+        late: Option<LateArrivals>,
+    },
+}
+
+/// To an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Down {
+    /// What to do.
+    Plan(Box<NodeJob>),
+    /// A heartbeat.
+    Beat,
+    /// This many bytes of output were written.
+    Written(u32),
+    /// The reader of this output has gone.
+    Closed(OutputTarget),
+    /// Standard input.
+    Input(Vec<u8>),
+    /// The end of standard input.
+    InputEnd,
+    /// Ask the ranks to end with this signal, and kill them after the grace period.
+    End(i32),
+    /// Kill the ranks.
+    Kill,
+    /// Pass on a signal.
+    Signal(i32),
+    /// Report what ranks wait for.
+    Report,
+    /// All ranks of the job are in the barrier; what they have put.
+    BarrierOut(Puts),
+    /// The job is over.
+    Bye,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::rank_end::Cause;
+    use mica_node::counters::COUNTERS;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_plan_survives_the_wire() {
+        let plan = Down::Plan(Box::new(NodeJob::example()));
+        let bytes = postcard::to_stdvec(&plan).unwrap();
+        assert_eq!(postcard::from_bytes::<Down>(&bytes).unwrap(), plan);
+    }
+
+    fn ups() -> impl Strategy<Value = Up> {
+        let text = "[ -~\n]{0,40}";
+        prop_oneof![
+            (any::<Option<u32>>(), proptest::option::of(text), text).prop_map(
+                |(node, slurm, machine)| Up::Hello {
+                    node,
+                    slurm,
+                    machine,
+                    surroundings: Surroundings::own(),
+                }
+            ),
+            any::<Vec<u8>>().prop_map(|bytes| Up::Output(OutputTarget::Err, bytes)),
+            any::<u32>().prop_map(Up::InputTaken),
+            (any::<u32>(), any::<i32>()).prop_map(|(rank, code)| {
+                let cause = Some(Cause::Aborted { code });
+                Up::Ended(vec![RankEnd { rank, pid: 1, cause, without_init: false }])
+            }),
+            proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(|lines| {
+                let (ended, needs) = (lines.clone(), vec![(3, vec![1, 2])]);
+                Up::Hang(NodeReport { lines, ended, needs })
+            }),
+            proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),
+            proptest::option::of(Just(LateArrivals::default()))
+                .prop_map(|late| Up::Done { counters: vec![CounterValues([3; COUNTERS])], late }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(message in ups()) {
+            let bytes = postcard::to_stdvec(&message).unwrap();
+            prop_assert_eq!(postcard::from_bytes::<Up>(&bytes).unwrap(), message);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = postcard::from_bytes::<Up>(&bytes);
+            if let Ok(Down::Plan(job)) = postcard::from_bytes(&bytes) {
+                let _ = job.is_sound();
+            }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The connections between controller and agents.
+
+#[doc(hidden)]
+pub mod auth;
+pub mod connection;
+pub mod listener;
+#[doc(hidden)]
+pub mod messages;
+
+pub use connection::{BEAT, Connection, LinkLost, encode};
