@@ -59,7 +59,7 @@ impl LaunchError {
         match self {
             LaunchError::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             LaunchError::Exec { .. } => 126,
-            _ => crate::INTERNAL,
+            _ => crate::report::INTERNAL,
         }
     }
 }

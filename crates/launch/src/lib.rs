@@ -32,25 +32,24 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use controller::ControllerError;
+use error::LaunchError;
 use local::{agent, supervisor};
 use options::{CommandRequest, JobOptions};
-use output::line_output::OutputTarget;
-use output::stream;
+use output::OutputTarget;
 use placement::node_job::NodeJob;
-use placement::{Placement, plan};
+use placement::plan::{NodePlan, PlanError};
+use placement::{Placement, PlacementError};
 use remote::starter;
-use report::say;
+use report::{INTERNAL, say};
 
 /// Exit status of a wrong command line.
 const USAGE: u8 = 2;
-/// Exit status when the launcher itself cannot do its work.
-const INTERNAL: u8 = 1;
 
 /// The program: `mpiexec`'s main function.
 pub fn main() -> ExitCode {
     mica_node::process::take_dispositions();
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    let request = match options::parse_with(&arguments, &|name| std::env::var_os(name)) {
+    let request = match options::parse(&arguments, &|name| std::env::var_os(name)) {
         Ok(request) => request,
         Err(error) => {
             say(format_args!("mpiexec: {error}\nmpiexec: try `mpiexec --help`\n"));
@@ -66,12 +65,16 @@ pub fn main() -> ExitCode {
         CommandRequest::Agent(agent) => return ExitCode::from(agent::run(&agent)),
         CommandRequest::Starter => return ExitCode::from(starter::run()),
     };
-    ExitCode::from(run(*options))
+    let status = run(*options).unwrap_or_else(|ExitFailure { text, status }| {
+        say(format_args!("mpiexec: {text}\n"));
+        status
+    });
+    ExitCode::from(status)
 }
 
 /// Prints the answer to a question of the user on standard output.
 fn print(text: &str) -> ExitCode {
-    let written = stream::own(OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes()));
+    let written = output::own(OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes()));
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -81,35 +84,59 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Runs a job, here or on other nodes.
-fn run(mut options: JobOptions) -> u8 {
-    let placement = placement::place(&mut options, &|name| std::env::var(name).ok());
-    let result: Result<u8, Trouble> = match placement {
-        Ok(Placement::Here) => run_here(&options),
-        Ok(Placement::Nodes(nodes)) => controller::run(&options, &nodes).map_err(|error| {
-            let status = match &error {
-                ControllerError::Launch(error) => error.status(),
-                ControllerError::Placement(_) => USAGE,
-            };
-            (error.to_string(), status)
-        }),
-        Err(error) => Err((error.to_string(), USAGE)),
-    };
-    result.unwrap_or_else(|(text, status)| {
-        say(format_args!("mpiexec: {text}\n"));
-        status
-    })
+/// Why there was no job: what the user reads, and the exit status.
+struct ExitFailure {
+    text: String,
+    status: u8,
 }
 
-/// The message for the user, and the exit status.
-type Trouble = (String, u8);
+impl ExitFailure {
+    fn new(error: &dyn std::error::Error, status: u8) -> ExitFailure {
+        ExitFailure { text: error.to_string(), status }
+    }
+}
 
-fn run_here(options: &JobOptions) -> Result<u8, Trouble> {
+impl From<PlacementError> for ExitFailure {
+    fn from(error: PlacementError) -> ExitFailure {
+        ExitFailure::new(&error, USAGE)
+    }
+}
+
+impl From<PlanError> for ExitFailure {
+    fn from(error: PlanError) -> ExitFailure {
+        ExitFailure::new(&error, INTERNAL)
+    }
+}
+
+impl From<LaunchError> for ExitFailure {
+    fn from(error: LaunchError) -> ExitFailure {
+        ExitFailure::new(&error, error.status())
+    }
+}
+
+impl From<ControllerError> for ExitFailure {
+    fn from(error: ControllerError) -> ExitFailure {
+        match error {
+            ControllerError::Placement(error) => error.into(),
+            ControllerError::Launch(error) => error.into(),
+        }
+    }
+}
+
+/// Runs a job, here or on other nodes.
+fn run(mut options: JobOptions) -> Result<u8, ExitFailure> {
+    match placement::place(&mut options, &|name| std::env::var(name).ok())? {
+        Placement::Here => run_here(&options),
+        Placement::Nodes(nodes) => Ok(controller::run(&options, &nodes)?),
+    }
+}
+
+fn run_here(options: &JobOptions) -> Result<u8, ExitFailure> {
     let node = NodeJob::all_here(options);
-    let plan = plan::NodePlan::new(&node).map_err(|error| (error.to_string(), INTERNAL))?;
+    let plan = NodePlan::new(&node)?;
     if options.verbose {
         say(plan.describe());
     }
     say(plan.notice(&node));
-    supervisor::run(options, &node, &plan).map_err(|error| (error.to_string(), error.status()))
+    Ok(supervisor::run(options, &node, &plan)?)
 }

@@ -33,7 +33,7 @@ impl AgentPool<'_> {
             // for one that left learns that from the network.
             Cause::NotFinalized if self.failures.left.is_none() => {
                 if self.options.wants_checks() {
-                    job.master.say(left_note(&failure));
+                    job.owner.say(departed_note(&failure));
                 }
                 self.failures.left = Some(failure);
                 job.deadlines.set(Deadline::Departed, Instant::now() + DEPARTURE_TIMEOUT);
@@ -111,16 +111,16 @@ impl AgentPool<'_> {
     /// Ends the job because of this failure.
     fn blame(&mut self, job: &mut JobLoop<'_>, mut failure: RankFailure) {
         failure.others = self.running_ranks();
-        job.master.say(&failure);
+        job.owner.say(&failure);
         job.end(self, Ending::Failed(failure), signal::SIGTERM);
     }
 
     /// An agent cannot go on.
     pub(super) fn on_failed(&mut self, job: &mut JobLoop<'_>, node: usize, status: u8, text: &str) {
-        self.nodes[node].explained = true;
+        self.nodes[node].has_reported = true;
         if !job.is_ending() {
             let host = &self.nodes[node].host;
-            job.master.say(format_args!("mpiexec: host {host}: {text}\n"));
+            job.owner.say(format_args!("mpiexec: host {host}: {text}\n"));
             job.end(self, Ending::NotStarted { status }, signal::SIGTERM);
         }
     }
@@ -141,7 +141,7 @@ impl AgentPool<'_> {
     pub(super) fn on_lost(&mut self, job: &mut JobLoop<'_>, node: usize, lost: &LinkLost) {
         let was_running = self.disconnect(&mut job.poll, node);
         self.mark_ended(node);
-        if !was_running || self.nodes[node].explained {
+        if !was_running || self.nodes[node].has_reported {
             return;
         }
         let has_gone = matches!(lost, LinkLost::Closed | LinkLost::Failed(_));
@@ -183,7 +183,7 @@ impl AgentPool<'_> {
                 (None, 1) => "mpiexec:   ending the other rank.\n".to_owned(),
                 (None, _) => format!("mpiexec:   ending the {others} other ranks.\n"),
             };
-            job.master.say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
+            job.owner.say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
             if !job.is_ending() {
                 job.end(self, Ending::HostLost, signal::SIGTERM);
             }

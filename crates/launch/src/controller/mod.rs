@@ -20,27 +20,27 @@ use mica_node::topology::Reservation;
 
 use crate::error::{LaunchError, doing};
 use crate::event_loop::deadlines::Deadline;
-use crate::event_loop::owner::{InvokingUser, Master, finish_output, take_signals};
+use crate::event_loop::owner::{InvokingUser, JobOwner, finish_output, take_signals};
 use crate::event_loop::poll_set::{PollSet, PollSource, Polled};
 use crate::event_loop::{AfterReport, JobLoop, Workers};
 use crate::hosts::ranks_text;
 use crate::link::auth::JobKey;
 use crate::link::listener::AgentListener;
-use crate::link::messages::{Down, Puts, Up};
-use crate::link::{BEAT, Connection, LinkLost, encode};
+use crate::link::messages::{AgentMessage, ControllerMessage, KvsEntries};
+use crate::link::{Connection, HEARTBEAT_INTERVAL, LinkLost, encode};
+use crate::options::values::shell_words::command_line;
 use crate::options::{AgentLauncher, JobOptions};
-use crate::output::line_output::OutputTarget;
+use crate::output::OutputTarget;
 use crate::output::writer::OutputWriter;
 use crate::placement::environment;
 use crate::placement::node_job::NodeJob;
-use crate::placement::plan::command_line;
-use crate::placement::{JobNodes, PlacementError, head_addresses};
+use crate::placement::{JobNodes, PlacementError, controller_addresses};
 use crate::remote::order::AgentCommand;
 use crate::remote::{RemoteShell, ShellOutput, commands};
 use crate::report::late::LateArrivals;
 use crate::report::rank_end::{Cause, NodeReport, RankEnd};
 use crate::report::traffic::{self, CounterValues};
-use crate::report::{Ending, RankFailure, first_failure, hang_report, left_note};
+use crate::report::{Ending, RankFailure, departed_note, first_failure, hang_report};
 
 mod failures;
 mod hang;
@@ -74,35 +74,35 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError> {
     let signals = take_signals()?;
     let all = interfaces().map_err(doing("cannot list the network interfaces"))?;
-    let addresses = head_addresses(nodes, options.hosts.interface.as_deref(), &all)?;
+    let addresses = controller_addresses(nodes, options.hosts.interface.as_deref(), &all)?;
     let key = JobKey::new().map_err(doing("cannot make a secret"))?;
     let listener = AgentListener::open(&addresses, options.hosts.ports, key, nodes.nodes.len());
     let listener = listener.map_err(doing("cannot listen for agents"))?;
     let writer = OutputWriter::start().map_err(doing("cannot start the thread for output"))?;
-    let master = Master::User(Box::new(InvokingUser { options, writer }));
+    let owner = JobOwner::User(Box::new(InvokingUser { options, writer }));
     let rules = options.signals.clone();
-    let mut job = JobLoop::new(master, signals, rules, options.grace, options.hosts.timeout)?;
+    let mut job = JobLoop::new(owner, signals, rules, options.grace, options.hosts.timeout)?;
     job.set_time_limits(options);
     let timeout_at = job.deadlines.get(Deadline::Timeout);
     let now = Instant::now();
-    job.deadlines.set(Deadline::Heartbeat, now + BEAT);
+    job.deadlines.set(Deadline::Heartbeat, now + HEARTBEAT_INTERVAL);
     let mut agents = AgentPool::new(options, nodes, listener);
     let result = agents.prepare(nodes).and_then(|()| Ok(job.run(&mut agents)?));
     agents.clean_up(&mut job);
     if result.is_ok() && options.wants_traffic() {
         let counters = agents.nodes.iter().flat_map(|node| &node.counters);
         let counters: Vec<CounterValues> = counters.copied().collect();
-        job.master.say(traffic::table(&counters));
+        job.owner.say(traffic::table(&counters));
     }
     if result.is_ok() && options.wants_late() {
         let mut late = LateArrivals::default();
         for node in agents.nodes {
             late.merge(node.late);
         }
-        job.master.say(late.table());
+        job.owner.say(late.table());
     }
-    let (master, signals, ending) = job.into_parts();
-    let written = finish_output(master, &signals, ending.as_ref(), timeout_at)?;
+    let (owner, signals, ending) = job.into_parts();
+    let written = finish_output(owner, &signals, ending.as_ref(), timeout_at)?;
     result.map(|()| ending.as_ref().map_or(written, Ending::status))
 }
 
@@ -213,7 +213,7 @@ impl<'a> AgentPool<'a> {
     }
 
     /// Sends a message to a node's agent, if it is connected.
-    fn tell(&mut self, node: usize, message: &Down) {
+    fn send_to(&mut self, node: usize, message: &ControllerMessage) {
         if let Some(link) = self.nodes[node].link_mut() {
             link.send(message);
             if link.has_unsent() {
@@ -223,7 +223,7 @@ impl<'a> AgentPool<'a> {
     }
 
     /// Sends a message, which is encoded once, to all agents whose ranks run.
-    fn tell_running(&mut self, message: &Down) {
+    fn send_to_running(&mut self, message: &ControllerMessage) {
         let body = encode(message);
         for (node, agent) in self.nodes.iter_mut().enumerate() {
             if let AgentState::Running(link) = &mut agent.state {
@@ -264,7 +264,7 @@ impl<'a> AgentPool<'a> {
     }
 
     /// Serves an agent's connection: sends what is left, receives what has come.
-    fn hear(&mut self, job: &mut JobLoop<'_>, node: usize) {
+    fn receive(&mut self, job: &mut JobLoop<'_>, node: usize) {
         let Some(link) = self.nodes[node].link_mut() else {
             return;
         };
@@ -273,22 +273,22 @@ impl<'a> AgentPool<'a> {
         if !link.has_unsent() {
             self.unsent.remove(&node);
         }
-        let heard = link.receive(&mut messages);
+        let received = link.receive(&mut messages);
         for message in messages {
             self.on_message(job, node, message);
         }
-        if let Err(lost) = heard {
+        if let Err(lost) = received {
             self.on_lost(job, node, &lost);
         }
     }
 
     /// Sends signs of life to all agents, and checks theirs.
-    fn beat(&mut self, job: &mut JobLoop<'_>) {
+    fn heartbeat(&mut self, job: &mut JobLoop<'_>) {
         for node in 0..self.nodes.len() {
             let Some(link) = self.nodes[node].link_mut() else {
                 continue;
             };
-            link.beat(&Down::Beat);
+            link.heartbeat(&ControllerMessage::Heartbeat);
             if link.has_unsent() {
                 self.unsent.insert(node);
             }
@@ -298,42 +298,42 @@ impl<'a> AgentPool<'a> {
         }
     }
 
-    fn on_message(&mut self, job: &mut JobLoop<'_>, node: usize, message: Up) {
+    fn on_message(&mut self, job: &mut JobLoop<'_>, node: usize, message: AgentMessage) {
         match message {
-            Up::Hello { .. } | Up::Beat => {}
-            Up::Output(target, text) => drop(job.master.write(target, text, node)),
-            Up::Say(text) => {
+            AgentMessage::Hello { .. } | AgentMessage::Heartbeat => {}
+            AgentMessage::Output(target, text) => drop(job.owner.write(target, text, node)),
+            AgentMessage::Say(text) => {
                 let host = &self.nodes[node].host;
                 let text = text.replace("mpiexec: ", &format!("mpiexec: {host}: "));
-                job.master.say(text);
+                job.owner.say(text);
             }
-            Up::InputTaken(bytes) => {
+            AgentMessage::InputTaken(bytes) => {
                 if let Some(window) = &mut self.input {
                     window.on_taken(node, bytes as usize);
                 }
             }
-            Up::InputClosed => {
+            AgentMessage::InputClosed => {
                 self.input.take_if(|window| window.remove(node));
             }
-            Up::Ended(ends) => self.on_ended(job, node, &ends),
-            Up::InWorld(rank) => self.on_in_world(job, rank),
-            Up::Hang(report) => self.on_hang_answer(job, node, report),
-            Up::Failed { status, text } => self.on_failed(job, node, status, &text),
-            Up::BarrierIn(puts) => self.on_barrier(node, puts),
-            Up::Done { counters, late } => {
+            AgentMessage::Ended(ends) => self.on_ended(job, node, &ends),
+            AgentMessage::MpiInitialized(rank) => self.on_in_world(job, rank),
+            AgentMessage::HangReport(report) => self.on_hang_answer(job, node, report),
+            AgentMessage::Failed { status, text } => self.on_failed(job, node, status, &text),
+            AgentMessage::BarrierIn(puts) => self.on_barrier(node, puts),
+            AgentMessage::Done { counters, late } => {
                 self.nodes[node].counters = counters;
                 self.nodes[node].late = late.unwrap_or_default();
                 self.mark_ended(node);
                 if self.nodes[node].finish() {
-                    self.tell(node, &Down::Bye);
+                    self.send_to(node, &ControllerMessage::JobOver);
                 }
             }
         }
     }
 
     /// Serves the port where agents connect.
-    fn attend(&mut self, job: &mut JobLoop<'_>) {
-        for (link, messages) in self.listener.attend() {
+    fn accept_agents(&mut self, job: &mut JobLoop<'_>) {
+        for (link, messages) in self.listener.accept() {
             self.on_entered(job, link, messages);
         }
     }
@@ -344,21 +344,21 @@ impl<'a> AgentPool<'a> {
         }
     }
 
-    fn on_barrier(&mut self, node: usize, puts: Puts) {
+    fn on_barrier(&mut self, node: usize, puts: KvsEntries) {
         if self.nodes[node].arrived.replace(puts).is_none() {
             self.arrived += 1;
         }
         if self.arrived == self.nodes.len() {
             self.arrived = 0;
             let puts = self.nodes.iter_mut().filter_map(|node| node.arrived.take());
-            let puts: Puts = puts.flatten().collect();
-            self.tell_running(&Down::BarrierOut(puts));
+            let puts: KvsEntries = puts.flatten().collect();
+            self.send_to_running(&ControllerMessage::BarrierOut(puts));
         }
     }
 
     /// Closes the connections and ends the remote shells, with what they started.
     fn clean_up(&mut self, job: &mut JobLoop<'_>) {
-        self.flush_all(BEAT);
+        self.flush_all(HEARTBEAT_INTERVAL);
         for node in &mut self.nodes {
             // An agent that still runs sees the end of the connection, and exits.
             node.state = AgentState::Lost;
@@ -366,8 +366,8 @@ impl<'a> AgentPool<'a> {
         let end = Instant::now() + FAREWELL;
         for shell in &mut self.shells {
             // A shell whose agent never connected has nothing to finish.
-            let came = shell.nodes.iter().any(|&node| self.nodes[node].came);
-            while came && !shell.has_ended() && Instant::now() < end {
+            let has_connected = shell.nodes.iter().any(|&node| self.nodes[node].has_connected);
+            while has_connected && !shell.has_ended() && Instant::now() < end {
                 let left = end.saturating_duration_since(Instant::now());
                 if shell.wait(left, &mut job.poll).is_err() {
                     break;
@@ -377,7 +377,7 @@ impl<'a> AgentPool<'a> {
         }
         let left = end_children(FAREWELL);
         if !left.is_empty() {
-            job.master
+            job.owner
                 .say(format_args!("mpiexec: could not end processes {left:?} of remote shells\n"));
         }
     }
@@ -385,9 +385,9 @@ impl<'a> AgentPool<'a> {
 
 /// Checks an agent's signs of life.
 fn check_agent(link: &mut Connection, limit: Duration) -> Result<(), LinkLost> {
-    match link.check(limit) {
+    match link.check_silence(limit) {
         Err(LinkLost::Silent(_)) if tcp_peer_answers(link.as_fd(), limit).unwrap_or(false) => {
-            link.check(STARVED_FACTOR * limit)
+            link.check_silence(STARVED_FACTOR * limit)
         }
         checked => checked,
     }
@@ -421,10 +421,10 @@ impl Workers for AgentPool<'_> {
     fn serve(&mut self, job: &mut JobLoop<'_>, ready: &[PollSource]) -> Result<(), LaunchError> {
         for &source in ready {
             match source {
-                PollSource::Listener => self.attend(job),
-                PollSource::Agent(node) => self.hear(job, node as usize),
-                PollSource::Shell(shell) => self.look_at_shell(job, shell as usize)?,
-                PollSource::ShellOutput(pipe) => self.look_at_shell(job, pipe as usize / 2)?,
+                PollSource::Listener => self.accept_agents(job),
+                PollSource::Agent(node) => self.receive(job, node as usize),
+                PollSource::Shell(shell) => self.on_shell(job, shell as usize)?,
+                PollSource::ShellOutput(pipe) => self.on_shell(job, pipe as usize / 2)?,
                 _ => {}
             }
         }
@@ -441,8 +441,8 @@ impl Workers for AgentPool<'_> {
             Deadline::AgentsConnected => self.on_start_timeout(job),
             Deadline::Heartbeat => {
                 // Callers that have not finished the handshake in time are dropped.
-                self.attend(job);
-                self.beat(job);
+                self.accept_agents(job);
+                self.heartbeat(job);
             }
             _ => {}
         }
@@ -459,39 +459,39 @@ impl Workers for AgentPool<'_> {
         };
         let readers = window.send(text.len());
         let message = match text {
-            [] => Down::InputEnd,
-            _ => Down::Input(text.to_vec()),
+            [] => ControllerMessage::InputEnd,
+            _ => ControllerMessage::Input(text.to_vec()),
         };
         if text.is_empty() {
             self.input = None;
         }
         for node in readers {
-            self.tell(node, &message);
+            self.send_to(node, &message);
         }
     }
 
     fn on_written(&mut self, _: &mut JobLoop<'_>, written: &[(usize, u32)]) {
         for &(node, bytes) in written {
-            self.tell(node, &Down::Written(bytes));
+            self.send_to(node, &ControllerMessage::OutputWritten(bytes));
         }
     }
 
     fn on_output_closed(&mut self, _: &mut JobLoop<'_>, target: OutputTarget) {
-        self.tell_running(&Down::Closed(target));
+        self.send_to_running(&ControllerMessage::OutputClosed(target));
     }
 
     fn signal(&mut self, number: i32) {
-        self.tell_running(&Down::Signal(number));
+        self.send_to_running(&ControllerMessage::Signal(number));
     }
 
     fn suspend(&mut self) {
         self.signal(signal::SIGTSTP);
-        self.flush_all(BEAT);
+        self.flush_all(HEARTBEAT_INTERVAL);
     }
 
     fn resume(&mut self) {
         for link in self.nodes.iter_mut().filter_map(AgentNode::link_mut) {
-            link.pardon();
+            link.reset_silence();
         }
         self.signal(signal::SIGCONT);
     }
@@ -505,16 +505,12 @@ impl Workers for AgentPool<'_> {
                 self.disconnect(&mut job.poll, node);
             }
         }
-        self.tell_running(&Down::End(number));
+        self.send_to_running(&ControllerMessage::End(number));
     }
 
     fn kill(&mut self) -> Duration {
-        self.tell_running(&Down::Kill);
+        self.send_to_running(&ControllerMessage::Kill);
         self.options.hosts.timeout
-    }
-
-    fn describe_unended(&self) -> Option<String> {
-        None
     }
 
     fn reap_orphans(&self) {
@@ -525,7 +521,4 @@ impl Workers for AgentPool<'_> {
     fn report_hang(&mut self, job: &mut JobLoop<'_>, then: AfterReport) {
         self.ask_for_report(job, then);
     }
-
-    /// The controller has no process manager above it.
-    fn complete_barrier(&mut self, _: Puts) {}
 }

@@ -1,10 +1,11 @@
 //! The points in time at which the launcher acts without an event from outside.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// What is done when a time has come. Of several that have passed, the first in this list is
 /// handled first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deadline {
     /// Print what every rank waits for (`--hang-report`).
     HangReport,
@@ -36,63 +37,42 @@ pub enum Deadline {
     Heartbeat,
 }
 
-/// Number of kinds of deadlines.
-const COUNT: usize = Deadline::Heartbeat as usize + 1;
-
-const ALL: [Deadline; COUNT] = [
-    Deadline::HangReport,
-    Deadline::Timeout,
-    Deadline::AgentAnswers,
-    Deadline::HostsLost,
-    Deadline::HostsRefused,
-    Deadline::Suspicion,
-    Deadline::Departed,
-    Deadline::WithoutInit,
-    Deadline::Lingering,
-    Deadline::AgentsConnected,
-    Deadline::Kill,
-    Deadline::GiveUp,
-    Deadline::PartialLine,
-    Deadline::Heartbeat,
-];
-
 /// The deadlines that are set, at most one of each kind.
 #[derive(Debug, Default)]
-pub struct Deadlines([Option<Instant>; COUNT]);
+pub struct Deadlines(BTreeMap<Deadline, Instant>);
 
 impl Deadlines {
     /// Sets a deadline, in place of an earlier or later one of its kind.
     pub fn set(&mut self, deadline: Deadline, at: Instant) {
-        self.0[deadline as usize] = Some(at);
+        self.0.insert(deadline, at);
     }
 
     /// Sets a deadline unless an earlier one of its kind is set.
     pub fn set_earlier(&mut self, deadline: Deadline, at: Instant) {
-        let slot = &mut self.0[deadline as usize];
-        *slot = Some(slot.map_or(at, |other| other.min(at)));
+        let known = self.0.entry(deadline).or_insert(at);
+        *known = at.min(*known);
     }
 
     /// Cancels a deadline.
     pub fn clear(&mut self, deadline: Deadline) {
-        self.0[deadline as usize] = None;
+        self.0.remove(&deadline);
     }
 
     /// When a deadline is, if it is set.
     pub fn get(&self, deadline: Deadline) -> Option<Instant> {
-        self.0[deadline as usize]
+        self.0.get(&deadline).copied()
     }
 
     /// Time until the next one; `None` if none is set.
     pub fn time_left(&self, now: Instant) -> Option<Duration> {
-        let next = self.0.iter().flatten().min()?;
+        let next = self.0.values().min()?;
         Some(next.saturating_duration_since(now))
     }
 
     /// Takes the first deadline that has passed out of the set.
     pub fn take_passed(&mut self, now: Instant) -> Option<Deadline> {
-        let passed = |&deadline: &Deadline| self.get(deadline).is_some_and(|at| at <= now);
-        let first = ALL.into_iter().find(passed)?;
-        self.clear(first);
+        let (&first, _) = self.0.iter().find(|(_, at)| **at <= now)?;
+        self.0.remove(&first);
         Some(first)
     }
 }
@@ -119,12 +99,5 @@ mod tests {
         assert_eq!(deadlines.get(Deadline::Heartbeat), Some(later));
         deadlines.clear(Deadline::Heartbeat);
         assert_eq!(deadlines.take_passed(later), None);
-    }
-
-    #[test]
-    fn every_kind_has_its_place() {
-        for (place, deadline) in ALL.into_iter().enumerate() {
-            assert_eq!(deadline as usize, place);
-        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! There is one loop for every job. It runs a job's [`Workers`]: the ranks of this node
 //! ([`crate::local::supervisor`]) or the agents of several ([`crate::controller`]). It runs them for a
-//! [`Master`]: the user who started this process, or the controller that this process is an agent
+//! [`JobOwner`]: the user who started this process, or the controller that this process is an agent
 //! of. An [`LoopEvent`] is a set of sources that are ready, a signal to this process, or a deadline
 //! that has passed. The loop handles what is common to all jobs; what only ranks or only agents
 //! have goes to the workers.
@@ -33,12 +33,12 @@ use mica_node::process::{Signals, is_foreground, signal, stop_self};
 
 use crate::error::{LaunchError, doing};
 use crate::event_loop::deadlines::{Deadline, Deadlines};
-use crate::event_loop::owner::Master;
+use crate::event_loop::owner::JobOwner;
 use crate::event_loop::poll_set::{PollSet, PollSource, Polled};
-use crate::link::BEAT;
-use crate::link::messages::{Down, Puts};
+use crate::link::HEARTBEAT_INTERVAL;
+use crate::link::messages::{ControllerMessage, KvsEntries};
 use crate::options::JobOptions;
-use crate::output::line_output::OutputTarget;
+use crate::output::OutputTarget;
 use crate::report::Ending;
 use crate::signals::{SignalAction, SignalRules};
 
@@ -118,7 +118,9 @@ pub trait Workers {
     fn kill(&mut self) -> Duration;
 
     /// What has not disappeared in that time, for people.
-    fn describe_unended(&self) -> Option<String>;
+    fn describe_remaining(&self) -> Option<String> {
+        None
+    }
 
     /// Reaps processes that became children of this one.
     fn reap_orphans(&self);
@@ -127,7 +129,7 @@ pub trait Workers {
     fn report_hang(&mut self, job: &mut JobLoop<'_>, then: AfterReport);
 
     /// All ranks of the job are in a barrier of the process manager, and have put this.
-    fn complete_barrier(&mut self, puts: Puts);
+    fn complete_barrier(&mut self, _: KvsEntries) {}
 }
 
 /// The loop, and the state of a job that does not depend on its workers.
@@ -137,7 +139,7 @@ pub struct JobLoop<'a> {
     /// The points in time at which the loop acts by itself.
     pub deadlines: Deadlines,
     /// The party that the job is run for.
-    pub master: Master<'a>,
+    pub owner: JobOwner<'a>,
     signals: Signals,
     rules: SignalRules,
     grace: Duration,
@@ -154,7 +156,7 @@ pub struct JobLoop<'a> {
 impl<'a> JobLoop<'a> {
     /// A loop for a job that has `grace` between the request to end and being killed.
     pub fn new(
-        master: Master<'a>,
+        owner: JobOwner<'a>,
         signals: Signals,
         rules: SignalRules,
         grace: Duration,
@@ -162,14 +164,14 @@ impl<'a> JobLoop<'a> {
     ) -> Result<JobLoop<'a>, LaunchError> {
         let now = Instant::now();
         let mut deadlines = Deadlines::default();
-        if matches!(master, Master::Head(_)) {
+        if matches!(owner, JobOwner::Controller(_)) {
             // At once: orders may have come with the plan.
             deadlines.set(Deadline::Heartbeat, now);
         }
         Ok(JobLoop {
             poll: PollSet::new().map_err(doing("cannot make an epoll instance"))?,
             deadlines,
-            master,
+            owner,
             signals,
             rules,
             grace,
@@ -223,9 +225,9 @@ impl<'a> JobLoop<'a> {
         self.stage == EndStage::GivenUp
     }
 
-    /// What is left when the job is over: the master, the signals, and why the job was ended.
-    pub fn into_parts(self) -> (Master<'a>, Signals, Option<Ending>) {
-        (self.master, self.signals, self.ending)
+    /// What is left when the job is over: the owner, the signals, and why the job was ended.
+    pub fn into_parts(self) -> (JobOwner<'a>, Signals, Option<Ending>) {
+        (self.owner, self.signals, self.ending)
     }
 
     /// Waits for a source, at most for `time`.
@@ -233,14 +235,14 @@ impl<'a> JobLoop<'a> {
         let stdin = io::stdin();
         let mut polled = Polled::default();
         polled.read(PollSource::Signals, self.signals.as_fd());
-        let is_user = match &self.master {
-            Master::User(user) => {
+        let is_user = match &self.owner {
+            JobOwner::User(user) => {
                 polled.read(PollSource::Writer, user.writer.as_fd());
                 true
             }
             // The end of a lost connection would be reported for ever.
-            Master::Head(_) if matches!(self.ending, Some(Ending::HostLost)) => false,
-            Master::Head(uplink) => {
+            JobOwner::Controller(_) if matches!(self.ending, Some(Ending::HostLost)) => false,
+            JobOwner::Controller(uplink) => {
                 polled.read(PollSource::Uplink, uplink.link.as_fd());
                 if uplink.link.has_unsent() {
                     polled.write(PollSource::Uplink, uplink.link.as_fd());
@@ -295,7 +297,7 @@ impl<'a> JobLoop<'a> {
 
     /// Handles the reports of the threads that write output.
     fn on_writer<W: Workers>(&mut self, workers: &mut W) {
-        let Master::User(user) = &mut self.master else {
+        let JobOwner::User(user) = &mut self.owner else {
             return;
         };
         let targets = [OutputTarget::Out, OutputTarget::Err];
@@ -336,14 +338,14 @@ impl<'a> JobLoop<'a> {
     fn apply_rules<W: Workers>(&mut self, workers: &mut W, number: i32) {
         // What a signal means for an agent's ranks comes from the controller: who signals all
         // processes of a job, the agents among them, has signalled the ranks, too.
-        let is_user = matches!(self.master, Master::User(_));
+        let is_user = matches!(self.owner, JobOwner::User(_));
         match self.rules.action(number) {
             SignalAction::Forward if is_user => workers.signal(number),
             SignalAction::Report if is_user => workers.report_hang(self, AfterReport::Continue),
             // A second signal: the user does not want to wait.
             SignalAction::End if self.is_ending() => self.kill(workers),
             SignalAction::End => {
-                self.master.say_signalled(number);
+                self.owner.say_signalled(number);
                 self.end(workers, Ending::Signalled(number), number);
             }
             SignalAction::Forward | SignalAction::Report | SignalAction::Ignore => {}
@@ -354,7 +356,7 @@ impl<'a> JobLoop<'a> {
         match deadline {
             Deadline::HangReport => workers.report_hang(self, AfterReport::Continue),
             Deadline::Timeout => {
-                if let Master::User(user) = &mut self.master {
+                if let JobOwner::User(user) = &mut self.owner {
                     let time = user.options.timeout.unwrap_or_default();
                     user.writer.say(format_args!(
                         "mpiexec: the job's time of {} s is over.\n",
@@ -366,8 +368,8 @@ impl<'a> JobLoop<'a> {
             Deadline::Kill => self.kill(workers),
             Deadline::GiveUp => {
                 self.stage = EndStage::GivenUp;
-                if let Some(what) = workers.describe_unended() {
-                    self.master.say(format_args!(
+                if let Some(what) = workers.describe_remaining() {
+                    self.owner.say(format_args!(
                         "mpiexec: giving up on {what}: killed, but still there\n"
                     ));
                 }
@@ -375,7 +377,7 @@ impl<'a> JobLoop<'a> {
             Deadline::Heartbeat => {
                 self.on_uplink(workers);
                 workers.on_deadline(self, deadline);
-                self.deadlines.set(Deadline::Heartbeat, Instant::now() + BEAT);
+                self.deadlines.set(Deadline::Heartbeat, Instant::now() + HEARTBEAT_INTERVAL);
             }
             _ => workers.on_deadline(self, deadline),
         }
@@ -410,42 +412,42 @@ impl<'a> JobLoop<'a> {
     /// Carries out the controller's orders. If the controller is lost, kills the workers.
     fn on_uplink<W: Workers>(&mut self, workers: &mut W) {
         let limit = self.host_timeout;
-        let Master::Head(uplink) = &mut self.master else {
+        let JobOwner::Controller(uplink) = &mut self.owner else {
             return;
         };
-        let (orders, heard) = uplink.hear();
-        let heard = heard.and_then(|()| uplink.beat(limit));
+        let (orders, received) = uplink.receive();
+        let received = received.and_then(|()| uplink.heartbeat(limit));
         for order in orders {
             self.on_order(workers, order);
         }
-        if heard.is_err() && !matches!(self.ending, Some(Ending::HostLost)) {
+        if received.is_err() && !matches!(self.ending, Some(Ending::HostLost)) {
             self.ending = Some(Ending::HostLost);
             self.kill(workers);
         }
     }
 
-    fn on_order<W: Workers>(&mut self, workers: &mut W, order: Down) {
-        let Master::Head(uplink) = &mut self.master else {
+    fn on_order<W: Workers>(&mut self, workers: &mut W, order: ControllerMessage) {
+        let JobOwner::Controller(uplink) = &mut self.owner else {
             return;
         };
         match order {
-            Down::Beat | Down::Plan(_) => {}
-            Down::Written(bytes) => {
+            ControllerMessage::Heartbeat | ControllerMessage::Plan(_) => {}
+            ControllerMessage::OutputWritten(bytes) => {
                 uplink.unwritten = uplink.unwritten.saturating_sub(bytes as usize);
                 workers.on_written(self, &[]);
             }
-            Down::Closed(target) => {
+            ControllerMessage::OutputClosed(target) => {
                 uplink.closed.push(target);
                 workers.on_output_closed(self, target);
             }
-            Down::Report => workers.report_hang(self, AfterReport::Continue),
-            Down::Bye => uplink.dismissed = true,
-            Down::Input(bytes) => workers.take_input(self, &bytes),
-            Down::InputEnd => workers.take_input(self, &[]),
-            Down::End(number) => self.end(workers, Ending::Signalled(number), number),
-            Down::Kill => self.kill(workers),
-            Down::Signal(number) => workers.signal(number),
-            Down::BarrierOut(puts) => workers.complete_barrier(puts),
+            ControllerMessage::ReportHang => workers.report_hang(self, AfterReport::Continue),
+            ControllerMessage::JobOver => uplink.dismissed = true,
+            ControllerMessage::Input(bytes) => workers.take_input(self, &bytes),
+            ControllerMessage::InputEnd => workers.take_input(self, &[]),
+            ControllerMessage::End(number) => self.end(workers, Ending::Signalled(number), number),
+            ControllerMessage::Kill => self.kill(workers),
+            ControllerMessage::Signal(number) => workers.signal(number),
+            ControllerMessage::BarrierOut(puts) => workers.complete_barrier(puts),
         }
     }
 }

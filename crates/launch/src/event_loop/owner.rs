@@ -9,14 +9,14 @@ use mica_node::process::{
 };
 
 use crate::error::{LaunchError, doing};
-use crate::link::messages::{Down, Up};
-use crate::link::{BEAT, Connection, LinkLost};
+use crate::link::messages::{AgentMessage, ControllerMessage};
+use crate::link::{Connection, HEARTBEAT_INTERVAL, LinkLost};
 use crate::options::JobOptions;
-use crate::output::line_output::OutputTarget;
+use crate::output::OutputTarget;
 use crate::output::stream;
 use crate::output::writer::OutputWriter;
-use crate::report::Ending;
 use crate::report::rank_end::signal_status;
+use crate::report::{Ending, INTERNAL};
 use crate::signals::{self, SignalRules, signal_name};
 
 /// Bytes of output that an agent sends before the controller has written them.
@@ -26,11 +26,11 @@ const WINDOW: usize = 1 << 20;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The party that the ranks are run for.
-pub enum Master<'a> {
+pub enum JobOwner<'a> {
     /// For the user who started this process.
     User(Box<InvokingUser<'a>>),
     /// For another mpiexec.
-    Head(Box<Uplink>),
+    Controller(Box<Uplink>),
 }
 
 /// The user who started this process.
@@ -46,7 +46,7 @@ pub struct Uplink {
     /// The connection.
     pub link: Connection,
     /// Orders of the controller that came before the supervisor could carry them out.
-    pub orders: Vec<Down>,
+    pub orders: Vec<ControllerMessage>,
     /// Bytes of output that the controller has not written yet.
     pub unwritten: usize,
     /// Outputs whose reader has gone, as the controller reported.
@@ -59,22 +59,22 @@ pub struct Uplink {
 
 impl Uplink {
     /// An uplink over which the plan has come, and `orders` after it.
-    pub fn new(link: Connection, orders: Vec<Down>, head_timeout: Duration) -> Uplink {
-        link.outlast(head_timeout);
+    pub fn new(link: Connection, orders: Vec<ControllerMessage>, head_timeout: Duration) -> Uplink {
+        link.tolerate_silence(head_timeout);
         Uplink { link, orders, unwritten: 0, closed: Vec::new(), dismissed: false, head_timeout }
     }
 
     /// The orders that have come, and the loss of the connection.
-    pub fn hear(&mut self) -> (Vec<Down>, Result<(), LinkLost>) {
+    pub fn receive(&mut self) -> (Vec<ControllerMessage>, Result<(), LinkLost>) {
         let mut orders = std::mem::take(&mut self.orders);
         self.link.flush();
-        let heard = self.link.receive(&mut orders);
-        (orders, heard)
+        let received = self.link.receive(&mut orders);
+        (orders, received)
     }
 
     /// Sends a sign of life, and checks that of the controller.
-    pub fn beat(&mut self, limit: Duration) -> Result<(), LinkLost> {
-        beat_to_controller(&mut self.link, limit, self.head_timeout)
+    pub fn heartbeat(&mut self, limit: Duration) -> Result<(), LinkLost> {
+        heartbeat_to_controller(&mut self.link, limit, self.head_timeout)
     }
 }
 
@@ -82,34 +82,34 @@ impl Uplink {
 /// not lost, however long it says nothing: it was stopped (Ctrl-Z, SIGSTOP, a debugger), and goes
 /// on with the job later. One whose machine does not answer either may be on a machine that is
 /// suspended: it is lost after `head_timeout`, if that is longer.
-pub fn beat_to_controller(
+pub fn heartbeat_to_controller(
     link: &mut Connection,
     limit: Duration,
     head_timeout: Duration,
 ) -> Result<(), LinkLost> {
-    link.beat(&Up::Beat);
-    match link.check(limit) {
+    link.heartbeat(&AgentMessage::Heartbeat);
+    match link.check_silence(limit) {
         Err(LinkLost::Silent(_)) if tcp_peer_answers(link.as_fd(), limit).unwrap_or(false) => {
             Ok(())
         }
-        Err(LinkLost::Silent(_)) => link.check(limit.max(head_timeout)),
+        Err(LinkLost::Silent(_)) => link.check_silence(limit.max(head_timeout)),
         checked => checked,
     }
 }
 
-impl Master<'_> {
+impl JobOwner<'_> {
     /// Sends a message to the controller. Does nothing when the ranks are run for the user.
-    pub fn tell(&mut self, message: &Up) {
-        if let Master::Head(uplink) = self {
+    pub fn send(&mut self, message: &AgentMessage) {
+        if let JobOwner::Controller(uplink) = self {
             uplink.link.send(message);
         }
     }
 
     /// Reports to the controller that this agent cannot go on. Returns the exit status.
     pub fn fail(&mut self, status: u8, text: String) -> u8 {
-        self.tell(&Up::Failed { status, text });
-        if let Master::Head(uplink) = self {
-            uplink.link.flush_for(BEAT);
+        self.send(&AgentMessage::Failed { status, text });
+        if let JobOwner::Controller(uplink) = self {
+            uplink.link.flush_for(HEARTBEAT_INTERVAL);
         }
         status
     }
@@ -117,8 +117,8 @@ impl Master<'_> {
     /// Prints text on the user's standard error. Its lines begin with `mpiexec: `.
     pub fn say(&mut self, text: impl std::fmt::Display) {
         match self {
-            Master::User(user) => user.writer.say(text),
-            Master::Head(uplink) => uplink.link.send(&Up::Say(text.to_string())),
+            JobOwner::User(user) => user.writer.say(text),
+            JobOwner::Controller(uplink) => uplink.link.send(&AgentMessage::Say(text.to_string())),
         }
     }
 
@@ -128,14 +128,14 @@ impl Master<'_> {
         let bytes = text.len();
         match self {
             _ if bytes == 0 => 0,
-            Master::User(user) if user.writer.is_closed(target) => 0,
-            Master::User(user) => {
+            JobOwner::User(user) if user.writer.is_closed(target) => 0,
+            JobOwner::User(user) => {
                 user.writer.write(target, text, Some(id));
                 bytes
             }
-            Master::Head(uplink) => {
+            JobOwner::Controller(uplink) => {
                 uplink.unwritten += bytes;
-                uplink.link.send(&Up::Output(target, text));
+                uplink.link.send(&AgentMessage::Output(target, text));
                 0
             }
         }
@@ -145,10 +145,10 @@ impl Master<'_> {
     pub fn say_signalled(&mut self, number: i32) {
         let name = signal_name(number);
         match self {
-            Master::User(user) => user
+            JobOwner::User(user) => user
                 .writer
                 .say(format_args!("mpiexec: got signal {number} ({name}), ending the job.\n")),
-            Master::Head(uplink) => uplink.link.send(&Up::Failed {
+            JobOwner::Controller(uplink) => uplink.link.send(&AgentMessage::Failed {
                 status: signal_status(number),
                 text: format!("its agent got signal {number} ({name})"),
             }),
@@ -158,16 +158,16 @@ impl Master<'_> {
     /// Whether a stream that has `unwritten` bytes in flight may send more.
     pub fn has_room(&self, unwritten: usize) -> bool {
         match self {
-            Master::User(_) => unwritten < stream::WINDOW,
-            Master::Head(uplink) => uplink.unwritten < WINDOW,
+            JobOwner::User(_) => unwritten < stream::WINDOW,
+            JobOwner::Controller(uplink) => uplink.unwritten < WINDOW,
         }
     }
 
     /// Whether the reader of this output has gone.
     pub fn is_closed(&self, target: OutputTarget) -> bool {
         match self {
-            Master::User(user) => user.writer.is_closed(target),
-            Master::Head(uplink) => uplink.closed.contains(&target),
+            JobOwner::User(user) => user.writer.is_closed(target),
+            JobOwner::Controller(uplink) => uplink.closed.contains(&target),
         }
     }
 }
@@ -184,13 +184,13 @@ pub fn take_signals() -> Result<Signals, LaunchError> {
 /// Waits until output for the user is written. Returns the exit status of a job that succeeded
 /// otherwise.
 pub fn finish_output(
-    master: Master<'_>,
+    owner: JobOwner<'_>,
     signals: &Signals,
     ending: Option<&Ending>,
     deadline: Option<Instant>,
 ) -> Result<u8, LaunchError> {
-    let Master::User(user) = master else {
-        return Ok(crate::INTERNAL);
+    let JobOwner::User(user) = owner else {
+        return Ok(INTERNAL);
     };
     let mut writer = user.writer;
     let farewell = || Some(Instant::now() + FAREWELL);
@@ -203,7 +203,7 @@ pub fn finish_output(
     let status = match settle(&mut writer, signals, rules, deadline)? {
         OutputSettled::Signalled(number) => signal_status(number),
         OutputSettled::TimedOut => Ending::TimedOut.status(),
-        OutputSettled::Written if writer.has_lost_output() => crate::INTERNAL,
+        OutputSettled::Written if writer.has_lost_output() => INTERNAL,
         OutputSettled::Written => 0,
     };
     // The report of lost output is output, too.

@@ -23,8 +23,9 @@
 use chacha20poly1305::ChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInOut, Key, Nonce, Tag};
 use hmac::{Hmac, KeyInit, Mac};
+use mica_node::handover::nonce;
 use sha2::Sha256;
-use std::io::{self, Read};
+use std::io;
 
 /// Bytes of a secret, a nonce or a proof.
 pub const LENGTH: usize = 32;
@@ -82,20 +83,12 @@ impl Secret {
 
     /// The secret as a line of text.
     pub fn to_hex(&self) -> String {
-        self.key.iter().map(|byte| format!("{byte:02x}")).collect()
+        to_hex(&self.key)
     }
 
     /// The secret of `node` from a line of text.
     pub fn from_hex(node: Option<u32>, text: &str) -> Option<Secret> {
-        let digits = text.trim_end_matches(['\n', '\r']).as_bytes();
-        let mut key = [0; LENGTH];
-        if digits.len() != 2 * LENGTH {
-            return None;
-        }
-        for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
-            let digit = |d: u8| char::from(d).to_digit(16);
-            *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
-        }
+        let key = from_hex(text.as_bytes())?.try_into().ok()?;
         Some(Secret { node, key })
     }
 
@@ -112,11 +105,22 @@ fn keyed(key: &Bytes) -> Hmac<Sha256> {
     Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
-/// Random bytes from the system.
+/// Random bytes from the kernel.
 fn random() -> io::Result<Bytes> {
-    let mut bytes = [0; LENGTH];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
+    let halves = [nonce()?, nonce()?];
+    Ok(std::array::from_fn(|at| halves[at / 16][at % 16]))
+}
+
+/// Bytes as a line of text.
+pub fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes that a line of text holds; `None` if it is no such line.
+pub fn from_hex(line: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = |pair: &[u8]| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8);
+    line.trim_ascii_end().chunks(2).map(byte).collect()
 }
 
 /// The keys of an authenticated connection.
@@ -137,7 +141,7 @@ impl Keys {
     }
 
     /// The seals for sending and receiving, on the controller's side.
-    pub fn for_head(self) -> (Seal, Seal) {
+    pub fn for_controller(self) -> (Seal, Seal) {
         (Seal::new(self.down), Seal::new(self.up))
     }
 }
@@ -181,16 +185,16 @@ impl Seal {
 }
 
 /// The controller's side of a handshake.
-pub struct HeadSide {
+pub struct ControllerSide {
     secret: Secret,
     agent: Bytes,
     own: Bytes,
 }
 
-impl HeadSide {
+impl ControllerSide {
     /// Takes the agent's first message and returns the answer; `None` if the caller is no agent of
     /// this job, so that it gets none.
-    pub fn answer(key: &JobKey, hello: &[u8; HELLO]) -> Option<(HeadSide, [u8; CHALLENGE])> {
+    pub fn answer(key: &JobKey, hello: &[u8; HELLO]) -> Option<(ControllerSide, [u8; CHALLENGE])> {
         let (node, rest) = hello.strip_prefix(MAGIC)?.split_first_chunk()?;
         let (agent, mac) = rest.split_first_chunk()?;
         let node = Some(u32::from_le_bytes(*node)).filter(|&node| node != ANY_NODE);
@@ -202,7 +206,7 @@ impl HeadSide {
         let proof = secret.mac("head", agent, &own).finalize().into_bytes();
         challenge[LENGTH..].copy_from_slice(&proof);
         let agent = *agent;
-        Some((HeadSide { secret, agent, own }, challenge))
+        Some((ControllerSide { secret, agent, own }, challenge))
     }
 
     /// Whether an agent's first message can begin with these bytes.
@@ -278,7 +282,7 @@ mod tests {
         at_head: &JobKey,
     ) -> Option<(Keys, Keys, [u8; HELLO], [u8; LENGTH])> {
         let (agent, hello) = AgentSide::new(at_agent).unwrap();
-        let (head, challenge) = HeadSide::answer(at_head, &hello)?;
+        let (head, challenge) = ControllerSide::answer(at_head, &hello)?;
         assert_eq!(head.node(), at_agent.node());
         let (proof, agent_keys) = agent.prove(at_agent, &challenge)?;
         let head_keys = head.accept(&proof)?;
@@ -289,7 +293,7 @@ mod tests {
     fn seals() -> (Seal, Seal) {
         let key = key();
         let (agent, head, ..) = shake(&key.secret(Some(1)), &key).unwrap();
-        (agent.for_agent().0, head.for_head().1)
+        (agent.for_agent().0, head.for_controller().1)
     }
 
     #[test]
@@ -300,7 +304,7 @@ mod tests {
             let copy = Secret::from_hex(node, &(secret.to_hex() + "\n")).unwrap();
             let (agent, head, ..) = shake(&copy, &key).unwrap();
             let (mut up, mut from_head) = agent.for_agent();
-            let (mut down, mut from_agent) = head.for_head();
+            let (mut down, mut from_agent) = head.for_controller();
             let mut frame = *b"one";
             let tag = up.seal(&mut frame);
             assert!(from_agent.open(&mut frame, tag) && frame == *b"one");
@@ -358,11 +362,11 @@ mod tests {
         assert!(shake(&wrong.secret(Some(1)), &right).is_none());
         // A controller of another job, and one that knows another node's secret only.
         let (agent, hello) = AgentSide::new(&node).unwrap();
-        let (_, challenge) = HeadSide::answer(&right, &hello).unwrap();
+        let (_, challenge) = ControllerSide::answer(&right, &hello).unwrap();
         assert!(agent.prove(&other, &challenge).is_none());
         // An agent that does not check the controller still cannot get in.
         let (agent, hello) = AgentSide::new(&node).unwrap();
-        let (head, challenge) = HeadSide::answer(&right, &hello).unwrap();
+        let (head, challenge) = ControllerSide::answer(&right, &hello).unwrap();
         let nonce: Bytes = challenge[..LENGTH].try_into().unwrap();
         let forged = other.mac("agent", &agent.own, &nonce).finalize().into_bytes();
         assert!(head.accept(&forged.into()).is_none());
@@ -383,7 +387,7 @@ mod tests {
     fn a_recorded_handshake_is_worthless() {
         let key = key();
         let (.., hello, proof) = shake(&key.secret(Some(0)), &key).unwrap();
-        let (head, _) = HeadSide::answer(&key, &hello).unwrap();
+        let (head, _) = ControllerSide::answer(&key, &hello).unwrap();
         assert!(head.accept(&proof).is_none());
     }
 
@@ -391,7 +395,7 @@ mod tests {
     fn the_heads_proof_is_not_the_agents() {
         let key = key();
         let (_, hello) = AgentSide::new(&key.secret(Some(0))).unwrap();
-        let (head, challenge) = HeadSide::answer(&key, &hello).unwrap();
+        let (head, challenge) = ControllerSide::answer(&key, &hello).unwrap();
         let proof: Bytes = challenge[LENGTH..].try_into().unwrap();
         assert!(head.accept(&proof).is_none());
     }
@@ -406,7 +410,7 @@ mod tests {
         for at in [7, 8, 20, HELLO - 1] {
             let mut changed = hello;
             changed[at] ^= 1;
-            assert!(HeadSide::answer(&key, &changed).is_none(), "byte {at}");
+            assert!(ControllerSide::answer(&key, &changed).is_none(), "byte {at}");
         }
     }
 }

@@ -8,8 +8,8 @@
 //!
 //! A tag is checked before its body is decoded ([`crate::link::auth`]). A link counts as lost when the
 //! other side closes it, sends anything wrong, or is silent for the time given to
-//! [`Connection::check`], and when this side wants to send a message that is too long for a frame;
-//! both sides send [heartbeats](Connection::beat) each second, so that silence means a failure.
+//! [`Connection::check_silence`], and when this side wants to send a message that is too long for a frame;
+//! both sides send [heartbeats](Connection::heartbeat) each second, so that silence means a failure.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -25,7 +25,7 @@ use crate::link::auth::{Keys, Seal, TAG};
 /// every rank's addresses.
 pub const BODY_MAX: usize = 64 << 20;
 /// Time between two heartbeats.
-pub const BEAT: Duration = Duration::from_secs(1);
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes of the length field before a body.
 const HEAD: usize = 4;
 
@@ -67,16 +67,16 @@ pub struct Connection {
     unsent: Vec<u8>,
     /// The length of a message that was too long to send.
     refused: Option<usize>,
-    heard: Instant,
-    said: Instant,
+    last_received: Instant,
+    last_sent: Instant,
     /// When the silence was last checked.
-    looked: Instant,
+    last_checked: Instant,
 }
 
 impl Connection {
     /// The controller's end of an authenticated connection.
-    pub fn of_head(stream: TcpStream, keys: Keys) -> io::Result<Connection> {
-        Connection::new(stream, keys.for_head())
+    pub fn of_controller(stream: TcpStream, keys: Keys) -> io::Result<Connection> {
+        Connection::new(stream, keys.for_controller())
     }
 
     /// The agent's end of an authenticated connection.
@@ -95,9 +95,9 @@ impl Connection {
             received: Vec::new(),
             unsent: Vec::new(),
             refused: None,
-            heard: now,
-            said: now,
-            looked: now,
+            last_received: now,
+            last_sent: now,
+            last_checked: now,
         })
     }
 
@@ -120,13 +120,13 @@ impl Connection {
         self.unsent.extend_from_slice(&(body.len() as u32).to_le_bytes());
         self.unsent.extend_from_slice(&body);
         self.unsent.extend_from_slice(&tag);
-        self.said = Instant::now();
+        self.last_sent = Instant::now();
         self.flush();
     }
 
     /// Sends a heartbeat if one is due. Unsent data counts as one.
-    pub fn beat(&mut self, message: &impl Serialize) {
-        if self.unsent.is_empty() && self.said.elapsed() >= BEAT {
+    pub fn heartbeat(&mut self, message: &impl Serialize) {
+        if self.unsent.is_empty() && self.last_sent.elapsed() >= HEARTBEAT_INTERVAL {
             self.send(message);
         }
     }
@@ -185,7 +185,7 @@ impl Connection {
                     return Err(LinkLost::Closed);
                 }
                 Ok(read) => {
-                    self.heard = Instant::now();
+                    self.last_received = Instant::now();
                     self.received.extend_from_slice(&buffer[..read]);
                     most = most.saturating_sub(read);
                 }
@@ -237,13 +237,13 @@ impl Connection {
     /// Checks that the other side was heard within `limit`. Time in which this process did not run
     /// (it was stopped, or the machine slept) does not count: what came meanwhile is still to be
     /// read.
-    pub fn check(&mut self, limit: Duration) -> Result<(), LinkLost> {
+    pub fn check_silence(&mut self, limit: Duration) -> Result<(), LinkLost> {
         let now = Instant::now();
-        if now - self.looked > 3 * BEAT {
-            self.heard = now;
+        if now - self.last_checked > 3 * HEARTBEAT_INTERVAL {
+            self.last_received = now;
         }
-        self.looked = now;
-        if now - self.heard > limit {
+        self.last_checked = now;
+        if now - self.last_received > limit {
             return Err(LinkLost::Silent(limit));
         }
         Ok(())
@@ -251,7 +251,7 @@ impl Connection {
 
     /// Has the kernel keep the connection although nothing is acknowledged for `time`, where it
     /// would give up before (after a quarter of an hour, by `tcp_retries2`).
-    pub fn outlast(&self, time: Duration) {
+    pub fn tolerate_silence(&self, time: Duration) {
         let own = Duration::from_secs(900);
         if time > own {
             let milliseconds = u32::try_from((2 * time).as_millis()).unwrap_or(u32::MAX >> 1);
@@ -266,8 +266,8 @@ impl Connection {
     }
 
     /// Starts the silence anew: silence until now does not count.
-    pub fn pardon(&mut self) {
-        self.heard = Instant::now();
+    pub fn reset_silence(&mut self) {
+        self.last_received = Instant::now();
     }
 }
 
@@ -280,7 +280,7 @@ impl AsFd for Connection {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::link::auth::{AgentSide, HeadSide, JobKey};
+    use crate::link::auth::{AgentSide, ControllerSide, JobKey};
     use proptest::prelude::*;
     use std::net::TcpListener;
 
@@ -292,12 +292,12 @@ pub mod tests {
         let key = JobKey::new().unwrap();
         let secret = key.secret(Some(0));
         let (side, hello) = AgentSide::new(&secret).unwrap();
-        let (answer, challenge) = HeadSide::answer(&key, &hello).unwrap();
+        let (answer, challenge) = ControllerSide::answer(&key, &hello).unwrap();
         let (proof, agent_keys) = side.prove(&secret, &challenge).unwrap();
         let head_keys = answer.accept(&proof).unwrap();
         let raw = agent.try_clone().unwrap();
         let agent = Connection::of_agent(agent, agent_keys).unwrap();
-        (Connection::of_head(head, head_keys).unwrap(), agent, raw)
+        (Connection::of_controller(head, head_keys).unwrap(), agent, raw)
     }
 
     /// Receives until `count` messages are there or the link is lost.
@@ -390,11 +390,11 @@ pub mod tests {
     fn silence_is_a_loss_unless_nobody_looked() {
         let (mut head, _agent, _raw) = pair();
         let limit = Duration::from_millis(50);
-        head.check(limit).unwrap();
+        head.check_silence(limit).unwrap();
         std::thread::sleep(Duration::from_millis(80));
-        assert!(matches!(head.check(limit), Err(LinkLost::Silent(_))));
-        head.looked = Instant::now().checked_sub(4 * BEAT).unwrap();
-        head.check(limit).unwrap();
+        assert!(matches!(head.check_silence(limit), Err(LinkLost::Silent(_))));
+        head.last_checked = Instant::now().checked_sub(4 * HEARTBEAT_INTERVAL).unwrap();
+        head.check_silence(limit).unwrap();
     }
 
     proptest! {

@@ -12,8 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use crate::link::Connection;
-use crate::link::auth::{HELLO, HeadSide, JobKey, LENGTH};
-use crate::link::messages::Up;
+use crate::link::auth::{ControllerSide, HELLO, JobKey, LENGTH};
+use crate::link::messages::AgentMessage;
 
 /// Time from the connection to the end of the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ enum HandshakeState {
     /// Sends its first message.
     Begins(TcpStream, Vec<u8>),
     /// Sends its proof.
-    Proves(TcpStream, Vec<u8>, HeadSide),
+    Proves(TcpStream, Vec<u8>, ControllerSide),
     /// Knows the secret of this node (`None`: of all agents that Slurm started); sends its Hello.
     Trusted(Box<Connection>, Option<u32>),
 }
@@ -49,7 +49,7 @@ enum HandshakeState {
 /// What became of a caller.
 enum HandshakeStep {
     Wait(HandshakeState),
-    Enter(Box<Connection>, Vec<Up>),
+    Enter(Box<Connection>, Vec<AgentMessage>),
     Drop,
 }
 
@@ -125,14 +125,14 @@ impl AgentListener {
 
     /// Accepts new callers and advances the handshakes of the others. Returns the agents that have
     /// finished, with their first messages.
-    pub fn attend(&mut self) -> Vec<(Box<Connection>, Vec<Up>)> {
+    pub fn accept(&mut self) -> Vec<(Box<Connection>, Vec<AgentMessage>)> {
         let mut entered = Vec::new();
         for caller in std::mem::take(&mut self.callers) {
             if caller.since.elapsed() <= HANDSHAKE_TIMEOUT {
                 entered.extend(self.advance(caller));
             }
         }
-        for caller in self.accept() {
+        for caller in self.accept_connections() {
             // Its first message is there as a rule: then it has its place at once.
             entered.extend(self.advance(caller));
             self.make_room();
@@ -141,7 +141,10 @@ impl AgentListener {
     }
 
     /// Takes the next steps of a caller's handshake; keeps the caller if it is not done.
-    fn advance(&mut self, caller: PendingConnection) -> Option<(Box<Connection>, Vec<Up>)> {
+    fn advance(
+        &mut self,
+        caller: PendingConnection,
+    ) -> Option<(Box<Connection>, Vec<AgentMessage>)> {
         let PendingConnection { since, origin, state } = caller;
         match self.step(state) {
             HandshakeStep::Wait(state) => {
@@ -153,7 +156,7 @@ impl AgentListener {
         None
     }
 
-    fn accept(&self) -> Vec<PendingConnection> {
+    fn accept_connections(&self) -> Vec<PendingConnection> {
         let mut accepted = Vec::new();
         for listener in &self.listeners {
             for _ in 0..ACCEPTED_MAX {
@@ -201,13 +204,13 @@ impl AgentListener {
             HandshakeState::Begins(mut stream, mut bytes) => {
                 let hello: [u8; HELLO] = match read_exactly(&mut stream, &mut bytes) {
                     Ok(Some(hello)) => hello,
-                    Ok(None) if HeadSide::expects(&bytes) => {
+                    Ok(None) if ControllerSide::expects(&bytes) => {
                         return HandshakeStep::Wait(HandshakeState::Begins(stream, bytes));
                     }
                     Ok(None) => return HandshakeStep::Drop,
                     Err(_) => return HandshakeStep::Drop,
                 };
-                let Some((side, challenge)) = HeadSide::answer(&self.key, &hello) else {
+                let Some((side, challenge)) = ControllerSide::answer(&self.key, &hello) else {
                     return HandshakeStep::Drop;
                 };
                 // A fresh connection has room for the challenge.
@@ -230,20 +233,22 @@ impl AgentListener {
                 let Some(keys) = side.accept(&proof) else {
                     return HandshakeStep::Drop;
                 };
-                match Connection::of_head(stream, keys) {
+                match Connection::of_controller(stream, keys) {
                     Ok(link) => self.step(HandshakeState::Trusted(Box::new(link), node)),
                     Err(_) => HandshakeStep::Drop,
                 }
             }
             HandshakeState::Trusted(mut link, secret_of) => {
                 let mut messages = Vec::new();
-                let heard = link.receive(&mut messages);
+                let received = link.receive(&mut messages);
                 match messages.first() {
                     // An agent speaks for the node whose secret it has, and for no other.
-                    Some(Up::Hello { node, .. }) if secret_of.is_none() || *node == secret_of => {
+                    Some(AgentMessage::Hello { node, .. })
+                        if secret_of.is_none() || *node == secret_of =>
+                    {
                         HandshakeStep::Enter(link, messages)
                     }
-                    None if heard.is_ok() => {
+                    None if received.is_ok() => {
                         HandshakeStep::Wait(HandshakeState::Trusted(link, secret_of))
                     }
                     _ => HandshakeStep::Drop,
@@ -298,32 +303,34 @@ mod tests {
     fn open() -> (AgentListener, SocketAddr, Secret) {
         let key = JobKey::new().unwrap();
         let secret = key.secret(Some(3));
-        let door = AgentListener::open(&[[127, 0, 0, 1].into()], None, key, 1).unwrap();
-        let address = door.addresses().unwrap()[0];
-        (door, address, secret)
+        let listener = AgentListener::open(&[[127, 0, 0, 1].into()], None, key, 1).unwrap();
+        let address = listener.addresses().unwrap()[0];
+        (listener, address, secret)
     }
 
-    /// Attends until an agent enters.
-    fn enter(door: &mut AgentListener) -> Vec<(Box<Connection>, Vec<Up>)> {
+    /// Accepts until an agent enters.
+    fn enter(listener: &mut AgentListener) -> Vec<(Box<Connection>, Vec<AgentMessage>)> {
         loop {
-            let fds: Vec<_> = door.fds().collect();
+            let fds: Vec<_> = listener.fds().collect();
             wait_readable(&fds, None).unwrap();
-            let entered = door.attend();
+            let entered = listener.accept();
             if !entered.is_empty() {
                 return entered;
             }
         }
     }
 
-    /// Attends until an agent enters, or nothing happens for a while.
-    fn attend(door: &mut AgentListener) -> Vec<(Box<Connection>, Vec<Up>)> {
+    /// Accepts until an agent enters, or nothing happens for a while.
+    fn accept_or_nothing(
+        listener: &mut AgentListener,
+    ) -> Vec<(Box<Connection>, Vec<AgentMessage>)> {
         loop {
-            let fds: Vec<_> = door.fds().collect();
+            let fds: Vec<_> = listener.fds().collect();
             let ready = wait_readable(&fds, Some(Duration::from_millis(300))).unwrap();
             if !ready.contains(&true) {
                 return Vec::new();
             }
-            let entered = door.attend();
+            let entered = listener.accept();
             if !entered.is_empty() {
                 return entered;
             }
@@ -346,7 +353,12 @@ mod tests {
             stream.write_all(&proof).unwrap();
             let mut link = Connection::of_agent(stream, keys).unwrap();
             let (node, slurm, machine) = (Some(3), None, String::new());
-            link.send(&Up::Hello { node, slurm, machine, surroundings: Default::default() });
+            link.send(&AgentMessage::Hello {
+                node,
+                slurm,
+                machine,
+                surroundings: Default::default(),
+            });
             let fds = [link.as_fd()];
             wait_readable(&fds, None).unwrap();
             true
@@ -355,32 +367,32 @@ mod tests {
 
     #[test]
     fn an_agent_enters() {
-        let (mut door, address, secret) = open();
+        let (mut listener, address, secret) = open();
         let agent = agent(address, secret);
-        let entered = enter(&mut door);
-        assert!(matches!(entered[0].1[..], [Up::Hello { node: Some(3), .. }]));
+        let entered = enter(&mut listener);
+        assert!(matches!(entered[0].1[..], [AgentMessage::Hello { node: Some(3), .. }]));
         drop(entered);
         assert!(agent.join().unwrap());
     }
 
     #[test]
     fn who_does_not_know_the_secret_stays_out() {
-        let (mut door, address, _) = open();
+        let (mut listener, address, _) = open();
         let agent = agent(address, JobKey::new().unwrap().secret(Some(3)));
-        assert!(attend(&mut door).is_empty());
+        assert!(accept_or_nothing(&mut listener).is_empty());
         assert!(!agent.join().unwrap());
-        assert!(door.callers.is_empty());
+        assert!(listener.callers.is_empty());
     }
 
     #[test]
     fn garbage_is_dropped_without_an_answer() {
-        let (mut door, address, _) = open();
+        let (mut listener, address, _) = open();
         for bytes in
             [&b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"[..], &[0xff; 5000]]
         {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(bytes).unwrap();
-            assert!(attend(&mut door).is_empty());
+            assert!(accept_or_nothing(&mut listener).is_empty());
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);
             assert!(answer.is_empty(), "{answer:?}");
@@ -390,17 +402,17 @@ mod tests {
     /// Sends again the bytes of one agent's handshake.
     #[test]
     fn a_recorded_handshake_does_not_open() {
-        let (mut door, address, secret) = open();
-        let agent = begun(&mut door, &secret);
+        let (mut listener, address, secret) = open();
+        let agent = begun(&mut listener, &secret);
         let (hello, proof) = (agent.hello, agent.proof);
         let _link = finish(agent, 3);
-        assert_eq!(enter(&mut door).len(), 1, "the agent itself");
+        assert_eq!(enter(&mut listener).len(), 1, "the agent itself");
 
         let mut thief = TcpStream::connect(address).unwrap();
         thief.write_all(&hello).unwrap();
         thief.write_all(&proof).unwrap();
-        assert!(attend(&mut door).is_empty());
-        assert!(door.callers.is_empty());
+        assert!(accept_or_nothing(&mut listener).is_empty());
+        assert!(listener.callers.is_empty());
     }
 
     /// An agent whose first message has been answered.
@@ -411,14 +423,14 @@ mod tests {
         keys: Keys,
     }
 
-    fn begun(door: &mut AgentListener, secret: &Secret) -> BegunAgent {
-        let mut stream = TcpStream::connect(door.addresses().unwrap()[0]).unwrap();
+    fn begun(listener: &mut AgentListener, secret: &Secret) -> BegunAgent {
+        let mut stream = TcpStream::connect(listener.addresses().unwrap()[0]).unwrap();
         let (side, hello) = AgentSide::new(secret).unwrap();
         stream.write_all(&hello).unwrap();
         let mut challenge = [0; crate::link::auth::CHALLENGE];
         let brief = Some(Duration::from_millis(1));
         while !wait_readable(&[stream.as_fd()], brief).unwrap()[0] {
-            assert!(door.attend().is_empty());
+            assert!(listener.accept().is_empty());
         }
         stream.read_exact(&mut challenge).unwrap();
         let (proof, keys) = side.prove(secret, &challenge).unwrap();
@@ -429,7 +441,7 @@ mod tests {
     fn finish(mut agent: BegunAgent, node: u32) -> Connection {
         agent.stream.write_all(&agent.proof).unwrap();
         let mut link = Connection::of_agent(agent.stream, agent.keys).unwrap();
-        link.send(&Up::Hello {
+        link.send(&AgentMessage::Hello {
             node: Some(node),
             slurm: None,
             machine: String::new(),
@@ -440,28 +452,28 @@ mod tests {
 
     #[test]
     fn a_flood_does_not_evict_an_agent_that_has_begun() {
-        let (mut door, address, secret) = open();
-        let agent = begun(&mut door, &secret);
+        let (mut listener, address, secret) = open();
+        let agent = begun(&mut listener, &secret);
         let flood: Vec<TcpStream> = (0..CALLERS_MAX * 3)
             .map(|_| {
                 let caller = TcpStream::connect(address).unwrap();
-                door.attend();
+                listener.accept();
                 caller
             })
             .collect();
-        assert!(door.callers.len() <= CALLERS_MAX + 1);
+        assert!(listener.callers.len() <= CALLERS_MAX + 1);
         let _link = finish(agent, 3);
-        assert_eq!(enter(&mut door).len(), 1);
+        assert_eq!(enter(&mut listener).len(), 1);
         drop(flood);
     }
 
     #[test]
     fn an_agent_cannot_speak_for_another_node() {
-        let (mut door, _, secret) = open();
-        let agent = begun(&mut door, &secret);
+        let (mut listener, _, secret) = open();
+        let agent = begun(&mut listener, &secret);
         let _link = finish(agent, 4);
-        while !door.callers.is_empty() {
-            assert!(door.attend().is_empty(), "it spoke for node 4");
+        while !listener.callers.is_empty() {
+            assert!(listener.accept().is_empty(), "it spoke for node 4");
         }
     }
 
@@ -476,32 +488,32 @@ mod tests {
 
     #[test]
     fn slow_callers_do_not_keep_agents_out() {
-        let (mut door, address, secret) = open();
+        let (mut listener, address, secret) = open();
         let connect = |_| {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(b"MICA").unwrap();
             stream
         };
         let slow: Vec<TcpStream> = (0..CALLERS_MAX * 2).map(connect).collect();
-        while door.callers.len() < CALLERS_MAX {
-            door.attend();
+        while listener.callers.len() < CALLERS_MAX {
+            listener.accept();
         }
         let agent = agent(address, secret);
         // The slow callers are no longer readable once their four bytes are read.
         let entered = loop {
-            let entered = door.attend();
-            assert!(door.callers.len() <= CALLERS_MAX + 1);
+            let entered = listener.accept();
+            assert!(listener.callers.len() <= CALLERS_MAX + 1);
             if !entered.is_empty() {
                 break entered;
             }
         };
         drop(entered);
         assert!(agent.join().unwrap());
-        for caller in &mut door.callers {
+        for caller in &mut listener.callers {
             caller.since = Instant::now().checked_sub(HANDSHAKE_TIMEOUT * 2).unwrap();
         }
-        door.attend();
-        assert!(door.callers.is_empty(), "their time is over");
+        listener.accept();
+        assert!(listener.callers.is_empty(), "their time is over");
         drop(slow);
     }
 }

@@ -13,14 +13,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::output::line_output::OutputTarget;
+use crate::output::OutputTarget;
 use crate::placement::node_job::NodeJob;
 use crate::report::late::LateArrivals;
 use crate::report::rank_end::{NodeReport, RankEnd};
 use crate::report::traffic::CounterValues;
 
 /// Keys and values that ranks publish for others.
-pub type Puts = Vec<(String, String)>;
+pub type KvsEntries = Vec<(String, String)>;
 
 /// What an agent's host is to the ranks of others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ impl Surroundings {
 
 /// From an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Up {
+pub enum AgentMessage {
     /// The first message.
     Hello {
         /// The node's number, as given on the command line.
@@ -56,7 +56,7 @@ pub enum Up {
         surroundings: Surroundings,
     },
     /// A heartbeat.
-    Beat,
+    Heartbeat,
     /// Output of a rank, in order.
     Output(OutputTarget, Vec<u8>),
     /// Text for the user's standard error, such as the plan.
@@ -68,7 +68,7 @@ pub enum Up {
     /// Ranks that have ended, found in the same iteration.
     Ended(Vec<RankEnd>),
     /// What the ranks are waiting for.
-    Hang(NodeReport),
+    HangReport(NodeReport),
     /// The ranks could not be started, or the agent cannot go on.
     Failed {
         /// The exit status that this shall give.
@@ -77,9 +77,9 @@ pub enum Up {
         text: String,
     },
     /// This rank has called MPI_Init. Sent once, for one of the node's ranks.
-    InWorld(u32),
+    MpiInitialized(u32),
     /// All ranks here are in a barrier; what they have put since the last one.
-    BarrierIn(Puts),
+    BarrierIn(KvsEntries),
     /// All ranks have ended, all output is sent.
     Done {
         /// The values of their counters, if asked for.
@@ -91,15 +91,15 @@ pub enum Up {
 
 /// To an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Down {
+pub enum ControllerMessage {
     /// What to do.
     Plan(Box<NodeJob>),
     /// A heartbeat.
-    Beat,
+    Heartbeat,
     /// This many bytes of output were written.
-    Written(u32),
+    OutputWritten(u32),
     /// The reader of this output has gone.
-    Closed(OutputTarget),
+    OutputClosed(OutputTarget),
     /// Standard input.
     Input(Vec<u8>),
     /// The end of standard input.
@@ -111,11 +111,11 @@ pub enum Down {
     /// Pass on a signal.
     Signal(i32),
     /// Report what ranks wait for.
-    Report,
+    ReportHang,
     /// All ranks of the job are in the barrier; what they have put.
-    BarrierOut(Puts),
+    BarrierOut(KvsEntries),
     /// The job is over.
-    Bye,
+    JobOver,
 }
 
 #[cfg(test)]
@@ -127,49 +127,50 @@ mod tests {
 
     #[test]
     fn a_plan_survives_the_wire() {
-        let plan = Down::Plan(Box::new(NodeJob::example()));
+        let plan = ControllerMessage::Plan(Box::new(NodeJob::example()));
         let bytes = postcard::to_stdvec(&plan).unwrap();
-        assert_eq!(postcard::from_bytes::<Down>(&bytes).unwrap(), plan);
+        assert_eq!(postcard::from_bytes::<ControllerMessage>(&bytes).unwrap(), plan);
     }
 
-    fn ups() -> impl Strategy<Value = Up> {
+    fn agent_messages() -> impl Strategy<Value = AgentMessage> {
         let text = "[ -~\n]{0,40}";
         prop_oneof![
             (any::<Option<u32>>(), proptest::option::of(text), text).prop_map(
-                |(node, slurm, machine)| Up::Hello {
+                |(node, slurm, machine)| AgentMessage::Hello {
                     node,
                     slurm,
                     machine,
                     surroundings: Surroundings::own(),
                 }
             ),
-            any::<Vec<u8>>().prop_map(|bytes| Up::Output(OutputTarget::Err, bytes)),
-            any::<u32>().prop_map(Up::InputTaken),
+            any::<Vec<u8>>().prop_map(|bytes| AgentMessage::Output(OutputTarget::Err, bytes)),
+            any::<u32>().prop_map(AgentMessage::InputTaken),
             (any::<u32>(), any::<i32>()).prop_map(|(rank, code)| {
                 let cause = Some(Cause::Aborted { code });
-                Up::Ended(vec![RankEnd { rank, pid: 1, cause, without_init: false }])
+                AgentMessage::Ended(vec![RankEnd { rank, pid: 1, cause, without_init: false }])
             }),
             proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(|lines| {
                 let (ended, needs) = (lines.clone(), vec![(3, vec![1, 2])]);
-                Up::Hang(NodeReport { lines, ended, needs })
+                AgentMessage::HangReport(NodeReport { lines, ended, needs })
             }),
-            proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),
-            proptest::option::of(Just(LateArrivals::default()))
-                .prop_map(|late| Up::Done { counters: vec![CounterValues([3; COUNTERS])], late }),
+            proptest::collection::vec((text, text), 0..4).prop_map(AgentMessage::BarrierIn),
+            proptest::option::of(Just(LateArrivals::default())).prop_map(|late| {
+                AgentMessage::Done { counters: vec![CounterValues([3; COUNTERS])], late }
+            }),
         ]
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(message in ups()) {
+        fn what_is_written_is_read(message in agent_messages()) {
             let bytes = postcard::to_stdvec(&message).unwrap();
-            prop_assert_eq!(postcard::from_bytes::<Up>(&bytes).unwrap(), message);
+            prop_assert_eq!(postcard::from_bytes::<AgentMessage>(&bytes).unwrap(), message);
         }
 
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = postcard::from_bytes::<Up>(&bytes);
-            if let Ok(Down::Plan(job)) = postcard::from_bytes(&bytes) {
+            let _ = postcard::from_bytes::<AgentMessage>(&bytes);
+            if let Ok(ControllerMessage::Plan(job)) = postcard::from_bytes(&bytes) {
                 let _ = job.is_sound();
             }
         }

@@ -7,4 +7,4 @@ pub mod listener;
 #[doc(hidden)]
 pub mod messages;
 
-pub use connection::{BEAT, Connection, LinkLost, encode};
+pub use connection::{Connection, HEARTBEAT_INTERVAL, LinkLost, encode};

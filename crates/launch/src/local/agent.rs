@@ -13,15 +13,15 @@ use mica_node::identity::boot_id;
 use mica_node::process::{Keeper, Signals, outlive_parent, wait_ready};
 
 use crate::error::doing;
-use crate::event_loop::owner::{Uplink, beat_to_controller, take_signals};
+use crate::event_loop::owner::{Uplink, heartbeat_to_controller, take_signals};
 use crate::link::auth::{AgentSide, CHALLENGE, Secret};
-use crate::link::messages::{Down, Surroundings, Up};
-use crate::link::{BEAT, Connection};
+use crate::link::messages::{AgentMessage, ControllerMessage, Surroundings};
+use crate::link::{Connection, HEARTBEAT_INTERVAL};
 use crate::local::supervisor;
 use crate::options::Agent;
 use crate::placement::node_job::NodeJob;
 use crate::report::rank_end::signal_status;
-use crate::report::say;
+use crate::report::{INTERNAL, say};
 use crate::signals::{SignalRules, signal_name};
 
 /// Why an agent cannot begin. The remote shell carries this message to the controller.
@@ -58,7 +58,7 @@ pub fn run(agent: &Agent) -> u8 {
             say(format_args!("mpiexec --agent: {error}\n"));
             match error {
                 AgentError::Signal(number) => signal_status(number),
-                _ => crate::INTERNAL,
+                _ => INTERNAL,
             }
         }
     }
@@ -73,7 +73,7 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
     // From now on the end of the connection ends the agent, and leaves it time to clean up.
     outlive_parent().map_err(doing("cannot outlive the remote shell"))?;
     let address = link.local_address().map(|address| address.to_string());
-    link.send(&Up::Hello {
+    link.send(&AgentMessage::Hello {
         node: agent.node.or_else(|| number("SLURM_NODEID")),
         slurm: std::env::var("SLURMD_NODENAME").ok(),
         machine: boot_id(),
@@ -107,19 +107,19 @@ fn connect(agent: &Agent, secret: &Secret) -> Result<Connection, AgentError> {
         problems.clear();
         for address in &agent.addresses {
             let stream = TcpStream::connect_timeout(address, CONNECT);
-            match stream.and_then(|stream| shake_hands(stream, secret)) {
+            match stream.and_then(|stream| handshake(stream, secret)) {
                 Ok(link) => return Ok(link),
                 Err(error) => problems.push(format!("{address}: {error}")),
             }
         }
         if round < ROUNDS {
-            std::thread::sleep(BEAT / 5 * round);
+            std::thread::sleep(HEARTBEAT_INTERVAL / 5 * round);
         }
     }
     Err(AgentError::Unreachable(problems.join("; ")))
 }
 
-fn shake_hands(mut stream: TcpStream, secret: &Secret) -> io::Result<Connection> {
+fn handshake(mut stream: TcpStream, secret: &Secret) -> io::Result<Connection> {
     stream.set_read_timeout(Some(HANDSHAKE))?;
     stream.set_write_timeout(Some(HANDSHAKE))?;
     let (side, hello) = AgentSide::new(secret)?;
@@ -137,27 +137,27 @@ fn shake_hands(mut stream: TcpStream, secret: &Secret) -> io::Result<Connection>
 fn wait_for_plan(
     link: &mut Connection,
     signals: &Signals,
-) -> Result<(NodeJob, Vec<Down>), AgentError> {
+) -> Result<(NodeJob, Vec<ControllerMessage>), AgentError> {
     let mut orders = Vec::new();
     loop {
         let fds = [signals.as_fd(), link.as_fd()];
         let writes = if link.has_unsent() { &fds[1..] } else { &[] };
-        wait_ready(&fds, writes, Some(BEAT)).map_err(doing("poll"))?;
+        wait_ready(&fds, writes, Some(HEARTBEAT_INTERVAL)).map_err(doing("poll"))?;
         while let Some(number) = signals.next() {
             if SignalRules::default().ends(number) {
                 return Err(AgentError::Signal(number));
             }
         }
         link.flush();
-        let heard = link.receive(&mut orders);
+        let received = link.receive(&mut orders);
         let mut all = orders.drain(..);
         while let Some(order) = all.next() {
-            if let Down::Plan(node) = order {
+            if let ControllerMessage::Plan(node) = order {
                 return Ok((*node, all.collect()));
             }
         }
         drop(all);
-        heard?;
-        beat_to_controller(link, BEFORE_THE_PLAN, BEFORE_THE_PLAN)?;
+        received?;
+        heartbeat_to_controller(link, BEFORE_THE_PLAN, BEFORE_THE_PLAN)?;
     }
 }

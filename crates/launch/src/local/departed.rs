@@ -27,17 +27,17 @@ const STUCK: Duration = Duration::from_secs(1);
 pub const DEPARTURE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time for the other ranks to end, if what they wait for cannot be seen.
-const UNSEEN: Duration = Duration::from_secs(5);
+const UNOBSERVED_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a rank does that has initialized MPI, or has a session open, and has not finalized it.
 #[derive(Debug, Clone, Copy)]
-pub enum Doing {
+pub enum RankActivity {
     /// It waits in MPI.
     Waits(WaitingRank),
     /// It computes, or polls.
     Runs,
     /// It uses another library, which does not report this.
-    Unseen,
+    Unobserved,
 }
 
 /// A rank that waits in MPI.
@@ -55,14 +55,14 @@ pub struct DepartedRanks {
     /// In the order in which they were found to have left: each rank and its process.
     ranks: Vec<(u32, u32)>,
     since: Instant,
-    next_look: Instant,
+    next_check: Instant,
 }
 
 impl DepartedRanks {
     /// An empty list, made when the first rank leaves.
     pub fn new() -> DepartedRanks {
         let since = Instant::now();
-        DepartedRanks { ranks: Vec::new(), since, next_look: since + INTERVAL }
+        DepartedRanks { ranks: Vec::new(), since, next_check: since + INTERVAL }
     }
 
     /// Adds a rank that has left, and the id of its process.
@@ -71,14 +71,14 @@ impl DepartedRanks {
     }
 
     /// When to check the other ranks.
-    pub fn next_look(&self) -> Instant {
-        self.next_look
+    pub fn next_check(&self) -> Instant {
+        self.next_check
     }
 
     /// The rank, and its process, without which the others cannot go on. `others` has what each
     /// running rank does that has initialized MPI and not finalized it.
-    pub fn missed(&mut self, now: Instant, others: &[Doing]) -> Option<(u32, u32)> {
-        self.next_look = now + INTERVAL;
+    pub fn missed(&mut self, now: Instant, others: &[RankActivity]) -> Option<(u32, u32)> {
+        self.next_check = now + INTERVAL;
         let gone_for = now.saturating_duration_since(self.since);
         let left: Vec<u32> = self.ranks.iter().map(|&(rank, _)| rank).collect();
         let missed = missed(&left, gone_for, others)?;
@@ -88,18 +88,18 @@ impl DepartedRanks {
 
 /// The rank of those that left without which the `others` cannot go on: the first one that some of
 /// them wait for, or else the first that left.
-fn missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> Option<u32> {
-    let is_stuck = |doing: &Doing| match doing {
-        Doing::Waits(wait) => wait.time.min(gone_for) >= STUCK,
-        Doing::Runs => false,
-        Doing::Unseen => gone_for >= UNSEEN,
+fn missed(left: &[u32], gone_for: Duration, others: &[RankActivity]) -> Option<u32> {
+    let is_stuck = |doing: &RankActivity| match doing {
+        RankActivity::Waits(wait) => wait.time.min(gone_for) >= STUCK,
+        RankActivity::Runs => false,
+        RankActivity::Unobserved => gone_for >= UNOBSERVED_LIMIT,
     };
     let &first = left.first()?;
     let known: HashSet<u32> = left.iter().copied().collect();
-    let waits_for = |doing: &Doing| match doing {
-        Doing::Waits(wait) => wait.peer.filter(|peer| known.contains(peer)),
-        Doing::Runs => None,
-        Doing::Unseen => Some(first),
+    let waits_for = |doing: &RankActivity| match doing {
+        RankActivity::Waits(wait) => wait.peer.filter(|peer| known.contains(peer)),
+        RankActivity::Runs => None,
+        RankActivity::Unobserved => Some(first),
     };
     let named = others.iter().filter(|doing| is_stuck(doing)).find_map(waits_for);
     let is_over = gone_for >= DEPARTURE_TIMEOUT || others.iter().all(is_stuck);
@@ -110,15 +110,15 @@ fn missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    use Doing::{Runs, Unseen};
+    use RankActivity::{Runs, Unobserved};
 
-    fn is_missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> bool {
+    fn is_missed(left: &[u32], gone_for: Duration, others: &[RankActivity]) -> bool {
         missed(left, gone_for, others).is_some()
     }
 
-    fn wait(peer: Option<u32>, seconds: u64) -> Doing {
+    fn wait(peer: Option<u32>, seconds: u64) -> RankActivity {
         let time = Duration::from_secs(seconds);
-        Doing::Waits(WaitingRank { peer, time })
+        RankActivity::Waits(WaitingRank { peer, time })
     }
 
     #[test]
@@ -157,8 +157,8 @@ mod tests {
 
     #[test]
     fn ranks_of_another_library_have_a_few_seconds() {
-        assert!(!is_missed(&[1], Duration::from_secs(2), &[Unseen, Unseen]));
-        assert!(is_missed(&[1], UNSEEN, &[Unseen, Unseen]));
-        assert!(is_missed(&[1], UNSEEN, &[Unseen, Runs]));
+        assert!(!is_missed(&[1], Duration::from_secs(2), &[Unobserved, Unobserved]));
+        assert!(is_missed(&[1], UNOBSERVED_LIMIT, &[Unobserved, Unobserved]));
+        assert!(is_missed(&[1], UNOBSERVED_LIMIT, &[Unobserved, Runs]));
     }
 }

@@ -1,11 +1,10 @@
 //! The ranks of this node.
 
 pub mod agent;
-mod attach;
+mod callers;
 pub mod departed;
 mod foreign;
 mod input;
 mod pmi;
 mod ranks;
-mod requests;
 pub mod supervisor;

@@ -19,7 +19,7 @@ use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 use mica_bootstrap::pmi1::value_table;
 use mica_node::sealed_file;
 
-use crate::link::messages::Puts;
+use crate::link::messages::KvsEntries;
 
 /// The longest key and value that ranks may put, in bytes, as in Hydra: other libraries size their
 /// buffers for these.
@@ -57,7 +57,7 @@ pub struct PmiServer {
     /// The keys of that.
     fresh: Vec<String>,
     /// Put since the last barrier.
-    puts: Puts,
+    puts: KvsEntries,
     clients: Vec<PmiSocket>,
     /// How many of them wait in the barrier.
     waiting: usize,
@@ -270,7 +270,7 @@ impl PmiServer {
 
     /// What the node's ranks put since the last barrier, when all of them have entered the next
     /// one. Returned once per barrier.
-    pub fn arrived(&mut self) -> Option<Puts> {
+    pub fn arrived(&mut self) -> Option<KvsEntries> {
         let all = !self.reported && self.waiting == self.members;
         all.then(|| {
             self.reported = true;
@@ -279,7 +279,7 @@ impl PmiServer {
     }
 
     /// All ranks of the job are in the barrier and have put this: releases the node's ranks.
-    pub fn complete(&mut self, puts: Puts) {
+    pub fn complete(&mut self, puts: KvsEntries) {
         self.table = None;
         self.fresh = puts.iter().map(|(key, _)| key.clone()).collect();
         self.values.extend(puts);
@@ -396,7 +396,7 @@ mod tests {
             self.0.write_all(format!("{line}\n").as_bytes()).unwrap();
         }
 
-        fn hear(&mut self) -> String {
+        fn receive(&mut self) -> String {
             let mut line = Vec::new();
             let mut byte = [0];
             while byte != *b"\n" {
@@ -410,7 +410,7 @@ mod tests {
     fn ask(server: &mut PmiServer, rank: &mut PmiRank, index: usize, line: &str) -> String {
         rank.say(line);
         server.serve(index);
-        rank.hear()
+        rank.receive()
     }
 
     #[test]
@@ -487,7 +487,7 @@ mod tests {
         puts.push(("b".into(), "elsewhere".into()));
         server.complete(puts);
         for (index, rank) in ranks.iter_mut().enumerate() {
-            assert_eq!(rank.hear(), "cmd=barrier_out rc=0");
+            assert_eq!(rank.receive(), "cmd=barrier_out rc=0");
             let value = ask(&mut server, rank, index, get);
             assert_eq!(value, "cmd=get_result rc=0 msg=success value=x=y");
             assert!(ask(&mut server, rank, index, "cmd=get key=b").ends_with("value=elsewhere"));

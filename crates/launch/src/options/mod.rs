@@ -19,7 +19,6 @@ use crate::signals::SignalRules;
 mod config_file;
 mod foreign;
 mod help;
-mod nearest;
 mod parser;
 mod request;
 mod soft;
@@ -39,15 +38,9 @@ use table::OPTIONS;
 /// Looks up an environment variable.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Parses the command line (without the name of this program), as if no variable were set.
-#[cfg(test)]
-pub fn parse(arguments: &[OsString]) -> Result<CommandRequest, UsageError> {
-    parse_with(arguments, &|_| None)
-}
-
 /// Parses the command line (without the name of this program). Variables that other launchers read
 /// are applied before it.
-pub fn parse_with(
+pub fn parse(
     arguments: &[OsString],
     variables: Variables<'_>,
 ) -> Result<CommandRequest, UsageError> {
@@ -87,4 +80,4 @@ pub fn parse_with(
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

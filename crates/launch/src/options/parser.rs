@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use super::foreign;
-use super::nearest::nearest;
 use super::request::{CommandRequest, JobOptions, ProgramSection, UsageError};
 use super::soft;
 use crate::options::values::pattern::NamePattern;
@@ -77,7 +76,7 @@ impl OptionParser {
         let instead = foreign::instead(bare).map(|instead| format!(": {instead}"));
         let instead = instead.or_else(|| {
             let names = self.specs().flat_map(|spec| spec.names.iter().copied());
-            Some(format!("; is {} meant?", nearest(names, bare)?))
+            Some(format!("; is {} meant?", foreign::nearest(names, bare)?))
         });
         UsageError::Unknown(text.to_owned(), instead.unwrap_or_default())
     }

@@ -35,8 +35,6 @@ pub struct FileWriter {
     /// The thread of files that are no named pipes.
     thread: Option<WriterThread>,
     reports: WriteReports,
-    /// Texts that were accepted and not yet reported as written.
-    pending: usize,
 }
 
 impl FileWriter {
@@ -47,7 +45,6 @@ impl FileWriter {
             numbers: HashMap::new(),
             thread: None,
             reports: WriteReports::new()?,
-            pending: 0,
         })
     }
 
@@ -85,8 +82,7 @@ impl FileWriter {
             true => &mut file.thread,
             false => &mut self.thread,
         };
-        WriterThread::give(thread, &self.reports, item);
-        self.pending += 1;
+        WriterThread::give(thread, &mut self.reports, item);
     }
 
     /// What was written since the last call, as streams and bytes, and the first error of each
@@ -94,7 +90,6 @@ impl FileWriter {
     pub fn written(&mut self) -> (Vec<(usize, u32)>, Vec<String>) {
         let (mut all, mut problems) = (Vec::new(), Vec::new());
         while let Some(report) = self.reports.next() {
-            self.pending = self.pending.saturating_sub(1);
             all.extend(report.source.map(|source| (source, report.bytes)));
             let file = &mut self.files[report.channel as usize];
             if let Some(error) = report.error
@@ -109,7 +104,7 @@ impl FileWriter {
 
     /// Whether all is written.
     pub fn is_idle(&self) -> bool {
-        self.pending == 0
+        self.reports.is_idle()
     }
 }
 

@@ -7,31 +7,20 @@
 //! pipe, which can only be opened when it has a reader.
 
 use std::collections::HashMap;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+
+use mica_node::handover::FileIdentity;
+use rustix::fs::fstat;
 
 use crate::options::values::output_rules::{OutputRules, StreamRules};
 use crate::options::values::pattern::PatternRank;
 use crate::output::file_writer::{FileWriter, OpenedFile};
-use crate::output::line_output::{LineLabel, OutputTarget};
-use crate::output::stream::{Pipe, RankStream, StreamFile};
-
-/// An open file, whoever has it open: device and inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileIdentity(u64, u64);
-
-impl FileIdentity {
-    /// `None` for `/dev/null`, which every daemon has.
-    pub fn of(file: &Metadata) -> Option<FileIdentity> {
-        let null = || fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == file.rdev());
-        let is_null = file.file_type().is_char_device() && null();
-        (!is_null).then(|| FileIdentity(file.dev(), file.ino()))
-    }
-}
+use crate::output::stream::{LineLabel, Pipe, RankStream, StreamFile};
+use crate::output::{OutputTarget, output_file, own, own_file};
 
 /// Where one stream of a rank goes.
 pub enum StreamOutlet {
@@ -56,11 +45,8 @@ impl StreamOutlet {
     /// The descriptor that the rank's process gets.
     pub fn stdio(&self) -> io::Result<Stdio> {
         Ok(match self {
-            StreamOutlet::Inherit(OutputTarget::Out) => {
-                Stdio::from(io::stdout().as_fd().try_clone_to_owned()?)
-            }
-            StreamOutlet::Inherit(OutputTarget::Err) => Stdio::inherit(),
-            StreamOutlet::File(file) => Stdio::from(file.try_clone()?),
+            StreamOutlet::Inherit(target) => own(*target)?.into(),
+            StreamOutlet::File(file) => file.try_clone()?.into(),
             StreamOutlet::Null => Stdio::null(),
             StreamOutlet::Pipe(_) => Stdio::piped(),
         })
@@ -69,16 +55,11 @@ impl StreamOutlet {
     /// The file that the rank's process gets; `None` for a pipe and `/dev/null`.
     pub fn file(&self) -> io::Result<Option<FileIdentity>> {
         let file = match self {
-            StreamOutlet::Inherit(OutputTarget::Out) => {
-                io::stdout().as_fd().try_clone_to_owned()?
-            }
-            StreamOutlet::Inherit(OutputTarget::Err) => {
-                io::stderr().as_fd().try_clone_to_owned()?
-            }
-            StreamOutlet::File(file) => file.as_fd().try_clone_to_owned()?,
+            StreamOutlet::Inherit(target) => own_file(*target)?,
+            StreamOutlet::File(file) => fstat(file)?,
             StreamOutlet::Null | StreamOutlet::Pipe(_) => return Ok(None),
         };
-        Ok(FileIdentity::of(&File::from(file).metadata()?))
+        Ok(output_file(&file))
     }
 
     /// Whether it is a pipe without a file.
@@ -156,11 +137,11 @@ impl Redirect {
         if let Some(file) = self.files.get(path) {
             return Ok(OpenedFile::File(file.try_clone().map_err(named)?));
         }
-        if std::fs::metadata(path).is_ok_and(|data| data.file_type().is_fifo()) {
+        if fs::metadata(path).is_ok_and(|data| data.file_type().is_fifo()) {
             return Ok(OpenedFile::NamedPipe);
         }
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(named)?;
+            fs::create_dir_all(folder).map_err(named)?;
         }
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(named)?;
         // A file that is not a regular one (/dev/null, a pipe) cannot be truncated, and need not

@@ -7,13 +7,12 @@
 //! keep their order; with a label, each line begins with it, and a last line without a line end
 //! gets one.
 
-use std::fs::{File, Metadata};
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 
-use crate::output::line_output::{LineLabel, OutputTarget};
+use crate::options::values::pattern::{NamePattern, PatternRank};
+use crate::output::OutputTarget;
 
 /// Bytes of one rank's stream in flight; above this, the rank has to wait until they are written.
 pub const WINDOW: usize = 256 << 10;
@@ -238,39 +237,28 @@ impl LineCutter {
     }
 }
 
-/// Whether ranks may write to this process's output themselves. A terminal keeps each write whole,
-/// and programs behave differently on one. On `/dev/null` no reader sees the lines.
-pub fn is_left_to_ranks(target: OutputTarget) -> bool {
-    match target {
-        OutputTarget::Out if io::stdout().is_terminal() => true,
-        OutputTarget::Err if io::stderr().is_terminal() => true,
-        _ => metadata(target).is_some_and(|data| {
-            const NULL: u64 = (1 << 8) | 3; // the device number of /dev/null
-            data.file_type().is_char_device() && data.rdev() == NULL
-        }),
+/// The label of a rank's lines.
+pub struct LineLabel {
+    pattern: NamePattern,
+    rank: PatternRank,
+    /// The text, unless it changes.
+    text: Option<String>,
+}
+
+impl LineLabel {
+    /// The label of a rank.
+    pub fn new(pattern: NamePattern, rank: PatternRank) -> LineLabel {
+        let text = (!pattern.has_time()).then(|| pattern.fill(&rank));
+        LineLabel { pattern, rank, text }
     }
-}
 
-/// Whether standard output and standard error lead to the same file (`2>&1`). They then remain one
-/// stream, so that a rank's writes to the two keep their order.
-pub fn is_one_file() -> bool {
-    match (metadata(OutputTarget::Out), metadata(OutputTarget::Err)) {
-        (Some(out), Some(err)) => (out.dev(), out.ino()) == (err.dev(), err.ino()),
-        _ => false,
+    /// Appends the label for a line that is written now.
+    pub fn begin(&self, line: &mut Vec<u8>) {
+        match &self.text {
+            Some(text) => line.extend_from_slice(text.as_bytes()),
+            None => line.extend_from_slice(self.pattern.fill(&self.rank).as_bytes()),
+        }
     }
-}
-
-fn metadata(target: OutputTarget) -> Option<Metadata> {
-    own(target).ok()?.metadata().ok()
-}
-
-/// This process's own output as a file without a buffer.
-pub fn own(target: OutputTarget) -> io::Result<File> {
-    let copy = match target {
-        OutputTarget::Out => io::stdout().as_fd().try_clone_to_owned(),
-        OutputTarget::Err => io::stderr().as_fd().try_clone_to_owned(),
-    };
-    copy.map(File::from)
 }
 
 #[cfg(test)]
@@ -278,7 +266,7 @@ mod tests {
     use super::*;
 
     fn label(rank: u32) -> LineLabel {
-        let pattern = crate::options::values::pattern::NamePattern::parse("[%r] ").unwrap();
+        let pattern = NamePattern::parse("[%r] ").unwrap();
         let rank = crate::options::values::pattern::PatternRank {
             rank,
             size: 4,

@@ -11,9 +11,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use crate::output::line_output::OutputTarget;
-use crate::output::stream::{is_one_file, own};
+use crate::output::OutputTarget;
 use crate::output::writer_thread::{OutputSink, WriteItem, WriteReports, WriterThread};
+use crate::output::{is_one_file, own};
 
 /// Writes to this process's output, in order.
 pub struct OutputWriter {
@@ -24,8 +24,6 @@ pub struct OutputWriter {
     is_one_file: bool,
     sinks: [Arc<OutputSink>; 2],
     reports: WriteReports,
-    /// Texts that were accepted and not yet reported as written.
-    pending: usize,
     state: [TargetState; 2],
 }
 
@@ -62,7 +60,6 @@ impl OutputWriter {
             is_one_file: false,
             sinks: sinks.map(Arc::new),
             reports: WriteReports::new()?,
-            pending: 0,
             state: [TargetState::default(); 2],
         })
     }
@@ -82,8 +79,7 @@ impl OutputWriter {
             text,
             source: source.map(|source| source as u32),
         };
-        WriterThread::give(thread, &self.reports, item);
-        self.pending += 1;
+        WriterThread::give(thread, &mut self.reports, item);
     }
 
     /// Writes to standard error.
@@ -93,14 +89,13 @@ impl OutputWriter {
 
     /// Whether all is written.
     pub fn is_idle(&self) -> bool {
-        self.pending == 0
+        self.reports.is_idle()
     }
 
     /// What was written since the last call: sources and bytes.
     pub fn written(&mut self) -> Vec<(usize, u32)> {
         let mut all = Vec::new();
         while let Some(report) = self.reports.next() {
-            self.pending = self.pending.saturating_sub(1);
             all.extend(report.source.map(|source| (source, report.bytes)));
             if let Some(error) = report.error {
                 let target = match report.channel {

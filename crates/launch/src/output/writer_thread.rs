@@ -87,6 +87,8 @@ pub struct WriteReport {
 pub struct WriteReports {
     read: PipeReader,
     write: PipeWriter,
+    /// Texts that were accepted and not yet reported.
+    pending: usize,
 }
 
 /// Bytes of a report: source (from 1; 0: none), bytes, error number (0: none), channel.
@@ -97,7 +99,7 @@ impl WriteReports {
     pub fn new() -> io::Result<WriteReports> {
         let (read, write) = io::pipe()?;
         set_nonblocking(read.as_fd())?;
-        Ok(WriteReports { read, write })
+        Ok(WriteReports { read, write, pending: 0 })
     }
 
     /// The next report, if there is one.
@@ -107,6 +109,7 @@ impl WriteReports {
         let Ok(REPORT) = self.read.read(&mut report) else {
             return None;
         };
+        self.pending = self.pending.saturating_sub(1);
         let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| report[at + i]));
         let error = word(8);
         Some(WriteReport {
@@ -115,6 +118,11 @@ impl WriteReports {
             error: (error != 0).then(|| io::Error::from_raw_os_error(error as i32)),
             channel: word(12),
         })
+    }
+
+    /// Whether every text that was accepted is reported.
+    pub fn is_idle(&self) -> bool {
+        self.pending == 0
     }
 }
 
@@ -134,7 +142,8 @@ pub struct WriterThread {
 impl WriterThread {
     /// Gives an item to the thread in `place`, which is started if there is none. If none can be
     /// started, the text is written at once: blocking is better than losing it.
-    pub fn give(place: &mut Option<WriterThread>, reports: &WriteReports, item: WriteItem) {
+    pub fn give(place: &mut Option<WriterThread>, reports: &mut WriteReports, item: WriteItem) {
+        reports.pending += 1;
         if place.is_none() {
             let report = reports.write.try_clone();
             *place = report.and_then(WriterThread::start).ok();

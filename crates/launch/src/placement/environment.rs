@@ -83,16 +83,7 @@ pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
     }
 }
 
-/// Whether [`apply`] gives the rank this variable.
-pub fn is_given(job: &NodeJob, section: &ProgramSection, name: &str) -> bool {
-    let inherit = section.inherit.as_ref().unwrap_or(&job.programs.inherit);
-    let given = job.programs.environment.iter().chain(&section.environment);
-    let here = job.programs.inherited.iter().any(|(known, _)| known == name)
-        || std::env::var_os(name).is_some();
-    given.into_iter().any(|(known, _)| known == name) || (inherit.takes(OsStr::new(name)) && here)
-}
-
-/// The value that [`apply`] gives the rank for a variable.
+/// The value that [`apply`] gives the rank for a variable; `None` if it gives none.
 pub fn value(job: &NodeJob, section: &ProgramSection, name: &str) -> Option<OsString> {
     let inherit = section.inherit.as_ref().unwrap_or(&job.programs.inherit);
     let given = job.programs.environment.iter().chain(&section.environment);
@@ -141,7 +132,7 @@ pub fn launch_info(job: &NodeJob, section: &ProgramSection) -> String {
 
 /// The program as this process's PATH finds it, for ranks that do not inherit PATH.
 pub fn find_program(job: &NodeJob, section: &ProgramSection, program: &OsStr) -> OsString {
-    if program.as_encoded_bytes().contains(&b'/') || is_given(job, section, "PATH") {
+    if program.as_encoded_bytes().contains(&b'/') || value(job, section, "PATH").is_some() {
         return program.to_owned();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -160,17 +151,11 @@ fn goes_along(name: &OsStr, launcher: AgentLauncher) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{CommandRequest, parse};
+    use crate::options::tests::job;
 
     #[test]
     fn only_what_ranks_inherit_is_sent() {
-        let sent = |line: &str, name: &str| {
-            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            match parse(&words).unwrap() {
-                CommandRequest::Run(options) => is_inherited(OsStr::new(name), &options),
-                other => panic!("{other:?}"),
-            }
-        };
+        let sent = |line: &str, name: &str| is_inherited(OsStr::new(name), &job(line));
         assert!(sent("-n 2 a", "TOKEN") && !sent("-genvnone -n 2 a", "TOKEN"));
         assert!(!sent("-genvlist PATH a", "TOKEN") && sent("-genvlist PATH a", "PATH"));
         assert!(!sent("-genvexcept TOK*,B a", "TOKEN") && sent("-genvexcept TOK*,B a", "PATH"));
@@ -203,13 +188,8 @@ mod tests {
             std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
         }
         let found = |line: &str| {
-            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            match parse(&words).unwrap() {
-                CommandRequest::Run(options) => {
-                    program(&options.sections[0], &folder).into_string().unwrap()
-                }
-                other => panic!("{other:?}"),
-            }
+            let program = program(&job(line).sections[0], &folder);
+            program.into_string().unwrap()
         };
         assert_eq!(found("-path /no/such:a:b prog"), "b/prog", "a/prog cannot be executed");
         assert_eq!(found("-path a: here"), "./here");

@@ -238,7 +238,7 @@ pub fn is_this_machine(name: &str) -> bool {
 ///
 /// # Errors
 /// When there is no such interface.
-pub fn head_addresses(
+pub fn controller_addresses(
     nodes: &JobNodes,
     interface: Option<&str>,
     all: &[Interface],
@@ -246,7 +246,7 @@ pub fn head_addresses(
     addresses_towards(nodes, interface, all, &route::sources)
 }
 
-/// [`head_addresses`], where `sources` gives the addresses that lead to some hosts.
+/// [`controller_addresses`], where `sources` gives the addresses that lead to some hosts.
 fn addresses_towards(
     nodes: &JobNodes,
     interface: Option<&str>,
@@ -286,15 +286,11 @@ fn addresses_towards(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{CommandRequest, parse};
-    use std::ffi::OsString;
+    use crate::options::tests::job;
 
     /// Host names and ranks, as `a:0-1 b:2`.
     fn placed(line: &str, variables: &[(&str, &str)]) -> Result<String, String> {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let Ok(CommandRequest::Run(mut options)) = parse(&words) else {
-            panic!("{line}");
-        };
+        let mut options = job(line);
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.to_string())

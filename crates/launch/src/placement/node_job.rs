@@ -18,9 +18,9 @@ use crate::options::values::pattern::PatternRank;
 use crate::options::values::rank_set::RankSet;
 use crate::options::values::tool::Tool;
 use crate::options::{JobOptions, ProgramSection};
-use crate::output::stream::is_one_file;
+use crate::output::is_one_file;
 use crate::placement::profiled::{self, NodeTraffic};
-use crate::placement::widths::{WidthGrant, Widths};
+use crate::placement::widths::{CoreGrant, Widths};
 use crate::signals::SignalRules;
 
 /// The variable that makes ranks use the network among themselves.
@@ -101,7 +101,7 @@ pub struct NodeCores {
     /// Cores of each rank, by section.
     pub widths: Widths,
     /// The processors of this machine that the controller grants; `None`: this process finds out.
-    pub grant: Option<WidthGrant>,
+    pub grant: Option<CoreGrant>,
     /// All ranks of the job on this machine: several virtual nodes share its cores.
     pub machine_ranks: u32,
     /// The index, among these, of the first one on this node.
@@ -278,7 +278,7 @@ fn environment(options: &JobOptions) -> Vec<(OsString, OsString)> {
 fn job_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
-        let nonce = nonce().map_or(0, |bytes| u64::from_le_bytes(first_half(bytes)));
+        let nonce = nonce().map_or(0, |bytes| u128::from_le_bytes(bytes) as u64);
         format!("kvs_{}_{}_{nonce:016x}", host_name(), std::process::id())
     })
 }
@@ -293,25 +293,17 @@ pub fn new_uuid() -> io::Result<String> {
     Ok(parts.join("-"))
 }
 
-fn first_half(bytes: [u8; 16]) -> [u8; 8] {
-    std::array::from_fn(|at| bytes[at])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{CommandRequest, parse};
+    use crate::options::tests::job;
 
     impl NodeJob {
         /// The part of two ranks, one of each of two programs with many options.
         pub fn example() -> NodeJob {
             let line = "-n 2 --bind-to user:0+2,1 --map-by l3 -x A=1 -genvlist P,Q -l -s 1 \
                         -env B 2 a b : -n 3 -wdir / -envnone c";
-            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            match parse(&words).unwrap() {
-                CommandRequest::Run(options) => NodeJob::part(&options, vec![1, 4]),
-                other => panic!("{other:?}"),
-            }
+            NodeJob::part(&job(line), vec![1, 4])
         }
     }
 

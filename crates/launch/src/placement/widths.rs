@@ -8,10 +8,10 @@ use crate::options::{JobOptions, ProgramSection};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Widths {
     /// From the command line or OMP_NUM_THREADS, else 1.
-    pub sure: Vec<usize>,
+    pub required: Vec<usize>,
     /// At least SLURM_CPUS_PER_TASK. That may describe a task which is this launcher itself, so it
     /// counts only if there is room.
-    pub roomy: Vec<usize>,
+    pub preferred: Vec<usize>,
     /// The command line gives the number.
     pub asked: bool,
 }
@@ -27,17 +27,17 @@ impl Widths {
             crate::options::values::binding::width(first.trim())
         };
         let sections = options.sections.iter();
-        let sure = |section: &ProgramSection| {
+        let required = |section: &ProgramSection| {
             let asked = options.binding.width;
             asked.or_else(|| number(section, "OMP_NUM_THREADS")).unwrap_or(1)
         };
-        let roomy = |section: &ProgramSection| match options.binding.width {
+        let preferred = |section: &ProgramSection| match options.binding.width {
             Some(width) => width,
-            None => sure(section).max(number(section, "SLURM_CPUS_PER_TASK").unwrap_or(1)),
+            None => required(section).max(number(section, "SLURM_CPUS_PER_TASK").unwrap_or(1)),
         };
         Widths {
-            sure: sections.clone().map(sure).collect(),
-            roomy: sections.map(roomy).collect(),
+            required: sections.clone().map(required).collect(),
+            preferred: sections.map(preferred).collect(),
             asked: options.binding.width.is_some(),
         }
     }
@@ -45,13 +45,13 @@ impl Widths {
     /// Whether there is one for each section.
     pub fn are_for(&self, sections: usize) -> bool {
         let sound = |widths: &[usize]| widths.len() == sections && widths.iter().all(|&w| w >= 1);
-        sound(&self.sure) && sound(&self.roomy)
+        sound(&self.required) && sound(&self.preferred)
     }
 }
 
 /// What the controller has planned for the ranks of a node on its own machine, if it has several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WidthGrant {
+pub enum CoreGrant {
     /// Each rank is bound to this list of processors.
     Bound(Vec<String>),
     /// Ranks are not bound, for this reason.

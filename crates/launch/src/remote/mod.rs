@@ -19,7 +19,7 @@ use crate::link::auth::JobKey;
 use crate::options::{AGENT, Agent, AgentLauncher, HostOptions, STARTER};
 use crate::output::stream::Pipe;
 use crate::placement::{JobNodes, NodeRanks, is_this_machine};
-use crate::remote::order::{AgentCommand, FANOUT, NodeStart, StartMeans, refused_nodes};
+use crate::remote::order::{AgentCommand, FANOUT, NodeStart, StartMethod, refused_nodes};
 use crate::signals::signal_name;
 
 /// The commands for a job's nodes, in the order of the nodes. `program` is the path of mpiexec.
@@ -32,8 +32,8 @@ pub fn commands(
 ) -> Vec<AgentCommand> {
     let shell = options.launcher_exec.as_deref();
     let is_fork = nodes.launcher == AgentLauncher::Fork && shell.is_none();
-    let means = StartMeans {
-        shell: (!is_fork).then(|| StartMeans::shell_words(shell)),
+    let means = StartMethod {
+        shell: (!is_fork).then(|| StartMethod::shell_words(shell)),
         extra: options.launcher_args.clone(),
         program: program.as_os_str().to_owned(),
         addresses: addresses.to_vec(),
@@ -64,7 +64,7 @@ pub fn commands(
 fn slurm_command(
     nodes: &JobNodes,
     options: &HostOptions,
-    means: &StartMeans,
+    means: &StartMethod,
     key: &JobKey,
 ) -> AgentCommand {
     let count = nodes.nodes.len();
@@ -153,7 +153,7 @@ impl RemoteShell {
         let is_own = |word: &OsString| word == AGENT || word == STARTER;
         let own = start.command.iter().position(is_own);
         let shown = &start.command[..own.map_or(start.command.len() - 1, |at| at - 1)];
-        let mut name = crate::placement::plan::command_line(shown);
+        let mut name = crate::options::values::shell_words::command_line(shown);
         if name.is_empty() {
             let role = if start.is_starter { STARTER } else { AGENT };
             name = format!("mpiexec {role}");
@@ -248,7 +248,7 @@ impl RemoteShell {
     }
 
     /// One of its agents has connected. Returns whether that was the last.
-    pub fn has_come(&mut self) -> bool {
+    pub fn on_agent_connected(&mut self) -> bool {
         self.awaited -= 1;
         self.awaited == 0
     }
@@ -360,7 +360,8 @@ mod tests {
         let addresses = ["10.0.0.1:5".parse().unwrap()];
         let key = JobKey::new().unwrap();
         let starts = commands(&nodes, &options, Path::new("/a b/it's"), &addresses, &key);
-        let line = |start: AgentCommand| crate::placement::plan::command_line(&start.command);
+        let line =
+            |start: AgentCommand| crate::options::values::shell_words::command_line(&start.command);
         starts.into_iter().map(line).collect()
     }
 

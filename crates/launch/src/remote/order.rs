@@ -17,6 +17,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::link::auth::{from_hex, to_hex};
 use crate::options::{Agent, STARTER};
 
 /// Agents that one host starts itself, unless `--fanout` says otherwise.
@@ -42,7 +43,7 @@ pub struct AgentCommand {
 
 /// The same for all agents of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StartMeans {
+pub struct StartMethod {
     /// The remote shell; `None`: the hosts are virtual nodes of this machine.
     pub shell: Option<Vec<String>>,
     /// More arguments for the remote shell, before the host.
@@ -70,12 +71,12 @@ pub struct NodeStart {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartOrder {
     /// How agents are started.
-    pub means: StartMeans,
+    pub means: StartMethod,
     /// The nodes, of which the first is the starter's own.
     pub nodes: Vec<NodeStart>,
 }
 
-impl StartMeans {
+impl StartMethod {
     /// The words of the remote shell that the user gave, or of ssh.
     pub fn shell_words(given: Option<&[String]>) -> Vec<String> {
         match given {
@@ -162,17 +163,12 @@ impl StartOrder {
     /// The order as a line of text.
     pub fn to_line(&self) -> String {
         let bytes = postcard::to_stdvec(self).expect("an order has no type that postcard refuses");
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        to_hex(&bytes)
     }
 
     /// The order that a line of text holds; `None` if there is none, or it cannot be carried out.
     pub fn from_line(line: &[u8]) -> Option<StartOrder> {
-        let digits = line.trim_ascii_end();
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        let bytes =
-            digits.chunks(2).map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8));
-        let bytes = bytes.collect::<Option<Vec<u8>>>()?;
-        let order: StartOrder = postcard::from_bytes(&bytes).ok()?;
+        let order: StartOrder = postcard::from_bytes(&from_hex(line)?).ok()?;
         let shell_is_sound = order.means.shell.as_ref().is_none_or(|s| !s.is_empty());
         (!order.nodes.is_empty() && shell_is_sound).then_some(order)
     }
@@ -216,7 +212,7 @@ mod tests {
             secret: format!("{number:064x}"),
         };
         StartOrder {
-            means: StartMeans {
+            means: StartMethod {
                 shell: Some(vec!["rsh".to_owned()]),
                 extra: Vec::new(),
                 program: "/bin/mpiexec".into(),

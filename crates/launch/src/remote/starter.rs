@@ -21,7 +21,7 @@ use crate::event_loop::owner::take_signals;
 use crate::event_loop::poll_set::{PollSet, PollSource, Polled};
 use crate::remote::order::{StartOrder, refused_line};
 use crate::remote::{RemoteShell, ShellOutput};
-use crate::report::say;
+use crate::report::{INTERNAL, say};
 use crate::signals::SignalRules;
 
 /// Maximum bytes of an order: some 200 for each host, of which there can be a million.
@@ -42,7 +42,7 @@ pub fn run() -> u8 {
         Ok(status) => status,
         Err(error) => {
             say(format_args!("mpiexec --starter: {error}\n"));
-            crate::INTERNAL
+            INTERNAL
         }
     }
 }
@@ -62,20 +62,20 @@ fn try_run() -> Result<u8, StarterError> {
             match source {
                 PollSource::Shell(shell) => starts.look(shell as usize, &mut poll)?,
                 PollSource::ShellOutput(pipe) => starts.look(pipe as usize / 2, &mut poll)?,
-                PollSource::Uplink => return Ok(crate::INTERNAL),
+                PollSource::Uplink => return Ok(INTERNAL),
                 _ => {}
             }
         }
         while let Some(number) = signals.next() {
             match number {
                 signal::SIGCHLD => starts.reap_orphans(),
-                _ if rules.ends(number) => return Ok(crate::INTERNAL),
+                _ if rules.ends(number) => return Ok(INTERNAL),
                 _ => {}
             }
         }
     }
     Ok(match starts.has_refused {
-        true => crate::INTERNAL,
+        true => INTERNAL,
         false => 0,
     })
 }

@@ -16,6 +16,8 @@ use mica_node::ranges::ranges;
 use crate::report::cycles::cycles;
 use crate::report::rank_end::{Cause, NodeReport, RankEnd, RankStage, signal_status};
 
+/// Exit status when the launcher itself cannot do its work.
+pub const INTERNAL: u8 = 1;
 /// Exit status of a job that ran out of time, as with timeout(1).
 const TIMED_OUT: u8 = 124;
 
@@ -56,7 +58,7 @@ impl fmt::Display for RankFailure {
 
 /// The note about the first rank that left without `MPI_Finalize`, printed if the program is
 /// checked.
-pub fn left_note(first: &RankFailure) -> String {
+pub fn departed_note(first: &RankFailure) -> String {
     let RankFailure { rank, pid, host, cause, .. } = first;
     format!(
         "mpiexec: rank {rank} (pid {pid} on {host}) {cause}; \
@@ -89,7 +91,7 @@ impl Ending {
             Ending::Failed(failure) => failure.cause.status(),
             Ending::Signalled(number) => signal_status(*number),
             Ending::TimedOut => TIMED_OUT,
-            Ending::HostLost => crate::INTERNAL,
+            Ending::HostLost => INTERNAL,
             Ending::NotStarted { status } => *status,
         }
     }

@@ -19,8 +19,8 @@ use mica_profile::rank_tables::JOB_VARIABLE;
 use super::*;
 use crate::local::foreign::{find_program, open_mpi_library};
 use crate::options::values::tool;
+use crate::output::is_left_to_ranks;
 use crate::output::redirect::StreamOutlet;
-use crate::output::stream::is_left_to_ranks;
 
 /// The variable that names the interface for ranks to use among hosts.
 const INTERFACE_VARIABLE: &str = "MICA_NET_INTERFACE";
@@ -72,7 +72,7 @@ impl RankProcesses<'_> {
             .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))
             .env("MPI_LOCALRANKID", index.to_string())
             .env("MPI_LOCALNRANKS", self.plan.ranks.len().to_string());
-        if environment::is_given(self.job, section, DIRECTORY_VARIABLE) {
+        if environment::value(self.job, section, DIRECTORY_VARIABLE).is_some() {
             command.env(JOB_VARIABLE, &self.job.name);
         }
         match &self.requests {
@@ -101,7 +101,7 @@ impl RankProcesses<'_> {
         let Some(interface) = &self.job.network.interface else {
             return;
         };
-        if !environment::is_given(self.job, plan.section, INTERFACE_VARIABLE) {
+        if environment::value(self.job, plan.section, INTERFACE_VARIABLE).is_none() {
             let value = match interface.as_str() {
                 "" => self.address.as_ref(),
                 _ => Some(interface),
@@ -117,7 +117,7 @@ impl RankProcesses<'_> {
             return;
         };
         for name in FABRIC_UUIDS {
-            if !environment::is_given(self.job, plan.section, name) {
+            if environment::value(self.job, plan.section, name).is_none() {
                 command.env(name, uuid);
             }
         }

@@ -10,13 +10,12 @@
 //! What else is left when the last rank has ended is ended too, and named: a daemon that let go of
 //! the output could run for ever.
 
-use std::fs;
-
 use mica_node::process::{
     Orphan, await_orphans, has_writer, is_ending, orphans, signal_orphans, unreaped_orphans,
 };
 
 use super::*;
+use crate::output::output_file;
 
 /// Time for processes that are about to end by themselves, such as helpers of the language's
 /// runtime that see the end of the process that they served.
@@ -24,8 +23,8 @@ const LEFT_TIME: Duration = Duration::from_millis(500);
 
 /// The files that a process has as standard output and error, but for `/dev/null`.
 fn outputs_of(pid: u32) -> Vec<FileIdentity> {
-    let file = |fd: u32| fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok();
-    [1, 2].into_iter().filter_map(file).filter_map(|file| FileIdentity::of(&file)).collect()
+    let file = |fd: u32| rustix::fs::stat(format!("/proc/{pid}/fd/{fd}")).ok();
+    [1, 2].into_iter().filter_map(file).filter_map(|file| output_file(&file)).collect()
 }
 
 impl RankProcesses<'_> {
@@ -37,7 +36,8 @@ impl RankProcesses<'_> {
     /// Ends the lingering of ranks whose processes have all ended or let go of the output, and
     /// returns how these ranks ended.
     pub fn end_lingering(&mut self) -> Vec<RankEnd> {
-        let over: Vec<usize> = self.lingering().filter(|&index| !self.works_on(index)).collect();
+        let over: Vec<usize> =
+            self.lingering().filter(|&index| !self.is_still_working(index)).collect();
         let end = |index: usize| {
             self.ranks[index].lingers = false;
             let exit = self.ranks[index].exit?;
@@ -47,7 +47,7 @@ impl RankProcesses<'_> {
     }
 
     /// Whether what the rank's ended process has started works on.
-    pub(super) fn works_on(&self, index: usize) -> bool {
+    pub(super) fn is_still_working(&self, index: usize) -> bool {
         let rank = &self.ranks[index];
         let mut streams = rank.streams.iter().filter_map(|id| self.streams.get(id));
         if streams.any(|stream| has_writer(stream.as_fd())) {

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use mica_bootstrap::inherited::{DescriptorKind, DescriptorRequest};
+use mica_node::handover::FileIdentity;
 use mica_node::proc_mount::proc_is_ours;
 use mica_node::process::{
     ChildProcess, ChildSetup, Exit, Keeper, end_children, is_foreground, reap_orphans,
@@ -19,14 +19,13 @@ use mica_profile::rank_tables::DIRECTORY_VARIABLE;
 use mica_symbols::Symbolizer;
 
 use crate::error::{LaunchError, doing};
-use crate::local::attach::AttachListener;
-use crate::local::departed::{Doing, WaitingRank};
+use crate::local::callers::HandoverCallers;
+use crate::local::departed::{RankActivity, WaitingRank};
 use crate::local::input::Input;
 use crate::local::pmi;
-use crate::local::requests::Requests;
+use crate::output::OutputTarget;
 use crate::output::file_writer::FileWriter;
-use crate::output::line_output::OutputTarget;
-use crate::output::redirect::{FileIdentity, Redirect};
+use crate::output::redirect::Redirect;
 use crate::output::stream::RankStream;
 use crate::placement::environment;
 use crate::placement::node_job::NodeJob;
@@ -40,6 +39,9 @@ mod attach;
 mod command;
 mod hang;
 mod lingering;
+mod requests;
+
+use requests::Requests;
 
 /// Time for processes that the ranks started to die.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -105,7 +107,7 @@ pub struct RankProcesses<'a> {
     /// abstract sockets.
     pub requests: Option<Requests>,
     /// Where tools attach. `None` where there are no abstract sockets.
-    pub attach: Option<AttachListener>,
+    pub attach: Option<HandoverCallers>,
     /// When the job was started: milliseconds since 1970.
     started_ms: u64,
     /// A rank has the terminal.
@@ -164,7 +166,7 @@ impl<'a> RankProcesses<'a> {
             notes: Vec::new(),
             pmi,
             requests: Requests::open(job.members.len()).ok(),
-            attach: AttachListener::open().ok(),
+            attach: attach::listen().ok(),
             started_ms: attach::now_ms(),
             address,
         })
@@ -287,7 +289,7 @@ impl<'a> RankProcesses<'a> {
             let pid = process.pid();
             self.ranks[index].exit = Some(exit);
             self.alive.remove(&pid);
-            if exit == Exit::Code(0) && self.works_on(index) {
+            if exit == Exit::Code(0) && self.is_still_working(index) {
                 self.ranks[index].lingers = true;
             } else {
                 ends.push(self.end_of(index, exit));
@@ -378,20 +380,20 @@ impl<'a> RankProcesses<'a> {
     }
 
     /// What the ranks do that have initialized MPI and not finalized it.
-    pub fn doings(&self) -> Vec<Doing> {
+    pub fn activities(&self) -> Vec<RankActivity> {
         let is_amid = |index: &usize| self.stage(*index) == RankStage::Running;
         let doing = |index: usize| {
             let rank = self.plan.ranks[index].rank;
             if matches!(self.segment.rank_state(rank), RankState::Absent) {
-                return Doing::Unseen;
+                return RankActivity::Unobserved;
             }
             let Some((waiting, ns)) = self.segment.block(rank).waiting() else {
-                return Doing::Runs;
+                return RankActivity::Runs;
             };
             // Negative: the rank waits for any rank, or for several.
             let peer = u32::try_from(waiting.peer).ok();
             let is_single = matches!(waiting.kind, WaitKind::Send | WaitKind::Receive);
-            Doing::Waits(WaitingRank {
+            RankActivity::Waits(WaitingRank {
                 peer: peer.filter(|_| is_single),
                 time: Duration::from_nanos(ns),
             })
@@ -409,41 +411,6 @@ impl<'a> RankProcesses<'a> {
         };
         let ranks = self.plan.ranks.iter().map(|plan| plan.rank);
         ranks.filter_map(line).collect()
-    }
-
-    /// Serves processes that ask for descriptors that they did not inherit. Returns the numbers on
-    /// the node of the ranks that have a new connection to the process manager.
-    pub fn serve_requests(&mut self) -> Vec<usize> {
-        let mut replaced = Vec::new();
-        let Some(requests) = &mut self.requests else {
-            return replaced;
-        };
-        let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
-        let mut give = |request: DescriptorRequest| -> Result<OwnedFd, String> {
-            let index = members.binary_search(&request.rank);
-            let index = index.map_err(|_| format!("rank {} is not on this node", request.rank))?;
-            match request.wanted {
-                DescriptorKind::Values => pmi.table().map_err(|error| error.to_string()),
-                DescriptorKind::Segment => {
-                    let copy = segment.as_fd().try_clone_to_owned();
-                    copy.map_err(|error| error.to_string())
-                }
-                DescriptorKind::Manager => match pmi.replace(index) {
-                    Ok(Some(theirs)) => {
-                        replaced.push(index);
-                        Ok(theirs.into())
-                    }
-                    Ok(None) => Err(format!("rank {} has used its connection", request.rank)),
-                    Err(error) => Err(error.to_string()),
-                },
-            }
-        };
-        if requests.serve(&mut give).is_err() {
-            // Descriptors may have run out: with the service the loop would never sleep, so it
-            // is stopped.
-            self.requests = None;
-        }
-        replaced
     }
 
     /// The values of each rank's counters.

@@ -21,7 +21,7 @@ impl LocalRanks<'_> {
         }
         self.watched = processes.started_count();
         for target in [OutputTarget::Out, OutputTarget::Err] {
-            if job.master.is_closed(target) {
+            if job.owner.is_closed(target) {
                 self.drop_streams(job, target);
             }
         }
@@ -82,7 +82,7 @@ impl LocalRanks<'_> {
     }
 
     /// Looks at ranks that linger, and says once whom the job waits for.
-    pub(super) fn look_at_lingering(&mut self, job: &mut JobLoop<'_>) {
+    pub(super) fn check_lingering(&mut self, job: &mut JobLoop<'_>) {
         self.end_lingering(job);
         let waits_long = self.lingering_since.is_some_and(|at| at.elapsed() >= LINGERING_NOTE);
         if waits_long
@@ -91,7 +91,7 @@ impl LocalRanks<'_> {
             && let Some(text) = self.processes.describe_lingering()
         {
             self.lingering_is_said = true;
-            job.master.say(text);
+            job.owner.say(text);
         }
         self.note_lingering(job);
     }
@@ -102,7 +102,7 @@ impl LocalRanks<'_> {
         let Some(stream) = processes.streams.get_mut(&id) else {
             return;
         };
-        if !has_room(&job.master, processes.unwritten[id as usize]) {
+        if !has_room(&job.owner, processes.unwritten[id as usize]) {
             job.poll.remove(PollSource::Stream(id), stream.as_fd());
             self.paused.insert(id);
             return;
@@ -124,7 +124,7 @@ impl LocalRanks<'_> {
             return;
         };
         let text = self.processes.pass_to_file(&stream, text);
-        let written = job.master.write(stream.target(), text, id as usize);
+        let written = job.owner.write(stream.target(), text, id as usize);
         self.processes.unwritten[id as usize].output += written;
         self.processes.streams.insert(id, stream);
     }
@@ -136,7 +136,7 @@ impl LocalRanks<'_> {
             let unwritten = &mut self.processes.unwritten[id].file;
             *unwritten = unwritten.saturating_sub(bytes as usize);
         }
-        problems.iter().for_each(|text| job.master.say(text));
+        problems.iter().for_each(|text| job.owner.say(text));
         self.resume_streams(job);
     }
 
@@ -167,13 +167,13 @@ impl LocalRanks<'_> {
     /// Reads streams again that there is room for now.
     pub(super) fn resume_streams(&mut self, job: &mut JobLoop<'_>) {
         let processes = &self.processes;
-        let master = &job.master;
+        let owner = &job.owner;
         let poll = &mut job.poll;
         self.paused.retain(|&id| {
             let Some(stream) = processes.streams.get(&id) else {
                 return false;
             };
-            let has_room = has_room(master, processes.unwritten[id as usize]);
+            let has_room = has_room(owner, processes.unwritten[id as usize]);
             if has_room {
                 poll.add(PollSource::Stream(id), stream.as_fd());
             }
@@ -194,10 +194,10 @@ impl LocalRanks<'_> {
 
     /// Passes on what ranks wrote before they ended, unless its reader does not keep up.
     fn drain(&mut self, job: &mut JobLoop<'_>, ended: &[usize]) {
-        let master = &mut job.master;
+        let owner = &mut job.owner;
         let mut sink = |target, text: Vec<u8>, id: u32, unwritten: &mut UnwrittenBytes| {
-            unwritten.output += master.write(target, text, id as usize);
-            has_room(master, *unwritten)
+            unwritten.output += owner.write(target, text, id as usize);
+            has_room(owner, *unwritten)
         };
         self.processes.drain(ended, &mut sink);
     }
@@ -214,9 +214,9 @@ impl LocalRanks<'_> {
             self.processes.signal_one(index, signal::SIGKILL);
         }
         if let Some(puts) = arrived {
-            match &mut job.master {
-                Master::User(_) => self.complete_barrier(puts),
-                Master::Head(uplink) => uplink.link.send(&Up::BarrierIn(puts)),
+            match &mut job.owner {
+                JobOwner::User(_) => self.complete_barrier(puts),
+                JobOwner::Controller(uplink) => uplink.link.send(&AgentMessage::BarrierIn(puts)),
             }
         }
     }
@@ -243,16 +243,16 @@ impl LocalRanks<'_> {
         };
         let (taken, goes_on) = input.write();
         if taken > 0 {
-            job.master.tell(&Up::InputTaken(taken as u32));
+            job.owner.send(&AgentMessage::InputTaken(taken as u32));
         }
         if !goes_on {
             self.processes.input = None;
-            job.master.tell(&Up::InputClosed);
+            job.owner.send(&AgentMessage::InputClosed);
         }
     }
 }
 
 /// Whether a stream that has this much in flight is read.
-fn has_room(master: &Master<'_>, unwritten: UnwrittenBytes) -> bool {
-    master.has_room(unwritten.output) && unwritten.file < stream::WINDOW
+fn has_room(owner: &JobOwner<'_>, unwritten: UnwrittenBytes) -> bool {
+    owner.has_room(unwritten.output) && unwritten.file < stream::WINDOW
 }

@@ -5,8 +5,8 @@
 //! output that passes through, the ranks' connections to their process manager, and the socket on
 //! which processes ask for descriptors. The death of a rank is found at once.
 //!
-//! For the [user](Master::User) this decides by itself: it reports which rank failed and ends the
-//! others. In an agent it reports events to the [controller](Master::Head) and carries out its
+//! For the [user](JobOwner::User) this decides by itself: it reports which rank failed and ends the
+//! others. In an agent it reports events to the [controller](JobOwner::Controller) and carries out its
 //! orders.
 
 use std::collections::BTreeSet;
@@ -18,21 +18,22 @@ use mica_node::process::{Keeper, Signals, signal};
 
 use crate::error::{LaunchError, doing};
 use crate::event_loop::deadlines::Deadline;
-use crate::event_loop::owner::{InvokingUser, Master, Uplink, finish_output, take_signals};
+use crate::event_loop::owner::{InvokingUser, JobOwner, Uplink, finish_output, take_signals};
 use crate::event_loop::poll_set::{PollSource, Polled};
 use crate::event_loop::{AfterReport, JobLoop, Workers};
-use crate::link::BEAT;
-use crate::link::messages::{Puts, Up};
+use crate::link::HEARTBEAT_INTERVAL;
+use crate::link::messages::{AgentMessage, KvsEntries};
 use crate::local::departed::DepartedRanks;
 use crate::local::ranks::{Connect, RankProcesses};
 use crate::options::JobOptions;
-use crate::output::line_output::OutputTarget;
+use crate::options::values::shell_words::command_line;
+use crate::output::OutputTarget;
 use crate::output::writer::OutputWriter;
 use crate::placement::node_job::NodeJob;
-use crate::placement::plan::{NodePlan, command_line};
+use crate::placement::plan::NodePlan;
 use crate::report::rank_end::{Cause, RankEnd};
 use crate::report::traffic;
-use crate::report::{Ending, RankFailure, first_failure, hang_report, left_note};
+use crate::report::{Ending, INTERNAL, RankFailure, departed_note, first_failure, hang_report};
 
 mod events;
 
@@ -59,24 +60,24 @@ pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<
     let signals = take_signals()?;
     let ranks = RankProcesses::new(node, plan, keeper, None)?;
     let writer = OutputWriter::start().map_err(doing("cannot make a pipe for output"))?;
-    let master = Master::User(Box::new(InvokingUser { options, writer }));
+    let owner = JobOwner::User(Box::new(InvokingUser { options, writer }));
     let rules = node.signals.clone();
-    let mut job = JobLoop::new(master, signals, rules, node.grace, node.host_timeout)?;
+    let mut job = JobLoop::new(owner, signals, rules, node.grace, node.host_timeout)?;
     job.set_time_limits(options);
     let timeout_at = job.deadlines.get(Deadline::Timeout);
     let mut ranks = LocalRanks::new(node, plan, ranks, Connect::Inherit);
     let result = ranks.run(&mut job);
     let ranks = ranks.processes;
     if result.is_ok() && options.wants_traffic() {
-        job.master.say(traffic::table(&ranks.counters()));
-        job.master.say(traffic::areas(&ranks.areas()));
-        job.master.say(ranks.limits());
+        job.owner.say(traffic::table(&ranks.counters()));
+        job.owner.say(traffic::areas(&ranks.areas()));
+        job.owner.say(ranks.limits());
     }
     if result.is_ok() && options.wants_late() {
-        job.master.say(ranks.late().table());
+        job.owner.say(ranks.late().table());
     }
-    let (master, signals, ending) = job.into_parts();
-    let written = finish_output(master, &signals, ending.as_ref(), timeout_at)?;
+    let (owner, signals, ending) = job.into_parts();
+    let written = finish_output(owner, &signals, ending.as_ref(), timeout_at)?;
     result.map(|()| ending.as_ref().map_or(written, Ending::status))
 }
 
@@ -89,30 +90,30 @@ pub fn run_part(
     signals: Signals,
     address: Option<String>,
 ) -> Result<u8, LaunchError> {
-    let mut master = Master::Head(Box::new(uplink));
+    let mut owner = JobOwner::Controller(Box::new(uplink));
     let plan = match NodePlan::new(node) {
         Ok(plan) => plan,
-        Err(error) => return Ok(master.fail(crate::INTERNAL, error.to_string())),
+        Err(error) => return Ok(owner.fail(INTERNAL, error.to_string())),
     };
     if node.reports.verbose {
-        master.say(plan.describe());
+        owner.say(plan.describe());
     }
     let notice = plan.notice(node);
     if !notice.is_empty() {
-        master.say(notice);
+        owner.say(notice);
     }
     let ranks = match RankProcesses::new(node, &plan, keeper, address) {
         Ok(ranks) => ranks,
-        Err(error) => return Ok(master.fail(error.status(), error.to_string())),
+        Err(error) => return Ok(owner.fail(error.status(), error.to_string())),
     };
     let rules = node.signals.clone();
-    let mut job = JobLoop::new(master, signals, rules, node.grace, node.host_timeout)?;
+    let mut job = JobLoop::new(owner, signals, rules, node.grace, node.host_timeout)?;
     let mut ranks = LocalRanks::new(node, &plan, ranks, Connect::Pipes);
     if let Err(error) = ranks.run(&mut job) {
-        return Ok(job.master.fail(error.status(), error.to_string()));
+        return Ok(job.owner.fail(error.status(), error.to_string()));
     }
     let counters = node.reports.traffic.then(|| ranks.processes.counters());
-    job.master.tell(&Up::Done {
+    job.owner.send(&AgentMessage::Done {
         counters: counters.unwrap_or_default(),
         late: node.reports.late.then(|| ranks.processes.late()),
     });
@@ -187,14 +188,14 @@ impl<'a> LocalRanks<'a> {
         let checked = self.processes.check_programs();
         let result = checked.and_then(|()| job.run(self));
         if result.is_ok() && !job.is_ending() {
-            job.master.say(self.processes.describe_left());
+            job.owner.say(self.processes.describe_left());
         }
-        let master = &mut job.master;
+        let owner = &mut job.owner;
         let left = self.processes.clean_up(&mut |target, text| {
-            master.write(target, text, 0);
+            owner.write(target, text, 0);
         });
         if let Some(what) = left {
-            master.say(format_args!("mpiexec: {what}\n"));
+            owner.say(format_args!("mpiexec: {what}\n"));
         }
         self.stage = LocalStage::Writing;
         if job.is_ending() {
@@ -209,8 +210,8 @@ impl<'a> LocalRanks<'a> {
         if ends.is_empty() {
             return;
         }
-        if let Master::Head(uplink) = &mut job.master {
-            uplink.link.send(&Up::Ended(ends));
+        if let JobOwner::Controller(uplink) = &mut job.owner {
+            uplink.link.send(&AgentMessage::Ended(ends));
             return;
         }
         if let Some((rank, pid, cause)) = first_failure(&ends) {
@@ -235,7 +236,7 @@ impl<'a> LocalRanks<'a> {
             return;
         }
         match cause {
-            Cause::NotFinalized => self.on_left(job, ends),
+            Cause::NotFinalized => self.on_departed_ranks(job, ends),
             _ => self.blame(job, self.failure(rank, pid, cause)),
         }
     }
@@ -254,34 +255,34 @@ impl<'a> LocalRanks<'a> {
     /// Ends the job because of this failure.
     fn blame(&mut self, job: &mut JobLoop<'_>, mut failure: RankFailure) {
         failure.others = self.processes.alive_count();
-        job.master.say(&failure);
+        job.owner.say(&failure);
         job.end(self, Ending::Failed(failure), signal::SIGTERM);
     }
 
     /// Records ranks that left without `MPI_Finalize`.
-    fn on_left(&mut self, job: &mut JobLoop<'_>, ends: &[RankEnd]) {
+    fn on_departed_ranks(&mut self, job: &mut JobLoop<'_>, ends: &[RankEnd]) {
         let is_left = |end: &&RankEnd| end.cause == Some(Cause::NotFinalized);
         let those = || ends.iter().filter(is_left);
         let first = those().next().filter(|_| self.departed.is_none());
         let note =
-            first.map(|end| left_note(&self.failure(end.rank, end.pid, Cause::NotFinalized)));
-        if let (Some(note), Master::User(user)) = (note, &mut job.master)
+            first.map(|end| departed_note(&self.failure(end.rank, end.pid, Cause::NotFinalized)));
+        if let (Some(note), JobOwner::User(user)) = (note, &mut job.owner)
             && user.options.wants_checks()
         {
             user.writer.say(note);
         }
         let departed = self.departed.get_or_insert_with(DepartedRanks::new);
         those().for_each(|end| departed.add(end.rank, end.pid));
-        job.deadlines.set(Deadline::Departed, departed.next_look());
+        job.deadlines.set(Deadline::Departed, departed.next_check());
     }
 
     /// Ends the job if ranks cannot go on without those that left.
-    fn look_for_missed(&mut self, job: &mut JobLoop<'_>) {
+    fn check_departed(&mut self, job: &mut JobLoop<'_>) {
         let Some(departed) = self.departed.as_mut().filter(|_| !job.is_ending()) else {
             return;
         };
-        let missed = departed.missed(Instant::now(), &self.processes.doings());
-        job.deadlines.set(Deadline::Departed, departed.next_look());
+        let missed = departed.missed(Instant::now(), &self.processes.activities());
+        job.deadlines.set(Deadline::Departed, departed.next_check());
         if let Some((rank, pid)) = missed {
             self.departed = None;
             self.blame(job, self.failure(rank, pid, Cause::NotFinalized));
@@ -303,12 +304,12 @@ impl<'a> LocalRanks<'a> {
 
     /// Reports to the controller, once, that a rank here has called MPI_Init.
     fn announce_world(&mut self, job: &mut JobLoop<'_>) {
-        if let Master::Head(uplink) = &mut job.master
+        if let JobOwner::Controller(uplink) = &mut job.owner
             && !self.world_is_known
             && let Some(rank) = self.processes.first_in_world()
         {
             self.world_is_known = true;
-            uplink.link.send(&Up::InWorld(rank));
+            uplink.link.send(&AgentMessage::MpiInitialized(rank));
         }
     }
 }
@@ -321,11 +322,11 @@ impl Workers for LocalRanks<'_> {
                 !job.has_given_up() && (starting || self.processes.alive_count() > 0)
             }
             LocalStage::Writing => !job.has_given_up() && !self.processes.file_writer.is_idle(),
-            LocalStage::Reported => match &job.master {
-                Master::Head(uplink) => {
+            LocalStage::Reported => match &job.owner {
+                JobOwner::Controller(uplink) => {
                     !uplink.dismissed && !matches!(job.ending(), Some(Ending::HostLost))
                 }
-                Master::User(_) => false,
+                JobOwner::User(_) => false,
             },
         }
     }
@@ -339,7 +340,7 @@ impl Workers for LocalRanks<'_> {
         let started = self.processes.start_some(self.connect, until);
         self.watch_started(job);
         for note in self.processes.notes.drain(..) {
-            job.master.say(note);
+            job.owner.say(note);
         }
         started?;
         // Input that has come while ranks were started.
@@ -370,9 +371,9 @@ impl Workers for LocalRanks<'_> {
 
     fn on_deadline(&mut self, job: &mut JobLoop<'_>, deadline: Deadline) {
         match deadline {
-            Deadline::Departed => self.look_for_missed(job),
+            Deadline::Departed => self.check_departed(job),
             Deadline::WithoutInit => self.check_world(job),
-            Deadline::Lingering => self.look_at_lingering(job),
+            Deadline::Lingering => self.check_lingering(job),
             Deadline::PartialLine => self.pass_on_partial_lines(job),
             Deadline::Heartbeat => self.announce_world(job),
             _ => {}
@@ -435,11 +436,11 @@ impl Workers for LocalRanks<'_> {
         }
         match self.processes.end(signal::SIGKILL) {
             0 => KILL_LIMIT,
-            _ => BEAT,
+            _ => HEARTBEAT_INTERVAL,
         }
     }
 
-    fn describe_unended(&self) -> Option<String> {
+    fn describe_remaining(&self) -> Option<String> {
         (self.stage == LocalStage::Running).then(|| self.processes.describe_alive())
     }
 
@@ -448,15 +449,15 @@ impl Workers for LocalRanks<'_> {
     }
 
     fn report_hang(&mut self, job: &mut JobLoop<'_>, then: AfterReport) {
-        match &mut job.master {
-            Master::User(user) => {
+        match &mut job.owner {
+            JobOwner::User(user) => {
                 let report = self.processes.hang_report(None);
                 let size = self.processes.count() as u32;
                 user.writer.say(hang_report(size, &report));
             }
-            Master::Head(uplink) => {
+            JobOwner::Controller(uplink) => {
                 let report = self.processes.hang_report(Some(&self.node.host));
-                uplink.link.send(&Up::Hang(report));
+                uplink.link.send(&AgentMessage::HangReport(report));
             }
         }
         if then == AfterReport::End {
@@ -464,7 +465,7 @@ impl Workers for LocalRanks<'_> {
         }
     }
 
-    fn complete_barrier(&mut self, puts: Puts) {
+    fn complete_barrier(&mut self, puts: KvsEntries) {
         self.processes.pmi.complete(puts);
     }
 }

@@ -62,12 +62,6 @@ impl OutputRules {
         self.err.label = Some(pattern.clone());
     }
 
-    /// Whether lines have labels.
-    #[cfg(test)]
-    pub fn has_labels(&self) -> bool {
-        self.out.label.is_some() || self.err.label.is_some()
-    }
-
     /// Parses a value of Open MPI's `--output-filename`: `DIR[:nocopy,nojobid]`.
     #[must_use]
     pub fn read_directory(&mut self, text: &str) -> Option<()> {

@@ -1,4 +1,4 @@
-//! Words of a command line in a text.
+//! Command lines as texts, and the words of such a text.
 
 use std::ffi::OsString;
 
@@ -38,6 +38,12 @@ pub fn shell_words(line: &str) -> Result<Vec<OsString>, String> {
     }
     words.extend(word.map(OsString::from));
     Ok(words)
+}
+
+/// A command as a user would type it.
+pub fn command_line(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
 }
 
 #[cfg(test)]

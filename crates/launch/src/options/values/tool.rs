@@ -157,7 +157,7 @@ mod tests {
         };
         let program = ["a", "b"].map(OsString::from);
         let words = command(tools, &program, rank, 4, &variable)?;
-        Ok(crate::placement::plan::command_line(&words))
+        Ok(crate::options::values::shell_words::command_line(&words))
     }
 
     #[test]

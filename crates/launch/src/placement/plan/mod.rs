@@ -6,7 +6,6 @@
 //! processors and reserves none. Otherwise no rank is bound, and the operating system balances the
 //! load.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use mica_node::topology::{
@@ -16,9 +15,10 @@ use mica_node::topology::{
 
 use crate::options::ProgramSection;
 use crate::options::values::binding::Bind;
+use crate::options::values::shell_words::command_line;
 use crate::placement::node_job::NodeJob;
 use crate::placement::profiled;
-use crate::placement::widths::WidthGrant;
+use crate::placement::widths::CoreGrant;
 
 /// Attempts to reserve processors, if other launchers reserve the chosen ones first.
 const ATTEMPTS: usize = 8;
@@ -179,13 +179,13 @@ impl<'a> NodePlan<'a> {
 
     /// What the controller grants, of this plan, to the agent of a node on this machine: the places
     /// of these ranks.
-    pub fn grant(&self, part: std::ops::Range<usize>) -> WidthGrant {
+    pub fn grant(&self, part: std::ops::Range<usize>) -> CoreGrant {
         if let Some(why) = &self.unbound {
-            return WidthGrant::Unbound(why.clone());
+            return CoreGrant::Unbound(why.clone());
         }
         let cpus = self.ranks[part].iter().map(|rank| rank.slot.cpus.as_ref());
         let lists = cpus.map(|cpus| cpus.map(ToString::to_string).unwrap_or_default());
-        WidthGrant::Bound(lists.collect())
+        CoreGrant::Bound(lists.collect())
     }
 
     /// The reservation, which keeps other jobs off the processors.
@@ -326,11 +326,11 @@ fn cores(machine: &Machine) -> Vec<&[Unit]> {
 fn granted(
     machine: &Machine,
     job: &NodeJob,
-    grant: &WidthGrant,
+    grant: &CoreGrant,
 ) -> Result<RankPlacement, PlanError> {
     match grant {
-        WidthGrant::Unbound(why) => Ok(RankPlacement::unbound(machine, job, 0, why.clone())),
-        WidthGrant::Bound(lists) => {
+        CoreGrant::Unbound(why) => Ok(RankPlacement::unbound(machine, job, 0, why.clone())),
+        CoreGrant::Bound(lists) => {
             let sets = lists.iter().map(|list| CpuSet::from_list(list));
             let sets: Option<Vec<CpuSet>> = sets.collect();
             bound_by_user(machine, job.members.len(), &sets.unwrap_or_default())
@@ -367,8 +367,9 @@ fn decide(
         }
         widths
     };
-    let (sure, roomy) = (widths(&job.cores.widths.sure), widths(&job.cores.widths.roomy));
-    let need: usize = sure.iter().sum();
+    let (required, preferred) =
+        (widths(&job.cores.widths.required), widths(&job.cores.widths.preferred));
+    let need: usize = required.iter().sum();
     let bound = |bind: BindTo, widths: &[usize], free: Option<&CpuSet>| RankPlacement {
         slots: map_wide(machine, &request(bind, job, widths, free)),
         unbound: None,
@@ -388,7 +389,7 @@ fn decide(
                 _ => free_cores,
             };
             let free = (need <= room).then_some(&free);
-            return Ok(bound(*bind, &sure, free));
+            return Ok(bound(*bind, &required, free));
         }
         None => {}
     }
@@ -401,7 +402,7 @@ fn decide(
     }
     let floating = circumstances.occupied.floating.len();
     let room = free_cores.saturating_sub(floating);
-    for widths in [&roomy, &sure] {
+    for widths in [&preferred, &required] {
         let fits = |widths: &[usize]| widths.iter().sum::<usize>() <= room;
         if fits(widths) {
             return Ok(bound(BindTo::Core, widths, Some(&free)));
@@ -430,12 +431,6 @@ fn free_processors(machine: &Machine, occupied: &Occupied) -> CpuSet {
     let is_held = |unit: &Unit| occupied.bound.contains(unit.os_index);
     let free = cores.filter(|core| !core.iter().any(is_held));
     CpuSet::from_cpus(free.flatten().map(|unit| unit.os_index))
-}
-
-/// A command as a user would type it.
-pub fn command_line(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
 }
 
 #[cfg(test)]

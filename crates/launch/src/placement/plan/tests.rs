@@ -1,12 +1,8 @@
 use super::*;
-use crate::options::{CommandRequest, parse};
+use crate::options::tests::job;
 
 fn options(line: &str) -> NodeJob {
-    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    match parse(&words).unwrap() {
-        CommandRequest::Run(options) => NodeJob::all_here(&options),
-        other => panic!("{other:?}"),
-    }
+    NodeJob::all_here(&job(line))
 }
 
 fn on<'a>(machine: &Machine, job: &'a NodeJob) -> NodePlan<'a> {
@@ -179,14 +175,14 @@ fn a_head_plans_for_nodes_on_its_machine() {
     part.members = vec![2, 3];
     part.programs.section_of = vec![0, 0];
     part.cores.machine_first = 2;
-    part.cores.grant = Some(WidthGrant::Bound(vec!["1".to_owned(), "3".to_owned()]));
+    part.cores.grant = Some(CoreGrant::Bound(vec!["1".to_owned(), "3".to_owned()]));
     let decision = granted(&machine, &part, part.cores.grant.as_ref().unwrap()).unwrap();
     let plan = NodePlan::of(&machine, &part, decision, Reservation::default());
     let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
     assert_eq!(cores, [1, 3]);
     let crowded = Circumstances { quota: Some(1.0), ..Circumstances::default() };
     let grants = with(&machine, &whole, &crowded);
-    assert!(matches!(grants.grant(0..2), WidthGrant::Unbound(_)));
+    assert!(matches!(grants.grant(0..2), CoreGrant::Unbound(_)));
 }
 
 #[test]
