@@ -1,5 +1,13 @@
 //! Which failure ends a job on several nodes. News of the same event come from several agents, in
 //! any order.
+//!
+//! A rank that a signal killed is blamed at once. A rank that aborted or exited with a status may
+//! have done so because it lost another: it is a suspect for [`DOUBT`], and if a host is lost or a
+//! rank killed within that time, that is the cause. A rank that left without `MPI_Finalize` is
+//! noted; the others have [`DEPARTURE_TIMEOUT`] to end without it, since only the network tells
+//! ranks on other nodes that it left. A lost host is reported when its remote shell has had
+//! [`SHELL_TIME`] to end as well, and all that are lost in that time together. The first cause ends
+//! the job; later ones are consequences, of which only lost hosts are named.
 
 use super::*;
 use crate::local::departed::DEPARTURE_TIMEOUT;

@@ -3,11 +3,22 @@
 //! ends.
 //!
 //! The sources are the port where agents connect ([`crate::link::listener`]), their connections
-//! ([`crate::link`]) and the remote shells.
+//! ([`crate::link`]) and the remote shells ([`crate::remote`]). A node is in one of four states:
 //!
-//! A node is `Awaited` until its agent has connected, `Running` until its ranks have ended and all
-//! their output has arrived, then `Over`; or it is `Lost`. No rank is started before all agents
-//! have connected. The job is over when no node is running.
+//! ```text
+//! Awaited --(Hello)--> Running --(Done)--> Over
+//!    \--------------------\--(connection lost, job ended before the start)--> Lost
+//! ```
+//!
+//! Awaited: a remote shell starts its agent, or will. Running: its agent has the plan, or waits for
+//! the others. Over: its ranks have ended and all their output has arrived; the connection stays
+//! for the farewell. No rank is started before all agents have connected ([`start`]). The job is
+//! over when no node is running and no failure is in doubt.
+//!
+//! Agents are told in the order in which things are decided, over connections that keep it; news
+//! from different agents come in any order, so that the cause of a failure may be heard after its
+//! consequence ([`failures`] waits for it). A connection that does not take what is sent never
+//! blocks: the node is in `unsent` until it has. All is done by the event loop's thread.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::AsFd;
@@ -20,7 +31,7 @@ use mica_node::topology::Reservation;
 
 use crate::error::{LaunchError, doing};
 use crate::event_loop::deadlines::Deadline;
-use crate::event_loop::owner::{InvokingUser, JobOwner, finish_output, take_signals};
+use crate::event_loop::owner::{InvokingUser, JobOwner, take_signals};
 use crate::event_loop::poll_set::{PollSet, PollSource, Polled};
 use crate::event_loop::{AfterReport, JobLoop, Workers};
 use crate::hosts::ranks_text;
@@ -83,7 +94,6 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
     let rules = options.signals.clone();
     let mut job = JobLoop::new(owner, signals, rules, options.grace, options.hosts.timeout)?;
     job.set_time_limits(options);
-    let timeout_at = job.deadlines.get(Deadline::Timeout);
     let now = Instant::now();
     job.deadlines.set(Deadline::Heartbeat, now + HEARTBEAT_INTERVAL);
     let mut agents = AgentPool::new(options, nodes, listener);
@@ -101,9 +111,8 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
         }
         job.owner.say(late.table());
     }
-    let (owner, signals, ending) = job.into_parts();
-    let written = finish_output(owner, &signals, ending.as_ref(), timeout_at)?;
-    result.map(|()| ending.as_ref().map_or(written, Ending::status))
+    let status = job.finish()?;
+    result.map(|()| status)
 }
 
 /// The agents of a job and the remote shells that started them.

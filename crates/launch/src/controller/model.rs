@@ -207,8 +207,8 @@ fn run(scene: Scene) -> Played {
     pool.flush_all(HEARTBEAT_INTERVAL);
     drop(pool);
     let traffic = playing.join().expect("the agents saw the end");
-    let (owner, signals, ending) = job.into_parts();
-    finish_output(owner, &signals, ending.as_ref(), None).unwrap();
+    let ending = job.ending().cloned();
+    job.finish().unwrap();
     let mut text = String::new();
     report.read_to_string(&mut text).unwrap();
     Played { ending, report: text, traffic }

@@ -1,11 +1,11 @@
 //! The launcher's event loop: one thread that waits for whatever happens to a job and acts on it.
 //!
 //! There is one loop for every job. It runs a job's [`Workers`]: the ranks of this node
-//! ([`crate::local::supervisor`]) or the agents of several ([`crate::controller`]). It runs them for a
-//! [`JobOwner`]: the user who started this process, or the controller that this process is an agent
-//! of. An [`LoopEvent`] is a set of sources that are ready, a signal to this process, or a deadline
-//! that has passed. The loop handles what is common to all jobs; what only ranks or only agents
-//! have goes to the workers.
+//! ([`crate::local::supervisor`]) or the agents of several ([`crate::controller`]). It runs them
+//! for a [`JobOwner`]: the user who started this process, or the controller that this process is
+//! an agent of. An [`LoopEvent`] is a set of sources that are ready, a signal to this process, or
+//! a deadline that has passed. The loop handles what is common to all jobs; what only ranks or
+//! only agents have goes to the workers.
 //!
 //! A job ends in the same way everywhere:
 //!
@@ -13,13 +13,13 @@
 //! Running --(end)--> Asked --(grace, or a second signal)--> Killed --(limit)--> GivenUp
 //! ```
 //!
-//! Asked: the workers have passed on a signal, and end by themselves. Killed: they were killed, and
-//! have their limit to disappear. GivenUp: what is still there is named and left alone. The loop
-//! ends when its workers are not busy any more, in whatever state.
+//! Asked: the workers have passed on a signal, and end by themselves. Killed: they were killed,
+//! and have their limit to disappear. GivenUp: what is still there is named and left alone. The
+//! loop ends when its workers are not busy any more, in whatever state.
 //!
-//! The loop never waits for anything but its sources: not for a reader of output (threads write it,
-//! [`crate::output::writer`]), a connection that takes no bytes, or a process that does not end. An idle
-//! job costs no processor time.
+//! The loop never waits for anything but its sources: not for a reader of output (threads write
+//! it, [`crate::output::writer`]), a connection that takes no bytes, or a process that does not
+//! end. An idle job costs no processor time.
 
 pub mod deadlines;
 pub mod owner;
@@ -33,7 +33,7 @@ use mica_node::process::{Signals, is_foreground, signal, stop_self};
 
 use crate::error::{LaunchError, doing};
 use crate::event_loop::deadlines::{Deadline, Deadlines};
-use crate::event_loop::owner::JobOwner;
+use crate::event_loop::owner::{JobOwner, finish_output};
 use crate::event_loop::poll_set::{PollSet, PollSource, Polled};
 use crate::link::HEARTBEAT_INTERVAL;
 use crate::link::messages::{ControllerMessage, KvsEntries};
@@ -147,6 +147,8 @@ pub struct JobLoop<'a> {
     /// Why the job is being ended, once it is.
     ending: Option<Ending>,
     stage: EndStage,
+    /// When the job's time is over, if it is limited.
+    timeout_at: Option<Instant>,
     /// Sources that are ready and not served yet.
     ready: Vec<PollSource>,
     /// When the last wait returned.
@@ -178,6 +180,7 @@ impl<'a> JobLoop<'a> {
             host_timeout,
             ending: None,
             stage: EndStage::Running,
+            timeout_at: None,
             ready: Vec::new(),
             now,
         })
@@ -186,11 +189,14 @@ impl<'a> JobLoop<'a> {
     /// Sets the deadlines that the user asked for.
     pub fn set_time_limits(&mut self, options: &JobOptions) {
         let now = Instant::now();
-        let limits =
-            [(Deadline::Timeout, options.timeout), (Deadline::HangReport, options.hang_report)];
-        for (deadline, time) in limits {
-            if let Some(time) = time {
-                self.deadlines.set(deadline, now + time);
+        self.timeout_at = options.timeout.map(|time| now + time);
+        let limits = [
+            (Deadline::Timeout, self.timeout_at),
+            (Deadline::HangReport, options.hang_report.map(|time| now + time)),
+        ];
+        for (deadline, at) in limits {
+            if let Some(at) = at {
+                self.deadlines.set(deadline, at);
             }
         }
     }
@@ -225,9 +231,11 @@ impl<'a> JobLoop<'a> {
         self.stage == EndStage::GivenUp
     }
 
-    /// What is left when the job is over: the owner, the signals, and why the job was ended.
-    pub fn into_parts(self) -> (JobOwner<'a>, Signals, Option<Ending>) {
-        (self.owner, self.signals, self.ending)
+    /// Waits until the user's output is written, and returns the job's exit status.
+    pub fn finish(self) -> Result<u8, LaunchError> {
+        let ending = self.ending.as_ref();
+        let written = finish_output(self.owner, &self.signals, ending, self.timeout_at)?;
+        Ok(ending.map_or(written, Ending::status))
     }
 
     /// Waits for a source, at most for `time`.

@@ -1,5 +1,14 @@
-//! The party that the ranks are run for: the user, to whom this process speaks directly, or another
-//! mpiexec.
+//! The owner of a job, for whom its ranks are run: the user, to whom this process speaks directly,
+//! or the controller, another mpiexec that this one is an agent of.
+//!
+//! Towards both it is the same for a rank's output: a stream is read as long as the owner [has
+//! room](JobOwner::has_room). For the user each stream has a window of its own, whose bytes are
+//! reported by the threads that write; an agent has one window for all, whose bytes the controller
+//! reports.
+//!
+//! A silent controller is judged by its machine ([`heartbeat_to_controller`]). Of the user's job
+//! the last step is [`finish_output`]: it waits for the reader of the output, but still hears
+//! signals and the job's time.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -183,7 +192,7 @@ pub fn take_signals() -> Result<Signals, LaunchError> {
 
 /// Waits until output for the user is written. Returns the exit status of a job that succeeded
 /// otherwise.
-pub fn finish_output(
+pub(super) fn finish_output(
     owner: JobOwner<'_>,
     signals: &Signals,
     ending: Option<&Ending>,

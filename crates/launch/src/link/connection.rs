@@ -6,10 +6,19 @@
 //!         body (a message in postcard's format, encrypted), tag (16 bytes)
 //! ```
 //!
-//! A tag is checked before its body is decoded ([`crate::link::auth`]). A link counts as lost when the
-//! other side closes it, sends anything wrong, or is silent for the time given to
-//! [`Connection::check_silence`], and when this side wants to send a message that is too long for a frame;
-//! both sides send [heartbeats](Connection::heartbeat) each second, so that silence means a failure.
+//! A tag is checked before its body is decoded ([`crate::link::auth`]); frames are numbered by
+//! their order, so that TCP's order is the order of messages, and a frame that is missing or
+//! repeated is one that does not open.
+//!
+//! Sending: what the socket does not take stays in `unsent`, and the owner of the connection waits
+//! for room ([`Connection::has_unsent`]). Sending never fails: the next
+//! [`receive`](Connection::receive) reports what went wrong, after the messages that came before.
+//!
+//! A connection is lost ([`LinkLost`]) when the other side closes it, sends anything wrong, or is
+//! silent for the time given to [`Connection::check_silence`], and when this side wants to send a
+//! message that is too long for a frame: that and all after it are not sent. Both sides send
+//! [heartbeats](Connection::heartbeat) each second, so that silence means a failure; time in which
+//! this process did not run does not count as silence. A lost connection stays lost.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -19,7 +28,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::link::auth::{Keys, Seal, TAG};
+use crate::link::auth::{AgentSide, CHALLENGE, Keys, Seal, Secret, TAG};
 
 /// Maximum bytes of a body: room for the environment and arguments of a job's sections and for
 /// every rank's addresses.
@@ -82,6 +91,22 @@ impl Connection {
     /// The agent's end of an authenticated connection.
     pub fn of_agent(stream: TcpStream, keys: Keys) -> io::Result<Connection> {
         Connection::new(stream, keys.for_agent())
+    }
+
+    /// Shakes hands with the controller over a stream that blocks, and returns the agent's end of
+    /// the connection.
+    ///
+    /// # Errors
+    /// When the stream fails, or the other side is not the controller.
+    pub fn authenticate(mut stream: TcpStream, secret: &Secret) -> io::Result<Connection> {
+        let (side, hello) = AgentSide::new(secret)?;
+        stream.write_all(&hello)?;
+        let mut challenge = [0; CHALLENGE];
+        stream.read_exact(&mut challenge)?;
+        let not_ours = || io::Error::other("that is not the mpiexec which started this agent");
+        let (proof, keys) = side.prove(secret, &challenge).ok_or_else(not_ours)?;
+        stream.write_all(&proof)?;
+        Connection::of_agent(stream, keys)
     }
 
     fn new(stream: TcpStream, (seal, open): (Seal, Seal)) -> io::Result<Connection> {
@@ -280,7 +305,7 @@ impl AsFd for Connection {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::link::auth::{AgentSide, ControllerSide, JobKey};
+    use crate::link::auth::{ControllerSide, JobKey};
     use proptest::prelude::*;
     use std::net::TcpListener;
 

@@ -1,9 +1,22 @@
-//! The controller's port. Agents connect to it, and anyone else can. Until a caller has proved that
-//! it knows the secret of a node, it gets a limited time, no more bytes than the handshake's are
-//! read from it, and it cannot keep others out. An agent's first message carries a MAC
-//! ([`crate::link::auth`]); of too many callers one is dropped whose MAC has not been seen, the oldest of
-//! the network that has most of them. So a flood evicts its own connections, and an agent keeps its
-//! place from the first message on. One that is dropped before tries again.
+//! The controller's port. Agents connect to it, and anyone else can.
+//!
+//! A caller goes through these states ([`HandshakeState`]), each left when its bytes are complete:
+//!
+//! ```text
+//! Begins --(hello with a MAC)--> Proves --(proof)--> Trusted --(Hello)--> handed over
+//! ```
+//!
+//! From any of them it is dropped without an answer: on bytes that no agent sends, at the end of
+//! the connection, or after [`HANDSHAKE_TIMEOUT`]. An agent speaks for the node whose secret it
+//! has and for no other; the first message that names another ends the connection.
+//!
+//! Until a caller has proved that it knows the secret of a node, no more bytes than the
+//! handshake's are read from it ([`crate::link::auth`] has the messages), and it cannot keep
+//! others out: of more than [`CALLERS_MAX`] callers, in addition to the agents awaited, one is
+//! dropped whose MAC has not been seen, the oldest of the network (IPv4 address, IPv6 /64) that
+//! has most of them. So a flood evicts its own connections, and an agent keeps its place from the
+//! first message on. One that is dropped before tries again. A flood that fills the kernel's queue
+//! of connections still delays agents.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -308,59 +321,50 @@ mod tests {
         (listener, address, secret)
     }
 
-    /// Accepts until an agent enters.
-    fn enter(listener: &mut AgentListener) -> Vec<(Box<Connection>, Vec<AgentMessage>)> {
+    /// Accepts until an agent enters, or nothing happens for this time.
+    fn accept_for(
+        listener: &mut AgentListener,
+        time: Option<Duration>,
+    ) -> Vec<(Box<Connection>, Vec<AgentMessage>)> {
         loop {
             let fds: Vec<_> = listener.fds().collect();
-            wait_readable(&fds, None).unwrap();
+            let ready = wait_readable(&fds, time).unwrap();
             let entered = listener.accept();
-            if !entered.is_empty() {
+            if !entered.is_empty() || !ready.contains(&true) {
                 return entered;
             }
         }
     }
 
-    /// Accepts until an agent enters, or nothing happens for a while.
+    /// Accepts until an agent enters.
+    fn enter(listener: &mut AgentListener) -> Vec<(Box<Connection>, Vec<AgentMessage>)> {
+        accept_for(listener, None)
+    }
+
     fn accept_or_nothing(
         listener: &mut AgentListener,
     ) -> Vec<(Box<Connection>, Vec<AgentMessage>)> {
-        loop {
-            let fds: Vec<_> = listener.fds().collect();
-            let ready = wait_readable(&fds, Some(Duration::from_millis(300))).unwrap();
-            if !ready.contains(&true) {
-                return Vec::new();
-            }
-            let entered = listener.accept();
-            if !entered.is_empty() {
-                return entered;
-            }
+        accept_for(listener, Some(Duration::from_millis(300)))
+    }
+
+    fn hello(node: u32) -> AgentMessage {
+        AgentMessage::Hello {
+            node: Some(node),
+            slurm: None,
+            machine: String::new(),
+            surroundings: Default::default(),
         }
     }
 
     /// An agent in a thread, which returns whether it was let in.
     fn agent(address: SocketAddr, secret: Secret) -> std::thread::JoinHandle<bool> {
         std::thread::spawn(move || {
-            let mut stream = TcpStream::connect(address).unwrap();
-            let (side, hello) = AgentSide::new(&secret).unwrap();
-            stream.write_all(&hello).unwrap();
-            let mut challenge = [0; crate::link::auth::CHALLENGE];
-            if stream.read_exact(&mut challenge).is_err() {
-                return false;
-            }
-            let Some((proof, keys)) = side.prove(&secret, &challenge) else {
+            let stream = TcpStream::connect(address).unwrap();
+            let Ok(mut link) = Connection::authenticate(stream, &secret) else {
                 return false;
             };
-            stream.write_all(&proof).unwrap();
-            let mut link = Connection::of_agent(stream, keys).unwrap();
-            let (node, slurm, machine) = (Some(3), None, String::new());
-            link.send(&AgentMessage::Hello {
-                node,
-                slurm,
-                machine,
-                surroundings: Default::default(),
-            });
-            let fds = [link.as_fd()];
-            wait_readable(&fds, None).unwrap();
+            link.send(&hello(3));
+            wait_readable(&[link.as_fd()], None).unwrap();
             true
         })
     }
@@ -441,12 +445,7 @@ mod tests {
     fn finish(mut agent: BegunAgent, node: u32) -> Connection {
         agent.stream.write_all(&agent.proof).unwrap();
         let mut link = Connection::of_agent(agent.stream, agent.keys).unwrap();
-        link.send(&AgentMessage::Hello {
-            node: Some(node),
-            slurm: None,
-            machine: String::new(),
-            surroundings: Default::default(),
-        });
+        link.send(&hello(node));
         link
     }
 

@@ -4,12 +4,23 @@
 //! agent                                  controller
 //!   Hello (who, where)          ->
 //!                               <-       Plan (once all agents are there)
-//!   Output, Ended, Hang, ...    <->      Input, End, Signal, Report, ...
-//!   BarrierIn (puts)            ->
-//!                               <-       BarrierOut (all puts, once all agents have come)
+//!   Output, Ended, HangReport   <->      Input, InputEnd, End, Kill, Signal, ReportHang
+//!   InputTaken, InputClosed     <->      OutputWritten, OutputClosed
+//!   BarrierIn (entries)         ->
+//!                               <-       BarrierOut (all entries, once all agents have come)
 //!   Done (after the last rank)  ->
-//!                               <-       Bye, or the connection ends
+//!                               <-       JobOver, or the connection ends
 //! ```
+//!
+//! Each side sends [heartbeats](crate::link::connection) besides. Flow is limited by credit: an
+//! agent has at most a window of output that is not reported as `OutputWritten`, the controller a
+//! window of input that is not `InputTaken`. An order of the controller may come at any time after
+//! `Plan`, also one that its agent does not need any more (`Kill` after `Done`), which does
+//! nothing.
+//!
+//! What comes is authenticated but may be wrong all the same: a decoded plan is checked
+//! ([`NodeJob::is_sound`]), and ranks that are not the node's are ignored. Both sides are of one
+//! version: the first bytes of the handshake name it.
 
 use serde::{Deserialize, Serialize};
 

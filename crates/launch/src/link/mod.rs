@@ -1,4 +1,6 @@
-//! The connections between controller and agents.
+//! The connections between controller and agents: the handshake ([`auth`]), frames over a
+//! connection ([`connection`]), the [`messages`], and the port where agents come in
+//! ([`listener`]).
 
 #[doc(hidden)]
 pub mod auth;

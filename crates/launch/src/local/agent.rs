@@ -1,10 +1,22 @@
 //! An agent: `mpiexec` on a host of the job, which runs that host's ranks for the controller.
 //!
+//! ```text
+//! read the secret -> connect -> handshake -> Hello -> wait for the plan -> run the ranks -> Done
+//! ```
+//!
 //! The remote shell starts it with the controller's addresses on its command line and its node's
-//! secret on its standard input. It connects, proves that it knows the secret, receives its part of
-//! the job, and runs it. If the controller disappears, the agent ends, with all that it started.
+//! secret on its standard input, of which it reads one line and no more: what follows is not its
+//! own. The keeper is started before anything else is open, since it is a copy of this process.
+//! Until the handshake is done, the agent dies with the remote shell; from then on the end of the
+//! connection ends it, and leaves it time to clean up ([`outlive_parent`]).
+//!
+//! What goes wrong before the plan is an [`AgentError`] on standard error, which the remote shell
+//! carries to the controller, and an exit status. Later the controller is told by a message
+//! (`AgentMessage::Failed`). If it disappears, the event loop kills the ranks
+//! ([`crate::event_loop`]). The controller drops callers when it has too many, so all its addresses
+//! are tried [`ROUNDS`] times.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Read};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -14,7 +26,7 @@ use mica_node::process::{Keeper, Signals, outlive_parent, wait_ready};
 
 use crate::error::doing;
 use crate::event_loop::owner::{Uplink, heartbeat_to_controller, take_signals};
-use crate::link::auth::{AgentSide, CHALLENGE, Secret};
+use crate::link::auth::Secret;
 use crate::link::messages::{AgentMessage, ControllerMessage, Surroundings};
 use crate::link::{Connection, HEARTBEAT_INTERVAL};
 use crate::local::supervisor;
@@ -119,17 +131,10 @@ fn connect(agent: &Agent, secret: &Secret) -> Result<Connection, AgentError> {
     Err(AgentError::Unreachable(problems.join("; ")))
 }
 
-fn handshake(mut stream: TcpStream, secret: &Secret) -> io::Result<Connection> {
+fn handshake(stream: TcpStream, secret: &Secret) -> io::Result<Connection> {
     stream.set_read_timeout(Some(HANDSHAKE))?;
     stream.set_write_timeout(Some(HANDSHAKE))?;
-    let (side, hello) = AgentSide::new(secret)?;
-    stream.write_all(&hello)?;
-    let mut challenge = [0; CHALLENGE];
-    stream.read_exact(&mut challenge)?;
-    let not_ours = || io::Error::other("that is not the mpiexec which started this agent");
-    let (proof, keys) = side.prove(secret, &challenge).ok_or_else(not_ours)?;
-    stream.write_all(&proof)?;
-    Connection::of_agent(stream, keys)
+    Connection::authenticate(stream, secret)
 }
 
 /// Waits until the controller has heard from all hosts. Returns the plan, and orders that came with

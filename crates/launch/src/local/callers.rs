@@ -1,9 +1,9 @@
-//! An abstract socket with callers who each ask once ([`mica_node::handover`]): processes of the job
-//! that lack a descriptor, and tools that attach.
+//! An abstract socket with callers who each ask once ([`mica_node::handover`]): processes of the
+//! job that lack a descriptor, and tools that attach.
 //!
 //! Nothing here blocks. A caller whose user is not served is dropped unread; one that has sent
-//! nothing is kept until it asks or until others need its place; one that was answered, or is gone,
-//! is dropped at once. So a caller costs one answer, whatever it does.
+//! nothing is kept until it asks or until others need its place; one that was answered, or is
+//! gone, is dropped at once. So a caller costs one answer, whatever it does.
 
 use std::collections::VecDeque;
 use std::io;

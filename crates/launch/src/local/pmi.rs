@@ -1,11 +1,21 @@
 //! The process manager (PMI-1) of the ranks on this node, through which they exchange addresses.
 //!
 //! Each rank inherits one end of a socket pair (`PMI_FD`) and sends lines over it
-//! (`mica_bootstrap::pmi1::message`). Keys and values that ranks put become visible after a
-//! barrier. A barrier is complete when all ranks of the job are in it: [`PmiServer::arrived`]
-//! returns what this node's ranks put once all of them are there, and [`PmiServer::complete`] takes
-//! what all nodes' ranks put. Nothing here blocks: answers that a rank does not read are kept for
-//! it.
+//! (`mica_bootstrap::pmi1::message`); it gets one answer for each, in their order, but for
+//! `barrier_in` (answered when the barrier is complete) and `abort` (never). A rank is
+//! [`PmiProgress::Silent`], `Initialized` by `init`, `Finalized` by `finalize`; it alone moves
+//! itself. A connection that carries anything but PMI-1, or whose rank does not read
+//! [`UNREAD_MAX`] bytes of answers, is closed, and the rank finds it so.
+//!
+//! A barrier of the job:
+//!
+//! ```text
+//! all ranks of the node wait --arrived()--> reported, with what they put --complete()--> released
+//! ```
+//!
+//! [`PmiServer::arrived`] returns once per barrier; [`PmiServer::complete`] takes what all nodes'
+//! ranks put. Values become visible with the barrier after they were put, for all ranks alike, and
+//! stay; the table ([`PmiServer::table`]) has those of the last barrier alone. Nothing here blocks.
 //!
 //! Source of the commands: balaji-2010, section 3, and the wire protocol of MPICH's `simple` PMI.
 

@@ -197,6 +197,15 @@ fn help_and_version() {
     }
 }
 
+/// An option that is another one with a value names one that there is, and a value that it takes.
+#[test]
+fn options_that_stand_for_others_are_read() {
+    let others = options().filter(|spec| matches!(spec.effect, Effect::SameAs(..)));
+    let all: Vec<JobOptions> = others.map(|spec| job(&format!("{} a", spec.names[0]))).collect();
+    assert_eq!(all.len(), 9);
+    assert!(all.iter().all(|options| *options != job("a")));
+}
+
 #[test]
 fn names_are_unique() {
     let mut names: Vec<&str> = options()
@@ -214,7 +223,7 @@ fn names_are_unique() {
 /// `MICA_RENEW=1 cargo test -p mica-launch manual`.
 #[test]
 fn the_manual_has_these_tables() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/launching.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mpiexec.md");
     let mut page = std::fs::read_to_string(path).unwrap();
     let mut of_options = String::from("| option | meaning |\n|---|---|\n");
     for spec in options() {

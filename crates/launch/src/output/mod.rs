@@ -1,4 +1,8 @@
 //! Output of the ranks, from their pipes to this process's output and to files.
+//!
+//! [`redirect`] decides where a stream of a rank goes. One that passes through this process is read
+//! by a [`stream`], which passes on whole lines, and written by a thread: of this process's own
+//! output ([`writer`]) or of a file ([`file_writer`]).
 
 use std::fs::File;
 use std::io::{self, IsTerminal};

@@ -3,8 +3,8 @@
 //! The rules come from the command line ([`OutputRules`]) and are sent with a node's part of the
 //! job. When a rank is started, [`Redirect::of_rank`] makes a [`StreamOutlet`] from them for each
 //! of its two streams. A file that gets exactly what a rank prints is given to the rank itself;
-//! everything else passes through a pipe and [`crate::output::stream`], and so does what goes to a named
-//! pipe, which can only be opened when it has a reader.
+//! everything else passes through a pipe and [`crate::output::stream`], and so does what goes to a
+//! named pipe, which can only be opened when it has a reader.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};

@@ -2,10 +2,10 @@
 //! must not keep the event loop from handling signals, deaths and deadlines, nor the controller
 //! from serving its agents, which would take it for lost.
 //!
-//! Standard output and standard error have a thread each ([`crate::output::writer_thread`]), started at the
-//! first text, or one for both if they lead to the same file (`2>&1`), which keeps their order. A
-//! failed write to standard output is reported on standard error once, and the job's exit status
-//! shows every failure.
+//! Standard output and standard error have a thread each ([`crate::output::writer_thread`]),
+//! started at the first text, or one for both if they lead to the same file (`2>&1`), which keeps
+//! their order. A failed write to standard output is reported on standard error once, and the
+//! job's exit status shows every failure.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

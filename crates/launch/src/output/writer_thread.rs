@@ -2,9 +2,16 @@
 //! held, a pipe whose reader does not read, a file server that hangs), so that the event loop does
 //! not wait.
 //!
-//! A thread has a queue and reports each text through a pipe that the event loop polls. What is in
-//! the queues is bounded by the loop: it stops reading a rank's output while too much of it is not
-//! reported as written.
+//! The event loop gives texts ([`WriterThread::give`]) and takes reports ([`WriteReports::next`]);
+//! a thread writes what is in its queue, in order, and reports each text through a pipe that the
+//! loop polls. A report is at most `PIPE_BUF` bytes, so that those of several threads are not
+//! mixed. A text is pending from `give` to its report, whatever becomes of it: an error is
+//! reported as one, with the bytes, so that what waits for room goes on.
+//!
+//! What is in the queues is bounded by the loop: it stops reading a rank's output while too much
+//! of it is not reported as written ([`WINDOW`](crate::output::stream::WINDOW)). A thread is
+//! started by its first text, after signals were blocked (it inherits the mask), and is not waited
+//! for unless it is idle.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};

@@ -1,4 +1,9 @@
-//! Where a job runs: on this machine, or on hosts, and how these are reached.
+//! Where ranks run: which host has which ranks, and what each rank has on its node.
+//!
+//! This file decides whether a job runs on this machine or on hosts ([`place`]). [`node_job`] is a
+//! node's part of the job, which the controller sends to its agent; [`plan`] gives each of its
+//! ranks a program and processors, [`environment`] its variables. `profiled` exchanges the places
+//! of ranks by recorded traffic.
 
 pub mod environment;
 pub mod node_job;

@@ -1,4 +1,10 @@
-//! The commands that start agents on hosts, and the output of these commands.
+//! Remote shells, which start agents on hosts: the commands, and what is read of a running one.
+//!
+//! A shell is awaited until all its agents have connected, and ends when they do, or before: with a
+//! status other than zero it has failed, and those of its agents that have not connected will not.
+//! [`order`] says which host starts which; a [`starter`] names hosts that refused on its standard
+//! output, long before it ends. What a shell says otherwise is kept, the last [`SAID_MAX`] bytes,
+//! and quoted if it fails. Secrets go through its standard input, never through its command.
 
 pub mod order;
 pub mod starter;

@@ -2,10 +2,10 @@
 //!
 //! A host starts agents on at most `fanout` others. If there are more, these are dealt into
 //! `fanout` groups, and the first host of each starts the agents of its group in the same way, by
-//! an `mpiexec --starter` ([`crate::remote::starter`]) that reads a [`StartOrder`] on standard input. The
-//! tree serves the start only: agents connect to the controller alone, whichever host started
-//! them. So a host of the tree that is lost takes none of the others' connections with it, and
-//! nothing that a job says passes through another host.
+//! an `mpiexec --starter` ([`crate::remote::starter`]) that reads a [`StartOrder`] on standard
+//! input. The tree serves the start only: agents connect to the controller alone, whichever host
+//! started them. So a host of the tree that is lost takes none of the others' connections with it,
+//! and nothing that a job says passes through another host.
 //!
 //! What a starter learns are the secrets of the hosts below it. It starts the programs there and
 //! could start others in their place, so that no secret could keep these hosts from it; it learns

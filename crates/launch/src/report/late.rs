@@ -1,10 +1,12 @@
 //! The table of late arrivals at collectives, from what ranks leave in the job segment
 //! (`--late-arrivals`, `MICA_LATE=on`).
 //!
-//! Ranks that run the same program call from the same places in the same files, wherever these are
-//! mapped. So the table adds up what the ranks counted per place. An agent adds up its node's
+//! A rank counts, for each place that calls a collective, how often and how long it waited there
+//! and for whom (`mica_node::late`), and leaves that as a table of its own; it is read when the
+//! ranks have ended. Ranks that run the same program call from the same places in the same files,
+//! wherever these are mapped, so a place is a file and an offset in it. An agent adds up its node's
 //! ranks, and finds the lines of the places in the files of its node; the controller adds up the
-//! nodes.
+//! nodes. Ranks may leave any bytes: sums saturate, and what is not known is left open.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

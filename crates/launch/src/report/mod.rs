@@ -1,4 +1,7 @@
 //! Messages about the outcome of a job, and the exit status that follows.
+//!
+//! This file has the causes that end a job and the hang report; [`rank_end`] how one rank ended and
+//! who is blamed. The tables at the end of a job are [`traffic`] and [`late`].
 
 pub mod call_place;
 pub mod cycles;

@@ -1,5 +1,28 @@
-//! The processes of a node's ranks: starting them, querying and signalling them, ending what they
-//! leave.
+//! The processes of a node's ranks, and what this process keeps for each.
+//!
+//! A rank goes through these states; nothing goes back:
+//!
+//! ```text
+//! planned --start_some--> runs --reap--> ended
+//!                              \-reap--> lingers --end_lingering--> ended
+//! ```
+//!
+//! Planned: `ranks` has no entry yet; ranks are started in the order of the plan, so that the index
+//! of an entry is the rank's number on the node. Runs: `exit` is `None`, and its process is in
+//! `alive`. Lingers: its first process has exited with zero and what it started still has its
+//! output open ([`lingering`]). Ended: it is reported as a [`RankEnd`], once. The
+//! [`supervisor`](crate::local::supervisor) alone moves ranks, from the event loop's thread.
+//!
+//! How far a rank is with MPI ([`RankStage`]) is the rank's to say: in the job segment if it runs
+//! Mica, by its PMI commands if it runs another library. Those words change under the reader's
+//! eyes; what is decided by them is decided after the rank's process was reaped, when they stand
+//! still, except for the hang report and for checks that are repeated.
+//!
+//! Orders that matter: what a rank wrote is read ([`RankProcesses::drain`]) before its process is
+//! reaped, and reaped before its end is reported; a process id is signalled only as long as it is
+//! not reaped (`mica_node::process`). [`RankProcesses::clean_up`] runs on every way out: it kills
+//! what is left, takes the last output, dismisses the keeper, and names what the kernel does not
+//! let go.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;

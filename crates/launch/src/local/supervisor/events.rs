@@ -1,5 +1,12 @@
 //! What is served of the ranks of this node when it is ready: output, the process manager, ends,
 //! input.
+//!
+//! Of sources that are ready together, output comes first and ends come last ([`PollSource`] has
+//! the order), and what ended ranks left in their pipes is read before they are reaped.
+//!
+//! A stream is read, `paused` (too much of it is in flight; it is out of the loop's set until that
+//! is reported as written), or gone (its end has come, or its target's reader has gone). What a
+//! rank writes to a paused stream stays in its pipe, and the rank waits there.
 
 use super::*;
 use crate::local::ranks::UnwrittenBytes;

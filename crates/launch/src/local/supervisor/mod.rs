@@ -1,13 +1,24 @@
-//! The ranks of this node as workers of the event loop ([`crate::event_loop`]): start them, see how
-//! they end, decide what that means for the job.
+//! The ranks of this node as workers of the event loop ([`crate::event_loop`]): start them, see
+//! how they end, decide what that means for the job.
 //!
-//! The sources are a pidfd per rank (it becomes readable when the rank has ended), the pipes of
-//! output that passes through, the ranks' connections to their process manager, and the socket on
-//! which processes ask for descriptors. The death of a rank is found at once.
+//! The sources are a pidfd per rank, the pipes of output that passes through, the ranks'
+//! connections to their process manager, and the sockets on which processes and tools ask
+//! ([`events`] serves them). As a whole the ranks are in one of three stages ([`LocalStage`]),
+//! which [`LocalRanks::run`] and [`run_part`] advance:
 //!
-//! For the [user](JobOwner::User) this decides by itself: it reports which rank failed and ends the
-//! others. In an agent it reports events to the [controller](JobOwner::Controller) and carries out its
-//! orders.
+//! ```text
+//! Running --(none is alive, or given up)--> Writing --(files have all)--> Reported
+//! ```
+//!
+//! Ranks are started in pieces of [`START_BATCH`], with events served in between. Once the job is
+//! being ended, no more are started.
+//!
+//! For the [user](JobOwner::User) this decides by itself: the first failure of those found
+//! together ([`first_failure`]) ends the job. In an agent it reports ends to the
+//! [controller](JobOwner::Controller) and carries out its orders. Two ends become failures only by
+//! what other ranks do, and are looked at again by deadlines: a rank that left without
+//! `MPI_Finalize` ([`crate::local::departed`]), and one that never called MPI_Init while another
+//! has ([`Deadline::WithoutInit`]).
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -18,7 +29,7 @@ use mica_node::process::{Keeper, Signals, signal};
 
 use crate::error::{LaunchError, doing};
 use crate::event_loop::deadlines::Deadline;
-use crate::event_loop::owner::{InvokingUser, JobOwner, Uplink, finish_output, take_signals};
+use crate::event_loop::owner::{InvokingUser, JobOwner, Uplink, take_signals};
 use crate::event_loop::poll_set::{PollSource, Polled};
 use crate::event_loop::{AfterReport, JobLoop, Workers};
 use crate::link::HEARTBEAT_INTERVAL;
@@ -64,7 +75,6 @@ pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<
     let rules = node.signals.clone();
     let mut job = JobLoop::new(owner, signals, rules, node.grace, node.host_timeout)?;
     job.set_time_limits(options);
-    let timeout_at = job.deadlines.get(Deadline::Timeout);
     let mut ranks = LocalRanks::new(node, plan, ranks, Connect::Inherit);
     let result = ranks.run(&mut job);
     let ranks = ranks.processes;
@@ -76,9 +86,8 @@ pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<
     if result.is_ok() && options.wants_late() {
         job.owner.say(ranks.late().table());
     }
-    let (owner, signals, ending) = job.into_parts();
-    let written = finish_output(owner, &signals, ending.as_ref(), timeout_at)?;
-    result.map(|()| ending.as_ref().map_or(written, Ending::status))
+    let status = job.finish()?;
+    result.map(|()| status)
 }
 
 /// Runs a node's part of a job for a controller. The controller has been informed of an error, if

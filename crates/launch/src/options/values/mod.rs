@@ -1,4 +1,5 @@
-//! What the texts of options mean.
+//! What the texts of options mean: each file is the value of some options, as it is parsed and as
+//! it is sent to other hosts.
 
 pub mod binding;
 pub mod inherit;
