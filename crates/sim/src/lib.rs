@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adapter;
+mod calendar;
 pub mod loggp;
 pub mod machine;
 pub mod memory;

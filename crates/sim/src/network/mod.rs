@@ -25,17 +25,16 @@
 //! number), all times are integers, and nothing depends on the order of the input. If the calls
 //! partition time, as quanta do, the result does not depend on the partition either.
 
-mod calendar;
 mod timing;
 mod topology;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use calendar::Calendar;
 use timing::Timing;
 use topology::Routes;
 
+use crate::calendar::{Calendar, FreeTime};
 use crate::machine::{NetworkParameters, NetworkTopology};
 use crate::time::{ByteTimes, SimTime};
 
@@ -155,17 +154,24 @@ impl Network {
         self.routes.find(packet.from, packet.to, &mut self.route);
         let on_link = timing.link_transfer(packet.bytes);
         for link in &self.route {
-            let slot = self.links[*link as usize].reserve(head, on_link, floor);
+            let slot = reserve(&mut self.links[*link as usize], head, on_link, floor);
             head = slot.first + timing.hop_latency;
-            tail = tail.max(slot.done.since(timing.link_byte)) + timing.hop_latency;
+            tail = tail.max(slot.last.since(timing.link_byte)) + timing.hop_latency;
         }
 
         let port = &mut self.reception[packet.to as usize];
-        let slot = port.reserve(head, transfer, floor);
-        port.reserve(slot.done, timing.gap, floor);
-        let last = tail.max(slot.done) + timing.latency;
+        let slot = reserve(port, head, transfer, floor);
+        reserve(port, slot.last, timing.gap, floor);
+        let last = tail.max(slot.last) + timing.latency;
         ByteTimes { first: slot.first + timing.latency, last }
     }
+}
+
+/// The first free `work` of a link or port from `from` on; what is before `floor` is forgotten.
+fn reserve(calendar: &mut Calendar, from: SimTime, work: SimTime, floor: SimTime) -> ByteTimes {
+    calendar.forget_before(floor.0);
+    let FreeTime { first, done } = calendar.reserve(from.0, work.0, ());
+    ByteTimes { first: SimTime(first), last: SimTime(done) }
 }
 
 #[cfg(test)]
