@@ -16,8 +16,9 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xorshift::XorShiftRng;
 
+use mica_machine::chips::ChipMachine;
+
 use crate::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
-use crate::machine::ChipMachine;
 
 /// What others do while calls run.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -11,9 +11,10 @@
 //! buffer of 16 packets takes. A transfer pays this once, at its start: afterwards its own rate
 //! says what it gets. [`model`](crate::model) drives this.
 
+use mica_machine::chips::ChipMachine;
+
 use crate::background::{BurstChange, BurstTraffic};
 use crate::fairness::{FlowClass, MaxMin};
-use crate::machine::ChipMachine;
 
 /// Bytes of a packet with one cache line.
 const PACKET: f64 = 64.0;
@@ -205,6 +206,7 @@ impl LinkNetwork {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::LinkSet;
     use crate::background::BurstKind;
 
     #[test]
@@ -232,7 +234,7 @@ mod tests {
         network.change(&burst(BurstTraffic::Reserved(0.9), true));
         assert!((network.rate(class) - 1e8).abs() < 1.0);
         network.pass(2.0);
-        let link = machine.link_set().index("0->1").expect("a link");
+        let link = LinkSet::of_machine(&machine).index("0->1").expect("a link");
         assert!((network.carried()[link] - 8e9).abs() < 1.0);
         assert!((network.background_carried()[link] - 7.8e9).abs() < 1.0);
         network.change(&burst(BurstTraffic::Fair(3), false));

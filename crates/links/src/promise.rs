@@ -12,9 +12,10 @@
 
 use serde::Serialize;
 
+use mica_machine::chips::ChipMachine;
+
 use crate::background::Background;
 use crate::data::{Calls, DataError, Observation};
-use crate::machine::ChipMachine;
 use crate::model::ModelPlan;
 use crate::schedule::RecordedSchedule;
 

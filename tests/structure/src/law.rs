@@ -46,10 +46,12 @@ const LAW: &[(&str, &[&str])] = &[
     // Function, file and line of addresses, for the reports of tools and of the launcher.
     ("mica-symbols", &[]),
     // Which links make a collective slow: data, model, analysis. `mica links` runs it.
-    ("mica-links", &[]),
+    ("mica-links", &["mica-machine"]),
+    // What a machine is, as a file describes it, for the models of `sim` and `links`.
+    ("mica-machine", &[]),
     // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy`
     // the algorithms of collectives, `profile` the calls that the replayer repeats.
-    ("mica-sim", &["mica-profile", "mica-policy", "mica-node"]),
+    ("mica-sim", &["mica-machine", "mica-profile", "mica-policy", "mica-node"]),
     // A simulated node, loaded into the emulator.
     ("mica-sim-plugin", &["mica-sim", "mica-node"]),
     // `mica sim` is an MPI program itself, in Rust, so it uses `mpi` where others use mpi.h.
@@ -57,6 +59,7 @@ const LAW: &[(&str, &[&str])] = &[
         "mica",
         &[
             "mica-links",
+            "mica-machine",
             "mica-sim",
             "mica-profile",
             "mica-symbols",

@@ -10,13 +10,14 @@
 //! each call, and the call's class), then used in worlds that it has not seen, with other seeds.
 
 use super::world::ModelWorld;
+use mica_machine::chips::ChipMachine;
+
 use crate::analysis::Columns;
 use crate::analysis::cluster::{TimeClass, clusters};
 use crate::analysis::distribution::distribution;
 use crate::background::Background;
 use crate::data::DataError;
 use crate::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
-use crate::machine::ChipMachine;
 use crate::model::observe_model;
 use crate::predictor::payoff::{choosing, in_worlds, postponing};
 use crate::predictor::{Patience, PayoffTrial, PredictorWorld, SchedulePredictor};

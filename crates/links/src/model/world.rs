@@ -9,8 +9,9 @@
 use std::sync::Arc;
 
 use super::{MachineStep, ModelRankState, Simulation, actions};
+use mica_machine::chips::ChipMachine;
+
 use crate::background::{Background, BurstTimes};
-use crate::machine::ChipMachine;
 use crate::predictor::PredictorWorld;
 use crate::schedule::{RecordedSchedule, RecordedStep};
 
@@ -93,6 +94,7 @@ impl PredictorWorld for ModelWorld {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::LinkSet;
     use crate::background::{BurstKind, BurstTraffic};
     use crate::model::observe_model;
 
@@ -122,7 +124,7 @@ mod tests {
     #[test]
     fn load_is_that_of_the_call_before_or_of_the_wait() {
         let machine = ChipMachine::shipped("x4600").expect("shipped");
-        let link = machine.link_set().index("0->1").expect("a link");
+        let link = LinkSet::of_machine(&machine).index("0->1").expect("a link");
         let kind = BurstKind {
             weight: 1.0,
             from: 0,

@@ -5,7 +5,8 @@ use std::error::Error;
 
 use clap::Args;
 use mica_links::promise::{Promise, compare};
-use mica_links::{CallWorkload, ChipMachine, Observation, RecordedSchedule, machine, schedule};
+use mica_links::{CallWorkload, ChipMachine, Observation, RecordedSchedule, schedule};
+use mica_machine::chips;
 
 use super::named::{machine_named, schedule_named};
 
@@ -59,7 +60,7 @@ pub fn promise(
 
 /// The shipped description of this name.
 fn described(name: &str) -> Option<ChipMachine> {
-    let all = machine::SHIPPED.iter().filter_map(|(_, text)| ChipMachine::parse(text).ok());
+    let all = chips::SHIPPED.iter().filter_map(|(_, text)| ChipMachine::parse(text).ok());
     all.into_iter().find(|machine| machine.name() == name)
 }
 

@@ -9,7 +9,9 @@
 //!
 //! Units are in the names of the fields. `gb_s` is 10^9 bytes a second, which is bytes a
 //! nanosecond. "Cycles" are cycles of the processor unless the name says otherwise.
+#![forbid(unsafe_code)]
 
+pub mod chips;
 mod check;
 mod error;
 mod network;

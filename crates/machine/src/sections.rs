@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::SimTime;
-
 /// `[processor]`: the cores. One of them runs the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,18 +21,6 @@ pub struct Processor {
     /// Cycles of an access in loose mode, which has no caches.
     #[serde(default)]
     pub loose_access_cycles: u32,
-}
-
-impl Processor {
-    /// Cycles since the start at a moment.
-    pub fn cycles(&self, at: SimTime) -> f64 {
-        at.0 as f64 * (self.mhz / 1e6)
-    }
-
-    /// The moment, or duration, of a number of cycles.
-    pub fn time(&self, cycles: f64) -> SimTime {
-        SimTime((cycles / (self.mhz / 1e6)).round() as u64)
-    }
 }
 
 /// `[caches]`: the caches of a core, and the L3.

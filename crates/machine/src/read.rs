@@ -10,7 +10,7 @@ use super::{MachineError, SimulatedMachine, check};
 
 macro_rules! shipped {
     ($name:literal) => {
-        ($name, include_str!(concat!("../../machines/", $name, ".toml")))
+        ($name, include_str!(concat!("../machines/", $name, ".toml")))
     };
 }
 

@@ -13,8 +13,6 @@
 
 use serde::Deserialize;
 
-use crate::data::LinkSet;
-
 /// The machines that are shipped: name for the command line, and description.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("x4600", include_str!("../machines/x4600.toml")),
@@ -215,12 +213,6 @@ impl ChipMachine {
         }
         machine.description.link[pair].bandwidth /= factor;
         machine
-    }
-
-    /// Their names: `3->5`.
-    pub fn link_set(&self) -> LinkSet {
-        let names = self.links.iter().map(Link::name).collect();
-        LinkSet::new(names).expect("no two links have the same ends: parse has checked")
     }
 
     /// The links on the way from a chip to another, in order; none within a chip.
@@ -427,7 +419,6 @@ mod tests {
                     assert_eq!(at, to, "{name}: {from} to {to}");
                 }
             }
-            assert_eq!(machine.link_set().len(), machine.links().len());
         }
         let error = ChipMachine::shipped("x4500").expect_err("unknown");
         assert!(error.to_string().contains("x4600"), "{error}");
