@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use mica_machine::chips::ChipMachine;
+use mica_machine::ChipMachine;
 
 use crate::data::{LinkSet, PairBytes};
 use crate::discover::Domains;
@@ -422,7 +422,7 @@ mod tests {
     fn distances_of_a_real_x4600_give_the_papers_links() {
         let domains = domains("x4600");
         let found = ChipLinks::of_domains(&domains);
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let sorted = |links: &LinkSet| {
             let mut names = links.names().to_vec();
             names.sort();

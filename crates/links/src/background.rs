@@ -16,7 +16,7 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xorshift::XorShiftRng;
 
-use mica_machine::chips::ChipMachine;
+use mica_machine::ChipMachine;
 
 use crate::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
 
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     fn changes(seed: u64, count: usize) -> Vec<(f64, BurstChange)> {
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let mut times = BurstTimes::new(&Background::io(&machine), seed);
         (0..count).map(|_| (times.next(), times.advance().expect("never ends"))).collect()
     }

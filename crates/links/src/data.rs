@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use mica_machine::chips::{ChipMachine, Link};
+use mica_machine::{ChipMachine, Link};
 use serde::{Deserialize, Serialize};
 
 use crate::study::ModelStudy;

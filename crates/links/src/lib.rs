@@ -32,6 +32,6 @@ pub mod study;
 
 pub use background::Background;
 pub use data::{CallWorkload, Calls, LinkSet, LoadSource, Observation, PairBytes, Provenance};
-pub use mica_machine::chips::ChipMachine;
+pub use mica_machine::ChipMachine;
 pub use model::{ModelPlan, observe_model};
 pub use schedule::{RecordedSchedule, RecordedStep};

@@ -22,7 +22,7 @@ pub mod world;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mica_machine::chips::ChipMachine;
+use mica_machine::ChipMachine;
 
 use crate::background::{Background, BurstTimes};
 use crate::data::{CallWorkload, Calls, DataError, LinkSet, LoadSource, Observation, Provenance};

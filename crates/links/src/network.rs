@@ -11,7 +11,7 @@
 //! buffer of 16 packets takes. A transfer pays this once, at its start: afterwards its own rate
 //! says what it gets. [`model`](crate::model) drives this.
 
-use mica_machine::chips::ChipMachine;
+use mica_machine::ChipMachine;
 
 use crate::background::{BurstChange, BurstTraffic};
 use crate::fairness::{FlowClass, MaxMin};
@@ -206,8 +206,8 @@ impl LinkNetwork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::LinkSet;
     use crate::background::BurstKind;
+    use crate::data::LinkSet;
 
     #[test]
     fn queue_follows_pollaczek_khinchine_up_to_its_buffer() {
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn reserved_traffic_comes_first_and_fair_traffic_shares() {
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let mut network = LinkNetwork::new(&machine);
         let class = network.load_class(0, 1);
         network.start(class);

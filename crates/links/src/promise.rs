@@ -12,7 +12,7 @@
 
 use serde::Serialize;
 
-use mica_machine::chips::ChipMachine;
+use mica_machine::ChipMachine;
 
 use crate::background::Background;
 use crate::data::{Calls, DataError, Observation};
@@ -265,7 +265,7 @@ mod tests {
     /// Calls on the paper's machine with one link at a share of its bandwidth, without other
     /// traffic; all are alike.
     fn planted(pair: usize, factor: f64) -> (ChipMachine, RecordedSchedule, Observation) {
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let schedule = RecordedSchedule::shipped("allreduce-16384-direct").expect("shipped");
         let slow = machine.with_slower_link(pair, factor);
         let observed = observe_model(&slow, &schedule, &Background::none(), 24, 1).expect("calls");

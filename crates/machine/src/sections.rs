@@ -14,7 +14,8 @@ pub struct Processor {
     pub miss_overlap: f64,
     /// That part for stores, most of which wait in the store queue and not in the core.
     pub store_overlap: f64,
-    /// Cores of a node. Those beside the first matter only as targets of injections.
+    /// Cores of a chip. Those beside the first matter to the simulator only as targets of
+    /// injections.
     pub cores: u32,
     /// Cycles to get a line out of the cache of another core.
     pub intervention_cycles: u32,

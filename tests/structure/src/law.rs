@@ -59,7 +59,6 @@ const LAW: &[(&str, &[&str])] = &[
         "mica",
         &[
             "mica-links",
-            "mica-machine",
             "mica-sim",
             "mica-profile",
             "mica-symbols",

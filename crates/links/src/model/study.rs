@@ -10,7 +10,7 @@
 //! each call, and the call's class), then used in worlds that it has not seen, with other seeds.
 
 use super::world::ModelWorld;
-use mica_machine::chips::ChipMachine;
+use mica_machine::ChipMachine;
 
 use crate::analysis::Columns;
 use crate::analysis::cluster::{TimeClass, clusters};
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn studies_are_equal_for_equal_seeds_and_complete() {
-        let machine = ChipMachine::shipped("upi-2").expect("shipped");
+        let machine = ChipMachine::named("upi-2").expect("shipped");
         let schedule = RecordedSchedule::shipped("barrier").expect("shipped");
         let background = Background::io(&machine);
         let plan = StudyPlan {
