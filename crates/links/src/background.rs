@@ -13,10 +13,9 @@
 //! an I/O burst has [priority](BurstTraffic::Reserved) and leaves little of the links to others
 //! until it ends. Memory streams are [fair](BurstTraffic::Fair).
 
+use mica_machine::ChipMachine;
 use rand_core::{Rng, SeedableRng};
 use rand_xorshift::XorShiftRng;
-
-use mica_machine::ChipMachine;
 
 use crate::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
 

@@ -10,9 +10,8 @@
 //! of the medians over the calls. Those that fit as well as the best, or within the noise of the
 //! observation, are named together.
 
-use serde::Serialize;
-
 use mica_machine::ChipMachine;
+use serde::Serialize;
 
 use crate::background::Background;
 use crate::data::{Calls, DataError, Observation};

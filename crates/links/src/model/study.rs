@@ -9,9 +9,9 @@
 //! Predictor: for each schedule a tree is learnt in a world of its own (load of every link before
 //! each call, and the call's class), then used in worlds that it has not seen, with other seeds.
 
-use super::world::ModelWorld;
 use mica_machine::ChipMachine;
 
+use super::world::ModelWorld;
 use crate::analysis::Columns;
 use crate::analysis::cluster::{TimeClass, clusters};
 use crate::analysis::distribution::distribution;

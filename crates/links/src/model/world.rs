@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use super::{MachineStep, ModelRankState, Simulation, actions};
 use mica_machine::ChipMachine;
 
+use super::{MachineStep, ModelRankState, Simulation, actions};
 use crate::background::{Background, BurstTimes};
 use crate::predictor::PredictorWorld;
 use crate::schedule::{RecordedSchedule, RecordedStep};
