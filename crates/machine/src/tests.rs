@@ -1,4 +1,4 @@
-use super::{MachineError, SimulatedMachine};
+use super::{ChipMachine, MachineError, SimulatedMachine};
 
 fn set(settings: &[&str]) -> Result<SimulatedMachine, MachineError> {
     let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
@@ -11,7 +11,11 @@ fn refusal(setting: &str) -> String {
 
 #[test]
 fn reads_all_shipped_machines() {
-    for name in SimulatedMachine::names() {
+    let simulated: Vec<_> = SimulatedMachine::names().collect();
+    assert_eq!(simulated, ["power5-redstorm", "epyc7742-slingshot", "xeon8480-ndr"]);
+    let chips: Vec<_> = ChipMachine::names().collect();
+    assert_eq!(chips, ["xeon8480-ndr", "x4600", "upi-2", "upi-4", "xgmi-2", "xgmi-4"]);
+    for name in simulated {
         let machine = SimulatedMachine::named(name).unwrap_or_else(|e| panic!("{e}"));
         assert!(!machine.description.is_empty());
     }
@@ -126,4 +130,55 @@ fn refuses_no_machine_no_file_and_no_toml_in_one_line() {
     for message in [none, absent.to_string(), broken, short.to_string()] {
         assert!(!message.contains('\n'), "{message}");
     }
+}
+
+#[test]
+fn one_description_serves_both_uses() {
+    let chips = ChipMachine::named("xeon8480-ndr").unwrap();
+    let node = SimulatedMachine::named("xeon8480-ndr").unwrap();
+    assert_eq!((chips.chips(), chips.name()), (2, &*node.description));
+    assert_eq!(chips.cores(), 2 * node.processor.cores as usize, "those of [processor]");
+    let error = SimulatedMachine::named("x4600").unwrap_err().to_string();
+    assert_eq!(error, "x4600: has no section [processor]");
+    let error = ChipMachine::named("power5-redstorm").unwrap_err().to_string();
+    assert_eq!(error, "power5-redstorm: has no section [chips]");
+}
+
+/// The descriptions that shipped before chips were a section, as they were.
+const OLD: [(&str, &str); 5] = [
+    ("x4600", include_str!("../tests/old_form/x4600.toml")),
+    ("upi-2", include_str!("../tests/old_form/upi-2.toml")),
+    ("upi-4", include_str!("../tests/old_form/upi-4.toml")),
+    ("xgmi-2", include_str!("../tests/old_form/xgmi-2.toml")),
+    ("xgmi-4", include_str!("../tests/old_form/xgmi-4.toml")),
+];
+
+#[test]
+fn old_form_is_read_as_the_same_machine() {
+    for (name, old) in OLD {
+        let old = ChipMachine::parse(old, name).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(old, ChipMachine::named(name).unwrap());
+    }
+    let bandwidth = |name| ChipMachine::named(name).unwrap().links()[0].bandwidth;
+    let of_all = ["x4600", "upi-2", "upi-4", "xgmi-2", "xgmi-4"].map(bandwidth);
+    assert_eq!(of_all, [4e9, 3.0 * 22.4e9, 48e9, 4.0 * 36e9, 2.0 * 64e9]);
+    let x4600 = ChipMachine::named("x4600").unwrap();
+    assert_eq!((x4600.core_bandwidth(), x4600.memory_bandwidth()), (2.5e9, 8.5e9));
+    assert_eq!(x4600.links()[0].latency, 45e-9);
+    assert_eq!(x4600.latency(0, 0), 70e-9);
+}
+
+#[test]
+fn old_form_has_routes_and_refuses_unknown_keys_and_impossible_values() {
+    let (name, text) = OLD[2];
+    let routed = format!("{text}\n[[route]]\npath = [0, 2, 1]\n");
+    let routed = ChipMachine::parse(&routed, name).unwrap();
+    assert_eq!((routed.route(0, 1).len(), routed.route(1, 0).len()), (2, 1));
+    let error = |old: &str, new: &str| {
+        ChipMachine::parse(&text.replacen(old, new, 1), name).unwrap_err().to_string()
+    };
+    assert!(error("io =", "speed = 1\nio =").contains("unknown field `speed`"));
+    assert!(error("cores_per_socket = 48", "").contains("chips.cores"));
+    let negative = error("core_bandwidth = 12e9", "core_bandwidth = -12e9");
+    assert_eq!(negative, "upi-4: chips.core_gb_s = -12: must be above 0");
 }

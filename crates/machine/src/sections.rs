@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::SimTime;
-
 /// `[processor]`: the cores. One of them runs the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,25 +14,14 @@ pub struct Processor {
     pub miss_overlap: f64,
     /// That part for stores, most of which wait in the store queue and not in the core.
     pub store_overlap: f64,
-    /// Cores of a node. Those beside the first matter only as targets of injections.
+    /// Cores of a chip. Those beside the first matter to the simulator only as targets of
+    /// injections.
     pub cores: u32,
     /// Cycles to get a line out of the cache of another core.
     pub intervention_cycles: u32,
     /// Cycles of an access in loose mode, which has no caches.
     #[serde(default)]
     pub loose_access_cycles: u32,
-}
-
-impl Processor {
-    /// Cycles since the start at a moment.
-    pub fn cycles(&self, at: SimTime) -> f64 {
-        at.0 as f64 * (self.mhz / 1e6)
-    }
-
-    /// The moment, or duration, of a number of cycles.
-    pub fn time(&self, cycles: f64) -> SimTime {
-        SimTime((cycles / (self.mhz / 1e6)).round() as u64)
-    }
 }
 
 /// `[caches]`: the caches of a core, and the L3.

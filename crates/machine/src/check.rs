@@ -1,5 +1,6 @@
 //! What no machine can be: impossible geometry, and numbers outside their range.
 
+use super::chips::ChipParameters;
 use super::{
     CacheParameters, Caches, Frequency, Inclusion, L1Parameters, MachineError, MemoryParameters,
     NetworkParameters, NetworkTopology, SimulatedMachine, WritePolicy,
@@ -13,6 +14,10 @@ pub(super) struct Mistake {
 }
 
 impl Mistake {
+    pub(super) fn new(field: &str, value: impl ToString, reason: &str) -> Mistake {
+        Mistake { field: field.to_owned(), value: value.to_string(), reason: reason.to_owned() }
+    }
+
     pub(super) fn of_file(self, file: &str) -> MachineError {
         MachineError::Value {
             file: file.to_owned(),
@@ -23,18 +28,14 @@ impl Mistake {
     }
 }
 
-type Checked = Result<(), Mistake>;
+pub(super) type Checked = Result<(), Mistake>;
 
 /// A [`Mistake`] unless `holds`.
 // flag: the calls pass the condition, as to an assertion.
-fn require(holds: bool, field: &str, value: impl ToString, reason: &str) -> Checked {
+pub(super) fn require(holds: bool, field: &str, value: impl ToString, reason: &str) -> Checked {
     match holds {
         true => Ok(()),
-        false => Err(Mistake {
-            field: field.to_owned(),
-            value: value.to_string(),
-            reason: reason.to_owned(),
-        }),
+        false => Err(Mistake::new(field, value, reason)),
     }
 }
 
@@ -213,4 +214,36 @@ fn topology(topology: &NetworkTopology) -> Checked {
             require(holds, "network.topology.levels", levels, reason)
         }
     }
+}
+
+/// Chips of a machine at most: bounds the tables that are made for it.
+const CHIPS_MAX: usize = 64;
+
+/// Checks the section `[chips]`; chips have `cores` each.
+pub(super) fn chips(chips: &ChipParameters, cores: usize) -> Checked {
+    let count = chips.count;
+    let reason = format!("must be from 1 to {CHIPS_MAX}");
+    require((1..=CHIPS_MAX).contains(&count), "chips.count", count, &reason)?;
+    require((1..=4096).contains(&cores), "chips.cores", cores, "must be from 1 to 4096")?;
+    positive("chips.core_gb_s", chips.core_gb_s)?;
+    positive("chips.memory_gb_s", chips.memory_gb_s)?;
+    positive("chips.local_latency_ns", chips.local_latency_ns)?;
+    let below = format!("names a chip above {}", count - 1);
+    let is_known = |chips: &[usize]| chips.iter().all(|&chip| chip < count);
+    require(is_known(&chips.io), "chips.io", format!("{:?}", chips.io), &below)?;
+    for route in &chips.route {
+        let path = format!("{:?}", route.path);
+        require(is_known(&route.path), "chips.route.path", path, &below)?;
+    }
+    for link in &chips.link {
+        let between = format!("{:?}", link.between);
+        require(is_known(&link.between), "chips.link.between", &between, &below)?;
+        let [a, b] = link.between;
+        require(a != b, "chips.link.between", &between, "must name two chips")?;
+        positive("chips.link.gb_s", link.gb_s)?;
+        positive("chips.link.latency_ns", link.latency_ns)?;
+        let holds = (1..=64).contains(&link.count);
+        require(holds, "chips.link.count", link.count, "must be from 1 to 64")?;
+    }
+    Ok(())
 }

@@ -49,6 +49,14 @@ pub enum MachineError {
         /// What is wrong.
         reason: String,
     },
+    /// The file says nothing of a part of the machine.
+    #[error("{file}: has no section [{section}]")]
+    NoSection {
+        /// Path of the file, or name of the machine.
+        file: String,
+        /// The section that is needed.
+        section: &'static str,
+    },
     /// A value that no machine can have.
     #[error("{file}: {field} = {value}: {reason}")]
     Value {

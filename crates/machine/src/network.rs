@@ -61,6 +61,24 @@ pub enum NetworkTopology {
 }
 
 impl NetworkTopology {
+    /// Links of the route between two nodes: the shortest way in a torus, up and down in a tree.
+    /// Nodes for which there is no room wrap around, as for a file that describes a smaller
+    /// machine.
+    pub fn hops(&self, from: u32, to: u32) -> u32 {
+        match self {
+            NetworkTopology::Crossbar => 0,
+            NetworkTopology::Torus { dimensions, rings } => torus_hops(dimensions, rings, from, to),
+            NetworkTopology::FatTree { arity, levels } => {
+                let (mut from, mut to, mut up) = (from, to, 0);
+                while from != to && up < *levels {
+                    (from, to) = (from / arity.max(&2), to / arity.max(&2));
+                    up += 1;
+                }
+                2 * up
+            }
+        }
+    }
+
     /// How many nodes there is room for; `None` for any number.
     pub fn room(&self) -> Option<u64> {
         match self {
@@ -73,6 +91,19 @@ impl NetworkTopology {
             }
         }
     }
+}
+
+/// Dimension by dimension; the last varies fastest.
+fn torus_hops(dimensions: &[u32], rings: &[bool], from: u32, to: u32) -> u32 {
+    let (mut from, mut to, mut hops) = (from, to, 0);
+    for (at, &size) in dimensions.iter().enumerate().rev() {
+        let size = size.max(1);
+        let apart = (from % size).abs_diff(to % size);
+        let is_ring = rings.get(at).copied().unwrap_or(true);
+        hops += if is_ring { apart.min(size - apart) } else { apart };
+        (from, to) = (from / size, to / size);
+    }
+    hops
 }
 
 fn product(factors: impl Iterator<Item = u64>) -> u64 {

@@ -1,4 +1,4 @@
-//! Finds a machine's text, sets single values in it, and makes a [`SimulatedMachine`] of it.
+//! Finds a machine's text, sets single values in it, and makes of it the machine that is asked for.
 
 use std::fs;
 use std::path::Path;
@@ -6,17 +6,31 @@ use std::path::Path;
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
-use super::{MachineError, SimulatedMachine, check};
+use super::{ChipMachine, MachineDescription, MachineError, SimulatedMachine, check, old_form};
 
 macro_rules! shipped {
     ($name:literal) => {
-        ($name, include_str!(concat!("../../machines/", $name, ".toml")))
+        ($name, include_str!(concat!("../machines/", $name, ".toml")))
     };
 }
 
 /// The machines that ship with Mica.
-pub(super) const SHIPPED: [(&str, &str); 3] =
-    [shipped!("power5-redstorm"), shipped!("epyc7742-slingshot"), shipped!("xeon8480-ndr")];
+const SHIPPED: [(&str, &str); 8] = [
+    shipped!("power5-redstorm"),
+    shipped!("epyc7742-slingshot"),
+    shipped!("xeon8480-ndr"),
+    shipped!("x4600"),
+    shipped!("upi-2"),
+    shipped!("upi-4"),
+    shipped!("xgmi-2"),
+    shipped!("xgmi-4"),
+];
+
+/// Names of the machines that ship with Mica and have this section.
+pub(super) fn shipped_with(section: &str) -> impl Iterator<Item = &'static str> {
+    let header = format!("\n[{section}]\n");
+    SHIPPED.iter().filter(move |(_, text)| text.contains(&header)).map(|(name, _)| *name)
+}
 
 /// The text of a machine, and what to call it.
 pub(super) struct MachineText {
@@ -29,15 +43,16 @@ impl MachineText {
         MachineText { text: text.to_owned(), file: file.to_owned() }
     }
 
-    /// A shipped machine of this name, else the file at this path.
-    pub(super) fn find(name_or_path: &str) -> Result<MachineText, MachineError> {
+    /// A shipped machine of this name, else the file at this path. `section` is what is wanted of
+    /// it, for the list of names in an error.
+    pub(super) fn find(name_or_path: &str, section: &str) -> Result<MachineText, MachineError> {
         if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
             return Ok(MachineText::new(text, name));
         }
         if !Path::new(name_or_path).exists() && !name_or_path.contains('/') {
             return Err(MachineError::NoSuchMachine {
                 name: name_or_path.to_owned(),
-                shipped: SHIPPED.map(|(name, _)| name).join(", "),
+                shipped: shipped_with(section).collect::<Vec<_>>().join(", "),
             });
         }
         match fs::read_to_string(name_or_path) {
@@ -49,22 +64,46 @@ impl MachineText {
         }
     }
 
-    /// The machine, with `settings` in place of what the text says.
-    pub(super) fn machine(self, settings: &[String]) -> Result<SimulatedMachine, MachineError> {
-        let mut table = self.table()?;
+    /// The simulated machine, with `settings` in place of what the text says.
+    pub(super) fn simulated(self, settings: &[String]) -> Result<SimulatedMachine, MachineError> {
+        let read = self.description(settings)?;
+        let file = &self.file;
+        let machine = SimulatedMachine {
+            description: read.description,
+            processor: section(read.processor, "processor", file)?,
+            caches: section(read.caches, "caches", file)?,
+            memory: section(read.memory, "memory", file)?,
+            prefetch: read.prefetch,
+            device: section(read.device, "device", file)?,
+            adapter: section(read.adapter, "adapter", file)?,
+            network: section(read.network, "network", file)?,
+        };
+        check::machine(&machine).map_err(|mistake| mistake.of_file(file))?;
+        Ok(machine)
+    }
+
+    /// The chips of the machine and their links.
+    pub(super) fn chips(self) -> Result<ChipMachine, MachineError> {
+        let read = self.description(&[])?;
+        let chips = section(read.chips, "chips", &self.file)?;
+        let cores = read.processor.map(|processor| processor.cores as usize);
+        let machine = ChipMachine::new(read.description, read.source, cores, chips);
+        machine.map_err(|mistake| mistake.of_file(&self.file))
+    }
+
+    fn description(&self, settings: &[String]) -> Result<MachineDescription, MachineError> {
+        let mut table = old_form::renewed(self.table()?);
         for setting in settings {
             set(&mut table, setting)?;
         }
         let values = Value::Table(table);
         let mut track = serde_path_to_error::Track::new();
         let read = serde_path_to_error::Deserializer::new(values, &mut track);
-        let machine = SimulatedMachine::deserialize(read).map_err(|error| MachineError::Field {
+        MachineDescription::deserialize(read).map_err(|error| MachineError::Field {
             file: self.file.clone(),
             field: place(&track.path().to_string()),
             reason: one_line(error.message()),
-        })?;
-        check::machine(&machine).map_err(|mistake| mistake.of_file(&self.file))?;
-        Ok(machine)
+        })
     }
 
     fn table(&self) -> Result<Table, MachineError> {
@@ -74,6 +113,10 @@ impl MachineText {
             reason: one_line(error.message()),
         })
     }
+}
+
+fn section<T>(found: Option<T>, section: &'static str, file: &str) -> Result<T, MachineError> {
+    found.ok_or_else(|| MachineError::NoSection { file: file.to_owned(), section })
 }
 
 /// The path that serde took to a mistake; "." at the top.
