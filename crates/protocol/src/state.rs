@@ -272,7 +272,10 @@ impl Offload {
 }
 
 impl EngineState {
-    // arguments: its parts, each made elsewhere; a struct of them would be this one again.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "its parts, each made elsewhere; a struct of them would be this one again"
+    )]
     pub(crate) fn new(
         me: u32,
         channels: Channels,

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use spdx::{Expression, LicenseReq, ParseMode};
 
-use crate::workspace;
+use crate::sources::workspace;
 
 /// Every crate of the workspace, and the crates of the workspace that it may use.
 const LAW: &[(&str, &[&str])] = &[

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::workspace;
+use crate::sources::workspace;
 
 /// Commits after which all proofs must run again.
 const FULL_EVERY: u32 = 20;
