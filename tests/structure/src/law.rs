@@ -41,6 +41,8 @@ const LAW: &[(&str, &[&str])] = &[
     ),
     // What the profiler loads into ranks, under any vendor's library.
     ("mica-profile-preload", &["mica-profile", "mica-node"]),
+    // What the tools' results are written with: charts, pages, their origin.
+    ("mica-report", &["mica-node"]),
     // The profile as data: what `mica profile` writes and others draw.
     ("mica-profile", &[]),
     // Function, file and line of addresses, for the reports of tools and of the launcher.
@@ -59,6 +61,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-links",
             "mica-sim",
             "mica-profile",
+            "mica-report",
             "mica-symbols",
             "mica-mpi",
             "mica-channel",
@@ -67,6 +70,8 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-node",
         ],
     ),
+    // The thesis's experiments: they run the installed `mica sim run`.
+    ("mica-experiments", &["mica-report", "mica-sim"]),
     // Reads the sources, and nothing of the workspace is compiled for it.
     ("mica-structure", &[]),
     ("mica-tests", &["mica-node"]),

@@ -1,13 +1,13 @@
 //! The Jacobi method with overlap (leon-2009, 2.4): what blind injection costs, and which policies
 //! avoid it.
 
-use super::declaration::Experiment;
-use super::report::{
+use crate::declaration::Experiment;
+use crate::report::{
     Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, YAxis, gain, percents,
 };
-use super::store::Results;
-use super::table::{Extent, Heading, SimulationRun};
-use super::thesis;
+use crate::store::Results;
+use crate::table::{Extent, Heading, SimulationRun};
+use crate::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {

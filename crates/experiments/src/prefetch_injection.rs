@@ -1,13 +1,13 @@
 //! Prefetching against injection (leon-2009, 2.3; Figures 2.4 and 2.5): a linear traversal of
 //! incoming data with neither, with the prefetcher, and with injection into the L3.
 
-use super::declaration::Experiment;
-use super::report::{
+use crate::declaration::Experiment;
+use crate::report::{
     Chart, ExperimentReport, ReportPlot, ThesisFinding, XAxis, YAxis, gain, round,
 };
-use super::store::{Results, SimulationOutcome};
-use super::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
-use super::thesis;
+use crate::store::{Results, SimulationOutcome};
+use crate::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
+use crate::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {

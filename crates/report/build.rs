@@ -1,4 +1,4 @@
-//! Tells `mica version` what it is built from.
+//! Tells the crate what this Mica is built from.
 
 use std::env;
 use std::path::Path;

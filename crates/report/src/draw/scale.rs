@@ -9,6 +9,7 @@ pub struct LogScale {
 }
 
 impl LogScale {
+    /// Where a value is.
     pub fn at(&self, value: f64) -> f64 {
         let span = (self.high / self.low).ln().max(1e-9);
         self.from + (value / self.low).ln() / span * (self.to - self.from)
@@ -32,6 +33,7 @@ pub struct LinearScale {
 }
 
 impl LinearScale {
+    /// Where a value is.
     pub fn at(&self, value: f64) -> f64 {
         match self.high > 0.0 {
             true => self.from + value / self.high * (self.to - self.from),

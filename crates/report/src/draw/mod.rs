@@ -1,9 +1,7 @@
 //! Drawing: numbers, scales, colours, charts in SVG, and the frame of an HTML page.
 //!
-//! `mica bench`, `mica profile`, `mica links` and `mica sim experiment` draw with it. The module
-//! knows nothing of them: a chart gets plain values, names and colours, and returns the text of an
-//! `<svg>` element; a page gets the text of its sections. The caller decides what is shown and in
-//! which words.
+//! A chart gets plain values, names and colours, and returns the text of an `<svg>` element; a page
+//! gets the text of its sections. The caller decides what is shown and in which words.
 //!
 //! Two kinds of colour go in: literal ones (`#0072b2`) where a chart must stand alone in a file,
 //! and CSS variables (`var(--ink)`, see [`colour::THEME`]) in a page that follows the reader's
@@ -22,8 +20,10 @@
 //! | `star` | star plots |
 //! | `page` | the frame of a page, and its tables |
 
+#![expect(missing_docs, reason = "the head of a chart's struct says what its fields are")]
+
 pub mod bars;
-#[cfg(test)]
+#[cfg(feature = "browser")]
 pub mod browser;
 pub mod colour;
 pub mod curves;

@@ -2,11 +2,11 @@
 //! it: which part of the region is in MPI, and in which calls. The runs are base runs of the two
 //! other experiments; the programs account for their calls themselves (bench/sim/account.c).
 
-use super::declaration::Experiment;
-use super::report::{Chart, ExperimentReport, ReportPlot, ThesisFinding, YAxis};
-use super::store::{Results, SimulationOutcome};
-use super::table::{Extent, Heading, SimulationRun};
-use super::{fft, solver, thesis};
+use crate::declaration::Experiment;
+use crate::report::{Chart, ExperimentReport, ReportPlot, ThesisFinding, YAxis};
+use crate::store::{Results, SimulationOutcome};
+use crate::table::{Extent, Heading, SimulationRun};
+use crate::{fft, solver, thesis};
 
 pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {

@@ -1,13 +1,13 @@
 //! The multigrid solver across memory and processor speeds, policies and nodes (leon-2009, 5.1 and
 //! 5.2; Figures 5.1 to 5.4): hypre's conjugate gradient with algebraic multigrid, its solve phase.
 
-use super::declaration::Experiment;
-use super::report::{
+use crate::declaration::Experiment;
+use crate::report::{
     Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, gain, percents,
 };
-use super::store::{Results, SimulationOutcome};
-use super::table::{Extent, Heading, SimulationRun};
-use super::thesis;
+use crate::store::{Results, SimulationOutcome};
+use crate::table::{Extent, Heading, SimulationRun};
+use crate::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {

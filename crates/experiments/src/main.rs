@@ -1,4 +1,5 @@
-//! `mica sim experiment NAME`: the thesis's experiments (leon-2009) as commands.
+//! The thesis's experiments (leon-2009): `make experiments`, or
+//! `cargo run -p mica-experiments -- NAME`.
 //!
 //! An experiment is a declared table of runs and a function that makes a report of their results.
 //! What is missing of the table is simulated, one run after another; a result that is there is not
@@ -8,11 +9,11 @@
 //! - `table`: runs as data; `declaration`: experiments.
 //! - `thesis`: what the thesis says, in one place.
 //! - `store`: results, a file a run.
-//! - `driver`: runs what is missing; `runner` is the simulator that it calls.
+//! - `driver`: runs what is missing; `runner` simulates, by the installed `mica sim run`.
 //! - `report`: text and page.
 //! - one file an experiment.
-//!
-//! Under mpiexec all host ranks simulate each run together, and the first one reports.
+
+#![forbid(unsafe_code)]
 
 mod adaptive;
 mod collectives;
@@ -38,15 +39,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::Parser;
+use mica_report::origin::ResultOrigin;
+use mica_report::scratch::write_new;
 
-use self::declaration::Experiment;
-use self::runner::Simulator;
-use self::store::{Results, Store};
-use self::table::Extent;
-use super::run::host_ranks::HostRanks;
-use crate::origin::ResultOrigin;
-use crate::scratch::write_new;
+use crate::declaration::Experiment;
+use crate::runner::Simulator;
+use crate::store::{Results, Store};
+use crate::table::Extent;
 
 /// All experiments, in the thesis's order.
 const EXPERIMENTS: [&Experiment; 9] = [
@@ -61,9 +61,11 @@ const EXPERIMENTS: [&Experiment; 9] = [
     &adaptive::EXPERIMENT,
 ];
 
-/// The options of `mica sim experiment`.
-#[derive(Args)]
-pub struct ExperimentOptions {
+/// Repeats the experiments of a thesis on the simulated cluster, and puts the results beside the
+/// thesis's.
+#[derive(Parser)]
+#[command(name = "sim-experiments")]
+struct ExperimentOptions {
     /// The experiment, `all`, or `list` for their names and questions.
     name: String,
     /// Fewer points and smaller clusters: some minutes on two cores.
@@ -75,18 +77,25 @@ pub struct ExperimentOptions {
     /// The folder of the programs, which `bench/sim_programs.sh` builds.
     #[arg(long, value_name = "DIR", default_value = "target/sim-programs")]
     programs: PathBuf,
+    /// The installed Mica whose simulator runs.
+    #[arg(long, value_name = "DIR", default_value = "target/dist")]
+    prefix: PathBuf,
+    /// Processes of this machine that simulate each run together.
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    hosts: u32,
 }
 
-/// Runs the command.
-pub fn main(options: &ExperimentOptions) -> ExitCode {
+fn main() -> ExitCode {
+    let options = ExperimentOptions::parse();
     if options.name == "list" {
         print!("{}", list());
         return ExitCode::SUCCESS;
     }
-    match run(options) {
+    match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("mica sim experiment: {error}");
+            eprintln!("sim-experiments: {error}");
             ExitCode::FAILURE
         }
     }
@@ -116,34 +125,22 @@ fn named(name: &str) -> Result<Vec<&'static Experiment>, String> {
     let is_meant = |experiment: &&Experiment| name == "all" || experiment.heading.name == name;
     let meant: Vec<_> = EXPERIMENTS.into_iter().filter(is_meant).collect();
     match meant.is_empty() {
-        true => Err(format!("no experiment {name}; `mica sim experiment list` has their names")),
+        true => Err(format!("no experiment {name}; `list` has their names")),
         false => Ok(meant),
     }
 }
 
 fn run(options: &ExperimentOptions) -> Result<(), String> {
     let experiments = named(&options.name)?;
-    HostRanks::with(|hosts| Ok(run_all(&experiments, options, hosts)?))
-        .map_err(|error| error.to_string())
-}
-
-fn run_all(
-    experiments: &[&Experiment],
-    options: &ExperimentOptions,
-    hosts: &mut HostRanks,
-) -> Result<(), String> {
     let extent = match options.quick {
         true => Extent::Quick,
         false => Extent::Full,
     };
-    let is_first = hosts.rank() == 0;
     let store = Store::open(&options.output)?;
-    let mut simulator = Simulator::new(hosts, &options.programs)?;
+    let mut simulator = Simulator::new(&options.prefix, &options.programs, options.hosts)?;
     for experiment in experiments {
         let results = driver::complete((experiment.runs)(extent), &mut simulator, &store)?;
-        if is_first {
-            print!("{}", write(experiment, extent, &results, &options.output)?);
-        }
+        print!("{}", write(experiment, extent, &results, &options.output)?);
     }
     Ok(())
 }

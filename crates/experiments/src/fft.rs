@@ -3,13 +3,13 @@
 //! The thesis does not say whether the simulated processor prefetched in these runs; its table of
 //! the machine has no prefetcher, the Power5 has one. So all runs are made with and without.
 
-use super::declaration::Experiment;
-use super::report::{
+use crate::declaration::Experiment;
+use crate::report::{
     Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, gain, percents,
 };
-use super::store::{Results, SimulationOutcome};
-use super::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
-use super::thesis;
+use crate::store::{Results, SimulationOutcome};
+use crate::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
+use crate::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {

@@ -1,13 +1,13 @@
 //! The adaptive policy beside every fixed one (leon-2009, 7.2, leaves open whether a bad policy can
 //! be detected and changed while a program runs).
 
-use super::declaration::Experiment;
-use super::report::{
+use crate::declaration::Experiment;
+use crate::report::{
     Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, YAxis, gain, round,
 };
-use super::store::Results;
-use super::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
-use super::{fft, jacobi, thesis};
+use crate::store::Results;
+use crate::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
+use crate::{fft, jacobi, thesis};
 
 pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {

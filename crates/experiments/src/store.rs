@@ -10,12 +10,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use mica_report::origin::ResultOrigin;
+use mica_report::scratch::write_new;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::table::SimulationRun;
-use crate::origin::ResultOrigin;
-use crate::scratch::write_new;
+use crate::table::SimulationRun;
 
 /// What a simulation came to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,7 @@ pub struct SimulationOutcome {
     /// Sums of the nodes' counts.
     pub counts: BTreeMap<String, u64>,
     /// What the program printed as lines of JSON.
+    #[serde(default)]
     pub lines: Vec<Value>,
 }
 

@@ -4,10 +4,12 @@
 //! Every JSON document and every page of the tools has it: the documents as the object `origin`
 //! ([`ResultOrigin::json`]), the pages as their last paragraph ([`ResultOrigin::on_page`]).
 
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::build;
 use crate::draw::text::escape;
 
 /// Where a result comes from.
@@ -30,10 +32,12 @@ pub struct ResultOrigin {
 impl ResultOrigin {
     /// Of this command, now; `channel` is what carried its messages.
     pub fn of_this_command(channel: impl Into<String>) -> ResultOrigin {
-        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        let mut words = std::env::args_os();
+        let program = words.next().map(PathBuf::from).unwrap_or_default();
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         ResultOrigin {
             host: mica_node::identity::host_name(),
-            command: words.fold("mica".to_owned(), |line, word| line + " " + &word),
+            command: words.fold(name, |line, word| line + " " + &word.to_string_lossy()),
             date: date_of_now(),
             mica: version(),
             channel: channel.into(),
@@ -93,9 +97,9 @@ impl ResultOrigin {
 /// The version of this command, with its commit.
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    match env!("MICA_BUILD_COMMIT") {
-        "" => version.to_owned(),
-        commit => format!("{version} ({commit})"),
+    match build::commit() {
+        None => version.to_owned(),
+        Some(commit) => format!("{version} ({commit})"),
     }
 }
 

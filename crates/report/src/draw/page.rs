@@ -96,18 +96,22 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// A cell with text.
     pub fn text(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), ..Cell::default() }
     }
 
+    /// A cell with a number, by which its column is sorted.
     pub fn number(number: f64, text: impl Into<String>) -> Cell {
         Cell { text: text.into(), number: Some(number), ..Cell::default() }
     }
 
+    /// The cell with a bar of this share of its width.
     pub fn with_bar(self, share: f64, colour: impl Into<String>) -> Cell {
         Cell { bar: Some((share, colour.into())), ..self }
     }
 
+    /// The cell with a text that is shown when the pointer is on it.
     pub fn with_tip(self, tip: impl Into<String>) -> Cell {
         Cell { tip: Some(tip.into()), ..self }
     }

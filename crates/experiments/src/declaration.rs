@@ -1,8 +1,8 @@
 //! An experiment as data: a table of runs, and a function that makes a report of their results.
 
-use super::report::ExperimentReport;
-use super::store::Results;
-use super::table::{Extent, Heading, SimulationRun};
+use crate::report::ExperimentReport;
+use crate::store::Results;
+use crate::table::{Extent, Heading, SimulationRun};
 
 /// An experiment.
 #[derive(Debug)]

@@ -3,15 +3,16 @@
 
 use std::fmt::Write as _;
 
-use super::store::Results;
-use super::table::Heading;
-use super::thesis::{Fact, Said};
-use crate::draw::bars::{ChartBar, Series, StackedBars, legend};
-use crate::draw::colour::{THEME, hue};
-use crate::draw::curves::Curves;
-use crate::draw::page::{self, Cell, DataTable};
-use crate::draw::scale::TickUnit;
-use crate::draw::text::{count, escape, size, time, trimmed};
+use mica_report::draw::bars::{ChartBar, Series, StackedBars, legend};
+use mica_report::draw::colour::{THEME, hue};
+use mica_report::draw::curves::Curves;
+use mica_report::draw::page::{self, Cell, DataTable};
+use mica_report::draw::scale::TickUnit;
+use mica_report::draw::text::{count, escape, size, time, trimmed};
+
+use crate::store::Results;
+use crate::table::Heading;
+use crate::thesis::{Fact, Said};
 
 /// What an experiment's results say.
 #[derive(Debug, Default)]
@@ -326,7 +327,7 @@ impl ExperimentReport {
         let mut html = page::open(heading.title, &style);
         let _ = write!(
             html,
-            "<body>\n<main>\n<header><p class=\"kicker\">mica sim experiment {}</p>\n\
+            "<body>\n<main>\n<header><p class=\"kicker\">sim-experiments {}</p>\n\
              <h1>{}</h1>\n<p class=\"where\">{}</p></header>\n",
             escape(heading.name),
             escape(heading.question),
@@ -383,8 +384,8 @@ fn table(results: &Results) -> DataTable<'static> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::thesis;
     use super::*;
+    use crate::thesis;
 
     #[test]
     fn findings_put_numbers_beside_the_thesis() {

@@ -1,12 +1,12 @@
 //! Collective operations with and without the payload policy (leon-2009, 5.3.1; Figure 5.7).
 
-use super::declaration::Experiment;
-use super::report::{
+use crate::declaration::Experiment;
+use crate::report::{
     Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, gain, percents,
 };
-use super::store::Results;
-use super::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
-use super::thesis;
+use crate::store::Results;
+use crate::table::{Extent, Heading, PrefetcherSetting, SimulationRun};
+use crate::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {

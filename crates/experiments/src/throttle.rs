@@ -1,12 +1,12 @@
 //! A network of less bandwidth, and the integer sort on it (leon-2009, 3.2; Figures 3.4 and 3.5).
 
-use super::declaration::Experiment;
-use super::report::{
+use crate::declaration::Experiment;
+use crate::report::{
     Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, percents,
 };
-use super::store::Results;
-use super::table::{Extent, Heading, SimulationMode, SimulationRun};
-use super::thesis;
+use crate::store::Results;
+use crate::table::{Extent, Heading, SimulationMode, SimulationRun};
+use crate::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {

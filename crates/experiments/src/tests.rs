@@ -7,10 +7,10 @@ use mica_sim::adapter::policy::Policy;
 use mica_sim::machine::SimulatedMachine;
 use serde_json::json;
 
-use super::driver::{Runner, complete};
-use super::store::{SimulationOutcome, Store};
-use super::table::{Extent, SimulationRun};
 use super::*;
+use crate::driver::{Runner, complete};
+use crate::store::{SimulationOutcome, Store};
+use crate::table::{Extent, SimulationRun};
 
 /// Times and counts that depend on the run, and on how often it was asked.
 #[derive(Default)]

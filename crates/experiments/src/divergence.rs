@@ -2,13 +2,13 @@
 //! nodes' clocks meet every quantum, and a quantum longer than the network's latency delivers
 //! messages late.
 
-use super::declaration::Experiment;
-use super::report::{
+use crate::declaration::Experiment;
+use crate::report::{
     Chart, ExperimentReport, ReportPlot, ShapeVerdict, ThesisFinding, XAxis, YAxis, percents, round,
 };
-use super::store::Results;
-use super::table::{Extent, Heading, SimulationRun};
-use super::thesis;
+use crate::store::Results;
+use crate::table::{Extent, Heading, SimulationRun};
+use crate::thesis;
 
 pub const EXPERIMENT: Experiment = Experiment {
     heading: Heading {
