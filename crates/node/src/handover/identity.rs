@@ -1,7 +1,10 @@
 //! What processes name and recognise each other by.
 
+use std::fmt;
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 
 /// 16 random bytes from the kernel.
 ///
@@ -27,17 +30,38 @@ pub fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Identifies the file or socket behind a descriptor among all of this machine; `None` if the
-/// descriptor is closed.
-pub fn identity(fd: BorrowedFd<'_>) -> Option<String> {
+/// A file or socket among all of this machine, whoever has it open: device and inode. As text, it
+/// is passed from process to process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileKey {
+    /// The device that it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+impl From<&Metadata> for FileKey {
+    fn from(file: &Metadata) -> FileKey {
+        FileKey { device: file.dev(), inode: file.ino() }
+    }
+}
+
+impl fmt::Display for FileKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.device, self.inode)
+    }
+}
+
+/// What is behind a descriptor; `None` if the descriptor is closed.
+pub fn identity(fd: BorrowedFd<'_>) -> Option<FileKey> {
     identity_of(fd.as_raw_fd())
 }
 
 /// [`identity`] of the descriptor with this number.
-pub(crate) fn identity_of(number: i32) -> Option<String> {
+pub(crate) fn identity_of(number: i32) -> Option<FileKey> {
     // SAFETY: all-zero bytes are a valid stat.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: fstat writes to `stat` only, and fails for a descriptor that is not open.
     let open = unsafe { libc::fstat(number, &mut stat) } == 0;
-    open.then(|| format!("{}:{}", stat.st_dev, stat.st_ino))
+    open.then_some(FileKey { device: stat.st_dev, inode: stat.st_ino })
 }
