@@ -52,10 +52,10 @@ fn misplaced(name: &str, has_folder: bool, text: &str) -> Vec<String> {
         found.push("tests are foo/tests.rs, models foo/model.rs".to_owned());
     }
     let lines: Vec<&str> = text.lines().collect();
-    let is_for_tests = |line: &&str| line.starts_with("#[cfg(") && line.contains("test");
+    let is_for_tests = |line: &str| line.starts_with("#[cfg(") && line.contains("test");
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| is_module(line)) {
-        let attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
-        if !attributes.into_iter().any(|line| is_for_tests(&line)) {
+        let mut attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
+        if !attributes.any(|line| is_for_tests(line)) {
             continue;
         }
         let length = 1 + lines[at..].iter().take_while(|line| **line != "}").count();
