@@ -9,7 +9,7 @@ use crate::error::Result;
 /// counts name them by their number here, in the order of ranks. Two more numbers, the
 /// [proxies](Self::proxies), stand at each target for the origins that share none.
 #[derive(Debug)]
-pub(super) struct Neighbours {
+pub(super) struct NodePeers {
     /// This rank's number.
     pub me: u32,
     /// Job-wide ranks, by number.
@@ -20,10 +20,10 @@ pub(super) struct Neighbours {
     pub is_shared: bool,
 }
 
-impl Neighbours {
+impl NodePeers {
     /// Those of a window on `comm`. `must_share`: the program loads and stores their memory.
     // flag: the call passes `is_shared()` of what is to be made.
-    pub fn of(engine: &Engine, comm: &Comm, must_share: bool) -> Neighbours {
+    pub fn of(engine: &Engine, comm: &Comm, must_share: bool) -> NodePeers {
         let me = comm.rank();
         let is_shared = engine.shares_windows_with(comm.peer(me));
         let may_share = is_shared && (must_share || !engine.is_loopback());
@@ -31,8 +31,8 @@ impl Neighbours {
             |&rank: &usize| rank == me || may_share && engine.shares_windows_with(comm.peer(rank));
         let window_ranks: Vec<usize> = (0..comm.size()).filter(shares).collect();
         let number = window_ranks.binary_search(&me);
-        Neighbours {
-            me: number.expect("this rank is its own neighbour") as u32,
+        NodePeers {
+            me: number.expect("this rank is among them") as u32,
             job_ranks: window_ranks.iter().map(|&rank| comm.peer(rank)).collect(),
             window_ranks,
             is_shared,
@@ -63,7 +63,7 @@ impl Neighbours {
         [first, first + 1]
     }
 
-    /// The number of a rank of the window, if it is a neighbour.
+    /// The number of a rank of the window, if it is a node peer.
     pub fn number(&self, window_rank: usize) -> Option<u32> {
         let found = self.window_ranks.binary_search(&window_rank);
         found.ok().map(|number| number as u32)
