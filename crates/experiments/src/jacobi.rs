@@ -61,15 +61,15 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let gains = |policy| gains(extent, results, policy);
     let blind = gains(BLIND);
     let rows: Vec<String> = widths(extent).iter().map(|w| format!("{w} Ki")).collect();
-    let said =
+    let figures =
         |values: &[f64]| format!("{} of time less, rows of {}", percents(values), rows.join(", "));
     let is_slower = blind.iter().any(|gain| *gain < 0.0);
     let no_worse = |values: &[f64]| ShapeVerdict::of(values.iter().all(|gain| *gain > -0.1));
     let (on_wait, sized) = (gains("on-wait"), gains("size-dependent"));
     let findings = vec![
-        ThesisFinding::shape(&thesis::BLIND_POLLUTES, ShapeVerdict::of(is_slower), said(&blind)),
-        ThesisFinding::shape(&thesis::WAIT_POLICY_HELPS, no_worse(&on_wait), said(&on_wait)),
-        ThesisFinding::shape(&thesis::L3_HELPS, no_worse(&sized), said(&sized)),
+        ThesisFinding::shape(&thesis::BLIND_POLLUTES, ShapeVerdict::of(is_slower), figures(&blind)),
+        ThesisFinding::shape(&thesis::WAIT_POLICY_HELPS, no_worse(&on_wait), figures(&on_wait)),
+        ThesisFinding::shape(&thesis::L3_HELPS, no_worse(&sized), figures(&sized)),
     ];
     let evicted = |width: &u32| {
         let outcome = results.of(&run(BLIND, *width));

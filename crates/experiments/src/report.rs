@@ -12,7 +12,7 @@ use mica_report::draw::text::{count, escape, size, time, trimmed};
 
 use crate::store::Results;
 use crate::table::Heading;
-use crate::thesis::{Fact, Said};
+use crate::thesis::{Fact, PaperValue};
 
 /// What an experiment's results say.
 #[derive(Debug, Default)]
@@ -29,14 +29,14 @@ pub struct ExperimentReport {
 #[derive(Debug)]
 pub struct ThesisFinding {
     fact: &'static Fact,
-    ours: Ours,
+    measured: Measured,
     /// Under which condition, if there are several.
     condition: &'static str,
 }
 
-/// Our result.
+/// What was measured here.
 #[derive(Debug)]
-enum Ours {
+enum Measured {
     /// In the fact's unit.
     Number(f64),
     /// Whether the shape is there, and the figures that say so.
@@ -62,8 +62,8 @@ impl ShapeVerdict {
 
 impl ThesisFinding {
     /// A number beside the thesis's.
-    pub fn number(fact: &'static Fact, ours: f64) -> ThesisFinding {
-        ThesisFinding { fact, ours: Ours::Number(ours), condition: "" }
+    pub fn number(fact: &'static Fact, measured: f64) -> ThesisFinding {
+        ThesisFinding { fact, measured: Measured::Number(measured), condition: "" }
     }
 
     /// The same, under a condition that the sentence names.
@@ -73,68 +73,72 @@ impl ThesisFinding {
 
     /// Whether a shape is there, with the figures that say so.
     pub fn shape(fact: &'static Fact, verdict: ShapeVerdict, figures: String) -> ThesisFinding {
-        ThesisFinding { fact, ours: Ours::Shape(verdict, figures), condition: "" }
+        ThesisFinding { fact, measured: Measured::Shape(verdict, figures), condition: "" }
     }
 
     /// The sentences.
     pub fn text(&self) -> String {
-        let Fact { claim, said, place } = self.fact;
-        let thesis = match said {
-            Said::UpTo(value, unit) => format!("Thesis: up to {value} {unit} ({place})."),
-            Said::About(value, unit) => format!("Thesis: about {value} {unit} ({place})."),
-            Said::Between(low, high, unit) => {
+        let Fact { claim, value, place } = self.fact;
+        let thesis = match value {
+            PaperValue::UpTo(value, unit) => format!("Thesis: up to {value} {unit} ({place})."),
+            PaperValue::About(value, unit) => format!("Thesis: about {value} {unit} ({place})."),
+            PaperValue::Between(low, high, unit) => {
                 format!("Thesis: {low} to {high} {unit} ({place}).")
             }
-            Said::MoreThan(value, unit) => {
+            PaperValue::MoreThan(value, unit) => {
                 format!("Thesis: more than {value} {unit} ({place}).")
             }
-            Said::Shape => format!("Thesis: {place}."),
+            PaperValue::Shape => format!("Thesis: {place}."),
         };
         let here = match self.condition {
             "" => "ere".to_owned(),
             condition => format!("ere, {condition}"),
         };
-        let ours = match &self.ours {
-            Ours::Number(ours) => {
-                let unit = said.unit();
-                format!("H{here}: {} {unit}, {}.", round(*ours), said.difference(*ours))
+        let measured = match &self.measured {
+            Measured::Number(measured) => {
+                let unit = value.unit();
+                format!("H{here}: {} {unit}, {}.", round(*measured), value.difference(*measured))
             }
-            Ours::Shape(ShapeVerdict::Holds, figures) => format!("H{here}, too: {figures}."),
-            Ours::Shape(ShapeVerdict::Differs, figures) => format!("Not so h{here}: {figures}."),
+            Measured::Shape(ShapeVerdict::Holds, figures) => format!("H{here}, too: {figures}."),
+            Measured::Shape(ShapeVerdict::Differs, figures) => {
+                format!("Not so h{here}: {figures}.")
+            }
         };
-        format!("{claim}. {thesis} {ours}")
+        format!("{claim}. {thesis} {measured}")
     }
 }
 
-impl Said {
+impl PaperValue {
     fn unit(&self) -> &'static str {
         match self {
-            Said::UpTo(_, unit)
-            | Said::About(_, unit)
-            | Said::Between(_, _, unit)
-            | Said::MoreThan(_, unit) => unit,
-            Said::Shape => "",
+            PaperValue::UpTo(_, unit)
+            | PaperValue::About(_, unit)
+            | PaperValue::Between(_, _, unit)
+            | PaperValue::MoreThan(_, unit) => unit,
+            PaperValue::Shape => "",
         }
     }
 
-    /// The difference of ours, in words.
-    fn difference(&self, ours: f64) -> String {
+    /// The difference of the measured value, in words.
+    fn difference(&self, measured: f64) -> String {
         let points = |other: f64| {
-            let by = round((ours - other).abs());
-            match ours - other {
+            let by = round((measured - other).abs());
+            match measured - other {
                 _ if by == "0" => "the same".to_owned(),
                 d if d > 0.0 => format!("{by} points more"),
                 _ => format!("{by} points less"),
             }
         };
         match *self {
-            Said::UpTo(value, _) | Said::About(value, _) => points(value),
-            Said::Between(low, high, _) if (low..=high).contains(&ours) => "within".to_owned(),
-            Said::Between(low, _, _) if ours < low => points(low),
-            Said::Between(_, high, _) => points(high),
-            Said::MoreThan(value, _) if ours > value => "as there".to_owned(),
-            Said::MoreThan(value, _) => points(value),
-            Said::Shape => String::new(),
+            PaperValue::UpTo(value, _) | PaperValue::About(value, _) => points(value),
+            PaperValue::Between(low, high, _) if (low..=high).contains(&measured) => {
+                "within".to_owned()
+            }
+            PaperValue::Between(low, _, _) if measured < low => points(low),
+            PaperValue::Between(_, high, _) => points(high),
+            PaperValue::MoreThan(value, _) if measured > value => "as there".to_owned(),
+            PaperValue::MoreThan(value, _) => points(value),
+            PaperValue::Shape => String::new(),
         }
     }
 }

@@ -27,7 +27,7 @@ use mica_policy::{
 use super::plan::{CorePair, Pace, SeriesMessage};
 use super::run::{Installation, MeasuredCalls};
 use super::steps;
-use super::verify::{Arena, TrialParts, TrialVerdict, Verified, VerifiedSize, median, verify};
+use super::verify::{Candidate, TrialParts, TrialVerdict, Verified, VerifiedSize, median, verify};
 use crate::explain::time;
 
 /// How long to measure.
@@ -214,7 +214,7 @@ impl MessageProbes<'_> {
     }
 }
 
-impl Arena for MessageProbes<'_> {
+impl Candidate for MessageProbes<'_> {
     type Probe = SeriesMessage;
     type Choice = MessagePath;
 
@@ -267,7 +267,7 @@ pub fn messages(
         let in_pieces = blocks.map(|block| SeriesMessage { len: 1 << 20, block });
         let whole = lengths(16 << 20).map(|len| SeriesMessage { len, block: 0 });
         let share = (n + 1) as u32;
-        let mut arena = MessageProbes {
+        let mut candidate = MessageProbes {
             runs,
             effort,
             until: begin + effort.time_limit / 2 * share / pairs.len() as u32,
@@ -277,11 +277,11 @@ pub fn messages(
             tuning,
             samples: whole.chain(in_pieces).collect(),
         };
-        let found = verify(&mut arena);
-        let shipped = arena.paths(&PathCosts::default());
-        let chosen = arena.differing(found.accepted);
+        let found = verify(&mut candidate);
+        let shipped = candidate.paths(&PathCosts::default());
+        let chosen = candidate.differing(found.accepted);
         for (sample, path, trial) in found.trials {
-            let at = arena.samples.iter().position(|s| *s == sample);
+            let at = candidate.samples.iter().position(|s| *s == sample);
             rows.push(ComparisonRow {
                 what: format!("{}, {}", level_name(pair.level), words(&sample)),
                 shipped: at.map_or("", |at| shipped[at].name()),
@@ -290,7 +290,7 @@ pub fn messages(
                 is_accepted: chosen.contains(&(sample, path)),
             });
         }
-        accepted.extend(arena.subset(found.accepted).costs);
+        accepted.extend(candidate.subset(found.accepted).costs);
         gain += found.gain;
     }
     (accepted, gain)
@@ -401,7 +401,7 @@ impl CollectiveProbes<'_> {
     }
 }
 
-impl Arena for CollectiveProbes<'_> {
+impl Candidate for CollectiveProbes<'_> {
     type Probe = usize;
     type Choice = Algorithm;
 
@@ -471,7 +471,7 @@ pub fn collectives(
     (messages, gain): (&[(Level, MessagePath, PathCost)], f64),
     rows: &mut Vec<ComparisonRow>,
 ) -> Tuning {
-    let mut arena = CollectiveProbes {
+    let mut candidate = CollectiveProbes {
         runs,
         effort,
         until: Instant::now() + effort.time_limit / 2,
@@ -481,19 +481,19 @@ pub fn collectives(
         tuning,
         calls: calls(pairs, effort.cores),
     };
-    let Verified { accepted, trials, .. } = verify(&mut arena);
-    let shipped = arena.algorithms(&CollectiveCosts::default());
-    let chosen = arena.differing(accepted);
+    let Verified { accepted, trials, .. } = verify(&mut candidate);
+    let shipped = candidate.algorithms(&CollectiveCosts::default());
+    let chosen = candidate.differing(accepted);
     for (at, algorithm, trial) in trials {
         rows.push(ComparisonRow {
-            what: arena.calls[at].0.words(),
+            what: candidate.calls[at].0.words(),
             shipped: shipped[at].name(),
             tuned: algorithm.name(),
             trial,
             is_accepted: chosen.contains(&(at, algorithm)),
         });
     }
-    let accepted = arena.subset(accepted);
+    let accepted = candidate.subset(accepted);
     if accepted.costs.is_empty() {
         // The message costs lost more in collectives than they gained.
         let levels = pairs.iter().map(|pair| level_name(pair.level));

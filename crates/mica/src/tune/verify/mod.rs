@@ -9,7 +9,7 @@
 //! gains, the shipped figures stay. A choice that could not be measured in time counts as unproven:
 //! no subset with that choice is accepted.
 //!
-//! Pure except for [`Arena::measure`], so that the tests run it with invented times.
+//! Pure except for [`Candidate::measure`], so that the tests run it with invented times.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -96,8 +96,8 @@ pub type TrialParts = u32;
 /// The largest number of parts: above it there are too many subsets to search.
 pub const PARTS_MAX: usize = 13;
 
-/// The things that are decided about.
-pub trait Arena {
+/// Figures that may take the place of the shipped ones, in parts, and how each part is tried.
+pub trait Candidate {
     /// A message or a call for which choices are compared.
     type Probe: ProbeKey;
     /// The path or algorithm that is chosen for it.
@@ -161,11 +161,15 @@ struct Standing {
 const HOPE: f64 = 0.001;
 
 /// Measures what is needed for the decision, and decides.
-pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
-    let parts = arena.parts();
+pub fn verify<A: Candidate>(candidate: &mut A) -> Verified<A::Probe, A::Choice> {
+    let parts = candidate.parts();
     assert!(parts <= PARTS_MAX, "{parts} parts are too many");
     let subsets: Vec<Subset<A::Probe, A::Choice>> = (1..1 << parts)
-        .map(|parts| Subset { parts, differing: arena.differing(parts), bonus: arena.bonus(parts) })
+        .map(|parts| Subset {
+            parts,
+            differing: candidate.differing(parts),
+            bonus: candidate.bonus(parts),
+        })
         .collect();
     let mut known: Known<A::Probe, A::Choice> = HashMap::new();
     let mut order = Vec::new();
@@ -179,7 +183,7 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
             break (subset.parts, subset.standing(&known).gain);
         }
         for &(probe, choice) in open {
-            let trial = arena.measure(probe, subset.parts);
+            let trial = candidate.measure(probe, subset.parts);
             let is_out = out(&trial);
             known.insert((probe, choice), trial);
             order.push((probe, choice));

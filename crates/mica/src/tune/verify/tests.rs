@@ -24,7 +24,7 @@ impl Invented {
     }
 }
 
-impl Arena for Invented {
+impl Candidate for Invented {
     type Probe = u32;
     type Choice = u8;
 
@@ -84,8 +84,8 @@ fn a_choice_that_measures_worse_is_left_to_the_shipped_figures() {
         0 => vec![3200.0, 3210.0, 3190.0],
         _ => vec![3800.0, 3810.0, 3790.0],
     };
-    let mut arena = Invented::new(&[&[(65536, 1)]], times);
-    let found = verify(&mut arena);
+    let mut candidate = Invented::new(&[&[(65536, 1)]], times);
+    let found = verify(&mut candidate);
     assert_eq!(found.accepted, 0);
     assert_eq!(found.trials.len(), 1);
 }
@@ -93,9 +93,9 @@ fn a_choice_that_measures_worse_is_left_to_the_shipped_figures() {
 #[test]
 fn accepts_a_gain() {
     let times = |_: u32, choice: u8| vec![1000.0 - 200.0 * f64::from(choice); 3];
-    let mut arena = Invented::new(&[&[(64, 1), (128, 1)]], times);
-    assert_eq!(verify(&mut arena).accepted, 1);
-    assert_eq!(arena.measured.len(), 2);
+    let mut candidate = Invented::new(&[&[(64, 1), (128, 1)]], times);
+    assert_eq!(verify(&mut candidate).accepted, 1);
+    assert_eq!(candidate.measured.len(), 2);
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn noise_changes_nothing() {
         0 => vec![100.0, 130.0, 90.0, 110.0, 95.0],
         _ => vec![120.0, 95.0, 105.0, 90.0, 100.0],
     };
-    let mut arena = Invented::new(&[&[(64, 1), (128, 1)], &[(256, 1)]], times);
-    assert_eq!(verify(&mut arena).accepted, 0);
+    let mut candidate = Invented::new(&[&[(64, 1), (128, 1)], &[(256, 1)]], times);
+    assert_eq!(verify(&mut candidate).accepted, 0);
 }
 
 #[test]
@@ -116,24 +116,24 @@ fn accepts_gains_without_losses() {
         1 => vec![70.0; 5],
         _ => vec![150.0; 5],
     };
-    let mut arena = Invented::new(&[&[(64, 1)], &[(128, 2)], &[(256, 1), (512, 2)]], times);
-    assert_eq!(verify(&mut arena).accepted, 0b001);
-    let mut arena = Invented::new(&[&[(64, 1)], &[(64, 2)], &[(256, 1)]], times);
-    assert_eq!(verify(&mut arena).accepted, 0b101);
+    let mut candidate = Invented::new(&[&[(64, 1)], &[(128, 2)], &[(256, 1), (512, 2)]], times);
+    assert_eq!(verify(&mut candidate).accepted, 0b001);
+    let mut candidate = Invented::new(&[&[(64, 1)], &[(64, 2)], &[(256, 1)]], times);
+    assert_eq!(verify(&mut candidate).accepted, 0b101);
 }
 
 #[test]
 fn prefers_fewer_parts_among_equal_gains() {
     let times = |_: u32, choice: u8| vec![100.0 - 30.0 * f64::from(choice.min(1)); 5];
     // The second part changes nothing that gains.
-    let mut arena = Invented::new(&[&[(64, 1)], &[(64, 1)]], times);
-    assert_eq!(verify(&mut arena).accepted.count_ones(), 1);
+    let mut candidate = Invented::new(&[&[(64, 1)], &[(64, 1)]], times);
+    assert_eq!(verify(&mut candidate).accepted.count_ones(), 1);
 }
 
 #[test]
 fn a_bonus_is_given_up_for_no_loss() {
     struct WithBonus(Invented);
-    impl Arena for WithBonus {
+    impl Candidate for WithBonus {
         type Probe = u32;
         type Choice = u8;
         fn parts(&self) -> usize {
@@ -161,11 +161,11 @@ fn a_bonus_is_given_up_for_no_loss() {
 #[test]
 fn rejects_what_was_not_measured() {
     let times = |_: u32, choice: u8| vec![100.0 - 30.0 * f64::from(choice); 3];
-    let mut arena = Invented::new(&[&[(64, 1)], &[(128, 1), (256, 1)]], times);
-    arena.most = 2;
-    let accepted = verify(&mut arena).accepted;
-    let shown: Vec<u32> = arena.measured.iter().map(|(probe, _)| *probe).collect();
-    for (probe, _) in arena.differing(accepted) {
+    let mut candidate = Invented::new(&[&[(64, 1)], &[(128, 1), (256, 1)]], times);
+    candidate.most = 2;
+    let accepted = verify(&mut candidate).accepted;
+    let shown: Vec<u32> = candidate.measured.iter().map(|(probe, _)| *probe).collect();
+    for (probe, _) in candidate.differing(accepted) {
         assert!(shown.contains(&probe), "{probe} was accepted unseen");
     }
 }
