@@ -19,6 +19,7 @@ impl EngineState {
 
     /// Has the copy engine copy the message: through `window`, or else by the kernel. False if the
     /// location of the message in the sender's memory cannot be determined.
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     pub(crate) fn offload(
         &mut self,
         id: RecvId,

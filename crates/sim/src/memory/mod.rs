@@ -294,14 +294,6 @@ impl NodeMemory {
         counts
     }
 
-    /// Sets all counts to 0, as at the start of a region of interest.
-    pub fn reset_counts(&mut self) {
-        self.levels.counts = MemoryCounts::default();
-        self.store_hits = 0;
-        self.levels.l1d.forget_hits();
-        self.levels.l1i.forget_hits();
-    }
-
     #[inline(always)]
     fn key(&self, address: u64) -> u64 {
         address & !self.offset_mask | VALID

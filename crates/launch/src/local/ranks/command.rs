@@ -58,7 +58,7 @@ impl RankProcesses<'_> {
             .env("PMI_RANK", plan.rank.to_string())
             .env("PMI_SIZE", self.job.size.to_string())
             .env("PMI_HOSTNAME", &self.job.host)
-            .envs(identity(connection.as_fd()).map(|id| (MANAGER_ID_VARIABLE, id)));
+            .envs(identity(connection.as_fd()).map(|key| (MANAGER_ID_VARIABLE, key.to_string())));
         if self.job.network.pmi {
             command.env(EXCHANGE_VARIABLE, "pmi");
         }

@@ -126,7 +126,7 @@ impl<'a> MessageFormulas<'a> {
         loads.into_iter().fold(Load::NOTHING, Load::then)
     }
 
-    // long: a table, one arm for each algorithm.
+    #[expect(clippy::too_many_lines, reason = "a table, one arm for each algorithm")]
     pub fn load(&self, question: &CollectiveCall, algorithm: Algorithm) -> Load {
         let (ranks, bytes) = (self.ranks, question.bytes);
         let rounds = log2(ranks);
