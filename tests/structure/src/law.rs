@@ -61,10 +61,14 @@ const LAW: &[(&str, &[&str])] = &[
     // Function, file and line of addresses, for the reports of tools and of the launcher.
     ("mica-symbols", &[]),
     // Which links make a collective slow: data, model, analysis. `mica links` runs it.
-    ("mica-links", &[]),
+    ("mica-links", &["mica-machine", "mica-statistics"]),
+    // What a machine is, as a file describes it, for the models of `sim` and `links`.
+    ("mica-machine", &[]),
+    // Medians and quantiles of what tools measure.
+    ("mica-statistics", &[]),
     // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy`
     // the algorithms of collectives, `profile` the calls that the replayer repeats.
-    ("mica-sim", &["mica-profile", "mica-policy", "mica-node"]),
+    ("mica-sim", &["mica-machine", "mica-statistics", "mica-profile", "mica-policy", "mica-node"]),
     // A simulated node, loaded into the emulator.
     ("mica-sim-plugin", &["mica-sim", "mica-node"]),
     // `mica sim` is an MPI program itself, in Rust, so it uses `mpi` where others use mpi.h.
@@ -73,6 +77,7 @@ const LAW: &[(&str, &[&str])] = &[
         &[
             "mica-links",
             "mica-sim",
+            "mica-statistics",
             "mica-profile",
             "mica-symbols",
             "mica-mpi",

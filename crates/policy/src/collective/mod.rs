@@ -22,13 +22,12 @@ pub mod thresholds;
 pub use choices::Choices;
 pub use choose::{
     AlgorithmDecision, AlgorithmEstimate, AlgorithmExclusion, ForcedAlgorithms, ForcedRefusal,
-    choose, pick, pick_once_reachable,
+    ForcedValue, choose, pick, pick_once_reachable,
 };
 pub use costs::{CollectiveCosts, LevelCosts};
 pub use thresholds::MessageThresholds;
 
 use mica_node::topology::Level;
-use mica_node::tunables::{self, Tunable};
 
 /// A collective operation; its v-, w- and non-blocking forms have the same name, and exclusive
 /// scans are scans.
@@ -75,7 +74,7 @@ impl Collective {
         Collective::Scan,
     ];
 
-    /// Its name on the command line and in tables.
+    /// Its name in `MICA_COLL`, on the command line and in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Collective::Barrier => "barrier",
@@ -113,22 +112,6 @@ impl Collective {
             Collective::Allreduce => &[Doubling, Halving, Shared, Direct],
             Collective::ReduceScatter => &[Halving, Pairwise, Shared, Direct],
             Collective::Scan => &[Doubling, Shared, Direct],
-        }
-    }
-
-    /// The tunable that forces one of its algorithms.
-    pub const fn tunable(self) -> &'static Tunable {
-        match self {
-            Collective::Barrier => &tunables::COLL_BARRIER,
-            Collective::Bcast => &tunables::COLL_BCAST,
-            Collective::Gather => &tunables::COLL_GATHER,
-            Collective::Scatter => &tunables::COLL_SCATTER,
-            Collective::Allgather => &tunables::COLL_ALLGATHER,
-            Collective::Alltoall => &tunables::COLL_ALLTOALL,
-            Collective::Reduce => &tunables::COLL_REDUCE,
-            Collective::Allreduce => &tunables::COLL_ALLREDUCE,
-            Collective::ReduceScatter => &tunables::COLL_REDUCE_SCATTER,
-            Collective::Scan => &tunables::COLL_SCAN,
         }
     }
 

@@ -55,7 +55,7 @@ type PeerClass = u8;
 #[derive(Debug)]
 pub struct Selection {
     costs: PathCosts,
-    /// What `MICA_WAY` allows.
+    /// What `MICA_PATH` allows.
     allowed: MessagePaths,
     limits: EagerLimits,
     oversubscribed: bool,
@@ -106,7 +106,7 @@ impl Selection {
         peers: impl Iterator<Item = PeerKind>,
         cores: CoreUse,
     ) -> Result<Selection, BadValue> {
-        let allowed = MessagePaths::forced(tunables::WAY.choice()?).unwrap_or(MessagePaths::ALL);
+        let allowed = MessagePaths::forced(tunables::PATH.choice()?).unwrap_or(MessagePaths::ALL);
         let limits = EagerLimits { inline: INLINE, ring: PAYLOAD_MAX, ..EagerLimits::default() };
         let mut selection = Selection {
             costs,
