@@ -310,7 +310,8 @@ fn hints_name_the_receives_of_their_communicator() {
             let ReceiveStage::AtAdapter { operation } = stage else {
                 panic!("{stage:?}");
             };
-            let token = state.adapter.as_ref().expect("there is one").token(operation);
+            let adapter = state.adapter.as_ref().expect("there is one");
+            let token = adapter.operations[operation as usize].token;
             state.cancel_receive(id);
             assert!(state.take_received(id).expect("ended").cancelled);
             token
