@@ -226,6 +226,7 @@ fn real(op: u32, x: f64, y: f64) -> f64 {
 }
 
 /// One element of each operand and of the result, as bytes.
+#[expect(clippy::too_many_lines, reason = "one arm for each sort of number")]
 fn sample(op: u32, sort: Sort, stream: &mut Stream) -> [Vec<u8>; 3] {
     match sort {
         Signed(bytes) | Unsigned(bytes) => {

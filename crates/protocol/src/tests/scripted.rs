@@ -337,6 +337,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
+    #[expect(clippy::too_many_arguments, reason = "those of put and get, and which it is")]
     fn start_copy(
         &mut self,
         direction: RmaDirection,
