@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use mica_launch::link::auth::{AgentSide, ControllerSide, JobKey, Secret};
-use mica_launch::link::messages::{ControllerMessage, AgentMessage};
+use mica_launch::link::messages::{AgentMessage, ControllerMessage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -57,7 +57,7 @@ fn handshake(bytes: &[u8]) {
     }
     assert!(ControllerSide::answer(&key, &fixed(&next(128))).is_none());
     let (side, hello) = AgentSide::new(&secret).expect("random bytes");
-    let (head, _) = ControllerSide::answer(&key, &hello).expect("an agent");
-    assert!(head.accept(&fixed(&next(32))).is_none());
+    let (answer, _) = ControllerSide::answer(&key, &hello).expect("an agent");
+    assert!(answer.accept(&fixed(&next(32))).is_none());
     assert!(side.prove(&secret, &fixed(&next(96))).is_none());
 }

@@ -3,12 +3,13 @@
 //!
 //! They ask over an abstract socket with a random name; callers of other users are turned away.
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use mica_bootstrap::inherited::{DescriptorKind, DescriptorRequest, new_nonce, socket_name};
+use mica_bootstrap::inherited::{DescriptorRequest, new_nonce, socket_name};
 use mica_node::handover::own_uid;
 
-use super::*;
+use crate::local::callers::HandoverCallers;
 
 /// Maximum number of callers, in addition to one for each rank of the node, which may all ask at
 /// the same time.
@@ -42,7 +43,7 @@ impl Requests {
     ///
     /// # Errors
     /// When no connection can be accepted any more.
-    fn serve(
+    pub fn serve(
         &mut self,
         give: &mut dyn FnMut(DescriptorRequest) -> Result<OwnedFd, String>,
     ) -> io::Result<()> {
@@ -64,47 +65,11 @@ impl Requests {
     }
 }
 
-impl RankProcesses<'_> {
-    /// Serves processes that ask for descriptors that they did not inherit. Returns the numbers on
-    /// the node of the ranks that have a new connection to the process manager.
-    pub fn serve_requests(&mut self) -> Vec<usize> {
-        let mut replaced = Vec::new();
-        let Some(requests) = &mut self.requests else {
-            return replaced;
-        };
-        let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
-        let mut give = |request: DescriptorRequest| -> Result<OwnedFd, String> {
-            let index = members.binary_search(&request.rank);
-            let index = index.map_err(|_| format!("rank {} is not on this node", request.rank))?;
-            match request.wanted {
-                DescriptorKind::Values => pmi.table().map_err(|error| error.to_string()),
-                DescriptorKind::Segment => {
-                    let copy = segment.as_fd().try_clone_to_owned();
-                    copy.map_err(|error| error.to_string())
-                }
-                DescriptorKind::Manager => match pmi.replace(index) {
-                    Ok(Some(theirs)) => {
-                        replaced.push(index);
-                        Ok(theirs.into())
-                    }
-                    Ok(None) => Err(format!("rank {} has used its connection", request.rank)),
-                    Err(error) => Err(error.to_string()),
-                },
-            }
-        };
-        if requests.serve(&mut give).is_err() {
-            // Descriptors may have run out: with the service the loop would never sleep, so it
-            // is stopped.
-            self.requests = None;
-        }
-        replaced
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use mica_node::handover::HandoverConnection;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn silent_callers_do_not_fill_the_table() {
