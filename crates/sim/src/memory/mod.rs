@@ -85,12 +85,6 @@ impl Stall {
     pub fn is_device(self) -> bool {
         self.0 & Stall::DEVICE != 0
     }
-
-    /// No cycles, and not the device: what nearly all accesses return.
-    #[inline]
-    pub fn is_nothing(self) -> bool {
-        self.0 == 0
-    }
 }
 
 /// What the core does at an address.

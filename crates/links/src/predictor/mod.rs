@@ -23,8 +23,8 @@ pub mod tree;
 pub mod validate;
 
 pub use payoff::{
-    Patience, Payoff, PayoffTrial, PayoffVerdict, PredictorWorld, SchedulePredictor, choosing,
-    postponing,
+    Payoff, PayoffTrial, PayoffVerdict, PostponeLimits, PredictorWorld, SchedulePredictor,
+    choosing, postponing,
 };
 pub use tree::DecisionTree;
 pub use validate::{Validation, validate};

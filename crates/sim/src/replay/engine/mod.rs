@@ -144,7 +144,7 @@ pub enum ReplayError {
         rank: u32,
         /// Its step.
         step: u32,
-        /// Whom it waits for.
+        /// The rank that it waits for.
         from: u32,
     },
     /// Ranks wait in a collective that others do not call.
@@ -160,7 +160,7 @@ pub enum ReplayError {
     NoSuchRank {
         /// Which rank does.
         rank: u32,
-        /// Whom it names.
+        /// The rank that it names.
         peer: u32,
         /// Its step.
         step: u32,
@@ -193,7 +193,7 @@ enum Context {
 
 /// A message on its way: its head is at the receiver's port at `head` if that is free.
 #[derive(Debug, Clone, Copy)]
-struct Mail {
+struct MessageUnderWay {
     from: u32,
     context: Context,
     head: SimTime,
@@ -237,8 +237,8 @@ struct ReplayRank {
     posted: Vec<(u32, MessageStream)>,
     /// What a blocked rank waits for.
     expected: Vec<(u32, Context)>,
-    arrived: Vec<Mail>,
-    mailbox: Vec<Mail>,
+    arrived: Vec<MessageUnderWay>,
+    unexpected: Vec<MessageUnderWay>,
 }
 
 /// Whether a rank can go on.
@@ -387,39 +387,40 @@ impl<'a> ReplayEngine<'a> {
         let start = state.sending.send(state.clock, state.clock, bytes, &level.port).first;
         self.prediction.messages += 1;
         self.prediction.bytes += bytes;
-        self.deliver(to, Mail { from: rank, context, head: start + links, bytes });
+        self.deliver(to, MessageUnderWay { from: rank, context, head: start + links, bytes });
     }
 
-    /// Hands a message to a rank: into what it waits for, or its mailbox.
-    fn deliver(&mut self, to: u32, mail: Mail) {
+    /// Hands a message to a rank: into what it waits for, or its unexpected queue.
+    fn deliver(&mut self, to: u32, message: MessageUnderWay) {
         let state = &mut self.ranks[to as usize];
-        let key = (mail.from, mail.context);
+        let key = (message.from, message.context);
         let wanted = match state.is_blocked {
             true => state.expected.iter().position(|expected| *expected == key),
             false => None,
         };
         let Some(place) = wanted else {
-            state.mailbox.push(mail);
+            state.unexpected.push(message);
             return;
         };
         state.expected.swap_remove(place);
-        state.arrived.push(mail);
+        state.arrived.push(message);
         if state.expected.is_empty() {
             state.is_blocked = false;
             self.ready.push_back(to);
         }
     }
 
-    /// Takes what is expected from the mailbox; blocks if something is missing, else receives it.
+    /// Takes what is expected from the unexpected queue; blocks if something is missing, else
+    /// receives it.
     fn wait(&mut self, rank: u32) -> OperationOutcome {
         let state = &mut self.ranks[rank as usize];
-        let ReplayRank { mailbox, arrived, expected, .. } = state;
+        let ReplayRank { unexpected, arrived, expected, .. } = state;
         expected.retain(|&(from, context)| {
             // Messages of a stream are in order.
-            let found = mailbox.iter().position(|m| (m.from, m.context) == (from, context));
+            let found = unexpected.iter().position(|m| (m.from, m.context) == (from, context));
             match found {
                 Some(place) => {
-                    arrived.push(mailbox.remove(place));
+                    arrived.push(unexpected.remove(place));
                     false
                 }
                 None => true,
@@ -430,18 +431,18 @@ impl<'a> ReplayEngine<'a> {
             return OperationOutcome::Blocks;
         }
         let mut arrived = std::mem::take(&mut state.arrived);
-        arrived.sort_unstable_by_key(|mail| (mail.head, mail.from));
-        for mail in arrived.drain(..) {
-            self.receive(rank, &mail);
+        arrived.sort_unstable_by_key(|message| (message.head, message.from));
+        for message in arrived.drain(..) {
+            self.receive(rank, &message);
         }
         self.ranks[rank as usize].arrived = arrived;
         OperationOutcome::GoesOn
     }
 
-    fn receive(&mut self, rank: u32, mail: &Mail) {
-        let level = *self.between(mail.from, rank).0;
+    fn receive(&mut self, rank: u32, message: &MessageUnderWay) {
+        let level = *self.between(message.from, rank).0;
         let state = &mut self.ranks[rank as usize];
-        let done = state.receiving.receive(mail.head, mail.bytes, &level.port);
+        let done = state.receiving.receive(message.head, message.bytes, &level.port);
         state.clock = state.clock.max(done + level.port.latency) + level.receive_overhead;
     }
 

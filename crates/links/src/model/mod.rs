@@ -9,6 +9,20 @@
 //! (muecke-2010, section 5); as in the library, a rank enters a call only once all have left the
 //! call four before it, whose memory it uses.
 //!
+//! States of a rank ([`ModelRankState`]), moved by [`Simulation`] alone:
+//!
+//! ```text
+//! SlotWait -- a slot is free --> Ready -- a step without time --> Ready
+//! Ready -- waits for a phase that is not published --> Blocked -- it is --> Delay or Ready
+//! Ready -- copies --> Delay -- latency and queues are over --> Copying -- no bytes left --> Ready
+//! Ready -- no step left --> Delay -- between calls --> SlotWait, or Finished after the last call
+//! ```
+//!
+//! Order of an event ([`Simulation::run`]): every rank goes as far as it can at this moment; then
+//! time passes to the next end of a delay, a copy or a burst; bytes are counted at the rates that
+//! held; then bursts change the rates and delays end. Cost of an event: every rank is looked at,
+//! and rates are computed anew where a flow began or ended ([`crate::fairness`]).
+//!
 //! Not modelled: caches (a load always comes from the owner's memory), the time of operators, and
 //! scheduling by the operating system. Deterministic: the same arguments give the same bits.
 //! Invariant: time never goes back; a schedule that passed its check runs to its end.
