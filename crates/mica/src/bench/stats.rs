@@ -1,5 +1,6 @@
 //! Statistics of a few rounds: median, quartiles, extremes.
 
+use mica_links::analysis::resample::quantile;
 use serde::Serialize;
 
 /// The five numbers of a sample. Medians and quartiles are interpolated (Hyndman and Fan's type 7,
@@ -21,11 +22,7 @@ impl Stats {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().checked_sub(1)?;
-        let at = |share: f64| {
-            let place = share * last as f64;
-            let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-            low + (high - low) * place.fract()
-        };
+        let at = |share| quantile(&sorted, share);
         Some(Stats {
             min: sorted[0],
             q1: at(0.25),
