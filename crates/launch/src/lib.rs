@@ -31,13 +31,12 @@ mod signals;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use error::LaunchError;
 use local::{agent, supervisor};
 use options::{CommandRequest, JobOptions};
 use output::OutputTarget;
+use placement::Placement;
 use placement::node_job::NodeJob;
-use placement::plan::{NodePlan, PlanError};
-use placement::{Placement, PlacementError};
+use placement::plan::NodePlan;
 use remote::starter;
 use report::{INTERNAL, USAGE, say};
 
@@ -92,38 +91,20 @@ impl ExitFailure {
     }
 }
 
-impl From<PlacementError> for ExitFailure {
-    fn from(error: PlacementError) -> ExitFailure {
-        ExitFailure::new(&error, USAGE)
-    }
-}
-
-impl From<PlanError> for ExitFailure {
-    fn from(error: PlanError) -> ExitFailure {
-        ExitFailure::new(&error, INTERNAL)
-    }
-}
-
-impl From<LaunchError> for ExitFailure {
-    fn from(error: LaunchError) -> ExitFailure {
-        ExitFailure::new(&error, error.status())
-    }
-}
-
 /// Runs a job, here or on other nodes.
 fn run(mut options: JobOptions) -> Result<u8, ExitFailure> {
-    match placement::place(&mut options, &|name| std::env::var(name).ok())? {
-        Placement::Here => run_here(&options),
-        Placement::Nodes(nodes) => Ok(controller::run(&options, &nodes)?),
-    }
-}
-
-fn run_here(options: &JobOptions) -> Result<u8, ExitFailure> {
-    let node = NodeJob::all_here(options);
-    let plan = NodePlan::new(&node)?;
-    if options.verbose {
-        say(plan.describe());
-    }
-    say(plan.notice(&node));
-    Ok(supervisor::run(options, &node, &plan)?)
+    let placement = placement::place(&mut options, &|name| std::env::var(name).ok());
+    let status = match placement.map_err(|error| ExitFailure::new(&error, USAGE))? {
+        Placement::Here => {
+            let node = NodeJob::all_here(&options);
+            let plan = NodePlan::new(&node).map_err(|error| ExitFailure::new(&error, INTERNAL))?;
+            if options.verbose {
+                say(plan.describe());
+            }
+            say(plan.notice(&node));
+            supervisor::run(&options, &node, &plan)
+        }
+        Placement::Nodes(nodes) => controller::run(&options, &nodes),
+    };
+    status.map_err(|error| ExitFailure::new(&error, error.status()))
 }

@@ -175,8 +175,8 @@ fn run(scene: Scene) -> Played {
     let mut agents = Vec::new();
     let mut entering = Vec::new();
     for (host, node) in nodes.nodes.iter().enumerate() {
-        let (head, agent, _) = pair();
-        entering.push(head);
+        let (controller, agent, _) = pair();
+        entering.push(controller);
         let loss = scene.loss.filter(|(lost, _)| *lost == host);
         agents.push(ModelAgent {
             link: Some(agent),

@@ -4,20 +4,24 @@
 //! The controller generates a key for the job (32 random bytes) and derives a secret for each node
 //! from it; an agent receives its node's secret on its standard input, through the remote shell. So
 //! a node that has been broken into cannot pose as the controller, or as another node. A secret is
-//! never sent over the connection. All messages of the handshake have a fixed length (`head` is the
-//! controller, S the node's secret):
+//! never sent over the connection. All messages of the handshake have a fixed length (S is the
+//! node's secret):
 //!
 //! ```text
-//! agent -> head   MAGIC, node, nonce A, HMAC(S, "hello" node A)   (8 + 4 + 32 + 32 bytes)
-//! head -> agent   nonce H, HMAC(S, "head" A H)                    (32 + 32 bytes)
-//! agent -> head   HMAC(S, "agent" A H)                            (32 bytes)
+//! agent -> controller   MAGIC, node, nonce A, HMAC(S, "hello" node A)   (8 + 4 + 32 + 32 bytes)
+//! controller -> agent   nonce C, HMAC(S, "head" A C)                    (32 + 32 bytes)
+//! agent -> controller   HMAC(S, "agent" A C)                            (32 bytes)
 //! ```
+//!
+//! Either side ends the connection at the first message that does not fit; the other learns no
+//! more than that. [`ControllerSide`] and [`AgentSide`] are consumed by their steps, so that none
+//! is taken twice, and [`Keys`] exist only after the last.
 //!
 //! HMAC is HMAC-SHA256 (RFC 2104, FIPS 180-4). The first message's MAC shows the controller that
 //! the caller is worth a place, though it may be recorded. The labels keep a proof of one side from
 //! serving as the other's, the fresh nonces make a recorded handshake worthless. After the
 //! handshake every frame is encrypted with ChaCha20-Poly1305 (RFC 8439) under a key for this
-//! connection and direction, HMAC(S, "up" A H) and HMAC(S, "down" A H), with its sequence number as
+//! connection and direction, HMAC(S, "up" A C) and HMAC(S, "down" A C), with its sequence number as
 //! nonce: no frame can be read, changed, left out, repeated or inserted.
 
 use chacha20poly1305::ChaCha20Poly1305;
@@ -96,8 +100,8 @@ impl Secret {
         keyed(&self.key).chain_update("hello").chain_update(number(self.node)).chain_update(nonce)
     }
 
-    fn mac(&self, label: &str, agent: &Bytes, head: &Bytes) -> Hmac<Sha256> {
-        keyed(&self.key).chain_update(label).chain_update(agent).chain_update(head)
+    fn mac(&self, label: &str, agent: &Bytes, controller: &Bytes) -> Hmac<Sha256> {
+        keyed(&self.key).chain_update(label).chain_update(agent).chain_update(controller)
     }
 }
 
@@ -130,8 +134,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    fn new(secret: &Secret, agent: &Bytes, head: &Bytes) -> Keys {
-        let key = |label| secret.mac(label, agent, head).finalize().into_bytes().into();
+    fn new(secret: &Secret, agent: &Bytes, controller: &Bytes) -> Keys {
+        let key = |label| secret.mac(label, agent, controller).finalize().into_bytes().into();
         Keys { up: key("up"), down: key("down") }
     }
 
@@ -259,12 +263,12 @@ impl AgentSide {
         secret: &Secret,
         challenge: &[u8; CHALLENGE],
     ) -> Option<([u8; LENGTH], Keys)> {
-        let (head, proof) = challenge.split_at(LENGTH);
-        let head: Bytes = head.try_into().ok()?;
-        let mac = secret.mac("head", &self.own, &head);
+        let (controller, proof) = challenge.split_at(LENGTH);
+        let controller: Bytes = controller.try_into().ok()?;
+        let mac = secret.mac("head", &self.own, &controller);
         mac.verify_slice(proof).ok()?;
-        let proof = secret.mac("agent", &self.own, &head).finalize();
-        Some((proof.into_bytes().into(), Keys::new(secret, &self.own, &head)))
+        let proof = secret.mac("agent", &self.own, &controller).finalize();
+        Some((proof.into_bytes().into(), Keys::new(secret, &self.own, &controller)))
     }
 }
 
@@ -279,21 +283,21 @@ mod tests {
     /// A handshake, and the agent's messages.
     fn shake(
         at_agent: &Secret,
-        at_head: &JobKey,
+        at_controller: &JobKey,
     ) -> Option<(Keys, Keys, [u8; HELLO], [u8; LENGTH])> {
         let (agent, hello) = AgentSide::new(at_agent).unwrap();
-        let (head, challenge) = ControllerSide::answer(at_head, &hello)?;
-        assert_eq!(head.node(), at_agent.node());
+        let (controller, challenge) = ControllerSide::answer(at_controller, &hello)?;
+        assert_eq!(controller.node(), at_agent.node());
         let (proof, agent_keys) = agent.prove(at_agent, &challenge)?;
-        let head_keys = head.accept(&proof)?;
-        Some((agent_keys, head_keys, hello, proof))
+        let controller_keys = controller.accept(&proof)?;
+        Some((agent_keys, controller_keys, hello, proof))
     }
 
     /// The seal of the sender and that of the receiver, agent to controller.
     fn seals() -> (Seal, Seal) {
         let key = key();
-        let (agent, head, ..) = shake(&key.secret(Some(1)), &key).unwrap();
-        (agent.for_agent().0, head.for_controller().1)
+        let (agent, controller, ..) = shake(&key.secret(Some(1)), &key).unwrap();
+        (agent.for_agent().0, controller.for_controller().1)
     }
 
     #[test]
@@ -302,14 +306,14 @@ mod tests {
         for node in [Some(0), Some(70_000), None] {
             let secret = key.secret(node);
             let copy = Secret::from_hex(node, &(secret.to_hex() + "\n")).unwrap();
-            let (agent, head, ..) = shake(&copy, &key).unwrap();
-            let (mut up, mut from_head) = agent.for_agent();
-            let (mut down, mut from_agent) = head.for_controller();
+            let (agent, controller, ..) = shake(&copy, &key).unwrap();
+            let (mut up, mut from_controller) = agent.for_agent();
+            let (mut down, mut from_agent) = controller.for_controller();
             let mut frame = *b"one";
             let tag = up.seal(&mut frame);
             assert!(from_agent.open(&mut frame, tag) && frame == *b"one");
             let tag = down.seal(&mut frame);
-            assert!(from_head.open(&mut frame, tag) && frame == *b"one");
+            assert!(from_controller.open(&mut frame, tag) && frame == *b"one");
         }
     }
 
@@ -333,9 +337,9 @@ mod tests {
 
         let key = key();
         let (agent, ..) = shake(&key.secret(None), &key).unwrap();
-        let (mut seal, mut from_head) = agent.for_agent();
+        let (mut seal, mut from_controller) = agent.for_agent();
         let tag = seal.seal(&mut first);
-        assert!(!from_head.open(&mut first, tag), "a reflected frame");
+        assert!(!from_controller.open(&mut first, tag), "a reflected frame");
         assert!(!seals().1.open(&mut first, tag), "another connection");
     }
 
@@ -366,10 +370,10 @@ mod tests {
         assert!(agent.prove(&other, &challenge).is_none());
         // An agent that does not check the controller still cannot get in.
         let (agent, hello) = AgentSide::new(&node).unwrap();
-        let (head, challenge) = ControllerSide::answer(&right, &hello).unwrap();
+        let (controller, challenge) = ControllerSide::answer(&right, &hello).unwrap();
         let nonce: Bytes = challenge[..LENGTH].try_into().unwrap();
         let forged = other.mac("agent", &agent.own, &nonce).finalize().into_bytes();
-        assert!(head.accept(&forged.into()).is_none());
+        assert!(controller.accept(&forged.into()).is_none());
     }
 
     #[test]
@@ -387,17 +391,17 @@ mod tests {
     fn a_recorded_handshake_is_worthless() {
         let key = key();
         let (.., hello, proof) = shake(&key.secret(Some(0)), &key).unwrap();
-        let (head, _) = ControllerSide::answer(&key, &hello).unwrap();
-        assert!(head.accept(&proof).is_none());
+        let (controller, _) = ControllerSide::answer(&key, &hello).unwrap();
+        assert!(controller.accept(&proof).is_none());
     }
 
     #[test]
-    fn the_heads_proof_is_not_the_agents() {
+    fn the_controllers_proof_is_not_the_agents() {
         let key = key();
         let (_, hello) = AgentSide::new(&key.secret(Some(0))).unwrap();
-        let (head, challenge) = ControllerSide::answer(&key, &hello).unwrap();
+        let (controller, challenge) = ControllerSide::answer(&key, &hello).unwrap();
         let proof: Bytes = challenge[LENGTH..].try_into().unwrap();
-        assert!(head.accept(&proof).is_none());
+        assert!(controller.accept(&proof).is_none());
     }
 
     #[test]

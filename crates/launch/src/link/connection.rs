@@ -316,16 +316,16 @@ pub mod tests {
     pub fn pair() -> (Connection, Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (head, _) = listener.accept().unwrap();
+        let (controller, _) = listener.accept().unwrap();
         let key = JobKey::new().unwrap();
         let secret = key.secret(Some(0));
         let (side, hello) = AgentSide::new(&secret).unwrap();
         let (answer, challenge) = ControllerSide::answer(&key, &hello).unwrap();
         let (proof, agent_keys) = side.prove(&secret, &challenge).unwrap();
-        let head_keys = answer.accept(&proof).unwrap();
+        let controller_keys = answer.accept(&proof).unwrap();
         let raw = agent.try_clone().unwrap();
         let agent = Connection::of_agent(agent, agent_keys).unwrap();
-        (Connection::of_controller(head, head_keys).unwrap(), agent, raw)
+        (Connection::of_controller(controller, controller_keys).unwrap(), agent, raw)
     }
 
     /// Receives until `count` messages are there or the link is lost.
@@ -342,38 +342,38 @@ pub mod tests {
 
     #[test]
     fn messages_go_both_ways_and_the_end_is_seen() {
-        let (mut head, mut agent, raw) = pair();
+        let (mut controller, mut agent, raw) = pair();
         agent.send(&"up");
         agent.send(&"and again");
-        assert_eq!(receive(&mut head, 2).0, ["up", "and again"]);
-        head.send(&"down");
+        assert_eq!(receive(&mut controller, 2).0, ["up", "and again"]);
+        controller.send(&"down");
         assert_eq!(receive(&mut agent, 1).0, ["down"]);
         agent.send(&"last");
         drop((agent, raw));
-        let (messages, end) = receive(&mut head, 2);
+        let (messages, end) = receive(&mut controller, 2);
         assert_eq!(messages, ["last"]);
         assert!(matches!(end, Err(LinkLost::Closed)), "{end:?}");
     }
 
     #[test]
     fn what_does_not_fit_is_kept() {
-        let (mut head, mut agent, _raw) = pair();
+        let (mut controller, mut agent, _raw) = pair();
         let long = "x".repeat(16 << 20);
         agent.send(&long);
         assert!(agent.has_unsent());
         let mut messages: Vec<String> = Vec::new();
         while messages.is_empty() {
             agent.flush();
-            head.receive(&mut messages).unwrap();
+            controller.receive(&mut messages).unwrap();
         }
         assert!(messages[0] == long && !agent.has_unsent());
     }
 
     #[test]
     fn what_is_sent_cannot_be_read_in_transit() {
-        let (mut head, _agent, mut raw) = pair();
+        let (mut controller, _agent, mut raw) = pair();
         let secret = "TOKEN=0123456789abcdef";
-        head.send(&secret);
+        controller.send(&secret);
         let mut bytes = vec![0; HEAD + 1 + secret.len() + TAG];
         mica_node::process::wait_readable(&[raw.as_fd()], None).unwrap();
         raw.set_nonblocking(false).unwrap();
@@ -384,14 +384,14 @@ pub mod tests {
 
     #[test]
     fn a_message_that_is_too_long_is_refused_by_its_sender() {
-        let (mut head, mut agent, _raw) = pair();
-        head.send(&"before");
-        head.send(&"x".repeat(BODY_MAX + 1));
-        head.send(&"after");
-        let lost = head.receive::<String>(&mut Vec::new()).expect_err("refused");
+        let (mut controller, mut agent, _raw) = pair();
+        controller.send(&"before");
+        controller.send(&"x".repeat(BODY_MAX + 1));
+        controller.send(&"after");
+        let lost = controller.receive::<String>(&mut Vec::new()).expect_err("refused");
         assert!(matches!(lost, LinkLost::TooLong(bytes) if bytes > BODY_MAX));
         // The other side gets all before it, and nothing that it must refuse.
-        drop(head);
+        drop(controller);
         let (messages, end) = receive(&mut agent, 2);
         assert_eq!(messages, ["before"]);
         assert!(matches!(end, Err(LinkLost::Closed)), "{end:?}");
@@ -406,9 +406,9 @@ pub mod tests {
             bytes
         };
         for bytes in [frame(b"\x02up"), frame(b""), u32::MAX.to_le_bytes().to_vec()] {
-            let (mut head, _agent, mut raw) = pair();
+            let (mut controller, _agent, mut raw) = pair();
             raw.write_all(&bytes).unwrap();
-            let (messages, end) = receive(&mut head, 1);
+            let (messages, end) = receive(&mut controller, 1);
             assert!(messages.is_empty());
             assert!(matches!(end, Err(LinkLost::Wrong(_))), "{end:?}");
         }
@@ -416,13 +416,13 @@ pub mod tests {
 
     #[test]
     fn silence_is_a_loss_unless_nobody_looked() {
-        let (mut head, _agent, _raw) = pair();
+        let (mut controller, _agent, _raw) = pair();
         let limit = Duration::from_millis(50);
-        head.check_silence(limit).unwrap();
+        controller.check_silence(limit).unwrap();
         std::thread::sleep(Duration::from_millis(80));
-        assert!(matches!(head.check_silence(limit), Err(LinkLost::Silent(_))));
-        head.last_checked = Instant::now().checked_sub(4 * HEARTBEAT_INTERVAL).unwrap();
-        head.check_silence(limit).unwrap();
+        assert!(matches!(controller.check_silence(limit), Err(LinkLost::Silent(_))));
+        controller.last_checked = Instant::now().checked_sub(4 * HEARTBEAT_INTERVAL).unwrap();
+        controller.check_silence(limit).unwrap();
     }
 
     proptest! {
@@ -431,10 +431,10 @@ pub mod tests {
         fn no_bytes_make_it_panic_or_get_in(
             bytes in proptest::collection::vec(any::<u8>(), 0..300),
         ) {
-            let (mut head, agent, mut raw) = pair();
+            let (mut controller, agent, mut raw) = pair();
             raw.write_all(&bytes).unwrap();
             drop((agent, raw));
-            let (messages, end) = receive(&mut head, 1);
+            let (messages, end) = receive(&mut controller, 1);
             prop_assert!(messages.is_empty() && end.is_err());
         }
     }

@@ -412,9 +412,9 @@ mod tests {
         let _link = finish(agent, 3);
         assert_eq!(enter(&mut listener).len(), 1, "the agent itself");
 
-        let mut thief = TcpStream::connect(address).unwrap();
-        thief.write_all(&hello).unwrap();
-        thief.write_all(&proof).unwrap();
+        let mut replayed = TcpStream::connect(address).unwrap();
+        replayed.write_all(&hello).unwrap();
+        replayed.write_all(&proof).unwrap();
         assert!(accept_or_nothing(&mut listener).is_empty());
         assert!(listener.callers.is_empty());
     }
