@@ -391,17 +391,17 @@ static double one_delay(int first)
 
 static void delay(void)
 {
-    enum { TURNS = 200 };
+    enum { OPERATION_SLOTS = 200 };
     double batch[BATCHES];
     open_window(8);
     for (int b = 0; b < BATCHES; b++) {
         double sum = 0;
-        for (int turn = 0; turn < TURNS && rank < 2; turn++)
+        for (int turn = 0; turn < OPERATION_SLOTS && rank < 2; turn++)
             sum += one_delay(turn % 2);
         MPI_Barrier(MPI_COMM_WORLD);
-        batch[b] = sum / TURNS;
+        batch[b] = sum / OPERATION_SLOTS;
     }
-    report("figure 4.5 delay", 0, batch, 1e6, "us", TURNS);
+    report("figure 4.5 delay", 0, batch, 1e6, "us", OPERATION_SLOTS);
     close_window();
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 use mica_channel::Capabilities;
-use mica_channel::net::choice::{OfferVerdict, ProviderOffer};
+use mica_channel::net::choice::{ExposureVerdict, ProviderOffer};
 use mica_channel::net::{Net, NetOptions};
 use mica_node::tunables::{self, BadValue};
 use mica_policy::network::ruled_out;
@@ -92,14 +92,14 @@ impl FoundNetwork {
             Err(error) => none(error.to_string()),
             Ok(offers) => {
                 let (version, file) = offers.library;
-                let chosen = offers.offers.iter().filter(|(_, v)| *v == OfferVerdict::Chosen);
+                let chosen = offers.offers.iter().filter(|(_, v)| *v == ExposureVerdict::Chosen);
                 let mut known: Vec<&str> = chosen.map(|(o, _)| o.provider.as_str()).collect();
                 let mut providers = Vec::new();
                 for (offer, verdict) in &offers.offers {
                     let mut provider = provider(offer, verdict);
                     // One row for each kind of hardware or protocol; the others are further
                     // addresses of the same.
-                    let would_do = matches!(verdict, OfferVerdict::Second(_));
+                    let would_do = matches!(verdict, ExposureVerdict::Second(_));
                     if would_do && !known.contains(&offer.provider.as_str()) {
                         known.push(&offer.provider);
                         provider.is_alternative = true;
@@ -253,7 +253,7 @@ impl FoundNetwork {
     }
 }
 
-fn provider(offer: &ProviderOffer, verdict: &OfferVerdict) -> Provider {
+fn provider(offer: &ProviderOffer, verdict: &ExposureVerdict) -> Provider {
     let can = [
         (Capabilities::MESSAGES, "messages"),
         (Capabilities::READ.union(Capabilities::WRITE), RMA),
@@ -268,7 +268,7 @@ fn provider(offer: &ProviderOffer, verdict: &OfferVerdict) -> Provider {
         address: offer.address.to_string(),
         capabilities: can.iter().filter_map(has).collect(),
         speed: offer.speed,
-        chosen: *verdict == OfferVerdict::Chosen,
+        chosen: *verdict == ExposureVerdict::Chosen,
         is_alternative: false,
         verdict: verdict.to_string(),
     }

@@ -150,7 +150,7 @@ pub unsafe fn mpi_put(
         let put = match there.bytes > FEW_BYTES {
             true => fast_path::put(win.0, here.at(0), there),
             // The leaf has tried that.
-            false => fast_path::put_ahead(win.0, here.at(0), there),
+            false => fast_path::put_before_post(win.0, here.at(0), there),
         };
         if put.is_some() {
             return Ok(());

@@ -109,7 +109,7 @@ impl ProviderOffer {
 
 /// The decision about an offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OfferVerdict {
+pub enum ExposureVerdict {
     /// It is chosen.
     Chosen,
     /// It is usable, but another one is better; the reason.
@@ -118,11 +118,11 @@ pub enum OfferVerdict {
     Unfit(String),
 }
 
-impl fmt::Display for OfferVerdict {
+impl fmt::Display for ExposureVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OfferVerdict::Chosen => f.write_str("chosen"),
-            OfferVerdict::Second(why) | OfferVerdict::Unfit(why) => f.write_str(why),
+            ExposureVerdict::Chosen => f.write_str("chosen"),
+            ExposureVerdict::Second(why) | ExposureVerdict::Unfit(why) => f.write_str(why),
         }
     }
 }
@@ -151,16 +151,16 @@ fn preference(provider: &str) -> usize {
 }
 
 /// The verdict on each of `offers`, in their order. At most one is chosen; among equals the first.
-pub fn choose(offers: &[ProviderOffer], wish: &ProviderRequest) -> Vec<OfferVerdict> {
+pub fn choose(offers: &[ProviderOffer], wish: &ProviderRequest) -> Vec<ExposureVerdict> {
     let unfit: Vec<Option<String>> = offers.iter().map(|offer| unfit(offer, wish)).collect();
     let best =
         (0..offers.len()).filter(|&i| unfit[i].is_none()).min_by_key(|&i| rank(&offers[i], wish));
     let verdict = |(i, unfit): (usize, Option<String>)| match (unfit, best) {
-        (Some(why), _) => OfferVerdict::Unfit(why),
+        (Some(why), _) => ExposureVerdict::Unfit(why),
         (None, Some(best)) if best != i => {
-            OfferVerdict::Second(difference(&offers[i], &offers[best], wish))
+            ExposureVerdict::Second(difference(&offers[i], &offers[best], wish))
         }
-        (None, _) => OfferVerdict::Chosen,
+        (None, _) => ExposureVerdict::Chosen,
     };
     unfit.into_iter().enumerate().map(verdict).collect()
 }
@@ -298,9 +298,9 @@ mod tests {
     fn chosen(offers: &[ProviderOffer], wish: &ProviderRequest) -> Option<String> {
         let verdicts = choose(offers, wish);
         assert_eq!(verdicts.len(), offers.len());
-        let chosen = verdicts.iter().filter(|v| **v == OfferVerdict::Chosen).count();
+        let chosen = verdicts.iter().filter(|v| **v == ExposureVerdict::Chosen).count();
         assert!(chosen <= 1);
-        let at = verdicts.iter().position(|v| *v == OfferVerdict::Chosen)?;
+        let at = verdicts.iter().position(|v| *v == ExposureVerdict::Chosen)?;
         let offer = &offers[at];
         Some(format!("{} {} {}", offer.provider, offer.domain, offer.address))
     }

@@ -61,7 +61,7 @@ use crate::transport::{LostPeer, NetError, WaitMode};
 use crate::{Capabilities, Channel};
 use bindings as fi;
 use buffers::{OperationPurpose, RegisteredBuffers, SendPools};
-use choice::{OfferVerdict, ProviderOffer};
+use choice::{ExposureVerdict, ProviderOffer};
 use endpoint::Endpoint;
 use inspection::PeerInspection;
 use library::Libfabric;
@@ -132,7 +132,7 @@ pub struct ProviderOffers {
     /// The library: its version and its file.
     pub library: (String, String),
     /// The offers, with the verdict on each.
-    pub offers: Vec<(ProviderOffer, OfferVerdict)>,
+    pub offers: Vec<(ProviderOffer, ExposureVerdict)>,
 }
 
 impl Channel for Net {

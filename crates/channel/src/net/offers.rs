@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use super::bindings as fi;
-use super::choice::{self, Address, OfferVerdict, ProviderOffer, ProviderRequest};
+use super::choice::{self, Address, ExposureVerdict, ProviderOffer, ProviderRequest};
 use super::library::{FabricInfo, Libfabric};
 use crate::Capabilities;
 use crate::transport::NetError;
@@ -20,7 +20,7 @@ const MR_MODES: u64 = fi::FI_MR_LOCAL
 #[derive(Debug)]
 pub(super) struct ProviderSurvey {
     pub offers: Vec<ProviderOffer>,
-    pub verdicts: Vec<OfferVerdict>,
+    pub verdicts: Vec<ExposureVerdict>,
     infos: Vec<FabricInfo>,
 }
 
@@ -50,7 +50,7 @@ impl ProviderSurvey {
         library: &Libfabric,
         wish: &ProviderRequest,
     ) -> Result<(FabricInfo, ProviderOffer), NetError> {
-        match self.verdicts.iter().position(|v| *v == OfferVerdict::Chosen) {
+        match self.verdicts.iter().position(|v| *v == ExposureVerdict::Chosen) {
             Some(at) => Ok((self.infos.swap_remove(at), self.offers.swap_remove(at))),
             None => Err(NetError::NoProvider {
                 asked: wish.to_string(),

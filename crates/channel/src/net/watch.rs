@@ -90,8 +90,8 @@ impl Net {
             match answer(&self.watch.probes[at].socket) {
                 None => at += 1,
                 Some(code) => {
-                    let knock = self.watch.probes.swap_remove(at);
-                    self.answered(knock.peer, code);
+                    let probe = self.watch.probes.swap_remove(at);
+                    self.answered(probe.peer, code);
                 }
             }
         }

@@ -33,7 +33,7 @@ use crate::{Capabilities, Channel, ChannelError, PacketSource};
 use advanced::AdvancedShm;
 use basic::BasicShm;
 use mica_memory::View;
-use mica_node::doorbell::Knocks;
+use mica_node::doorbell::NewSenders;
 use mica_node::park::Fencing;
 use mica_node::segment::{JobSegment, SegmentRef};
 use std::sync::Arc;
@@ -45,8 +45,8 @@ pub struct Shm {
     advanced: AdvancedShm,
     /// Present if any peers have FIFOs; `advanced` stays empty for those.
     basic: Option<Box<BasicShm>>,
-    /// The senders that have knocked: each knocks before its first message.
-    knocks: Knocks<SegmentRef<[AtomicU64]>>,
+    /// The senders that have announced themselves, each before its first message.
+    new_senders: NewSenders<SegmentRef<[AtomicU64]>>,
     segment: Arc<JobSegment>,
     me: u32,
     /// Whether the ranks of this node use this channel; the same for all of them.
@@ -94,7 +94,7 @@ impl Shm {
         Ok(Shm {
             advanced: AdvancedShm::new(segment, me, fencing),
             basic,
-            knocks: Knocks::new(segment.project(|segment| segment.knock_bits(me))),
+            new_senders: NewSenders::new(segment.project(|segment| segment.new_sender_bits(me))),
             segment: Arc::clone(segment),
             me,
             on,
@@ -304,10 +304,10 @@ impl Shm {
     }
 
     /// The next packet that came through a ring. Polls round-robin, beginning with the current
-    /// sender. Also takes in the knocks of new senders, for rings and FIFOs.
+    /// sender. Also takes in the new_senders of new senders, for rings and FIFOs.
     #[inline]
     pub fn peek(&mut self) -> Option<(u32, Packet)> {
-        if self.knocks.is_heard() {
+        if self.new_senders.has_new() {
             self.open_inlets();
         }
         self.advanced.peek()
@@ -319,7 +319,7 @@ impl Shm {
         self.basic.is_some()
     }
 
-    /// The FIFOs of the senders whose knock [`Shm::peek`] has taken in; `None` under the advanced
+    /// The FIFOs of the senders whose bit [`Shm::peek`] has taken in; `None` under the advanced
     /// design.
     pub fn fifos(&mut self) -> Option<&mut dyn PacketSource> {
         self.basic.as_deref_mut().map(|basic| basic as &mut dyn PacketSource)
@@ -328,7 +328,7 @@ impl Shm {
     /// True when polling the rings or the FIFOs would find something. For the last check before
     /// parking.
     pub fn has_arrivals(&mut self) -> bool {
-        self.knocks.is_heard()
+        self.new_senders.has_new()
             || self.advanced.has_arrivals()
             || self.basic.as_mut().is_some_and(|b| b.has_arrivals())
     }
@@ -336,7 +336,7 @@ impl Shm {
     #[cold]
     fn open_inlets(&mut self) {
         let (segment, me) = (&self.segment, self.me);
-        self.knocks.answer(|index| {
+        self.new_senders.take(|index| {
             let source = segment.members()[index as usize];
             match &mut self.basic {
                 Some(basic) if segment.is_fifo(source, me) => basic.open_inlet(source),

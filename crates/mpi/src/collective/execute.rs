@@ -44,7 +44,7 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     };
     if comm.is_inter() {
         // Ranks of point-to-point calls name only the other group; the engine can address both.
-        let outcome = start(comm, plan.clone(), CallLabel::UNSAID)?.wait()?;
+        let outcome = start(comm, plan.clone(), CallLabel::UNKNOWN)?.wait()?;
         return outcome.error.map_or(Ok(()), Err);
     }
     let tag = comm.next_collective_tag(schedule.root);

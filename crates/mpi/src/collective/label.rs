@@ -100,7 +100,7 @@ pub struct CallLabel(u8);
 
 impl CallLabel {
     /// The name is not known, or does not matter.
-    pub const UNSAID: CallLabel = CallLabel(0);
+    pub const UNKNOWN: CallLabel = CallLabel(0);
 
     /// The label of a call.
     pub const fn new(function: Function, form: CallForm) -> CallLabel {
@@ -113,11 +113,11 @@ impl CallLabel {
         self.0
     }
 
-    /// The label with this number; [`UNSAID`](Self::UNSAID) if there is none.
+    /// The label with this number; [`UNKNOWN`](Self::UNKNOWN) if there is none.
     pub const fn from_number(number: u8) -> CallLabel {
         match number <= NAMES.len() as u8 * FORMS {
             true => CallLabel(number),
-            false => CallLabel::UNSAID,
+            false => CallLabel::UNKNOWN,
         }
     }
 
@@ -157,14 +157,14 @@ mod tests {
             name(Function::NeighborAlltoallv, CallForm::Immediate),
             "MPI_Ineighbor_alltoallv"
         );
-        assert_eq!(CallLabel::UNSAID.name(), None);
+        assert_eq!(CallLabel::UNKNOWN.name(), None);
     }
 
     #[test]
     fn a_label_survives_as_a_number() {
         for number in 0..=u8::MAX {
             let label = CallLabel::from_number(number);
-            assert!(label.number() == number || label == CallLabel::UNSAID);
+            assert!(label.number() == number || label == CallLabel::UNKNOWN);
             assert_eq!(label.name().is_some(), (1..=66).contains(&number));
         }
     }

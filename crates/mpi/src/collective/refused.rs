@@ -2,7 +2,7 @@
 //! ([`super::overlap`]).
 //!
 //! A rank with such an error must not leave the others waiting for it. What it sends is valid, so
-//! it takes part with a copy of that and with [other memory](Aside) to receive into, and then
+//! it takes part with a copy of that and with [other memory](DivertedBuffer) to receive into, and then
 //! raises its error ([`refused`]). The program may use its buffers from then on, even if the call
 //! was non-blocking and others take part later.
 
@@ -15,7 +15,7 @@ use crate::collective::absent::{copy_to_present, temporary};
 use crate::error::{Error, Result};
 
 /// New memory of the same form, for data that the program does not see.
-pub(super) trait Aside: Sized {
+pub(super) trait DivertedBuffer: Sized {
     /// Memory for `blocks` times one block of this.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ pub(super) trait Aside: Sized {
     fn copied(&self, blocks: usize) -> Result<Self>;
 }
 
-impl Aside for BufferArgument {
+impl DivertedBuffer for BufferArgument {
     fn aside(&self, blocks: usize) -> Result<BufferArgument> {
         let count = self.count.saturating_mul(blocks);
         Ok(BufferArgument {
@@ -45,7 +45,7 @@ impl Aside for BufferArgument {
     }
 }
 
-impl Aside for BlockList {
+impl DivertedBuffer for BlockList {
     fn aside(&self, _: usize) -> Result<BlockList> {
         let aside = |view: &View| {
             let bytes = view.len();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::context::{fresh_context, spares};
-use super::exchange::Party;
+use super::exchange::ExchangeMembers;
 use super::lookup::COMMS;
 use super::object::{Comm, CommState};
 use crate::constants as c;
@@ -59,7 +59,7 @@ impl Comm {
     fn agree_on_context(&self) -> Result<u64> {
         let all = self.everybody();
         let mut context = if all.rank() == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
-        Party::all(all).broadcast(&mut context)?;
+        ExchangeMembers::all(all).broadcast(&mut context)?;
         Ok(u64::from_ne_bytes(context))
     }
 
@@ -165,7 +165,7 @@ impl Comm {
             return Ok(None);
         };
         let mut context = if me == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
-        Party::of(via, &ranks, me, tag).broadcast(&mut context)?;
+        ExchangeMembers::of(via, &ranks, me, tag).broadcast(&mut context)?;
         self.child(u64::from_ne_bytes(context), group.clone()).map(Some)
     }
 
@@ -180,7 +180,7 @@ impl Comm {
         if self.is_inter() {
             return self.split_sides(bid);
         }
-        let all = Party::all(self).allgather(&bid.to_bytes())?;
+        let all = ExchangeMembers::all(self).allgather(&bid.to_bytes())?;
         if color == c::UNDEFINED {
             return Ok(None);
         }
@@ -201,7 +201,7 @@ impl Comm {
 
     /// A communicator of the same processes for the library's own use, to be
     /// [discarded](Self::discard). Blocks until all members have called it.
-    pub(crate) fn hidden_twin(&self) -> Result<Comm> {
+    pub(crate) fn internal_duplicate(&self) -> Result<Comm> {
         self.twin(self.agree_on_context()?)
     }
 

@@ -12,7 +12,7 @@ use crate::pt2pt::{self, Plane};
 use crate::status;
 
 /// Some members of a communicator, in an order that all of them share.
-pub(crate) struct Party<'a> {
+pub(crate) struct ExchangeMembers<'a> {
     comm: &'a Comm,
     /// Ranks in `comm`; `None`: all of them, in order.
     ranks: Option<&'a [usize]>,
@@ -20,16 +20,21 @@ pub(crate) struct Party<'a> {
     tag: i32,
 }
 
-impl<'a> Party<'a> {
+impl<'a> ExchangeMembers<'a> {
     /// All members of `comm`.
-    pub(crate) fn all(comm: &'a Comm) -> Party<'a> {
-        Party { comm, ranks: None, me: comm.rank(), tag: comm.next_collective_tag(None) }
+    pub(crate) fn all(comm: &'a Comm) -> ExchangeMembers<'a> {
+        ExchangeMembers { comm, ranks: None, me: comm.rank(), tag: comm.next_collective_tag(None) }
     }
 
     /// The members with these ranks, of which this process is number `me`, using `tag` for this
     /// exchange.
-    pub(crate) fn of(comm: &'a Comm, ranks: &'a [usize], me: usize, tag: i32) -> Party<'a> {
-        Party { comm, ranks: Some(ranks), me, tag }
+    pub(crate) fn of(
+        comm: &'a Comm,
+        ranks: &'a [usize],
+        me: usize,
+        tag: i32,
+    ) -> ExchangeMembers<'a> {
+        ExchangeMembers { comm, ranks: Some(ranks), me, tag }
     }
 
     fn size(&self) -> usize {
@@ -151,7 +156,7 @@ impl ExchangedBytes {
 
 /// Returns when all members of `comm` have called it.
 pub(crate) fn barrier(comm: &Comm) -> Result<()> {
-    Party::all(comm).allgather(&[0]).map(drop)
+    ExchangeMembers::all(comm).allgather(&[0]).map(drop)
 }
 
 fn contiguous(region: &Region, offset: usize, bytes: usize) -> View {

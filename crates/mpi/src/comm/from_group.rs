@@ -6,7 +6,7 @@
 //! have different string tags.
 
 use super::context::{fresh_context, spares};
-use super::exchange::Party;
+use super::exchange::ExchangeMembers;
 use super::lookup::COMMS;
 use super::object::{Comm, CommState};
 use crate::constants as c;
@@ -71,7 +71,7 @@ impl Comm {
         let via = Comm::new(c::COMM_NULL, meeting, group.clone(), myself, state(0..0));
         let everyone: Vec<usize> = (0..group.size()).collect();
         let mut context = if me == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
-        Party::of(&via, &everyone, me, tag).broadcast(&mut context)?;
+        ExchangeMembers::of(&via, &everyone, me, tag).broadcast(&mut context)?;
         let context = u64::from_ne_bytes(context);
         let state = state(spares(context));
         let comm =

@@ -11,7 +11,7 @@ use mica_memory::{Block, Shape};
 
 use super::context::{bridge, fresh_context, spares};
 use super::create::{Bid, winners};
-use super::exchange::Party;
+use super::exchange::ExchangeMembers;
 use super::lookup::COMMS;
 use super::object::{Comm, CommState, Inter};
 use crate::constants as c;
@@ -101,7 +101,7 @@ impl Comm {
         let size = self.size();
         let order: Vec<usize> = (0..size).map(|i| (leader + i) % size).collect();
         let me = (self.rank() + size - leader) % size;
-        let party = Party::of(self, &order, me, self.next_collective_tag(None));
+        let party = ExchangeMembers::of(self, &order, me, self.next_collective_tag(None));
 
         let met = (me == 0).then(meet);
         // A leader that failed broadcasts its error, so that its group does not wait for it.
@@ -205,7 +205,7 @@ impl Comm {
         if inter.everybody.rank() == 0 {
             mine = to_bytes(&[u64::from(high), fresh_context()?]);
         }
-        let all = to_numbers(&Party::all(&inter.everybody).allgather(&mine)?);
+        let all = to_numbers(&ExchangeMembers::all(&inter.everybody).allgather(&mine)?);
         let (lower, upper) = self.sides();
         let high_of = |rank: usize| all[2 * rank] != 0;
         let (lower_high, upper_high) = (high_of(0), high_of(lower.size()));
@@ -241,7 +241,7 @@ impl Comm {
     /// `MPI_Comm_split` of an inter-communicator: one for each color that both sides have.
     pub(super) fn split_sides(&self, bid: Bid) -> Result<Option<Comm>> {
         let inter = self.inter()?;
-        let all = Party::all(&inter.everybody).allgather(&bid.to_bytes())?;
+        let all = ExchangeMembers::all(&inter.everybody).allgather(&bid.to_bytes())?;
         if bid.color == c::UNDEFINED {
             return Ok(None);
         }

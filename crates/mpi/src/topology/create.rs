@@ -10,7 +10,7 @@ use super::dist_graph::{Edge, EdgeWeights, Edges, Weights, check_ranks, check_we
 use super::query::intra;
 use super::{Cart, DistGraph, Graph, Reordering, Topology, reorder};
 use crate::comm::Comm;
-use crate::comm::exchange::Party;
+use crate::comm::exchange::ExchangeMembers;
 use crate::error::Result;
 use crate::process;
 
@@ -224,7 +224,7 @@ impl Comm {
 
     /// Gathers every process's numbers on every process.
     fn share(&self, mine: &[i32]) -> Result<Vec<Vec<i32>>> {
-        let lengths = Party::all(self).allgather(&mine.len().to_ne_bytes())?;
+        let lengths = ExchangeMembers::all(self).allgather(&mine.len().to_ne_bytes())?;
         let lengths = lengths.as_chunks().0.iter();
         let lengths: Vec<usize> = lengths.map(|&bytes| usize::from_ne_bytes(bytes)).collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);
@@ -233,7 +233,7 @@ impl Comm {
         }
         let mut bytes: Vec<u8> = mine.iter().flat_map(|n| n.to_ne_bytes()).collect();
         bytes.resize(longest * size_of::<i32>(), 0);
-        let all = Party::all(self).allgather(&bytes)?;
+        let all = ExchangeMembers::all(self).allgather(&bytes)?;
         let each = all.chunks_exact(bytes.len()).zip(lengths);
         let numbers = each.map(|(bytes, n)| {
             let numbers = bytes.as_chunks().0.iter().take(n);

@@ -171,7 +171,7 @@ impl Window {
             {
                 return Ok(());
             }
-            self.update_in_bulk(target, &update, operands, range, place)
+            self.update_in_locked(target, &update, operands, range, place)
         })?;
         Ok(None)
     }
@@ -218,7 +218,7 @@ impl Window {
             let (here, there) = (origin.at(done), region.at(at + done));
             let (gate, me) = self.gate(&self.0.targets[rank]);
             // For the target's part as well, which it changes without the gate.
-            let _bulk = gate.bulk(me);
+            let _locked = gate.locked(me);
             if self.transfer_with_help(&long, here, there)? {
                 continue;
             }
@@ -230,7 +230,7 @@ impl Window {
         Ok(true)
     }
 
-    fn update_in_bulk(
+    fn update_in_locked(
         &self,
         target: &WindowTarget,
         update: &ElementUpdate,
@@ -241,22 +241,22 @@ impl Window {
         let (gate, me) = self.gate(target);
         let origin = operands.origin.region();
         let result = operands.result.map(|(view, _)| view.region());
-        let mut bulk = Some(gate.bulk(me));
+        let mut locked = Some(gate.locked(me));
         let mut done = 0;
         let basic = update.basic;
         operands.for_each_run(range, basic, BULK_ELEMENTS, |[there, here, back], n| {
             if done >= BULK_ELEMENTS {
                 // Others may be waiting.
-                bulk = None;
-                bulk = Some(gate.bulk(me));
+                locked = None;
+                locked = Some(gate.locked(me));
                 done = 0;
             }
             done += n;
             let (input, result) =
                 (origin.offset(here), result.as_ref().map(|result| result.offset(back)));
-            update.apply_in_bulk(place.offset(there), &input, result.as_ref(), n)
+            update.apply_in_locked(place.offset(there), &input, result.as_ref(), n)
         })?;
-        drop(bulk);
+        drop(locked);
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl Window {
         let update = &ElementUpdate::new(op, basic)?;
         self.admit(rank, NeededEpoch::Any)?;
         if let Some(call) = element.call(origin, basic)
-            && self.fetch_briefly(op, call, None).is_some()
+            && self.fetch_at_once(op, call, None).is_some()
         {
             return Ok(());
         }
@@ -318,7 +318,7 @@ impl Window {
         }
         self.admit(rank, NeededEpoch::Any)?;
         if let Some(call) = element.call(origin, basic)
-            && self.compare_briefly(call, compare.at(0), None).is_some()
+            && self.compare_at_once(call, compare.at(0), None).is_some()
         {
             return Ok(());
         }

@@ -313,7 +313,7 @@ impl Window {
     /// A short put in an epoch of `MPI_Win_start`, to a target that has not posted yet: leaves it
     /// to the target. `None` if nothing was done.
     #[inline(always)]
-    pub(super) fn put_ahead(
+    pub(super) fn put_before_post(
         &self,
         epochs: &mut Epochs,
         target: &WindowTarget,

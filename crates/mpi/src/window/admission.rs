@@ -76,7 +76,7 @@ impl Window {
                 }
                 passive::await_lock(self, target)
             }
-            AccessEpoch::Lock | AccessEpoch::BriefLock { .. } => {
+            AccessEpoch::Lock | AccessEpoch::FastPathLock { .. } => {
                 drop(epochs);
                 passive::await_lock(self, target)
             }

@@ -36,7 +36,7 @@ use super::remote::{RemoteParts, RemoteSide};
 use super::target::{TargetMemory, WindowTarget};
 use crate::attribute::AttributeSet;
 use crate::comm::Comm;
-use crate::comm::exchange::Party;
+use crate::comm::exchange::ExchangeMembers;
 use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
@@ -195,7 +195,7 @@ impl Window {
     /// that share no memory. If the call fails at one rank, it fails at all.
     pub fn create(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
         comm.must_be_intra()?;
-        let comm = comm.hidden_twin()?;
+        let comm = comm.internal_duplicate()?;
         let made = Window::create_on(&comm, spec, hints);
         if made.is_err() {
             comm.discard();
@@ -642,7 +642,7 @@ fn agree(comm: &Comm, own: Result<Announcement>) -> Result<Vec<Announcement>> {
         Ok(announcement) => *announcement,
         Err(error) => Announcement { error: error.code(), ..Announcement::default() },
     };
-    let all = Party::all(comm).allgather(&announced.to_bytes())?;
+    let all = ExchangeMembers::all(comm).allgather(&announced.to_bytes())?;
     own?;
     let all: Vec<_> = all.as_chunks().0.iter().map(Announcement::from_bytes).collect();
     match all.iter().position(|a| a.error != c::SUCCESS) {

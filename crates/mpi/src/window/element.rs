@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::op::Op;
 use crate::op::kernel::Kernel;
 
-/// Elements that a bulk update changes before it lets others in: 128 KiB of doubles, about 3 us.
+/// Elements that a locked update changes before it lets others in: 128 KiB of doubles, about 3 us.
 pub(super) const BULK_ELEMENTS: usize = 16384;
 
 /// Bytes of the widest elements that the processor changes in one step.
@@ -154,9 +154,9 @@ impl ElementUpdate {
         }
     }
 
-    /// Changes `n` elements side by side at `place`, in a bulk update; stores the previous values
+    /// Changes `n` elements side by side at `place`, in a locked update; stores the previous values
     /// in `result`, if there is one.
-    pub fn apply_in_bulk(
+    pub fn apply_in_locked(
         &self,
         place: TargetPlace<'_>,
         input: &Region,
@@ -218,7 +218,7 @@ impl ElementUpdate {
             let (element, input) = (region.at(0), input.at(0));
             let result = result.map(|result| result.at(0));
             if let Some(width) = self.width_at(region.address()) {
-                let _brief = gate.brief(me);
+                let _atomic = gate.atomic(me);
                 let previous = self.apply_atomically(element, width, self.input(input, width));
                 if let Some(result) = result {
                     result.store(width, previous);
@@ -227,13 +227,13 @@ impl ElementUpdate {
             }
             let is_wide = self.basic.size() as usize == WIDE && !self.has_gap();
             if is_wide && element.is_wide_atomic() {
-                let _brief = gate.brief(me);
+                let _atomic = gate.atomic(me);
                 self.apply_widely(element, input, result);
                 return Ok(());
             }
         }
-        let _bulk = gate.bulk(me);
-        self.apply_in_bulk(place, input, result, n)
+        let _locked = gate.locked(me);
+        self.apply_in_locked(place, input, result, n)
     }
 
     /// Changes one element of 16 bytes by a processor atomic; stores the previous value in
@@ -305,9 +305,9 @@ pub(super) fn compare_element(
         && let Some(width) = AtomicWidth::at(region.address(), bytes)
     {
         let (expected, new) = (expected.at(0).load(width), new.at(0).load(width));
-        let brief = gate.brief(me);
+        let atomic = gate.atomic(me);
         let previous = region.at(0).atomic_compare_swap(width, expected, new);
-        drop(brief);
+        drop(atomic);
         result.at(0).store(width, previous);
         return Ok(());
     }
@@ -319,15 +319,15 @@ pub(super) fn compare_element(
         && region.at(0).is_wide_atomic()
     {
         new.read_bytes(found);
-        let brief = gate.brief(me);
+        let atomic = gate.atomic(me);
         let previous = region.at(0).wide_compare_swap(*wanted, *found);
-        drop(brief);
+        drop(atomic);
         result.write_bytes(&previous);
         return Ok(());
     }
     let element = Block::allocate(bytes)?;
     let view = element.clone().view(Shape::Contiguous { bytes });
-    let _bulk = gate.bulk(me);
+    let _locked = gate.locked(me);
     place.load(&view, 0, bytes)?;
     element.read_bytes(&mut found[..bytes]);
     if found[..bytes] == wanted[..bytes] {

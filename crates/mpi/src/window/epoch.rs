@@ -6,7 +6,7 @@
 //! | `Fence` | fence | the next fence |
 //! | `Start` | start | complete |
 //! | `Lock` | lock, once for each target | unlock |
-//! | `BriefLock` | lock, on the fast path | unlock |
+//! | `FastPathLock` | lock, on the fast path | unlock |
 //! | `LockAll` | lock_all | unlock_all |
 //!
 //! A fence opens an epoch only if operations follow. So a fence epoch without operations may be
@@ -106,7 +106,7 @@ pub(super) enum AccessEpoch {
     Lock,
     /// One lock is held, exclusive, as the fast path has taken it: `locks` does not have it yet
     /// ([`Window::epochs`](super::object::Window::epochs) puts it there).
-    BriefLock {
+    FastPathLock {
         target: u32,
     },
     LockAll {
@@ -238,7 +238,7 @@ impl Epochs {
                 let locked: Vec<_> = self.locks.targets().map(|t| t.to_string()).collect();
                 format!("locked targets: {}", locked.join(", "))
             }
-            AccessEpoch::BriefLock { target } => format!("locked targets: {target}"),
+            AccessEpoch::FastPathLock { target } => format!("locked targets: {target}"),
             AccessEpoch::LockAll { .. } => "all targets are locked (MPI_Win_lock_all)".to_owned(),
         }
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use mica_memory::{AtomicWidth, FEW_BYTES, RegionRef};
 use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
-use mica_node::window::{BriefUpdate, SoleUpdate, WaitersLeft};
+use mica_node::window::{AtomicUpdate, SingleThreadUpdate, WaitersLeft};
 
 use super::access::{AllTargets, TargetAccess};
 pub use super::element::SumOfEight;
@@ -59,7 +59,7 @@ pub struct ElementCall<'a> {
 pub fn fetch_and_op(win: usize, op: u32, call: ElementCall<'_>) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
-    window.fetch_briefly(op, call, Some(table.section()))
+    window.fetch_at_once(op, call, Some(table.section()))
 }
 
 /// As [`fetch_and_op`], of the element of 8 bytes at this rank and displacement.
@@ -86,7 +86,7 @@ pub fn fetch_and_sum_eight(
 pub fn compare_and_swap(win: usize, call: ElementCall<'_>, compare: RegionRef<'_>) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
-    window.compare_briefly(call, compare, Some(table.section()))
+    window.compare_at_once(call, compare, Some(table.section()))
 }
 
 /// As [`compare_and_swap`], of the integer of 8 bytes at this rank and displacement.
@@ -142,9 +142,9 @@ pub fn accumulate(
     let update = ElementUpdate::of(op, datatype::basic_of(datatype)?)?;
     let element_bytes = datatype::dense_bytes(datatype, usize::MAX, 1)?;
     match to.bytes <= element_bytes {
-        true => window.accumulate_briefly(update, origin, to, table.section()),
+        true => window.accumulate_at_once(update, origin, to, table.section()),
         false if to.bytes <= BULK_ELEMENTS * element_bytes => {
-            window.accumulate_in_bulk(&update, origin, to)
+            window.accumulate_in_locked(&update, origin, to)
         }
         false => None,
     }
@@ -179,10 +179,10 @@ pub fn lock(win: usize, lock_type: i32, rank: i32, assertions: i32) -> Option<()
     let target = window.0.targets.get(rank as usize)?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
     matches!(epochs.access, AccessEpoch::None).then_some(())?;
-    target.brief_lock()?.take_free().then_some(())?;
+    target.fast_path_lock()?.take_free().then_some(())?;
     // Nothing is open at once without an epoch.
     debug_assert!(window.0.flags.is_one_by_one());
-    epochs.access = AccessEpoch::BriefLock { target: rank as u32 };
+    epochs.access = AccessEpoch::FastPathLock { target: rank as u32 };
     target.flag.set(TargetAccess::Passive);
     window.0.counters.count_lock();
     Some(())
@@ -194,11 +194,11 @@ pub fn unlock(win: usize, rank: i32) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
     let target = window.0.targets.get(rank as usize)?;
-    let lock = target.brief_lock()?;
+    let lock = target.fast_path_lock()?;
     // Where there are messages, they are awaited first.
     window.0.remote.is_none().then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    is_brief_lock(epochs.access, rank).then_some(())?;
+    is_atomic_lock(epochs.access, rank).then_some(())?;
     // No full fence: the next holder of the lock sees the operations by taking it, and no other
     // rank may read what an exclusive lock protects. This one is for the compiler, which would keep
     // the lock's address from above in a register that the leaf had to save.
@@ -219,9 +219,9 @@ pub fn unlock_contended(win: usize, rank: i32) -> Option<()> {
     let window = table.get(win)?;
     window.0.remote.is_none().then_some(())?;
     let target = window.0.targets.get(rank as usize)?;
-    let (lock, number) = (target.brief_lock()?, target.number?);
+    let (lock, number) = (target.fast_path_lock()?, target.number?);
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    is_brief_lock(epochs.access, rank).then_some(())?;
+    is_atomic_lock(epochs.access, rank).then_some(())?;
     target.flag.set(TargetAccess::Closed);
     epochs.access = AccessEpoch::None;
     window.give_back(number, lock.held_ticket());
@@ -230,19 +230,19 @@ pub fn unlock_contended(win: usize, rank: i32) -> Option<()> {
 
 /// Whether the epoch is that of a lock of `rank` that [`lock`] has taken.
 #[inline(always)]
-fn is_brief_lock(access: AccessEpoch, rank: i32) -> bool {
-    access == AccessEpoch::BriefLock { target: rank as u32 }
+fn is_atomic_lock(access: AccessEpoch, rank: i32) -> bool {
+    access == AccessEpoch::FastPathLock { target: rank as u32 }
 }
 
 /// `MPI_Put` of few bytes to a target that may not have posted yet.
 #[inline(always)]
-pub fn put_ahead(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
+pub fn put_before_post(win: usize, origin: RegionRef<'_>, to: TargetBytes) -> Option<()> {
     let table = sole_table()?;
     let window = table.get(win)?;
     let target = window.0.targets.get(to.rank as usize)?;
     (!window.0.flags.is_open(&target.flag)).then_some(())?;
     let mut epochs = window.0.epochs.lock_in(table.section())?;
-    window.put_ahead(&mut epochs, target, origin, to)
+    window.put_before_post(&mut epochs, target, origin, to)
 }
 
 /// `MPI_Win_fence` without assertions, if all ranks come soon. `None` as well if they do not: then
@@ -361,19 +361,19 @@ impl Window {
         Some(())
     }
 
-    /// Begins a brief update of elements of `target`, which this rank reaches; `None` where
+    /// Begins a atomic update of elements of `target`, which this rank reaches; `None` where
     /// accumulates go by messages.
     #[inline(always)]
     fn begin_update<'a>(
         &'a self,
         target: &'a WindowTarget,
         alone: Option<&SoleThread<'_>>,
-    ) -> Option<(Option<SoleUpdate<'a>>, Option<BriefUpdate<'a>>)> {
+    ) -> Option<(Option<SingleThreadUpdate<'a>>, Option<AtomicUpdate<'a>>)> {
         let own = target.locks.as_ref()?.gate();
-        let sole = alone.and_then(|alone| own.brief(alone));
+        let sole = alone.and_then(|alone| own.atomic(alone));
         let counted = sole.is_none().then(|| {
             let (gate, me) = self.gate(target);
-            gate.brief(me)
+            gate.atomic(me)
         });
         Some((sole, counted))
     }
@@ -385,24 +385,24 @@ impl Window {
         &'a self,
         (rank, disp): (i32, isize),
         alone: &SoleThread<'_>,
-    ) -> Option<(RegionRef<'a>, SoleUpdate<'a>)> {
+    ) -> Option<(RegionRef<'a>, SingleThreadUpdate<'a>)> {
         let bytes = AtomicWidth::Eight.bytes();
         let (target, element) = self.open_place(TargetBytes { rank, disp, bytes })?;
         AtomicWidth::at(element.address(), bytes)?;
-        let in_progress = target.locks.as_ref()?.gate().brief(alone)?;
+        let in_progress = target.locks.as_ref()?.gate().atomic(alone)?;
         Some((element, in_progress))
     }
 
     /// Ends it, and counts it.
     #[inline(always)]
-    fn close_eight(&self, in_progress: SoleUpdate<'_>) {
+    fn close_eight(&self, in_progress: SingleThreadUpdate<'_>) {
         drop(in_progress);
         let bytes = AtomicWidth::Eight.bytes();
         self.0.counters.count_operation(AccessClass::Memory, bytes);
     }
 
     /// Fetch_and_op by a processor atomic.
-    pub(super) fn fetch_briefly(
+    pub(super) fn fetch_at_once(
         &self,
         op: u32,
         call: ElementCall<'_>,
@@ -421,7 +421,7 @@ impl Window {
     }
 
     /// Compare_and_swap by a processor atomic.
-    pub(super) fn compare_briefly(
+    pub(super) fn compare_at_once(
         &self,
         call: ElementCall<'_>,
         compare: RegionRef<'_>,
@@ -442,7 +442,7 @@ impl Window {
 
     /// An accumulate of one element, by a processor atomic.
     #[inline(never)]
-    fn accumulate_briefly(
+    fn accumulate_at_once(
         &self,
         update: ElementUpdate,
         origin: RegionRef<'_>,
@@ -460,7 +460,7 @@ impl Window {
     /// An accumulate of more contiguous elements, which excludes other updates of the target.
     /// `None` as well from `help_min` bytes on: the target may help with those.
     #[inline(never)]
-    fn accumulate_in_bulk(
+    fn accumulate_in_locked(
         &self,
         update: &ElementUpdate,
         origin: RegionRef<'_>,
@@ -471,7 +471,7 @@ impl Window {
         // Else accumulates go by messages.
         target.locks.as_ref()?;
         let (gate, me) = self.gate(target);
-        let _in_progress = gate.bulk(me);
+        let _in_progress = gate.locked(me);
         update.apply(origin, first, to.bytes);
         self.count(to);
         Some(())

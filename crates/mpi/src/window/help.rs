@@ -68,7 +68,7 @@ impl TransferOperation {
                 let elements = bytes / update.basic.size() as usize;
                 if elements > 0 {
                     let place = TargetPlace::Mapped(&target, 0);
-                    update.apply_in_bulk(place, &input, None, elements)?;
+                    update.apply_locked(place, &input, None, elements)?;
                 }
             }
         }

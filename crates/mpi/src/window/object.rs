@@ -41,7 +41,7 @@ pub(super) struct WindowInner {
     pub locks: Arc<WindowLocks>,
     pub choices: WindowChoices,
     /// False where the program has promised that nothing is locked (`no_locks`). No target has a
-    /// [brief lock](WindowTarget::brief_lock) then.
+    /// [lock of the fast path](WindowTarget::fast_path_lock) then.
     pub has_locks: bool,
     pub node_peers: Arc<NodePeers>,
     /// Where this window counts.
@@ -192,9 +192,9 @@ impl Window {
             AccessEpoch::Fence { has_operations } => {
                 *has_operations = self.0.flags.has_operations();
             }
-            AccessEpoch::BriefLock { target } => {
+            AccessEpoch::FastPathLock { target } => {
                 let target = *target as usize;
-                self.note_brief_lock(&mut epochs, target);
+                self.note_atomic_lock(&mut epochs, target);
             }
             _ => {}
         }
@@ -204,8 +204,8 @@ impl Window {
     /// Makes the epoch of a lock that the fast path has taken one as any other.
     #[cold]
     #[inline(never)]
-    fn note_brief_lock(&self, epochs: &mut Epochs, target: usize) {
-        let lock = self.0.targets[target].brief_lock().expect("it was taken");
+    fn note_atomic_lock(&self, epochs: &mut Epochs, target: usize) {
+        let lock = self.0.targets[target].fast_path_lock().expect("it was taken");
         epochs.access = AccessEpoch::Lock;
         epochs.locks.insert(target, HeldLock::Ticket(lock.held_ticket()));
     }

@@ -77,7 +77,7 @@ pub struct TargetRange {
 impl WindowTarget {
     /// The window's lock, as the fast path takes it.
     #[inline(always)]
-    pub fn brief_lock(&self) -> Option<&OwnLock<'_>> {
+    pub fn fast_path_lock(&self) -> Option<&OwnLock<'_>> {
         self.locks.as_ref()?.lock()
     }
 

@@ -138,7 +138,7 @@ impl Window {
         Ok(Some(()))
     }
 
-    /// Leaves a put to a target that has not posted yet, if [`put_ahead`](Self::put_ahead) can.
+    /// Leaves a put to a target that has not posted yet, if [`put_before_post`](Self::put_before_post) can.
     #[cold]
     #[inline(never)]
     fn leaves_put(&self, origin: &View, range: &TargetRange) -> bool {
@@ -149,7 +149,7 @@ impl Window {
         }
         let to = TargetBytes { rank: range.rank, disp: range.disp, bytes };
         let target = &self.0.targets[range.rank as usize];
-        self.put_ahead(&mut self.epochs(), target, origin.region().at(0), to).is_some()
+        self.put_before_post(&mut self.epochs(), target, origin.region().at(0), to).is_some()
     }
 
     #[inline(never)]

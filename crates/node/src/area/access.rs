@@ -6,7 +6,7 @@
 //! operation. It writes its own payload when all members have finished the operation whose bytes
 //! this overwrites.
 
-use super::{Completions, FlagLine, INLINE, Inline, RawArea, TURNS, TurnLines};
+use super::{Completions, FlagLine, INLINE, Inline, OPERATION_SLOTS, RawArea, SlotLines};
 use crate::lock::ThreadMode;
 use crate::segment::{JobSegment, SegmentError};
 use mica_memory::{Block, RegionRef, View};
@@ -14,7 +14,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// One member's view of an area. A `turn` is the index of an operation slot, below [`TURNS`]; a
+/// One member's view of an area. A `slot` is the index of an operation slot, below [`OPERATION_SLOTS`]; a
 /// `member` is an index into [`members`](RawArea::members). All methods panic on others.
 #[derive(Clone, Debug)]
 pub struct Area {
@@ -41,12 +41,12 @@ impl Area {
     }
 
     fn new(area: Arc<RawArea>) -> Area {
-        let cells = area.members().len() * TURNS * area.cell_bytes();
-        let data = |turn, member| {
-            let data = area.flag_line(turn, member).with_data_mut(<*mut Inline>::cast);
+        let cells = area.members().len() * OPERATION_SLOTS * area.cell_bytes();
+        let data = |slot, member| {
+            let data = area.flag_line(slot, member).with_data_mut(<*mut Inline>::cast);
             NonNull::new(data).expect("lines lie in memory")
         };
-        let (first, last) = (data(0, 0), data(TURNS - 1, area.members().len() - 1));
+        let (first, last) = (data(0, 0), data(OPERATION_SLOTS - 1, area.members().len() - 1));
         let lines = last.addr().get() - first.addr().get() + INLINE;
         // SAFETY: 1. all cells follow one another in the mapping, which `area` keeps, and so do all
         // lines; 2. they are accessed by the protocol above.
@@ -59,24 +59,24 @@ impl Area {
 
     /// One operation slot, for a call that accesses it again and again.
     #[inline(always)]
-    pub fn turn(&self, turn: usize) -> Turn<'_> {
-        let lines = self.area.turn_lines(turn);
-        Turn { area: self, turn, mine: lines.of(self.area.me()), lines }
+    pub fn slot(&self, slot: usize) -> AreaSlot<'_> {
+        let lines = self.area.slot_lines(slot);
+        AreaSlot { area: self, slot, mine: lines.of(self.area.me()), lines }
     }
 
     /// The cell of a member in an operation slot. Regions and views derived from it panic when they
     /// reach outside of the cell, and keep the area open.
     #[inline]
-    pub fn cell(&self, turn: usize, member: usize) -> RegionRef<'_> {
-        let cell = self.area.cell(turn, member).addr().get();
+    pub fn cell(&self, slot: usize, member: usize) -> RegionRef<'_> {
+        let cell = self.area.cell(slot, member).addr().get();
         // SAFETY: the block has all cells of the area, and this is one of them.
         unsafe { self.cells.piece_at(cell, self.area.cell_bytes()) }
     }
 
     /// The [`INLINE`] bytes of payload in the line of a member in an operation slot, as a region.
     #[inline]
-    pub fn inline_region(&self, turn: usize, member: usize) -> RegionRef<'_> {
-        let line = self.area.flag_line(turn, member);
+    pub fn inline_region(&self, slot: usize, member: usize) -> RegionRef<'_> {
+        let line = self.area.flag_line(slot, member);
         let data = line.with_data_mut(<*mut Inline>::expose_provenance);
         // SAFETY: the block reaches from the data of the first line to those of the last.
         unsafe { self.lines.piece_at(data, INLINE) }
@@ -85,8 +85,8 @@ impl Area {
     /// Copies a message's first bytes, [`INLINE`] at most, into this member's line; returns how
     /// many.
     #[inline]
-    pub fn put(&self, turn: usize, from: &View) -> usize {
-        self.my_line(turn).with_data_mut(|data| {
+    pub fn put(&self, slot: usize, from: &View) -> usize {
+        self.my_line(slot).with_data_mut(|data| {
             // SAFETY: by the protocol only this member accesses the data of its line now; they are
             // in shared memory apart from any message.
             unsafe { from.pack_into(0, data.cast(), INLINE) }
@@ -96,8 +96,8 @@ impl Area {
     /// Copies the bytes in a member's line to a message, as many as the message has and [`INLINE`]
     /// at most; returns how many.
     #[inline]
-    pub fn get(&self, turn: usize, member: usize, to: &View) -> usize {
-        self.area.flag_line(turn, member).with_data(|data| {
+    pub fn get(&self, slot: usize, member: usize, to: &View) -> usize {
+        self.area.flag_line(slot, member).with_data(|data| {
             // SAFETY: by the protocol no member writes these data now; they are in shared memory
             // apart from any message.
             unsafe { to.unpack_from(0, data.cast(), INLINE) }
@@ -106,66 +106,66 @@ impl Area {
 
     /// Writes the payload of this member's line as words.
     #[inline]
-    pub fn put_words(&self, turn: usize, words: Inline) {
+    pub fn put_words(&self, slot: usize, words: Inline) {
         // SAFETY: by the protocol only this member accesses the data of its line now.
-        self.my_line(turn).with_data_mut(|data| unsafe { data.write(words) });
+        self.my_line(slot).with_data_mut(|data| unsafe { data.write(words) });
     }
 
     /// The payload of a member's line as words.
     #[inline]
-    pub fn get_words(&self, turn: usize, member: usize) -> Inline {
+    pub fn get_words(&self, slot: usize, member: usize) -> Inline {
         // SAFETY: by the protocol no member writes these data now; all byte values are valid words.
-        self.area.flag_line(turn, member).with_data(|data| unsafe { data.read() })
+        self.area.flag_line(slot, member).with_data(|data| unsafe { data.read() })
     }
 
     /// Publishes what this member has written to the operation header, the payload and the cell of
     /// an operation slot.
     #[inline]
-    pub fn publish(&self, turn: usize, stamp: u64) {
-        self.my_line(turn).publish(stamp);
+    pub fn publish(&self, slot: usize, stamp: u64) {
+        self.my_line(slot).publish(stamp);
     }
 
     /// The stamp that a member published last in an operation slot (Acquire): what it wrote before
     /// the stamp is visible.
     #[inline]
-    pub fn stamp(&self, turn: usize, member: usize) -> u64 {
-        self.area.flag_line(turn, member).stamp()
+    pub fn stamp(&self, slot: usize, member: usize) -> u64 {
+        self.area.flag_line(slot, member).stamp()
     }
 
     /// Sets this member's operation header, which the next stamp publishes.
     #[inline]
-    pub fn set_word(&self, turn: usize, word: u64) {
-        self.my_line(turn).set_word(word);
+    pub fn set_word(&self, slot: usize, word: u64) {
+        self.my_line(slot).set_word(word);
     }
 
     /// A member's operation header.
     #[inline]
-    pub fn word(&self, turn: usize, member: usize) -> u64 {
-        self.area.flag_line(turn, member).word()
+    pub fn word(&self, slot: usize, member: usize) -> u64 {
+        self.area.flag_line(slot, member).word()
     }
 
     /// Announces something about arrivals at the operation, which the next stamp publishes.
     #[inline]
-    pub fn set_arrived(&self, turn: usize, arrived: u64) {
-        self.my_line(turn).set_arrived(arrived);
+    pub fn set_arrived(&self, slot: usize, arrived: u64) {
+        self.my_line(slot).set_arrived(arrived);
     }
 
     /// Announces the function by which this member takes part in the operation of a slot.
     #[inline]
-    pub fn set_label(&self, turn: usize, label: u64) {
-        self.my_line(turn).set_label(label);
+    pub fn set_label(&self, slot: usize, label: u64) {
+        self.my_line(slot).set_label(label);
     }
 
     /// The function by which a member takes part, as it announced last, in this operation or an
     /// earlier one of the slot.
-    pub fn label(&self, turn: usize, member: usize) -> u64 {
-        self.area.flag_line(turn, member).label()
+    pub fn label(&self, slot: usize, member: usize) -> u64 {
+        self.area.flag_line(slot, member).label()
     }
 
     /// What a member has announced about arrivals at the operation.
     #[inline]
-    pub fn arrived(&self, turn: usize, member: usize) -> u64 {
-        self.area.flag_line(turn, member).arrived()
+    pub fn arrived(&self, slot: usize, member: usize) -> u64 {
+        self.area.flag_line(slot, member).arrived()
     }
 
     /// Completes operation `number` in this member's account, and sets its finished number to the
@@ -183,8 +183,8 @@ impl Area {
     }
 
     #[inline]
-    fn my_line(&self, turn: usize) -> &FlagLine {
-        self.area.flag_line(turn, self.area.me())
+    fn my_line(&self, slot: usize) -> &FlagLine {
+        self.area.flag_line(slot, self.area.me())
     }
 }
 
@@ -200,14 +200,14 @@ impl Deref for Area {
 
 /// One operation slot of an area; its methods are those of [`Area`] in this slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'a> {
+pub struct AreaSlot<'a> {
     area: &'a Area,
-    turn: usize,
+    slot: usize,
     mine: &'a FlagLine,
-    lines: TurnLines<'a>,
+    lines: SlotLines<'a>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> AreaSlot<'a> {
     /// See [`Area::set_word`].
     #[inline(always)]
     pub fn set_word(self, word: u64) {
@@ -235,19 +235,19 @@ impl<'a> Turn<'a> {
     /// See [`Area::inline_region`].
     #[inline(always)]
     pub fn inline_region(self, member: usize) -> RegionRef<'a> {
-        self.area.inline_region(self.turn, member)
+        self.area.inline_region(self.slot, member)
     }
 
     /// See [`RawArea::allocate_before_writing`].
     #[inline(always)]
     pub fn allocate_before_writing(self, member: usize) -> Result<(), SegmentError> {
-        self.area.allocate_before_writing(self.turn, member)
+        self.area.allocate_before_writing(self.slot, member)
     }
 
     /// See [`Area::cell`].
     #[inline(always)]
     pub fn cell(self, member: usize) -> RegionRef<'a> {
-        self.area.cell(self.turn, member)
+        self.area.cell(self.slot, member)
     }
 }
 
@@ -286,20 +286,20 @@ mod tests {
         let (account, mode) = (Completions::new(), ThreadMode::new());
         assert_eq!((a.me(), b.me(), b.members()), (0, 1, &[1, 0][..]));
         for (s, len) in [0, 1, 8, 47, 48, 100].into_iter().enumerate() {
-            let (turn, stamp) = (s % TURNS, s as u64 + 1);
+            let (slot, stamp) = (s % OPERATION_SLOTS, s as u64 + 1);
             let bytes: Vec<u8> = (0..len).map(|i| i as u8 + 1).collect();
             let short = len.min(INLINE);
-            assert_eq!(a.put(turn, &view(&bytes)), short);
-            a.set_word(turn, len as u64);
-            a.set_arrived(turn, 77);
-            a.publish(turn, stamp);
-            assert_eq!(b.stamp(turn, 0), stamp);
-            assert_eq!((b.word(turn, 0), b.arrived(turn, 0)), (len as u64, 77));
+            assert_eq!(a.put(slot, &view(&bytes)), short);
+            a.set_word(slot, len as u64);
+            a.set_arrived(slot, 77);
+            a.publish(slot, stamp);
+            assert_eq!(b.stamp(slot, 0), stamp);
+            assert_eq!((b.word(slot, 0), b.arrived(slot, 0)), (len as u64, 77));
             let to = view(&vec![0; short]);
-            assert_eq!(b.get(turn, 0, &to), short);
+            assert_eq!(b.get(slot, 0, &to), short);
             assert_eq!(content(&to), bytes[..short]);
             let mut seen = vec![0; short];
-            b.inline_region(turn, 0).read_bytes(&mut seen);
+            b.inline_region(slot, 0).read_bytes(&mut seen);
             assert_eq!(seen, bytes[..short]);
             assert_eq!(b.complete(&account, stamp, &mode), Some(stamp - 1));
             assert_eq!((a.finished(1), a.finished(0)), (stamp, 0));
@@ -307,7 +307,7 @@ mod tests {
         b.put_words(3, [1, 2, 3, 4, 5, 6]);
         b.publish(3, 9);
         assert_eq!((a.stamp(3, 1), a.get_words(3, 1)), (9, [1, 2, 3, 4, 5, 6]));
-        assert_eq!(a.stamp(2, 1), 0, "another turn, another line");
+        assert_eq!(a.stamp(2, 1), 0, "another slot, another line");
     }
 
     #[test]

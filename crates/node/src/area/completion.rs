@@ -1,7 +1,7 @@
 //! Tracks which operations of an area one member has completed, on any of its threads.
 //!
 //! A member begins operations in order, one thread at a time (MPI 5.0, 6.14), and completes them in
-//! any order, on any thread that makes progress; at most [`TURNS`](super::TURNS) are in progress.
+//! any order, on any thread that makes progress; at most [`OPERATION_SLOTS`](super::OPERATION_SLOTS) are in progress.
 //! Its *finished number* announces the number up to which it has completed all operations. The
 //! other members overwrite what it has read once the finished number allows it, so the reads of all
 //! its threads must happen before the finished number:
@@ -122,7 +122,7 @@ fn after_completing(old: u64, number: u64) -> u64 {
     }
     let (low, ahead) = (old >> 8, old & 0xff);
     if number != low + 1 {
-        // At most `TURNS` operations are in progress, so the bit fits the low byte.
+        // At most `OPERATION_SLOTS` operations are in progress, so the bit fits the low byte.
         return old | 1 << (number - low - 2);
     }
     let run = u64::from(ahead.trailing_ones());

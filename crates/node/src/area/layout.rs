@@ -5,7 +5,7 @@ use super::line::{FinishedNumber, FlagLine};
 use crate::segment::{AREA_SPAN, PAGE};
 
 /// Operation slots of an area: operations of one communicator that have separate lines and cells.
-pub const TURNS: usize = 4;
+pub const OPERATION_SLOTS: usize = 4;
 
 /// Minimum of bytes of a cell.
 pub const CELL_MIN: usize = 256;
@@ -20,7 +20,8 @@ pub fn cell_bytes(members: usize, bound: u64) -> Option<usize> {
 }
 
 /// Bytes of a member's lines, one for each operation slot, and its finished number.
-pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<FlagLine>() + size_of::<FinishedNumber>();
+pub(super) const MEMBER_BYTES: usize =
+    OPERATION_SLOTS * size_of::<FlagLine>() + size_of::<FinishedNumber>();
 
 /// Sizes and offsets of an area: the page of the head, the lines and finished numbers of all
 /// members, the cells of all members.
@@ -41,7 +42,7 @@ impl AreaLayout {
         let lines = (members.checked_mul(MEMBER_BYTES)?).checked_next_multiple_of(PAGE)?;
         let span = (AREA_SPAN as usize).checked_sub(PAGE + lines)?;
         let cells = usize::try_from(bound).unwrap_or(usize::MAX).min(span);
-        let each = (cells / TURNS).checked_div(members)?.min(CELL_MAX);
+        let each = (cells / OPERATION_SLOTS).checked_div(members)?.min(CELL_MAX);
         (each >= CELL_MIN).then(|| AreaLayout {
             members,
             cells: PAGE + lines,
@@ -56,14 +57,14 @@ impl AreaLayout {
 
     /// Offset of a line.
     #[inline(always)]
-    pub fn flag_line(&self, turn: usize, member: usize) -> usize {
-        self.lines(member) + turn * size_of::<FlagLine>()
+    pub fn flag_line(&self, slot: usize, member: usize) -> usize {
+        self.lines(member) + slot * size_of::<FlagLine>()
     }
 
     /// Offset of a finished number.
     #[inline(always)]
     pub fn finished_number(&self, member: usize) -> usize {
-        self.flag_line(TURNS, member)
+        self.flag_line(OPERATION_SLOTS, member)
     }
 
     /// Offset of a member's lines and finished number. They are contiguous, so that a member's
@@ -80,8 +81,8 @@ impl AreaLayout {
 
     /// Offset of a cell.
     #[inline(always)]
-    pub fn cell(&self, turn: usize, member: usize) -> usize {
-        self.cells + ((member * TURNS + turn) << self.cell_shift)
+    pub fn cell(&self, slot: usize, member: usize) -> usize {
+        self.cells + ((member * OPERATION_SLOTS + slot) << self.cell_shift)
     }
 
     /// Bytes of the whole area.
@@ -99,19 +100,22 @@ mod tests {
         for members in [1, 2, 3, 8, 31, 128, 1000, 8192] {
             for bound in [64 << 10, 4 << 20, u64::MAX] {
                 let Some(l) = AreaLayout::new(members, bound) else {
-                    assert!(bound / (TURNS as u64 * members as u64) < CELL_MIN as u64);
+                    assert!(bound / (OPERATION_SLOTS as u64 * members as u64) < CELL_MIN as u64);
                     continue;
                 };
                 assert!((CELL_MIN..=CELL_MAX).contains(&l.cell_bytes()));
-                assert!((l.cell_bytes() * TURNS * members) as u64 <= bound);
+                assert!((l.cell_bytes() * OPERATION_SLOTS * members) as u64 <= bound);
                 let last = members - 1;
                 assert!(l.flag_line(0, 0) >= PAGE && l.flag_line(0, 0).is_multiple_of(128));
-                assert_eq!(l.finished_number(0), l.flag_line(TURNS - 1, 0) + size_of::<FlagLine>());
+                assert_eq!(
+                    l.finished_number(0),
+                    l.flag_line(OPERATION_SLOTS - 1, 0) + size_of::<FlagLine>()
+                );
                 assert!(l.finished_number(0) + size_of::<FinishedNumber>() <= l.flag_line(0, 1));
                 assert!(l.finished_number(last) + size_of::<FinishedNumber>() <= l.cell(0, 0));
                 assert!(l.cell(0, 0).is_multiple_of(PAGE));
-                assert_eq!(l.cell(TURNS - 1, 0) + l.cell_bytes(), l.cell(0, 1));
-                assert!(l.cell(TURNS - 1, last) + l.cell_bytes() <= l.bytes());
+                assert_eq!(l.cell(OPERATION_SLOTS - 1, 0) + l.cell_bytes(), l.cell(0, 1));
+                assert!(l.cell(OPERATION_SLOTS - 1, last) + l.cell_bytes() <= l.bytes());
                 assert!(l.bytes() as u64 <= AREA_SPAN);
             }
         }
@@ -139,7 +143,7 @@ mod tests {
     #[test]
     fn what_is_too_small_is_refused() {
         assert_eq!(AreaLayout::new(2, 0), None);
-        let least = (CELL_MIN * TURNS * 2) as u64;
+        let least = (CELL_MIN * OPERATION_SLOTS * 2) as u64;
         assert_eq!(AreaLayout::new(2, least - 1), None);
         assert_eq!(AreaLayout::new(2, least).map(|l| l.cell_bytes()), Some(CELL_MIN));
         assert_eq!(AreaLayout::new(0, 4 << 20), None);

@@ -1,7 +1,7 @@
 //! [`Area`]: memory that the members of one communicator on one node share, for collectives.
 //!
-//! An area has [`TURNS`] operation slots: operation number `s` on the communicator uses slot
-//! `s % TURNS`, so that a member may begin the next operation while others still read what it wrote
+//! An area has [`OPERATION_SLOTS`] operation slots: operation number `s` on the communicator uses slot
+//! `s % OPERATION_SLOTS`, so that a member may begin the next operation while others still read what it wrote
 //! for the last. In each slot, each member has a [`FlagLine`], with a stamp, an operation header
 //! and a few bytes of payload, and a *cell* of some KiB. Each member has one [`FinishedNumber`] for
 //! all slots.
@@ -41,9 +41,9 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use access::{Area, Turn};
+pub use access::{Area, AreaSlot};
 pub use completion::Completions;
-pub use layout::{CELL_MAX, CELL_MIN, TURNS, cell_bytes};
+pub use layout::{CELL_MAX, CELL_MIN, OPERATION_SLOTS, cell_bytes};
 pub use line::{FinishedNumber, FlagLine, INLINE, Inline};
 
 use crate::park::{Fencing, ParkingSpot};
@@ -110,11 +110,11 @@ impl RawArea {
     /// # Panics
     /// If there is no such slot or member.
     #[inline(always)]
-    pub(crate) fn flag_line(&self, turn: usize, member: usize) -> &FlagLine {
-        self.check(turn, member);
+    pub(crate) fn flag_line(&self, slot: usize, member: usize) -> &FlagLine {
+        self.check(slot, member);
         // SAFETY: inside the mapping, of which head and lines are allocated; aligned; zeroed memory
         // is a valid line, and all access goes through its atomics and its cell.
-        unsafe { self.at(self.layout.flag_line(turn, member)).cast().as_ref() }
+        unsafe { self.at(self.layout.flag_line(slot, member)).cast().as_ref() }
     }
 
     /// All lines of an operation slot.
@@ -122,10 +122,10 @@ impl RawArea {
     /// # Panics
     /// If there is no such slot.
     #[inline(always)]
-    pub(crate) fn turn_lines(&self, turn: usize) -> TurnLines<'_> {
-        self.check(turn, 0);
-        let first = self.at(self.layout.flag_line(turn, 0)).cast();
-        TurnLines { first, members: self.members.len(), area: PhantomData }
+    pub(crate) fn slot_lines(&self, slot: usize) -> SlotLines<'_> {
+        self.check(slot, 0);
+        let first = self.at(self.layout.flag_line(slot, 0)).cast();
+        SlotLines { first, members: self.members.len(), area: PhantomData }
     }
 
     /// The finished number of a member.
@@ -145,9 +145,9 @@ impl RawArea {
     /// # Panics
     /// If there is no such slot or member.
     #[inline(always)]
-    pub(crate) fn cell(&self, turn: usize, member: usize) -> NonNull<u8> {
-        self.check(turn, member);
-        self.at(self.layout.cell(turn, member))
+    pub(crate) fn cell(&self, slot: usize, member: usize) -> NonNull<u8> {
+        self.check(slot, member);
+        self.at(self.layout.cell(slot, member))
     }
 
     /// Allocates the cell of a member in an operation slot, unless it is known to be. To be called
@@ -159,10 +159,10 @@ impl RawArea {
     /// # Panics
     /// If there is no such slot or member.
     #[inline(always)]
-    pub fn allocate_before_writing(&self, turn: usize, member: usize) -> Result<(), SegmentError> {
+    pub fn allocate_before_writing(&self, slot: usize, member: usize) -> Result<(), SegmentError> {
         // Relaxed: only the kernel is asked again by a thread that does not know yet.
-        match self.allocated[member].load(Ordering::Relaxed) & 1 << turn {
-            0 => self.allocate_cell(turn, member),
+        match self.allocated[member].load(Ordering::Relaxed) & 1 << slot {
+            0 => self.allocate_cell(slot, member),
             _ => Ok(()),
         }
     }
@@ -173,10 +173,10 @@ impl RawArea {
     /// # Panics
     /// If there is no such slot.
     #[inline(always)]
-    pub fn fetch(&self, turn: usize, bytes: usize) {
-        let line = std::ptr::from_ref(self.flag_line(turn, self.me)).cast();
+    pub fn fetch(&self, slot: usize, bytes: usize) {
+        let line = std::ptr::from_ref(self.flag_line(slot, self.me)).cast();
         crate::hint::fetch_for_writing(line, size_of::<FlagLine>() / 2);
-        crate::hint::fetch_for_writing(self.cell(turn, self.me).as_ptr(), bytes);
+        crate::hint::fetch_for_writing(self.cell(slot, self.me).as_ptr(), bytes);
     }
 
     /// Notes that this member waits for others to finish `operation`. The member must read their
@@ -221,9 +221,9 @@ impl RawArea {
     }
 
     #[inline(always)]
-    fn check(&self, turn: usize, member: usize) {
-        if turn >= TURNS || member >= self.members.len() {
-            no_such(turn, member);
+    fn check(&self, slot: usize, member: usize) {
+        if slot >= OPERATION_SLOTS || member >= self.members.len() {
+            no_such(slot, member);
         }
     }
 
@@ -239,14 +239,14 @@ impl RawArea {
 
 /// The members' lines in one operation slot, for who needs them again and again.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TurnLines<'a> {
+pub(crate) struct SlotLines<'a> {
     /// That of the first member.
     first: NonNull<FlagLine>,
     members: usize,
     area: PhantomData<&'a RawArea>,
 }
 
-impl<'a> TurnLines<'a> {
+impl<'a> SlotLines<'a> {
     /// The line of a member.
     ///
     /// # Panics
@@ -263,6 +263,6 @@ impl<'a> TurnLines<'a> {
 }
 
 #[cold]
-fn no_such(turn: usize, member: usize) -> ! {
-    panic!("an area has no turn {turn} of member {member}")
+fn no_such(slot: usize, member: usize) -> ! {
+    panic!("an area has no slot {slot} of member {member}")
 }

@@ -63,18 +63,18 @@ fn until(holds: impl Fn() -> bool) {
 #[test]
 fn all_see_what_the_others_wrote_and_a_turn_can_be_used_again() {
     loom::model(|| {
-        let turn = ModelTurn::<2>::new();
-        let run = |turn: Arc<ModelTurn<2>>, me: usize| {
+        let slot = ModelTurn::<2>::new();
+        let run = |slot: Arc<ModelTurn<2>>, me: usize| {
             for s in 1..=2 {
-                turn.write(me, s, 10 * s + me as u64);
+                slot.write(me, s, 10 * s + me as u64);
                 let peer = 1 - me;
-                assert_eq!(turn.read(peer, s), 10 * s + peer as u64);
-                turn.finished_numbers[me].set_finished(s);
+                assert_eq!(slot.read(peer, s), 10 * s + peer as u64);
+                slot.finished_numbers[me].set_finished(s);
             }
         };
-        let theirs = turn.clone();
+        let theirs = slot.clone();
         let peer = loom::thread::spawn(move || run(theirs, 1));
-        run(turn, 0);
+        run(slot, 0);
         peer.join().expect("peer");
     });
 }
@@ -83,20 +83,20 @@ fn all_see_what_the_others_wrote_and_a_turn_can_be_used_again() {
 #[test]
 fn a_root_overwrites_only_what_all_have_read() {
     loom::model(|| {
-        let turn = ModelTurn::<3>::new();
+        let slot = ModelTurn::<3>::new();
         let leaves = [1, 2].map(|me| {
-            let turn = turn.clone();
+            let slot = slot.clone();
             loom::thread::spawn(move || {
-                if turn.lines[0].stamp() == 1 << 24 {
-                    assert_eq!(turn.read(0, 1), 7);
-                    turn.finished_numbers[me].set_finished(1);
+                if slot.lines[0].stamp() == 1 << 24 {
+                    assert_eq!(slot.read(0, 1), 7);
+                    slot.finished_numbers[me].set_finished(1);
                 }
             })
         });
-        turn.write(0, 1, 7);
-        turn.finished_numbers[0].set_finished(1);
-        if turn.finished_numbers.iter().all(|finished_number| finished_number.finished() == 1) {
-            turn.write(0, 2, 8);
+        slot.write(0, 1, 7);
+        slot.finished_numbers[0].set_finished(1);
+        if slot.finished_numbers.iter().all(|finished_number| finished_number.finished() == 1) {
+            slot.write(0, 2, 8);
         }
         for leaf in leaves {
             leaf.join().expect("leaf");

@@ -73,12 +73,12 @@ impl RawArea {
     /// Allocates the cell of a member in an operation slot, and maps it.
     #[cold]
     #[inline(never)]
-    pub(super) fn allocate_cell(&self, turn: usize, member: usize) -> Result<(), SegmentError> {
-        self.check(turn, member);
-        let (cell, bytes) = (self.layout.cell(turn, member), self.layout.cell_bytes());
+    pub(super) fn allocate_cell(&self, slot: usize, member: usize) -> Result<(), SegmentError> {
+        self.check(slot, member);
+        let (cell, bytes) = (self.layout.cell(slot, member), self.layout.cell_bytes());
         self.segment.allocate(self.offset as usize + cell, bytes)?;
         self.mapping.populate(cell, bytes);
-        self.allocated[member].fetch_or(1 << turn, Ordering::Relaxed);
+        self.allocated[member].fetch_or(1 << slot, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -52,26 +52,28 @@ fn members_read_what_the_others_published_and_turns_are_used_again() {
         let area = area.expect("memory").expect("room");
         assert_eq!((area.members(), area.me()), (&members[..], me));
         for s in 1..=OPERATIONS {
-            let turn = s as usize % TURNS;
-            if s > TURNS as u64 {
-                while (0..4).any(|m| area.finished_number(m).finished() < s - TURNS as u64) {
+            let slot = s as usize % OPERATION_SLOTS;
+            if s > OPERATION_SLOTS as u64 {
+                while (0..4)
+                    .any(|m| area.finished_number(m).finished() < s - OPERATION_SLOTS as u64)
+                {
                     std::thread::yield_now();
                 }
             }
             let value = |member: usize| s * 10 + member as u64;
-            let line = area.flag_line(turn, me);
+            let line = area.flag_line(slot, me);
             let (words, bytes) = ([value(me); INLINE / 8], area.cell_bytes());
             // SAFETY: all have finished the operation that used the slot before.
             line.with_data_mut(|data| unsafe { data.write(words) });
             // SAFETY: as above; the cell belongs to this member and has this many bytes.
             unsafe {
-                area.allocate_before_writing(turn, me).expect("memory");
-                area.cell(turn, me).write_bytes(value(me) as u8, bytes);
+                area.allocate_before_writing(slot, me).expect("memory");
+                area.cell(slot, me).write_bytes(value(me) as u8, bytes);
             }
             line.set_word(value(me));
             line.publish(s << 24);
             for member in (0..4).filter(|&m| m != me) {
-                let line = area.flag_line(turn, member);
+                let line = area.flag_line(slot, member);
                 while line.stamp() < s << 24 {
                     std::thread::yield_now();
                 }
@@ -81,7 +83,7 @@ fn members_read_what_the_others_published_and_turns_are_used_again() {
                 assert_eq!(line.word(), value(member));
                 // SAFETY: as above.
                 let (first, last) = unsafe {
-                    let cell = area.cell(turn, member);
+                    let cell = area.cell(slot, member);
                     (cell.read(), cell.add(bytes - 1).read())
                 };
                 assert_eq!((first, last), (value(member) as u8, value(member) as u8));
@@ -105,7 +107,8 @@ fn the_last_to_close_gives_the_memory_back() {
     let bytes = areas[0].as_ref().expect("room").bytes() as u64;
     assert_eq!(segment.area_budget().used(), bytes);
     for area in areas.iter().flatten() {
-        (0..TURNS).for_each(|turn| area.allocate_before_writing(turn, area.me()).expect("memory"));
+        (0..OPERATION_SLOTS)
+            .for_each(|slot| area.allocate_before_writing(slot, area.me()).expect("memory"));
     }
     assert_eq!(memory(&segment) - before, bytes, "all cells are allocated");
     let last = areas.pop();
@@ -123,7 +126,7 @@ fn a_cell_costs_memory_when_it_is_to_be_written() {
     let areas = open_all(&segment, 2, &[0, 1]);
     let [first, second] = [0, 1].map(|me| areas[me].as_ref().expect("room"));
     let cell = first.cell_bytes() as u64;
-    let lines = first.bytes() as u64 - 2 * TURNS as u64 * cell;
+    let lines = first.bytes() as u64 - 2 * OPERATION_SLOTS as u64 * cell;
     assert_eq!(memory(&segment) - before, lines, "no cell yet");
     first.allocate_before_writing(1, 0).expect("memory");
     first.allocate_before_writing(1, 0).expect("memory");
@@ -137,13 +140,14 @@ fn a_cell_costs_memory_when_it_is_to_be_written() {
     assert_eq!(memory(&segment) - before, lines + 2 * cell);
     // SAFETY: as above.
     assert_eq!(unsafe { second.cell(1, 0).read() }, 7, "it keeps what is in it");
-    let is_mine = std::panic::AssertUnwindSafe(|| first.allocate_before_writing(TURNS, 0));
+    let is_mine =
+        std::panic::AssertUnwindSafe(|| first.allocate_before_writing(OPERATION_SLOTS, 0));
     assert!(std::panic::catch_unwind(is_mine).is_err(), "there is no such slot");
 }
 
 #[test]
 fn beyond_the_budget_all_members_are_refused_and_nothing_is_left() {
-    let one = 2 * TURNS as u64 * CELL_MAX as u64;
+    let one = 2 * OPERATION_SLOTS as u64 * CELL_MAX as u64;
     let segment = job(2, one, one + 4 * PAGE as u64);
     let other = attached(&segment);
     let before = memory(&segment);
@@ -165,7 +169,7 @@ fn beyond_the_budget_all_members_are_refused_and_nothing_is_left() {
 #[test]
 fn all_members_get_the_same_answer_however_they_race() {
     const CONTEXTS: u64 = 300;
-    let one = 3 * TURNS as u64 * CELL_MIN as u64;
+    let one = 3 * OPERATION_SLOTS as u64 * CELL_MIN as u64;
     let segment = job(3, one, 100 * (one + 2 * PAGE as u64));
     let other = attached(&segment);
     let start = Barrier::new(3);
@@ -223,7 +227,7 @@ fn opens_none_when_areas_are_off() {
     let before = memory(&none);
     assert!(none.open_area(2, &[0, 1], 0).unwrap().is_none());
     assert_eq!(memory(&none), before);
-    let small = job(3, 2 * (TURNS * CELL_MIN) as u64, 256 * MIB);
+    let small = job(3, 2 * (OPERATION_SLOTS * CELL_MIN) as u64, 256 * MIB);
     assert!(small.open_area(2, &[0, 1, 2], 0).unwrap().is_none());
     assert!(small.open_area(2, &[0, 2], 0).unwrap().is_some());
     for hidden in [1 << 38, 1 << 39] {
@@ -266,7 +270,7 @@ fn those_who_sleep_are_woken() {
 }
 
 #[test]
-#[should_panic(expected = "no turn 0 of member 2")]
+#[should_panic(expected = "no slot 0 of member 2")]
 fn there_are_no_other_members() {
     let segment = job(2, MIB, 4 * MIB);
     let area = segment.open_area(2, &[0, 1], 0).expect("memory");

@@ -125,19 +125,19 @@ impl Geometry {
         BLOCK_BYTES
     }
 
-    /// Offset of the knock bits within a rank's block.
-    pub fn knocks_in_block(&self) -> usize {
+    /// Offset of the new-sender bits within a rank's block.
+    pub fn new_senders_in_block(&self) -> usize {
         (self.doorbells_in_block() + self.ranks as usize * 2).next_multiple_of(64)
     }
 
-    /// Words of knock bits in a rank's block, one bit for each sender.
-    pub fn knock_words(&self) -> usize {
+    /// Words of new-sender bits in a rank's block, one bit for each sender.
+    pub fn new_sender_words(&self) -> usize {
         (self.ranks as usize).div_ceil(64)
     }
 
     /// Offset of the cell marks within a rank's block.
     pub fn marks_in_block(&self) -> usize {
-        (self.knocks_in_block() + self.knock_words() * 8).next_multiple_of(64)
+        (self.new_senders_in_block() + self.new_sender_words() * 8).next_multiple_of(64)
     }
 
     /// Bytes from the control data of a rank to those of the next.

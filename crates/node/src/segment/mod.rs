@@ -404,18 +404,18 @@ impl JobSegment {
         &all[self.index(sender) as usize]
     }
 
-    /// Sets `sender`'s knock bit at `receiver`. To be called once, before its first message, so
+    /// Sets `sender`'s new-sender bit at `receiver`. To be called once, before its first message, so
     /// that the receiver need not poll the doorbells of ranks that never send to it.
-    pub fn knock(&self, receiver: u32, sender: u32) {
-        doorbell::knock(self.knock_bits(receiver), self.index(sender));
+    pub fn announce_sender(&self, receiver: u32, sender: u32) {
+        doorbell::announce_sender(self.new_sender_bits(receiver), self.index(sender));
     }
 
-    /// The knock bits of rank `rank`, by index of the sender in the segment: the order of
+    /// The new-sender bits of rank `rank`, by index of the sender in the segment: the order of
     /// [`JobSegment::members`].
-    pub fn knock_bits(&self, rank: u32) -> &[AtomicU64] {
-        let at = self.geometry.block(self.index(rank)) + self.geometry.knocks_in_block();
+    pub fn new_sender_bits(&self, rank: u32) -> &[AtomicU64] {
+        let at = self.geometry.block(self.index(rank)) + self.geometry.new_senders_in_block();
         // SAFETY: as for the doorbells.
-        unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.knock_words()) }
+        unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.new_sender_words()) }
     }
 
     /// Cell marks of rank `rank`.

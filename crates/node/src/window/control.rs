@@ -185,7 +185,7 @@ mod tests {
                 // Every line of the board has been written to, and no lock.
                 let accumulates = control.accumulate_gate(target);
                 assert_eq!(accumulates.holder(), None, "{target} of {ranks}");
-                std::mem::forget(accumulates.bulk(target));
+                std::mem::forget(accumulates.locked(target));
                 let lock = control.lock(LockDesign::Mcs, target);
                 let waiting = lock.waiters().count() + lock.holders().count();
                 assert_eq!(waiting, 0, "{target} of {ranks}");

@@ -30,7 +30,9 @@ mod memory;
 mod placement;
 mod shared;
 
-pub use accumulate_gate::{AccumulateGate, BriefUpdate, BulkUpdate, OwnGate, SoleUpdate};
+pub use accumulate_gate::{
+    AccumulateGate, AtomicUpdate, LockedUpdate, OwnGate, SingleThreadUpdate,
+};
 pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
 pub use control::WindowControl;
 pub use exposure::{

@@ -40,7 +40,7 @@ pub(super) struct AdvancedShm {
     /// highest of them: a [`PeerTable`](mica_node::peer_table::PeerTable) would cost each message
     /// six more instructions.
     outlets: Vec<Option<Box<RingOutlet>>>,
-    /// Rings from the ranks that have knocked.
+    /// Rings from the ranks that have announced themselves.
     inlets: Vec<Inlet>,
     /// By sender: its index in `inlets`, plus one.
     inlet_of: Vec<u32>,
@@ -244,7 +244,7 @@ impl AdvancedShm {
         Some((*self.inlet_of.get(source as usize)?).wrapping_sub(1) as usize)
     }
 
-    /// The inlet from `source`, if its knock has been taken in.
+    /// The inlet from `source`, if its bit has been seen.
     #[inline(always)]
     pub fn inlet(&self, source: u32) -> Option<&Inlet> {
         self.inlets.get(self.inlet_index(source)?)
@@ -260,7 +260,7 @@ impl AdvancedShm {
         }
     }
 
-    /// Opens the inlet from `source`, which has knocked.
+    /// Opens the inlet from `source`, which has announced itself.
     #[cold]
     pub fn open_inlet(&mut self, source: u32) {
         self.inlets.push(Inlet::open(&self.segment, source, self.me));

@@ -20,7 +20,7 @@ pub(super) struct RingOutlet {
 }
 
 impl RingOutlet {
-    /// Opens the ring from `me` to `peer`, whose first page is allocated, and knocks.
+    /// Opens the ring from `me` to `peer`, whose first page is allocated, and new_senders.
     pub fn open(segment: &Arc<JobSegment>, me: u32, peer: u32) -> RingOutlet {
         let ring = segment.project(|segment| segment.ring(me, peer));
         let outlet = RingOutlet {
@@ -29,7 +29,7 @@ impl RingOutlet {
             doorbell: segment.project(|segment| segment.doorbell(peer, me)),
             parking: segment.project(|segment| &segment.block(peer).parking.0),
         };
-        segment.knock(peer, me);
+        segment.announce_sender(peer, me);
         outlet
     }
 

@@ -64,7 +64,7 @@ fn fifo(
 
 impl BasicShm {
     /// Allocates the FIFOs from `me` to all other ranks that have one, touches them, and announces
-    /// them by a knock at each of these ranks.
+    /// them by a new-sender bit at each of these ranks.
     ///
     /// # Errors
     /// When memory for a FIFO cannot be allocated.
@@ -86,7 +86,7 @@ impl BasicShm {
                 fifo: FifoProducer::new(fifo(segment, me, peer)),
                 parking: segment.project(|segment| &segment.block(peer).parking.0),
             });
-            segment.knock(peer, me);
+            segment.announce_sender(peer, me);
         }
         Ok(BasicShm {
             segment: Arc::clone(segment),
@@ -195,7 +195,7 @@ impl BasicShm {
         }
     }
 
-    /// Opens the inlet from `source`, which has knocked: its FIFO is allocated.
+    /// Opens the inlet from `source`, which has announced itself: its FIFO is allocated.
     pub fn open_inlet(&mut self, source: u32) {
         self.inlets.push(FifoInlet {
             source,

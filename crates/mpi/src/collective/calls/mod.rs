@@ -23,7 +23,7 @@ use super::inter::{self, InterSides};
 use super::intranode::plan::{CollectivePlan, plan};
 use super::intranode::{CollectiveOperation, Parts};
 use super::overlap;
-use super::refused::{Aside, refused};
+use super::refused::{DivertedBuffer, refused};
 use super::thresholds::MessageThresholds;
 use super::two_level;
 use crate::comm::Comm;

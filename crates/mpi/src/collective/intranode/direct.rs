@@ -17,14 +17,14 @@ use mica_memory::{Block, Shape, View};
 
 use super::cells::after;
 use super::context::RootedDirection;
-use super::offers::{
-    AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferChoice,
-    OfferedBuffer, access, access_to_all, describe, open, open_by, settle, span_of,
+use super::exposed::{
+    AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, ExposedBuffer,
+    ExposureChoice, access, access_to_all, describe, open, open_by, settle, span_of,
 };
 use super::parts::{OwnPart, Parts, RootBuffer};
 use super::reduce_direct::AgreedTerms;
 use super::slot::OperationSlot;
-use super::span::{OfferedPart, OfferedParts, PartsSpan};
+use super::span::{ExposedPart, ExposedParts, PartsSpan};
 use crate::error::Result;
 
 /// A share of the root that is shorter than this (in bytes) is not worth another step.
@@ -93,7 +93,7 @@ impl Rooted {
     pub async fn at_root(
         &self,
         slot: &OperationSlot<'_>,
-        offers: OfferChoice,
+        offers: ExposureChoice,
         buffer: RootBuffer<'_>,
         copy_own: impl FnOnce() -> Result<()>,
     ) -> Result<DirectOutcome> {
@@ -102,12 +102,12 @@ impl Rooted {
         let (root_side, _) = self.sides();
         // What others write must not be a packed copy.
         let to_read = match self.to_root {
-            true => OfferChoice::InPlace,
+            true => ExposureChoice::InPlace,
             false => offers,
         };
         let span = PartsSpan::of_root(buffer, slot.size(), to_read)?;
         let offer = match offers {
-            OfferChoice::Nothing => OfferedBuffer::NONE,
+            ExposureChoice::Nothing => ExposedBuffer::NONE,
             _ => span.offer(slot, self.by_address),
         };
         if !self.whole {
@@ -197,12 +197,12 @@ impl Rooted {
         let (offered, done) = (self.base + 1, self.base + 2);
         let (actors, root, bytes) = (self.actors(slot), self.root, own.len());
         let (root_side, other_side) = self.sides();
-        let mut offer = OfferedBuffer::NONE;
+        let mut offer = ExposedBuffer::NONE;
         if actors != Actors::Others {
             if let Some((address, bytes)) = own.as_contiguous()
                 && bytes > 0
             {
-                offer = OfferedBuffer::of(slot, address, bytes, self.by_address);
+                offer = ExposedBuffer::of(slot, address, bytes, self.by_address);
             }
             describe(slot, other_side, &offer, bytes);
             slot.publish_for(offered, root);
@@ -283,7 +283,7 @@ pub async fn allgather(
     slot: &OperationSlot<'_>,
     send: Option<&View>,
     parts: &Parts,
-    offers: OfferChoice,
+    offers: ExposureChoice,
     AgreedTerms { by_address, base }: AgreedTerms,
 ) -> Result<DirectOutcome> {
     let mine = parts.view(slot.me())?;
@@ -293,8 +293,8 @@ pub async fn allgather(
     }
     let offer = match own.is_empty() {
         // No rank reads it.
-        true => OfferedBuffer::EMPTY,
-        false => OfferedBuffer::of_message(slot, own, offers, by_address)?,
+        true => ExposedBuffer::EMPTY,
+        false => ExposedBuffer::of_message(slot, own, offers, by_address)?,
     };
     describe(slot, BufferSide::Send, &offer, own.len());
     slot.publish(base + 1);
@@ -342,11 +342,11 @@ pub async fn alltoall(
     slot: &OperationSlot<'_>,
     send: Option<&Parts>,
     receive: &Parts,
-    offers: OfferChoice,
+    offers: ExposureChoice,
     AgreedTerms { by_address, base }: AgreedTerms,
 ) -> Result<DirectOutcome> {
     let (me, out) = (slot.me(), send.unwrap_or(receive));
-    let offered = OfferedParts::of(slot, out, offers, by_address)?;
+    let offered = ExposedParts::of(slot, out, offers, by_address)?;
     offered.announce(slot);
     slot.publish(base + 1);
     let mut to_myself = match send {
@@ -371,7 +371,7 @@ pub async fn alltoall(
             if bytes == 0 {
                 return Ok(());
             }
-            let part = OfferedPart::of(slot, member);
+            let part = ExposedPart::of(slot, member);
             if part.bytes < part.at + bytes {
                 return Err(slot.disagreement(member, bytes));
             }

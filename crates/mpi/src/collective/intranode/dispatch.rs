@@ -4,7 +4,7 @@
 use super::cells::{self, RootMembers};
 use super::context::RootedDirection;
 use super::direct::{self, Rooted};
-use super::offers::{AddressAccess, CellFallback, DirectOutcome, OfferChoice};
+use super::exposed::{AddressAccess, CellFallback, DirectOutcome, ExposureChoice};
 use super::operation::CollectiveOperation;
 use super::parts::RootBuffer;
 use super::reduce_cells::{self, Operands};
@@ -26,7 +26,7 @@ pub enum PathChoice {
         /// Who copies, if there is a root.
         direction: RootedDirection,
         /// What this rank lets others access; where that is not enough, all go through cells.
-        offers: OfferChoice,
+        offers: ExposureChoice,
     },
 }
 
@@ -80,11 +80,11 @@ pub async fn perform(
             let terms = AgreedTerms { by_address, base };
             // Nothing but the kernel, or XPMEM, reaches memory that is made for one operation.
             let offers = match offers {
-                OfferChoice::Packed
+                ExposureChoice::Packed
                     if by_address == AddressAccess::Refused
                         && !reach.is_some_and(|reach| reach.maps_all_memory()) =>
                 {
-                    OfferChoice::InPlace
+                    ExposureChoice::InPlace
                 }
                 offers => offers,
             };
@@ -122,7 +122,7 @@ async fn copy_directly(
     slot: &OperationSlot<'_>,
     operation: &CollectiveOperation,
     direction: RootedDirection,
-    offers: OfferChoice,
+    offers: ExposureChoice,
     terms: AgreedTerms,
 ) -> Result<DirectOutcome> {
     let (me, AgreedTerms { by_address, base }) = (slot.me(), terms);

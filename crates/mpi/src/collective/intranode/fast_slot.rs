@@ -2,7 +2,7 @@
 //! [`OperationSlot`] of which only what a call needs is computed, and kept in registers.
 
 use mica_memory::RegionRef;
-use mica_node::area::{TURNS, Turn};
+use mica_node::area::{AreaSlot, OPERATION_SLOTS};
 
 use super::group::{AddressUse, NodeGroup, PHASE_BITS, ReservedOperation};
 use super::header::{OperationHeader, OperationKind, RootBefore};
@@ -14,7 +14,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FastSlot<'a> {
     group: &'a NodeGroup,
-    turn: Turn<'a>,
+    turn: AreaSlot<'a>,
     number: u64,
     /// This rank's.
     header: OperationHeader,
@@ -65,7 +65,7 @@ impl<'a> FastSlot<'a> {
     /// The operation that this rank has begun with this number and header.
     #[inline(always)]
     pub fn resume(group: &'a NodeGroup, number: u64, header: OperationHeader) -> FastSlot<'a> {
-        let turn = group.area.turn((number % TURNS as u64) as usize);
+        let turn = group.area.slot((number % OPERATION_SLOTS as u64) as usize);
         FastSlot { group, turn, number, header }
     }
 
@@ -269,7 +269,7 @@ impl<'a> FastSlot<'a> {
     /// would wait until these are gone, about as long as the transfer of a line takes.
     #[inline(always)]
     pub fn finish(self, bytes: usize) {
-        self.group.area.fetch((self.number + 1) as usize % TURNS, bytes);
+        self.group.area.fetch((self.number + 1) as usize % OPERATION_SLOTS, bytes);
         self.group.finish(self.number);
     }
 }

@@ -2,10 +2,10 @@
 //! their shared area.
 //!
 //! Each operation of a node group has a number, and uses the area's memory of one operation slot:
-//! its number modulo [`TURNS`]. Ranks begin operations in the same
+//! its number modulo [`OPERATION_SLOTS`]. Ranks begin operations in the same
 //! order, as they call collectives in the same order. Several operations may be in progress at once
 //! (non-blocking ones), and each advances by itself. What a rank writes for an operation may be
-//! overwritten for the operation that is `TURNS` later, which therefore first checks that all
+//! overwritten for the operation that is `OPERATION_SLOTS` later, which therefore first checks that all
 //! members have finished the earlier one
 //! ([`OperationSlot::begin`](super::slot::OperationSlot::begin)). Usually the rank already knows
 //! this: with each operation a member announces the number up to which it has finished all
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use mica_channel::direct::PeerAccess;
-use mica_node::area::{Area, Completions, TURNS};
+use mica_node::area::{Area, Completions, OPERATION_SLOTS};
 use mica_policy::collective::Collective;
 use mica_policy::select::CoreUse;
 
@@ -100,7 +100,7 @@ impl NodeGroup {
     ) -> NodeGroup {
         let members = area.members().len();
         NodeGroup {
-            sums: account::is_on().then(|| GroupSums::new(members, TURNS)),
+            sums: account::is_on().then(|| GroupSums::new(members, OPERATION_SLOTS)),
             area,
             reach,
             tree,
@@ -269,7 +269,7 @@ impl NodeGroup {
     /// Whether all members are done with the memory of the slot that operation `number` uses.
     #[inline(always)]
     pub(super) fn is_free(&self, number: u64) -> bool {
-        let before = number.checked_sub(TURNS as u64);
+        let before = number.checked_sub(OPERATION_SLOTS as u64);
         before.is_none_or(|before| self.is_safe(before))
     }
 

@@ -20,7 +20,7 @@
 //! the next operation, from bits 42 to 46. This costs nothing there: the bits are compared together
 //! with the kind.
 
-use mica_node::area::TURNS;
+use mica_node::area::OPERATION_SLOTS;
 use mica_policy::collective::Collective;
 
 const BEFORE_AT: u32 = 42;
@@ -29,9 +29,9 @@ const LAG_AT: u32 = 48;
 const TIME_AT: u32 = 51;
 const KIND_AT: u32 = 52;
 
-/// Maximum lag: no operation begins before the one [`TURNS`] earlier is finished.
-const LAG_MAX: u64 = TURNS as u64;
-const _: () = assert!(LAG_MAX < 1 << (TIME_AT - LAG_AT) && TURNS.is_power_of_two());
+/// Maximum lag: no operation begins before the one [`OPERATION_SLOTS`] earlier is finished.
+const LAG_MAX: u64 = OPERATION_SLOTS as u64;
+const _: () = assert!(LAG_MAX < 1 << (TIME_AT - LAG_AT) && OPERATION_SLOTS.is_power_of_two());
 
 /// What all members of a node group must call alike: the collective (from bit 8 on), whether it
 /// copies directly (bit 7), and its root (modulo 128).
@@ -171,7 +171,8 @@ impl OperationHeader {
     ) -> OperationHeader {
         debug_assert!(lag <= LAG_MAX);
         // The bit that counts how often the slots have been used moves to its place.
-        let time = (number & TURNS as u64) << (TIME_AT - TURNS.trailing_zeros());
+        let time =
+            (number & OPERATION_SLOTS as u64) << (TIME_AT - OPERATION_SLOTS.trailing_zeros());
         let bytes = bytes as u64 & ((1 << BEFORE_AT) - 1);
         let before = before.bits() << BEFORE_AT;
         OperationHeader(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | before | bytes)
@@ -220,7 +221,7 @@ impl OperationHeader {
     /// Whether it belongs to operation `number`, and not to the previous one in the same slot or to
     /// none.
     pub fn is_of(self, number: u64) -> bool {
-        let time = |number: u64| (number / TURNS as u64) & 1;
+        let time = |number: u64| (number / OPERATION_SLOTS as u64) & 1;
         self.0 != 0 && self.0 >> TIME_AT & 1 == time(number)
     }
 }
@@ -249,7 +250,7 @@ mod tests {
                 assert!(refused.is_refused() && !word.is_refused());
                 assert_eq!((refused.kind(), refused.bytes()), (kind, bytes));
                 assert!(word.is_of(number));
-                assert!(!word.is_of(number + TURNS as u64));
+                assert!(!word.is_of(number + OPERATION_SLOTS as u64));
             }
         }
         assert!(!OperationHeader(0).is_of(1), "of no operation yet");

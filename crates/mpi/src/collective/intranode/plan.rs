@@ -115,7 +115,7 @@ pub(crate) fn node_step(
         directly: algorithm == Algorithm::Direct,
         operation: operation.clone(),
         ranks: Some(ranks.into()),
-        label: CallLabel::UNSAID,
+        label: CallLabel::UNKNOWN,
     })
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn plan(comm: &Comm, operation: CollectiveOperation) -> Result<Collec
                 directly: algorithm == Algorithm::Direct,
                 operation,
                 ranks: None,
-                label: CallLabel::UNSAID,
+                label: CallLabel::UNKNOWN,
             }))
         }
         (AlgorithmFamily::Messages, _) => {
@@ -174,7 +174,7 @@ pub(crate) fn plan_on_area(
         directly: algorithm == Algorithm::Direct,
         operation,
         ranks: None,
-        label: CallLabel::UNSAID,
+        label: CallLabel::UNKNOWN,
     }))
 }
 

@@ -12,8 +12,8 @@
 use mica_channel::direct::PeerBuffer;
 use mica_memory::{Block, Region, Shape, View};
 
-use super::offers::{
-    AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer,
+use super::exposed::{
+    AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, ExposedBuffer,
     ResultPlace, access_to, access_to_all, any_in_place, describe_operands, open,
 };
 use super::operands::share;
@@ -113,7 +113,7 @@ struct VectorAccess {
 /// result.
 async fn meet(
     slot: &OperationSlot<'_>,
-    offers: &(OfferedBuffer, OfferedBuffer),
+    offers: &(ExposedBuffer, ExposedBuffer),
     operands: &Operands<'_>,
     (result, targets): (Option<&Elements>, std::ops::Range<usize>),
     terms: AgreedTerms,
@@ -212,13 +212,13 @@ pub async fn reduce(
     let (me, size, bytes) = (slot.me(), slot.size(), operands.bytes());
     let own = operands.own.region(0);
     let mine = result.filter(|_| root.is_none_or(|root| root == me));
-    let source = OfferedBuffer::of(slot, own.address(), bytes, terms.by_address);
+    let source = ExposedBuffer::of(slot, own.address(), bytes, terms.by_address);
     let offers = match mine {
         Some(result) => {
             let target = result.region(0).address();
-            (source, OfferedBuffer::of(slot, target, bytes, terms.by_address))
+            (source, ExposedBuffer::of(slot, target, bytes, terms.by_address))
         }
-        None => (source, OfferedBuffer::NONE),
+        None => (source, ExposedBuffer::NONE),
     };
     let targets = || root.map_or(0..size, |root| root..root + 1);
     let Some(mut met) = meet(slot, &offers, &operands, (mine, targets()), terms).await? else {
@@ -285,8 +285,8 @@ pub async fn reduce_scatter(
 ) -> Result<DirectOutcome> {
     let (me, size, bytes, stride) = (slot.me(), slot.size(), operands.bytes(), operands.stride);
     let own = operands.own.region(0);
-    let source = OfferedBuffer::of(slot, own.address(), bytes, terms.by_address);
-    let offers = (source, OfferedBuffer::NONE);
+    let source = ExposedBuffer::of(slot, own.address(), bytes, terms.by_address);
+    let offers = (source, ExposedBuffer::NONE);
     // No rank stores to others, and in place nothing is overwritten before all are done.
     let Some(met) = meet(slot, &offers, &operands, (None, 0..0), terms).await? else {
         return Ok(DirectOutcome::not(terms.base + 1));
@@ -335,8 +335,8 @@ pub async fn scan(
     let own = operands.own.region(0);
     let to = result.region(0);
     let offers = (
-        OfferedBuffer::of(slot, own.address(), bytes, terms.by_address),
-        OfferedBuffer::of(slot, to.address(), bytes, terms.by_address),
+        ExposedBuffer::of(slot, own.address(), bytes, terms.by_address),
+        ExposedBuffer::of(slot, to.address(), bytes, terms.by_address),
     );
     let Some(mut met) = meet(slot, &offers, &operands, (Some(result), 0..size), terms).await?
     else {

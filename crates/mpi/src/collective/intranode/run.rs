@@ -15,8 +15,8 @@ use mica_protocol::{EngineState, Pending, Prepare, StageTask, TaskError, WaitKin
 use super::account::CallPart;
 use super::call::NodeCall;
 use super::dispatch::{PathChoice, PathTaken, perform};
+use super::exposed::ExposureChoice;
 use super::group::ReservedOperation;
-use super::offers::OfferChoice;
 use super::slot::{OperationSlot, RunMode};
 use crate::error::Result;
 use crate::process;
@@ -34,9 +34,9 @@ impl NodeCall {
             self.once_reachable(part, Reachability::Packed) == Algorithm::Direct
         };
         let offers = match operation.bytes().is_some() || is_worth() {
-            false => OfferChoice::Nothing,
-            true if packing_pays() => OfferChoice::Packed,
-            true => OfferChoice::InPlace,
+            false => ExposureChoice::Nothing,
+            true if packing_pays() => ExposureChoice::Packed,
+            true => ExposureChoice::InPlace,
         };
         PathChoice::Direct { direction: self.local.direction, offers }
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 
 use mica_memory::{Region, RegionRef, View};
-use mica_node::area::{INLINE, TURNS};
+use mica_node::area::{INLINE, OPERATION_SLOTS};
 
 use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 
@@ -76,10 +76,10 @@ impl<'a> OperationSlot<'a> {
         OperationSlot {
             group,
             number: operation.number,
-            at: (operation.number % TURNS as u64) as usize,
+            at: (operation.number % OPERATION_SLOTS as u64) as usize,
             kind: operation.kind,
             before: operation.before,
-            label: CallLabel::UNSAID,
+            label: CallLabel::UNKNOWN,
             recording: record::Recording::Off,
             own_header: AtomicU64::new(0),
             header_is_stored: AtomicBool::new(false),
@@ -165,7 +165,7 @@ impl<'a> OperationSlot<'a> {
     fn store_header(&self) {
         let header = self.own_header.load(Ordering::Relaxed);
         self.group.area.set_word(self.at, header);
-        if self.label != CallLabel::UNSAID {
+        if self.label != CallLabel::UNKNOWN {
             let label = self.number << 8 | u64::from(self.label.number());
             self.group.area.set_label(self.at, label);
         }

@@ -2,8 +2,8 @@
 
 use mica_memory::{Block, Region, RegionRef, View};
 
-use super::offers::{
-    AddressAccess, BufferAccess, BufferDivision, OfferChoice, OfferedBuffer, describe_parts,
+use super::exposed::{
+    AddressAccess, BufferAccess, BufferDivision, ExposedBuffer, ExposureChoice, describe_parts,
     division, span_of, words_to_send,
 };
 use super::parts::{Parts, RootBuffer};
@@ -35,7 +35,11 @@ impl PartsSpan {
     ///
     /// # Errors
     /// As for [`of`](Self::of).
-    pub fn of_root(buffer: RootBuffer<'_>, ranks: usize, choice: OfferChoice) -> Result<PartsSpan> {
+    pub fn of_root(
+        buffer: RootBuffer<'_>,
+        ranks: usize,
+        choice: ExposureChoice,
+    ) -> Result<PartsSpan> {
         let whole = match buffer {
             RootBuffer::Whole(view) => view.as_contiguous().map(|place| (place, 0)),
             RootBuffer::Parts(parts) => parts.stretch()?.map(|place| (place, parts.longest())),
@@ -58,12 +62,12 @@ impl PartsSpan {
     ///
     /// # Errors
     /// When there is no memory for packing.
-    pub fn of(parts: &[View], choice: OfferChoice) -> Result<PartsSpan> {
+    pub fn of(parts: &[View], choice: ExposureChoice) -> Result<PartsSpan> {
         let total: usize = parts.iter().map(View::len).sum();
         if let Some(span) = PartsSpan::in_place(parts, total) {
             return Ok(span);
         }
-        if choice != OfferChoice::Packed {
+        if choice != ExposureChoice::Packed {
             return Ok(PartsSpan { place: None, starts: PartStarts::Every(0), staged: None });
         }
         let staged = Block::allocate(total)?;
@@ -124,15 +128,15 @@ impl PartsSpan {
     }
 
     /// Offers it to others, for as long as the offer and the span live.
-    pub fn offer(&self, slot: &OperationSlot<'_>, by_address: AddressAccess) -> OfferedBuffer {
+    pub fn offer(&self, slot: &OperationSlot<'_>, by_address: AddressAccess) -> ExposedBuffer {
         debug_assert!(self.staged.is_none() || self.place.is_some());
         match self.place {
-            None => OfferedBuffer::NONE,
-            Some((_, 0)) => OfferedBuffer::EMPTY,
+            None => ExposedBuffer::NONE,
+            Some((_, 0)) => ExposedBuffer::EMPTY,
             Some(place) if self.staged.is_some() => {
-                OfferedBuffer::of_staged(slot, place, by_address)
+                ExposedBuffer::of_staged(slot, place, by_address)
             }
-            Some((address, bytes)) => OfferedBuffer::of(slot, address, bytes, by_address),
+            Some((address, bytes)) => ExposedBuffer::of(slot, address, bytes, by_address),
         }
     }
 
@@ -155,20 +159,20 @@ impl PartsSpan {
 
 /// The parts of a buffer of which each other rank reads its own part.
 #[derive(Debug)]
-pub enum OfferedParts {
+pub enum ExposedParts {
     /// No rank can access them.
     None,
     /// They lie one after the other in this many bytes, all of equal length.
-    Even(OfferedBuffer, usize),
+    Even(ExposedBuffer, usize),
     /// They lie side by side, or were packed to do so.
-    Stretch(PartsSpan, OfferedBuffer),
+    Stretch(PartsSpan, ExposedBuffer),
     /// There are gaps, but each part can be accessed by loads; with the lengths in bytes.
-    Each(Vec<(OfferedBuffer, usize)>),
+    Each(Vec<(ExposedBuffer, usize)>),
 }
 
 /// A part that a member has offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OfferedPart {
+pub struct ExposedPart {
     /// The words that open it, or the stretch that it lies in.
     pub words: [u64; 2],
     /// Its offset in what is opened.
@@ -180,7 +184,7 @@ pub struct OfferedPart {
 /// Bytes that announce a part with an offer of its own: words and length.
 const ANNOUNCED_BYTES_EACH: usize = 3 * size_of::<u64>();
 
-impl OfferedParts {
+impl ExposedParts {
     /// Offers `parts` as `choice` says, for as long as this lives. To be
     /// [announced](Self::announce).
     ///
@@ -189,63 +193,63 @@ impl OfferedParts {
     pub fn of(
         slot: &OperationSlot<'_>,
         parts: &Parts,
-        choice: OfferChoice,
+        choice: ExposureChoice,
         by_address: AddressAccess,
-    ) -> Result<OfferedParts> {
-        if choice == OfferChoice::Nothing && parts.total() > 0 {
-            return Ok(OfferedParts::None);
+    ) -> Result<ExposedParts> {
+        if choice == ExposureChoice::Nothing && parts.total() > 0 {
+            return Ok(ExposedParts::None);
         }
         if let Some((address, bytes)) = parts.stretch()? {
             let offer = match bytes {
-                0 => OfferedBuffer::EMPTY,
-                _ => OfferedBuffer::of(slot, address, bytes, by_address),
+                0 => ExposedBuffer::EMPTY,
+                _ => ExposedBuffer::of(slot, address, bytes, by_address),
             };
-            return Ok(OfferedParts::Even(offer, bytes));
+            return Ok(ExposedParts::Even(offer, bytes));
         }
         if slot.size() * PartsSpan::ANNOUNCED_BYTES > slot.group().cell_bytes() {
-            return Ok(OfferedParts::None);
+            return Ok(ExposedParts::None);
         }
         let views = parts.views(slot.size())?;
         let span = match PartsSpan::in_place(&views, parts.total()) {
             Some(span) => span,
-            None => match OfferedParts::each(slot, &views) {
+            None => match ExposedParts::each(slot, &views) {
                 Some(each) => return Ok(each),
-                None if choice == OfferChoice::Packed => PartsSpan::of(&views, choice)?,
-                None => return Ok(OfferedParts::None),
+                None if choice == ExposureChoice::Packed => PartsSpan::of(&views, choice)?,
+                None => return Ok(ExposedParts::None),
             },
         };
         let offer = span.offer(slot, by_address);
-        Ok(OfferedParts::Stretch(span, offer))
+        Ok(ExposedParts::Stretch(span, offer))
     }
 
     /// Offers each part by itself; `None` if one cannot be accessed by loads.
-    fn each(slot: &OperationSlot<'_>, parts: &[View]) -> Option<OfferedParts> {
+    fn each(slot: &OperationSlot<'_>, parts: &[View]) -> Option<ExposedParts> {
         if parts.len() * ANNOUNCED_BYTES_EACH > slot.group().cell_bytes() {
             return None;
         }
         let offer = |part: &View| match part.as_contiguous() {
-            _ if part.is_empty() => Some((OfferedBuffer::EMPTY, 0)),
+            _ if part.is_empty() => Some((ExposedBuffer::EMPTY, 0)),
             Some((address, bytes)) => {
-                Some((OfferedBuffer::of(slot, address, bytes, AddressAccess::Refused), bytes))
+                Some((ExposedBuffer::of(slot, address, bytes, AddressAccess::Refused), bytes))
             }
             None => None,
         };
         let offers: Vec<_> = parts.iter().map(offer).collect::<Option<_>>()?;
         let are_windows = offers.iter().all(|(o, _)| o.access() == BufferAccess::Window);
-        are_windows.then_some(OfferedParts::Each(offers))
+        are_windows.then_some(ExposedParts::Each(offers))
     }
 
     /// Puts the descriptions where the others read them; the next stamp publishes them.
     pub fn announce(&self, slot: &OperationSlot<'_>) {
         let others = || super::cells::after(slot.group());
         match self {
-            OfferedParts::None => {
-                describe_parts(slot, BufferDivision::Announced, &OfferedBuffer::NONE, 0)
+            ExposedParts::None => {
+                describe_parts(slot, BufferDivision::Announced, &ExposedBuffer::NONE, 0)
             }
-            OfferedParts::Even(offer, bytes) => {
+            ExposedParts::Even(offer, bytes) => {
                 describe_parts(slot, BufferDivision::Even, offer, *bytes);
             }
-            OfferedParts::Stretch(span, offer) => {
+            ExposedParts::Stretch(span, offer) => {
                 describe_parts(slot, BufferDivision::Announced, offer, span.bytes());
                 others().for_each(|member| {
                     span.announce(
@@ -254,9 +258,9 @@ impl OfferedParts {
                     );
                 });
             }
-            OfferedParts::Each(offers) => {
+            ExposedParts::Each(offers) => {
                 // All are windows.
-                describe_parts(slot, BufferDivision::Each, &OfferedBuffer::EMPTY, 0);
+                describe_parts(slot, BufferDivision::Each, &ExposedBuffer::EMPTY, 0);
                 others().for_each(|member| {
                     let (offer, bytes) = &offers[member];
                     let [a, b] = offer.words();
@@ -269,10 +273,10 @@ impl OfferedParts {
     }
 }
 
-impl OfferedPart {
+impl ExposedPart {
     /// This rank's part among those that `member` has announced.
-    pub fn of(slot: &OperationSlot<'_>, member: usize) -> OfferedPart {
-        let stretch = |at: usize| OfferedPart {
+    pub fn of(slot: &OperationSlot<'_>, member: usize) -> ExposedPart {
+        let stretch = |at: usize| ExposedPart {
             words: words_to_send(slot, member),
             at,
             bytes: span_of(slot, member),
@@ -295,7 +299,7 @@ impl OfferedPart {
         place(slot, member, slot.me(), ANNOUNCED_BYTES_EACH).read_bytes(&mut announced);
         let (words, _) = announced.as_chunks();
         let word = |i: usize| u64::from_ne_bytes(words[i]);
-        OfferedPart { words: [word(0), word(1)], at: 0, bytes: word(2) as usize }
+        ExposedPart { words: [word(0), word(1)], at: 0, bytes: word(2) as usize }
     }
 }
 
@@ -326,7 +330,7 @@ mod tests {
         let region = Block::allocate(100).unwrap();
         let span = PartsSpan::of(
             &parts(&region, &[(30, 10), (10, 20), (50, 0), (40, 5)]),
-            OfferChoice::InPlace,
+            ExposureChoice::InPlace,
         )
         .unwrap();
         assert_eq!(span.place, Some((region.address() + 10, 35)));
@@ -339,8 +343,8 @@ mod tests {
         let region = Block::allocate(100).unwrap();
         region.write_bytes(&(0..100).collect::<Vec<u8>>());
         let gaps = parts(&region, &[(60, 2), (10, 3)]);
-        assert_eq!(PartsSpan::of(&gaps, OfferChoice::InPlace).unwrap().place, None);
-        let span = PartsSpan::of(&gaps, OfferChoice::Packed).unwrap();
+        assert_eq!(PartsSpan::of(&gaps, ExposureChoice::InPlace).unwrap().place, None);
+        let span = PartsSpan::of(&gaps, ExposureChoice::Packed).unwrap();
         assert_eq!(span.starts, PartStarts::Each(vec![0, 2]));
         let mut bytes = [0; 5];
         span.staged.unwrap().read_bytes(&mut bytes);
@@ -351,20 +355,21 @@ mod tests {
     fn parts_that_overlap_cover_what_they_cover() {
         let region = Block::allocate(100).unwrap();
         let span =
-            PartsSpan::of(&parts(&region, &[(0, 10), (5, 10), (5, 2)]), OfferChoice::InPlace)
+            PartsSpan::of(&parts(&region, &[(0, 10), (5, 10), (5, 2)]), ExposureChoice::InPlace)
                 .unwrap();
         assert_eq!(span.bytes(), 15);
         let span =
-            PartsSpan::of(&parts(&region, &[(0, 10), (5, 2), (11, 2)]), OfferChoice::InPlace)
+            PartsSpan::of(&parts(&region, &[(0, 10), (5, 2), (11, 2)]), ExposureChoice::InPlace)
                 .unwrap();
         assert_eq!(span.place, None);
-        assert_eq!(PartsSpan::of(&[], OfferChoice::InPlace).unwrap().bytes(), 0);
+        assert_eq!(PartsSpan::of(&[], ExposureChoice::InPlace).unwrap().bytes(), 0);
     }
 
     #[test]
     fn what_is_told_is_heard() {
         let region = Block::allocate(100).unwrap();
-        let span = PartsSpan::of(&parts(&region, &[(8, 8), (0, 8)]), OfferChoice::InPlace).unwrap();
+        let span =
+            PartsSpan::of(&parts(&region, &[(8, 8), (0, 8)]), ExposureChoice::InPlace).unwrap();
         let (a, b) = (Block::allocate(8).unwrap(), Block::allocate(8).unwrap());
         span.announce(0, a.at(0));
         span.announce(1, b.at(0));

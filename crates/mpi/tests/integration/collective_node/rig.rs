@@ -16,12 +16,12 @@ use mica_channel::direct::{Direct, DirectOptions, Usage, XpmemDevice};
 use mica_mpi::collective::intranode::CollectiveOperation;
 use mica_mpi::collective::intranode::context::RootedDirection;
 use mica_mpi::collective::intranode::dispatch::{self, perform};
+use mica_mpi::collective::intranode::exposed::ExposureChoice;
 use mica_mpi::collective::intranode::group::{AddressUse, NodeGroup};
-use mica_mpi::collective::intranode::offers::OfferChoice;
 use mica_mpi::collective::intranode::slot::{OperationSlot, RunMode};
 use mica_mpi::collective::intranode::tree::MemberTree;
 use mica_mpi::error::Result;
-use mica_node::area::{Area, TURNS};
+use mica_node::area::{Area, OPERATION_SLOTS};
 use mica_node::lock::ThreadMode;
 use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::CorePlace;
@@ -99,7 +99,7 @@ fn job(size: usize, cell: usize) -> Arc<JobSegment> {
         let places = vec![CorePlace::UNKNOWN; size + 1];
         let shape = SegmentShape {
             cells: 8,
-            area_bytes: (size * TURNS * cell) as u64,
+            area_bytes: (size * OPERATION_SLOTS * cell) as u64,
             areas_bytes: 1 << 30,
             ..segment_shape()
         };
@@ -380,9 +380,9 @@ impl Operation {
         // Where not all know the amounts, some offer what they have, and some do not. Some do not
         // pack what has gaps.
         let offers = match what.bytes().is_some() || what.longest() >= MUCH {
-            false => OfferChoice::Nothing,
-            true if (self.parts.len() + rank) % 5 == 1 => OfferChoice::InPlace,
-            true => OfferChoice::Packed,
+            false => ExposureChoice::Nothing,
+            true if (self.parts.len() + rank) % 5 == 1 => ExposureChoice::InPlace,
+            true => ExposureChoice::Packed,
         };
         let (by_address, is_direct, path) = match path {
             NodePath::Cells { base } => (false, false, dispatch::PathChoice::Cells { base }),

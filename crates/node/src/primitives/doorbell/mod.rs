@@ -1,14 +1,14 @@
-//! Doorbells and knocks: how a receiver finds which senders have sent, without polling every ring
+//! Doorbells and new senders: how a receiver finds which have sent without polling every ring
 //! (chai-2009, 3.2.4, "Reducing Polling Overhead").
 //!
 //! A [`Doorbell`] is the paper's *total-in*: the low half of the position that one sender has
 //! reached in its ring. All doorbells of a receiver are contiguous, so polling them touches few
-//! lines; one sender writes each of them with a plain store. A [`Knocks`] bitmap holds which
+//! lines; one sender writes each of them with a plain store. A [`NewSenders`] bitmap holds which
 //! senders exist at all: each sets its bit once, before its first message.
 //!
 //! | who | writes |
 //! |---|---|
-//! | sender | its doorbell, after each packet; its knock bit, once |
+//! | sender | its doorbell, after each packet; its new-sender bit, once |
 //! | receiver | nothing |
 
 #[cfg(all(test, loom))]
@@ -48,37 +48,37 @@ impl Doorbell {
     }
 }
 
-/// The senders that have knocked at one receiver: the shared bits, and those that the receiver has
+/// The senders that have announced themselves to one receiver: the shared bits, and those that the receiver has
 /// seen.
 #[derive(Debug)]
-pub struct Knocks<B> {
+pub struct NewSenders<B> {
     bits: B,
     seen: Vec<u64>,
 }
 
 /// Sets the bit of sender `rank`, whose ring is ready to be polled.
-pub fn knock(bits: &[AtomicU64], rank: u32) {
-    // SYNC knock: pairs with the Acquire in `Knocks`; the ring's memory is allocated before.
+pub fn announce_sender(bits: &[AtomicU64], rank: u32) {
+    // SYNC new-sender: pairs with the Acquire in `NewSenders`; the ring's memory is allocated before.
     bits[rank as usize / 64].fetch_or(1 << (rank % 64), Ordering::Release);
 }
 
-impl<B: Deref<Target = [AtomicU64]>> Knocks<B> {
+impl<B: Deref<Target = [AtomicU64]>> NewSenders<B> {
     /// The receiver's view of its bits.
-    pub fn new(bits: B) -> Knocks<B> {
-        Knocks { seen: vec![0; bits.len()], bits }
+    pub fn new(bits: B) -> NewSenders<B> {
+        NewSenders { seen: vec![0; bits.len()], bits }
     }
 
-    /// True when a sender has knocked since the last [`Knocks::answer`].
+    /// True when a sender has announced itself since the last [`NewSenders::take`].
     #[inline(always)]
-    pub fn is_heard(&self) -> bool {
-        // SYNC knock: pairs with the Release in `knock`.
+    pub fn has_new(&self) -> bool {
+        // SYNC new-sender: pairs with the Release in `announce_sender`.
         self.bits.iter().zip(&self.seen).any(|(bits, seen)| bits.load(Ordering::Acquire) != *seen)
     }
 
-    /// Calls `open` with each rank that has knocked since the last call.
-    pub fn answer(&mut self, mut open: impl FnMut(u32)) {
+    /// Calls `open` with each rank that has announced itself since the last call.
+    pub fn take(&mut self, mut open: impl FnMut(u32)) {
         for (word, (bits, seen)) in self.bits.iter().zip(&mut self.seen).enumerate() {
-            // SYNC knock: pairs with the Release in `knock`.
+            // SYNC new-sender: pairs with the Release in `announce_sender`.
             let now = bits.load(Ordering::Acquire);
             let mut new = now & !*seen;
             *seen = now;

@@ -11,18 +11,18 @@ fn a_doorbell_rings_until_its_position_is_reached() {
 }
 
 #[test]
-fn each_knock_is_answered_once() {
+fn each_new_sender_is_taken_once() {
     let bits: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
-    let mut knocks = Knocks::new(&bits[..]);
-    assert!(!knocks.is_heard());
+    let mut new_senders = NewSenders::new(&bits[..]);
+    assert!(!new_senders.has_new());
     for rank in [130, 0, 63, 64] {
-        knock(&bits, rank);
+        announce_sender(&bits, rank);
     }
-    assert!(knocks.is_heard());
+    assert!(new_senders.has_new());
     let mut heard = Vec::new();
-    knocks.answer(|rank| heard.push(rank));
+    new_senders.take(|rank| heard.push(rank));
     assert_eq!(heard, [0, 63, 64, 130]);
-    knock(&bits, 64);
-    assert!(!knocks.is_heard());
-    knocks.answer(|rank| panic!("rank {rank} was answered before"));
+    announce_sender(&bits, 64);
+    assert!(!new_senders.has_new());
+    new_senders.take(|rank| panic!("rank {rank} was taken before"));
 }

@@ -186,14 +186,14 @@ mod tests {
 
     #[test]
     fn threads_take_turns() {
-        const TURNS: u64 = if cfg!(miri) { 100 } else { 10_000 };
+        const OPERATION_SLOTS: u64 = if cfg!(miri) { 100 } else { 10_000 };
         static LOCK: ForkLock<u64> = ForkLock::new(0);
         std::thread::scope(|s| {
             for _ in 0..4 {
-                s.spawn(|| (0..TURNS).for_each(|_| *LOCK.lock() += 1));
+                s.spawn(|| (0..OPERATION_SLOTS).for_each(|_| *LOCK.lock() += 1));
             }
         });
-        assert_eq!(*LOCK.lock(), 4 * TURNS);
+        assert_eq!(*LOCK.lock(), 4 * OPERATION_SLOTS);
         assert!(!LOCK.is_mine());
     }
 

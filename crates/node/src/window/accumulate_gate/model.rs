@@ -1,4 +1,4 @@
-//! The gate under loom: a bulk update is alone; brief ones see what it wrote, and it what they
+//! The gate under loom: a locked update is alone; atomic ones see what it wrote, and it what they
 //! wrote.
 
 use crate::lock::{OneThreadAtATime, ThreadMode};
@@ -13,9 +13,9 @@ const RANKS: usize = 3;
 struct Shared {
     lock: AccumulateLock,
     origins: [OriginLine; RANKS],
-    /// What bulk updates change by plain loads and stores.
+    /// What locked updates change by plain loads and stores.
     plain: UnsafeCell<u32>,
-    /// What brief updates change by atomics, and bulk updates in two steps.
+    /// What atomic updates change by atomics, and locked updates in two steps.
     element: AtomicU32,
 }
 // SAFETY: the gate under test orders the accesses; loom reports a violation.
@@ -23,12 +23,12 @@ unsafe impl Sync for Shared {}
 
 #[derive(Clone, Copy)]
 enum Update {
-    Brief,
+    Atomic,
     /// By the only thread of a rank.
     Alone,
-    Bulk,
+    Locked,
 }
-use Update::{Alone, Brief, Bulk};
+use Update::{Alone, Atomic, Locked};
 
 fn run(updates: &'static [&'static [Update]], preemptions: usize) {
     let mut model = loom::model::Builder::new();
@@ -46,9 +46,9 @@ fn run(updates: &'static [&'static [Update]], preemptions: usize) {
                 let gate = AccumulateGate::new(&shared.lock, &shared.origins);
                 for update in updates[rank] {
                     match update {
-                        Brief => {
-                            let _update = gate.brief(rank as u32);
-                            // SAFETY: the model checks that no bulk update is in progress.
+                        Atomic => {
+                            let _update = gate.atomic(rank as u32);
+                            // SAFETY: the model checks that no locked update is in progress.
                             shared.plain.with(|plain| unsafe { *plain });
                             shared.element.fetch_add(1, Ordering::Relaxed);
                         }
@@ -57,14 +57,14 @@ fn run(updates: &'static [&'static [Update]], preemptions: usize) {
                             // SAFETY: only this thread uses the mode.
                             mode.elide(unsafe { OneThreadAtATime::promised() });
                             let alone = mode.sole().expect("elided");
-                            let sole = gate.own(rank as u32).brief(&alone);
-                            let _counted = sole.is_none().then(|| gate.brief(rank as u32));
-                            // SAFETY: the model checks that no bulk update is in progress.
+                            let sole = gate.own(rank as u32).atomic(&alone);
+                            let _counted = sole.is_none().then(|| gate.atomic(rank as u32));
+                            // SAFETY: the model checks that no locked update is in progress.
                             shared.plain.with(|plain| unsafe { *plain });
                             shared.element.fetch_add(1, Ordering::Relaxed);
                         }
-                        Bulk => {
-                            let _update = gate.bulk(rank as u32);
+                        Locked => {
+                            let _update = gate.locked(rank as u32);
                             // SAFETY: the model checks that no other update is in progress.
                             shared.plain.with_mut(|plain| unsafe { *plain += 1 });
                             let element = shared.element.load(Ordering::Relaxed);
@@ -86,27 +86,27 @@ fn run(updates: &'static [&'static [Update]], preemptions: usize) {
 }
 
 #[test]
-fn bulk_excludes_brief_over_two_turns() {
-    run(&[&[Bulk, Brief], &[Brief, Bulk]], 3);
+fn locked_excludes_atomic_over_two_turns() {
+    run(&[&[Locked, Atomic], &[Atomic, Locked]], 3);
 }
 
 #[test]
-fn bulk_excludes_two_brief() {
-    run(&[&[Bulk], &[Brief], &[Brief]], 2);
+fn locked_excludes_two_atomic() {
+    run(&[&[Locked], &[Atomic], &[Atomic]], 2);
 }
 
 #[test]
-fn two_bulk_exclude_each_other_and_brief() {
-    run(&[&[Bulk], &[Bulk], &[Brief]], 2);
+fn two_locked_exclude_each_other_and_atomic() {
+    run(&[&[Locked], &[Locked], &[Atomic]], 2);
 }
 
 #[test]
-fn the_first_bulk_excludes_brief_of_sole_threads() {
-    run(&[&[Bulk, Alone], &[Alone, Alone]], 3);
-    run(&[&[Alone, Bulk], &[Alone, Bulk]], 3);
+fn the_first_locked_excludes_atomic_of_sole_threads() {
+    run(&[&[Locked, Alone], &[Alone, Alone]], 3);
+    run(&[&[Alone, Locked], &[Alone, Locked]], 3);
 }
 
 #[test]
-fn bulk_excludes_brief_of_sole_and_of_several_threads() {
-    run(&[&[Bulk], &[Alone], &[Brief]], 2);
+fn locked_excludes_atomic_of_sole_and_of_several_threads() {
+    run(&[&[Locked], &[Alone], &[Atomic]], 2);
 }

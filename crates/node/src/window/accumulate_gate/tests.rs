@@ -6,7 +6,7 @@ use crate::window::lock::words::OriginLine;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const RANKS: usize = 6;
-const TURNS: u64 = if cfg!(miri) { 20 } else { 5000 };
+const OPERATION_SLOTS: u64 = if cfg!(miri) { 20 } else { 5000 };
 
 /// A gate, and the elements behind it. Valid when zeroed.
 struct Shared {
@@ -26,9 +26,9 @@ impl Shared {
 
     fn update(&self, me: u32) {
         let gate = AccumulateGate::new(&self.lock, &self.origins);
-        for turn in 0..TURNS {
+        for turn in 0..OPERATION_SLOTS {
             if (turn + u64::from(me)).is_multiple_of(5) {
-                let _update = gate.bulk(me);
+                let _update = gate.locked(me);
                 for element in &self.elements {
                     let value = element.load(Ordering::Relaxed);
                     if turn % 64 == 0 {
@@ -38,7 +38,7 @@ impl Shared {
                     element.store(value + 1, Ordering::Relaxed);
                 }
             } else {
-                let _update = gate.brief(me);
+                let _update = gate.atomic(me);
                 for element in &self.elements {
                     element.fetch_add(1, Ordering::Relaxed);
                 }
@@ -48,7 +48,7 @@ impl Shared {
 
     fn check(&self) {
         for element in &self.elements {
-            assert_eq!(element.load(Ordering::Relaxed), RANKS as u64 * TURNS);
+            assert_eq!(element.load(Ordering::Relaxed), RANKS as u64 * OPERATION_SLOTS);
         }
         assert_eq!(self.lock.holder(), None);
     }
@@ -97,14 +97,14 @@ fn no_update_of_several_processes_is_lost() {
     shared.check();
 }
 
-/// Targets of which each has its first bulk update in the midst of brief ones. Valid when zeroed.
+/// Targets of which each has its first locked update in the midst of atomic ones. Valid when zeroed.
 struct ManyTargets([(AccumulateLock, [OriginLine; RANKS], AtomicU64); TARGETS]);
 
 const TARGETS: usize = if cfg!(miri) { 2 } else { 500 };
 const BRIEF_UPDATES: u64 = 40;
 
 impl ManyTargets {
-    /// A rank of one thread: brief updates, and one bulk update after some of them.
+    /// A rank of one thread: atomic updates, and one locked update after some of them.
     fn update(&self, me: u32) {
         let mode = ThreadMode::new();
         // SAFETY: only this thread uses the mode.
@@ -114,14 +114,14 @@ impl ManyTargets {
             let first = (number as u64 * 7 + u64::from(me) * 11) % BRIEF_UPDATES;
             for turn in 0..BRIEF_UPDATES {
                 if turn == first {
-                    let _update = gate.bulk(me);
+                    let _update = gate.locked(me);
                     let value = element.load(Ordering::Relaxed);
                     std::thread::yield_now();
                     element.store(value + 1, Ordering::Relaxed);
                 }
                 let alone = mode.sole().expect("elided");
-                let sole = gate.own(me).brief(&alone);
-                let _counted = sole.is_none().then(|| gate.brief(me));
+                let sole = gate.own(me).atomic(&alone);
+                let _counted = sole.is_none().then(|| gate.atomic(me));
                 element.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -137,7 +137,7 @@ impl ManyTargets {
 }
 
 #[test]
-fn the_first_bulk_update_excludes_brief_ones_without_fences() {
+fn the_first_locked_update_excludes_atomic_ones_without_fences() {
     let targets = std::array::from_fn(|_| {
         let origins = std::array::from_fn(|_| OriginLine::new());
         (AccumulateLock::new(), origins, AtomicU64::new(0))
@@ -149,7 +149,7 @@ fn the_first_bulk_update_excludes_brief_ones_without_fences() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no fork")]
-fn the_first_bulk_update_excludes_brief_ones_of_other_processes() {
+fn the_first_locked_update_excludes_atomic_ones_of_other_processes() {
     // SAFETY: all of it is valid when zeroed, as its documentation says.
     let shared: &'static ManyTargets = unsafe { forked::shared() };
     in_processes(|me| shared.update(me));
@@ -157,29 +157,29 @@ fn the_first_bulk_update_excludes_brief_ones_of_other_processes() {
 }
 
 #[test]
-fn bulk_waits_for_a_brief_update_in_progress() {
+fn locked_waits_for_a_atomic_update_in_progress() {
     let mode = ThreadMode::new();
     // SAFETY: only this thread uses the mode.
     mode.elide(unsafe { OneThreadAtATime::promised() });
     let alone = mode.sole().expect("elided");
-    bulk_waits_for(|gate| gate.brief(1));
-    bulk_waits_for(|gate| gate.own(1).brief(&alone).expect("no bulk update yet"));
+    locked_waits_for(|gate| gate.atomic(1));
+    locked_waits_for(|gate| gate.own(1).atomic(&alone).expect("no locked update yet"));
 }
 
-fn bulk_waits_for<B>(brief: impl FnOnce(AccumulateGate<'static>) -> B) {
+fn locked_waits_for<B>(atomic: impl FnOnce(AccumulateGate<'static>) -> B) {
     let shared: &'static Shared = Box::leak(Box::new(Shared::new()));
     let gate = AccumulateGate::new(&shared.lock, &shared.origins);
-    let brief = brief(gate);
+    let atomic = atomic(gate);
     std::thread::scope(|scope| {
-        let bulk = scope.spawn(|| {
-            let _update = gate.bulk(0);
+        let locked = scope.spawn(|| {
+            let _update = gate.locked(0);
             assert_eq!(shared.elements[0].load(Ordering::Relaxed), 7);
         });
         while gate.holder() != Some(0) {
             std::thread::yield_now();
         }
         shared.elements[0].store(7, Ordering::Relaxed);
-        drop(brief);
-        bulk.join().expect("the bulk update sees what the brief one wrote");
+        drop(atomic);
+        locked.join().expect("the locked update sees what the atomic one wrote");
     });
 }

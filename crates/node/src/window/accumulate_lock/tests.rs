@@ -3,7 +3,7 @@ use crate::window::forked;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const RANKS: u32 = 6;
-const TURNS: u64 = if cfg!(miri) { 20 } else { 5000 };
+const OPERATION_SLOTS: u64 = if cfg!(miri) { 20 } else { 5000 };
 
 /// A lock, and what it protects. Valid when zeroed.
 struct Shared {
@@ -18,7 +18,7 @@ impl Shared {
     }
 
     fn add(&self, me: u32) {
-        for turn in 0..TURNS {
+        for turn in 0..OPERATION_SLOTS {
             let _guard = self.lock.lock(me);
             let sum = self.sum.load(Ordering::Relaxed);
             if turn % 64 == 0 {
@@ -31,7 +31,7 @@ impl Shared {
 
     fn check(&self) {
         let sum = self.sum.load(Ordering::Relaxed);
-        assert_eq!(sum, u64::from(RANKS) * TURNS);
+        assert_eq!(sum, u64::from(RANKS) * OPERATION_SLOTS);
         assert_eq!(self.lock.holder(), None);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const DESIGNS: [LockDesign; 3] = [LockDesign::TestAndSet, LockDesign::Mcs, LockDesign::Barging];
 const RANKS: usize = 8;
-const TURNS: u32 = if cfg!(miri) { 20 } else { 2000 };
+const OPERATION_SLOTS: u32 = if cfg!(miri) { 20 } else { 2000 };
 
 /// A lock, where its origins sleep, and what it protects. Valid when zeroed.
 struct Shared {
@@ -104,10 +104,11 @@ impl Shared {
 
     /// All turns of a rank: every third is shared. Returns the number of those that add.
     fn turns(&self, design: LockDesign, rank: u32) -> u64 {
-        for turn in 0..TURNS {
+        for turn in 0..OPERATION_SLOTS {
             self.turn(design, rank, mode_of(turn + rank));
         }
-        (0..TURNS).filter(|turn| mode_of(turn + rank) == LockMode::Exclusive).count() as u64
+        (0..OPERATION_SLOTS).filter(|turn| mode_of(turn + rank) == LockMode::Exclusive).count()
+            as u64
     }
 
     fn check(&self, design: LockDesign, expected: u64) {
@@ -164,7 +165,7 @@ fn processes_take_turns(prepare: impl Fn(&Shared)) {
                 forked::fork(|| {
                     let is_fenced = shared.fencing() == Fencing::Sender || membarrier_register();
                     assert!(is_fenced, "rank {rank}");
-                    for turn in 0..TURNS {
+                    for turn in 0..OPERATION_SLOTS {
                         shared.turn(design, rank, mode_of(turn + rank));
                     }
                 })
@@ -172,7 +173,7 @@ fn processes_take_turns(prepare: impl Fn(&Shared)) {
             .collect();
         forked::join(&ranks);
         let exclusive = |rank| {
-            let turns = 0..TURNS;
+            let turns = 0..OPERATION_SLOTS;
             turns.filter(move |turn| mode_of(turn + rank) == LockMode::Exclusive)
         };
         let added = (0..RANKS as u32).flat_map(exclusive).count() as u64;

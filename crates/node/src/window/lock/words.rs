@@ -49,7 +49,7 @@ pub struct OriginLine {
     pub(in crate::window) state: AtomicU32,
     /// Rank + 1 of the next in the queue, which writes it; 0 while none is behind.
     pub(in crate::window) next: AtomicU32,
-    /// Brief updates of the target that this origin has in progress ([`AccumulateGate`]).
+    /// Atomic updates of the target that this origin has in progress ([`AccumulateGate`]).
     ///
     /// [`AccumulateGate`]: super::AccumulateGate
     pub(in crate::window) updates: AtomicU32,

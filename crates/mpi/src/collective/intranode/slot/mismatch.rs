@@ -1,7 +1,7 @@
 //! What a member finds out when another one's header does not fit its own: the errors that name the
 //! two calls, roots or numbers of bytes. Never on the path of calls that agree.
 
-use mica_node::area::TURNS;
+use mica_node::area::OPERATION_SLOTS;
 
 use super::OperationSlot;
 use crate::collective::intranode::header::{OperationHeader, OperationKind, RootBefore};
@@ -33,7 +33,7 @@ impl OperationSlot<'_> {
     #[cold]
     fn mismatch_before(&self, member: usize) -> Error {
         let (area, before) = (&self.group.area, self.number - 1);
-        let at = (before % TURNS as u64) as usize;
+        let at = (before % OPERATION_SLOTS as u64) as usize;
         let header = |member| OperationHeader(area.word(at, member));
         let (theirs, ours) = (header(member), header(self.me()));
         let (rank, me) = (self.rank(member), self.rank(self.me()));

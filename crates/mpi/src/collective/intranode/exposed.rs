@@ -63,7 +63,7 @@ pub fn settle(slot: &OperationSlot<'_>, copies: Result<()>) -> Result<()> {
 
 /// What a rank lets others access. Ranks may differ in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OfferChoice {
+pub enum ExposureChoice {
     /// Nothing: the operation goes through cells.
     Nothing,
     /// Buffers that lie in one piece.
@@ -95,21 +95,21 @@ pub enum AddressAccess {
 
 /// A buffer that this rank offers; as long as this lives, its pages stay where they are.
 #[derive(Debug)]
-pub struct OfferedBuffer {
+pub struct ExposedBuffer {
     published: Option<PublishedBuffer>,
     access: BufferAccess,
     /// The packed message, if the buffer itself is not contiguous.
     _staged: Option<Region>,
 }
 
-impl OfferedBuffer {
+impl ExposedBuffer {
     /// A buffer that cannot be accessed.
-    pub const NONE: OfferedBuffer =
-        OfferedBuffer { published: None, access: BufferAccess::None, _staged: None };
+    pub const NONE: ExposedBuffer =
+        ExposedBuffer { published: None, access: BufferAccess::None, _staged: None };
 
     /// No bytes: no rank reads or writes them.
-    pub const EMPTY: OfferedBuffer =
-        OfferedBuffer { access: BufferAccess::Window, ..OfferedBuffer::NONE };
+    pub const EMPTY: ExposedBuffer =
+        ExposedBuffer { access: BufferAccess::Window, ..ExposedBuffer::NONE };
 
     /// `bytes` bytes at `address`.
     pub fn of(
@@ -117,11 +117,11 @@ impl OfferedBuffer {
         address: usize,
         bytes: usize,
         by_address: AddressAccess,
-    ) -> OfferedBuffer {
+    ) -> ExposedBuffer {
         let Some(reach) = slot.group().reach() else {
-            return OfferedBuffer::NONE;
+            return ExposedBuffer::NONE;
         };
-        OfferedBuffer::published(reach.expose(address, bytes), bytes, by_address)
+        ExposedBuffer::published(reach.expose(address, bytes), bytes, by_address)
     }
 
     /// As [`of`](Self::of), for memory that was made for this operation.
@@ -129,24 +129,24 @@ impl OfferedBuffer {
         slot: &OperationSlot<'_>,
         (address, bytes): (usize, usize),
         by_address: AddressAccess,
-    ) -> OfferedBuffer {
+    ) -> ExposedBuffer {
         let Some(reach) = slot.group().reach() else {
-            return OfferedBuffer::NONE;
+            return ExposedBuffer::NONE;
         };
-        OfferedBuffer::published(reach.expose_for_now(address, bytes), bytes, by_address)
+        ExposedBuffer::published(reach.expose_for_now(address, bytes), bytes, by_address)
     }
 
     fn published(
         published: PublishedBuffer,
         bytes: usize,
         by_address: AddressAccess,
-    ) -> OfferedBuffer {
+    ) -> ExposedBuffer {
         let access = match (published.is_whole(bytes), by_address) {
             (true, _) => BufferAccess::Window,
             (false, AddressAccess::Agreed) => BufferAccess::ByAddress,
             (false, AddressAccess::Refused) => BufferAccess::None,
         };
-        OfferedBuffer { published: Some(published), access, _staged: None }
+        ExposedBuffer { published: Some(published), access, _staged: None }
     }
 
     /// A message to be read: in place, or packed if it is not contiguous and `choice` says so.
@@ -156,19 +156,19 @@ impl OfferedBuffer {
     pub fn of_message(
         slot: &OperationSlot<'_>,
         view: &View,
-        choice: OfferChoice,
+        choice: ExposureChoice,
         by_address: AddressAccess,
-    ) -> Result<OfferedBuffer> {
+    ) -> Result<ExposedBuffer> {
         if let Some((address, bytes)) = view.as_contiguous() {
-            return Ok(OfferedBuffer::of(slot, address, bytes, by_address));
+            return Ok(ExposedBuffer::of(slot, address, bytes, by_address));
         }
-        if choice != OfferChoice::Packed {
-            return Ok(OfferedBuffer::NONE);
+        if choice != ExposureChoice::Packed {
+            return Ok(ExposedBuffer::NONE);
         }
         let staged = Block::allocate(view.len())?;
         view.pack_to(0, &staged, view.len());
-        let offer = OfferedBuffer::of_staged(slot, (staged.address(), view.len()), by_address);
-        Ok(OfferedBuffer { _staged: Some(staged), ..offer })
+        let offer = ExposedBuffer::of_staged(slot, (staged.address(), view.len()), by_address);
+        Ok(ExposedBuffer { _staged: Some(staged), ..offer })
     }
 
     /// The words by which others open it.
@@ -193,18 +193,18 @@ pub enum BufferSide {
 
 /// Puts the description of one buffer of `bytes` bytes in this rank's line; the next stamp
 /// publishes it.
-pub fn describe(slot: &OperationSlot<'_>, side: BufferSide, offer: &OfferedBuffer, bytes: usize) {
+pub fn describe(slot: &OperationSlot<'_>, side: BufferSide, offer: &ExposedBuffer, bytes: usize) {
     match side {
-        BufferSide::Send => describe_both(slot, offer, &OfferedBuffer::NONE, bytes),
-        BufferSide::Receive => describe_both(slot, &OfferedBuffer::NONE, offer, bytes),
+        BufferSide::Send => describe_both(slot, offer, &ExposedBuffer::NONE, bytes),
+        BufferSide::Receive => describe_both(slot, &ExposedBuffer::NONE, offer, bytes),
     }
 }
 
 /// As [`describe`], for both buffers; each has `bytes` bytes.
 pub fn describe_both(
     slot: &OperationSlot<'_>,
-    send: &OfferedBuffer,
-    receive: &OfferedBuffer,
+    send: &ExposedBuffer,
+    receive: &ExposedBuffer,
     bytes: usize,
 ) {
     describe_operands(slot, send, receive, bytes, ResultPlace::Apart);
@@ -222,8 +222,8 @@ pub enum ResultPlace {
 /// As [`describe_both`], for the buffers of a reduction.
 pub fn describe_operands(
     slot: &OperationSlot<'_>,
-    send: &OfferedBuffer,
-    receive: &OfferedBuffer,
+    send: &ExposedBuffer,
+    receive: &ExposedBuffer,
     bytes: usize,
     result: ResultPlace,
 ) {
@@ -277,7 +277,7 @@ const DIVISION_AT: u32 = 4;
 pub fn describe_parts(
     slot: &OperationSlot<'_>,
     division: BufferDivision,
-    offer: &OfferedBuffer,
+    offer: &ExposedBuffer,
     bytes: usize,
 ) {
     let [a, b] = offer.words();
