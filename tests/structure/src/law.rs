@@ -15,10 +15,22 @@ use crate::workspace;
 const LAW: &[(&str, &[&str])] = &[
     ("mica-node", &[]),
     ("mica-channel", &["mica-node"]),
-    ("mica-policy", &["mica-node"]),
+    // The collective algorithms as data: pure, and read by all that run, choose or model them.
+    ("mica-algorithms", &[]),
+    ("mica-policy", &["mica-algorithms", "mica-node"]),
     ("mica-bootstrap", &["mica-node"]),
     ("mica-protocol", &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"]),
-    ("mica-mpi", &["mica-protocol", "mica-channel", "mica-policy", "mica-bootstrap", "mica-node"]),
+    (
+        "mica-mpi",
+        &[
+            "mica-protocol",
+            "mica-channel",
+            "mica-policy",
+            "mica-algorithms",
+            "mica-bootstrap",
+            "mica-node",
+        ],
+    ),
     (
         "mica-abi",
         &[
@@ -46,10 +58,10 @@ const LAW: &[(&str, &[&str])] = &[
     // Function, file and line of addresses, for the reports of tools and of the launcher.
     ("mica-symbols", &[]),
     // Which links make a collective slow: data, model, analysis. `mica links` runs it.
-    ("mica-links", &[]),
+    ("mica-links", &["mica-algorithms"]),
     // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy`
-    // the algorithms of collectives, `profile` the calls that the replayer repeats.
-    ("mica-sim", &["mica-profile", "mica-policy", "mica-node"]),
+    // the choice of collective algorithms, `profile` the calls that the replayer repeats.
+    ("mica-sim", &["mica-profile", "mica-policy", "mica-algorithms", "mica-node"]),
     // A simulated node, loaded into the emulator.
     ("mica-sim-plugin", &["mica-sim", "mica-node"]),
     // `mica sim` is an MPI program itself, in Rust, so it uses `mpi` where others use mpi.h.
@@ -87,6 +99,7 @@ const LAW: &[(&str, &[&str])] = &[
 
 /// The crates that make up the library loaded into every rank.
 const LIBRARY: &[&str] = &[
+    "mica-algorithms",
     "mica-node",
     "mica-channel",
     "mica-policy",

@@ -13,7 +13,7 @@ use mica_node::topology::{
 use mica_node::{area, process, tunables};
 use mica_policy::collective::{
     AlgorithmDecision, AlgorithmExclusion, AlgorithmFamily, Choices, Collective, CollectiveCall,
-    CollectiveCosts, ForcedAlgorithms, GroupSetting, OperandOrder, Reachability, choose,
+    CollectiveCosts, ForcedAlgorithms, GroupSetting, OperandOrder, Reachability, choose, tunable,
 };
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, TuningSource};
@@ -224,7 +224,7 @@ fn describe(question: &CollectiveCall) -> String {
 }
 
 fn estimates(question: &CollectiveCall, decision: &AlgorithmDecision) -> String {
-    let variable = question.collective.tunable().env;
+    let variable = tunable(question.collective).env;
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([" algorithm", "family", "time", "forced by", ""]);
@@ -281,7 +281,7 @@ mod tests {
         for collective in Collective::ALL {
             let text = answer(&question(collective, 64 << 10, 8), ForcedAlgorithms::default());
             for algorithm in collective.algorithms() {
-                let force = format!("{}={}", collective.tunable().env, algorithm.name());
+                let force = format!("{}={}", tunable(collective).env, algorithm.name());
                 let row = text.lines().find(|line| line.contains(&force));
                 let row = row.unwrap_or_else(|| panic!("{force}: {text}"));
                 assert!(row.contains("ns") || row.contains("us"), "{text}");

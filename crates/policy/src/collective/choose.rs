@@ -13,7 +13,8 @@ use mica_node::tunables::{self, BadValue, Tunable};
 use super::costs::CollectiveCosts;
 use super::formulas::load;
 use super::{
-    Algorithm, AlgorithmFamily, COLLECTIVES, Collective, CollectiveCall, OperandOrder, Reachability,
+    Algorithm, AlgorithmFamily, COLLECTIVES, Collective, CollectiveCall, OperandOrder,
+    Reachability, tunable,
 };
 
 /// Why an algorithm is excluded.
@@ -86,7 +87,7 @@ impl ForcedAlgorithms {
             ..ForcedAlgorithms::default()
         };
         for collective in Collective::ALL {
-            let word = collective.tunable().choice()?;
+            let word = tunable(collective).choice()?;
             forced.algorithms[collective as usize] = Algorithm::parse(word);
         }
         Ok(forced)
@@ -112,7 +113,7 @@ impl ForcedAlgorithms {
     fn wishes(&self, collective: Collective) -> [Option<ForcedValue>; 2] {
         [
             self.algorithms[collective as usize].map(|algorithm| ForcedValue {
-                tunable: collective.tunable(),
+                tunable: tunable(collective),
                 word: algorithm.name(),
             }),
             self.family.map(|family| ForcedValue { tunable: &tunables::COLL, word: family.name() }),

@@ -39,14 +39,14 @@ fn reason(decision: &AlgorithmDecision, algorithm: Algorithm) -> Option<Algorith
 fn names_are_the_words_of_the_tunables() {
     for collective in Collective::ALL {
         assert_eq!(Collective::parse(collective.name()), Some(collective));
-        let tunables::TunableKind::Choice(words) = collective.tunable().kind else {
+        let tunables::TunableKind::Choice(words) = tunable(collective).kind else {
             panic!("{collective:?}: its tunable is a choice")
         };
         let names = collective.algorithms().iter().map(|a| a.name());
         let wanted: Vec<&str> = std::iter::once("auto").chain(names).collect();
         assert_eq!(words, wanted, "{collective:?}");
         let env = format!("MICA_COLL_{}", collective.name().to_uppercase());
-        assert_eq!(collective.tunable().env, env);
+        assert_eq!(tunable(collective).env, env);
         let first = collective.algorithms()[0];
         assert_eq!(first.family(), AlgorithmFamily::Messages, "{collective:?}");
     }
@@ -465,7 +465,7 @@ proptest! {
         let forced = ForcedAlgorithms::default().with(question.collective, algorithm);
         let decision = choose(&costs, &question, &forced);
         if decision.algorithm == algorithm && decision.refused.is_empty() {
-            prop_assert_eq!(decision.forced_by, Some(question.collective.tunable().env));
+            prop_assert_eq!(decision.forced_by, Some(tunable(question.collective).env));
         } else {
             prop_assert_eq!(decision.forced_by, None);
             prop_assert_eq!(decision.refused.len(), 1);
