@@ -1,4 +1,5 @@
-//! The cost formulas of the algorithms, for each collective.
+//! The cost formulas of the algorithms, for each collective. Those of messages are the sums over
+//! their descriptions in `mica_algorithms` ([`shape`]).
 //!
 //! Every formula returns a [`Load`]: how often all ranks wait for one another (`passes`), the time
 //! of the longest chain of steps if each rank has a core (`chain_ns`), and the total time of all
@@ -20,6 +21,7 @@ use super::{Algorithm, Collective, CollectiveCall, Reachability};
 
 mod load;
 mod messages;
+mod shape;
 
 pub use load::Load;
 use messages::MessageFormulas;
