@@ -12,16 +12,16 @@
 //! their arrival, and those of different waits in the order of these waits (an approximation: a
 //! message that no rank waits for yet does not keep the port busy).
 //!
-//! Collectives are carried out message by message ([`Plan`]). Those whose number of messages
+//! Collectives are carried out message by message ([`MessageCall`]). Those whose number of messages
 //! grows with the square of the ranks are not, in groups of more than [`EXPANDED_MAX`]: their ranks
 //! leave together, the last to enter and the time of one rank's rounds later, which is exact if all
 //! enter at the same time and else an upper bound.
 
 use std::collections::{HashMap, VecDeque};
 
-use mica_policy::collective::Collective;
+use mica_algorithms::{Collective, MessageCall};
 
-use super::algorithm::{Plan, RankRound};
+use super::algorithm::{RoundStep, chosen, rounds};
 use super::cluster::ReplayCluster;
 use crate::loggp::Parameters;
 use crate::time::SimTime;
@@ -68,7 +68,7 @@ pub struct GroupCollective {
     pub collective: Collective,
     /// Root, by its number in the group.
     pub root: u32,
-    /// Bytes, as [`Plan::bytes`].
+    /// Bytes, as [`MessageCall::bytes`].
     pub bytes: u64,
     /// The ranks.
     pub group: RankGroup,
@@ -234,9 +234,11 @@ struct ReplayRank {
     step: u32,
     /// The operation of `operations` that is next, or under way.
     at: usize,
-    /// The round of the collective under way, and whether its messages are sent.
-    round: u32,
-    is_sent: bool,
+    /// Some rounds of the collective under way, the step of them that is next, and how many rounds
+    /// have been described so far.
+    round_steps: Vec<RoundStep>,
+    step_at: usize,
+    described: u32,
     is_blocked: bool,
     has_ended: bool,
     operations: Vec<ReplayOperation>,
@@ -270,11 +272,13 @@ struct ReplayEngine<'a> {
     ready: VecDeque<u32>,
     entered: HashMap<RankGroup, Entered>,
     /// Time of one rank's rounds, of plans that were carried out as a whole.
-    durations: HashMap<Plan, u64>,
-    round: RankRound,
+    durations: HashMap<MessageCall, u64>,
     prediction: Prediction,
     begun: u64,
 }
+
+/// Rounds that are described at once, which bounds the memory of ranks that are in a collective.
+const ROUNDS_AT_ONCE: u32 = 8;
 
 /// Steps between two calls of `progress`.
 const REPORT_EVERY: u64 = 1 << 16;
@@ -292,7 +296,6 @@ impl<'a> ReplayEngine<'a> {
             ready: (0..ranks).collect(),
             entered: HashMap::new(),
             durations: HashMap::new(),
-            round: RankRound::default(),
             prediction: Prediction { ranks, ..Prediction::default() },
             begun: 0,
         }
@@ -478,49 +481,54 @@ impl<'a> ReplayEngine<'a> {
     /// Goes on with a collective.
     fn collective(&mut self, rank: u32, call: &GroupCollective) -> OperationOutcome {
         let (count, me) = self.place(call.group, rank);
-        let plan = Plan::new(call.collective, count, call.root, call.bytes);
-        if count > EXPANDED_MAX && plan.is_symmetric_and_long() && plan.rounds() > 0 {
+        let plan = chosen(call.collective, count, call.root, call.bytes);
+        if count > EXPANDED_MAX && plan.is_quadratic() && plan.bytes > 0 {
             return self.as_a_whole(rank, call.group, &plan);
         }
-        let mut round = std::mem::take(&mut self.round);
-        let mut outcome = OperationOutcome::GoesOn;
-        while self.ranks[rank as usize].round < plan.rounds() {
-            let number = self.ranks[rank as usize].round;
-            plan.round(me, number, &mut round);
-            if !self.ranks[rank as usize].is_sent {
-                for &(to, bytes) in &round.sends {
+        loop {
+            let state = &mut self.ranks[rank as usize];
+            match state.round_steps.get(state.step_at).copied() {
+                None => {
+                    rounds(&plan, me, state.described, ROUNDS_AT_ONCE, &mut state.round_steps);
+                    (state.described, state.step_at) = (state.described + ROUNDS_AT_ONCE, 0);
+                    if state.round_steps.is_empty() {
+                        state.described = 0;
+                        return OperationOutcome::GoesOn;
+                    }
+                    continue;
+                }
+                Some(RoundStep::Send { to, bytes }) => {
                     let to = self.member(call.group, to);
                     self.send(rank, to, bytes, Context::Collective);
                 }
-                for &from in &round.receives {
+                Some(RoundStep::Receive { from }) => {
                     let from = self.member(call.group, from);
                     let expected = &mut self.ranks[rank as usize].expected;
                     expected.push((from, Context::Collective));
                 }
-                self.ranks[rank as usize].is_sent = true;
+                Some(RoundStep::End { combine }) => {
+                    if let OperationOutcome::Blocks = self.wait(rank) {
+                        return OperationOutcome::Blocks;
+                    }
+                    self.ranks[rank as usize].clock += self.combining(combine);
+                }
             }
-            if let OperationOutcome::Blocks = self.wait(rank) {
-                outcome = OperationOutcome::Blocks;
-                break;
-            }
-            let state = &mut self.ranks[rank as usize];
-            state.clock += (self.combine_byte * round.combine as f64).round() as u64;
-            (state.round, state.is_sent) = (number + 1, false);
+            self.ranks[rank as usize].step_at += 1;
         }
-        self.round = round;
-        if let OperationOutcome::GoesOn = outcome {
-            self.ranks[rank as usize].round = 0;
-        }
-        outcome
+    }
+
+    /// The time to combine operands of `bytes`.
+    fn combining(&self, bytes: u64) -> u64 {
+        (self.combine_byte * bytes as f64).round() as u64
     }
 
     /// The last rank to enter releases all.
-    fn as_a_whole(&mut self, rank: u32, group: RankGroup, plan: &Plan) -> OperationOutcome {
+    fn as_a_whole(&mut self, rank: u32, group: RankGroup, plan: &MessageCall) -> OperationOutcome {
         let clock = self.ranks[rank as usize].clock;
         let entered = self.entered.entry(group).or_default();
         entered.ranks.push(rank);
         entered.latest = entered.latest.max(clock);
-        if entered.ranks.len() < plan.ranks as usize {
+        if entered.ranks.len() < plan.ranks {
             return OperationOutcome::Blocks;
         }
         let Entered { ranks, latest } = self.entered.remove(&group).expect("just entered");
@@ -543,41 +551,45 @@ impl<'a> ReplayEngine<'a> {
 
     /// The time of the rounds of one rank, whose messages arrive as its own do at others. The part
     /// of a broadcast that is a tree is the longest path down.
-    fn symmetric_duration(&self, group: RankGroup, plan: &Plan) -> u64 {
-        let (level, links) = self.mean_level(group, plan.ranks);
+    fn symmetric_duration(&self, group: RankGroup, plan: &MessageCall) -> u64 {
+        let (level, links) = self.mean_level(group, plan.ranks as u32);
         let (mut clock, mut sending, mut receiving) = (0u64, 0u64, 0u64);
-        let mut round = RankRound::default();
-        let mut heads = Vec::new();
-        for number in 0..plan.rounds() {
-            // The last rank of a group has no children in a tree.
-            plan.round(plan.ranks - 1, number, &mut round);
-            if round.sends.is_empty() && !round.receives.is_empty() {
+        let (mut steps, mut heads, mut received) = (Vec::new(), Vec::new(), 0);
+        for phase in plan.phases() {
+            if !phase.is_symmetric() {
                 clock += self.tree_path(plan, &level, links);
                 continue;
             }
-            heads.clear();
-            for &(_, bytes) in &round.sends {
-                clock += level.send_overhead;
-                let start = clock.max(sending);
-                sending = start + level.transfer(bytes) + level.gap;
-                heads.push((start + links, bytes));
+            rounds(&phase, 0, 0, u32::MAX, &mut steps);
+            for &step in &steps {
+                match step {
+                    RoundStep::Send { bytes, .. } => {
+                        clock += level.send_overhead;
+                        let start = clock.max(sending);
+                        sending = start + level.transfer(bytes) + level.gap;
+                        heads.push((start + links, bytes));
+                    }
+                    RoundStep::Receive { .. } => received += 1,
+                    RoundStep::End { combine } => {
+                        for (head, bytes) in heads.drain(..).take(std::mem::take(&mut received)) {
+                            let done = head.max(receiving) + level.transfer(bytes);
+                            receiving = done + level.gap;
+                            clock = clock.max(done + level.latency) + level.receive_overhead;
+                        }
+                        clock += self.combining(combine);
+                    }
+                }
             }
-            for &(head, bytes) in heads.iter().take(round.receives.len()) {
-                let done = head.max(receiving) + level.transfer(bytes);
-                receiving = done + level.gap;
-                clock = clock.max(done + level.latency) + level.receive_overhead;
-            }
-            clock += (self.combine_byte * round.combine as f64).round() as u64;
         }
         clock
     }
 
     /// Down the tree: half of the data, a quarter, and so on.
-    fn tree_path(&self, plan: &Plan, level: &LevelTimes, links: u64) -> u64 {
-        let depth = super::algorithm::ceil_log2(plan.ranks);
+    fn tree_path(&self, plan: &MessageCall, level: &LevelTimes, links: u64) -> u64 {
+        let depth = super::algorithm::ceil_log2(plan.ranks as u32);
         let hop = |k: u32| {
             let overheads = level.send_overhead + level.receive_overhead;
-            overheads + links + level.latency + level.transfer(plan.bytes >> k)
+            overheads + links + level.latency + level.transfer(plan.bytes as u64 >> k)
         };
         (1..=depth).map(hop).sum()
     }
