@@ -2,8 +2,8 @@
 //! combines and copies, round by round, in units of named buffers.
 //!
 //! A description is a function of the rank, the number of ranks, the root and the lengths, and
-//! reports its rounds to a [`RoundSink`]. It knows no communicator, no datatype and no memory. Those
-//! that read it:
+//! reports its rounds to a [`RoundSink`]. It knows no communicator, no datatype and no memory.
+//! Those that read it:
 //!
 //! - `mpi::collective` binds the buffers and gets the schedule that a rank carries out;
 //! - `policy::collective` adds up what the rounds cost, and chooses;

@@ -2,7 +2,8 @@
 //!
 //! - [`halving`], recursive halving, for short vectors and operators that commute:
 //!   `log2 p a + (p - 1) / p n (b + c)`.
-//! - [`pairwise`], for long vectors and operators that commute: `(p - 1) a + (p - 1) / p n (b + c)`.
+//! - [`pairwise`], for long vectors and operators that commute:
+//!   `(p - 1) a + (p - 1) / p n (b + c)`.
 //! - [`in_order`], for the others: every rank collects the operands of its block and folds them in
 //!   rank order.
 //!

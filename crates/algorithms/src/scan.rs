@@ -1,8 +1,8 @@
 //! Scan and exscan: recursive doubling, `ceil(log2 p) (a + n b + 2 n c)`. A unit is an element.
 //!
 //! Partners differ in one bit of their rank. Each rank holds the reduction of its group so far
-//! (`group`) and of the ranks up to itself (the output), and extends the latter by the groups to its
-//! left.
+//! (`group`) and of the ranks up to itself (the output), and extends the latter by the groups to
+//! its left.
 
 use crate::fold::{Fold, combine};
 use crate::{Buffer, OwnData, RankPlace, ReductionShape, RoundSink, ScanKind};

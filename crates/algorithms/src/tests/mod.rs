@@ -1,5 +1,5 @@
-//! Every description, run on symbolic values by all ranks, does what MPI says of its collective: for
-//! 1 to 17 ranks, all roots, in place or not, with eager and with rendezvous sends.
+//! Every description, run on symbolic values by all ranks, does what MPI says of its collective:
+//! for 1 to 17 ranks, all roots, in place or not, with eager and with rendezvous sends.
 
 mod calls;
 mod run;

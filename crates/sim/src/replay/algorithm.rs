@@ -2,8 +2,8 @@
 //! (`mica_algorithms`), of which only sizes and peers matter here.
 //!
 //! In a round a rank posts its receives, starts its sends in order, and waits for the receives.
-//! Ranks are numbered in the group, from 0. A rank's rounds are described a few at a time, since all
-//! ranks of a large group are in a collective together.
+//! Ranks are numbered in the group, from 0. A rank's rounds are described a few at a time, since
+//! all ranks of a large group are in a collective together.
 
 use mica_algorithms::{Buffer, BufferPart, BufferPlace, Collective, MessageCall, RoundSink};
 use mica_policy::collective::MessageThresholds;

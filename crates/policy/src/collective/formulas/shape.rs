@@ -7,13 +7,13 @@
 //!
 //! - a round's messages go one after the other; of the second and later ones a rank only spends its
 //!   own side's time;
-//! - a message that is sent in a round in which another is received is an exchange: the two overlap;
+//! - a message that is sent in a round in which another is received is an exchange: both overlap;
 //! - a rank leaves a round when its messages have been sent and have arrived, and then combines and
 //!   copies. The copy of its own block from its input to its output, which a collective that only
 //!   moves data makes by any algorithm, is left out.
 //!
-//! Lengths are in units of the description for a vector of [`nominal`] bytes, so that a shape serves
-//! all lengths; shapes are kept for the life of the process.
+//! Lengths are in units of the description for a vector of [`nominal`] bytes, so that a shape
+//! serves all lengths; shapes are kept for the life of the process.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
