@@ -37,9 +37,11 @@ export CARGO_PROFILE_DEV_OPT_LEVEL=0
 
 # One starts itself again, which here is a program that this machine cannot run.
 step aarch64-node cargo test --locked --target "$target" -p mica-node --lib -- --skip an_empty_variable_is_not_set \
-    ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: lock:: migration_gate:: area:: segment:: identity:: tunables::
+    ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: primitives::lock:: migration_gate:: area:: segment:: identity:: tunables::
 results aarch64-node
-step aarch64-channel cargo test --locked --target "$target" -p mica-channel --lib -- memory:: shm:: net::wire
+step aarch64-memory cargo test --locked --target "$target" -p mica-memory
+results aarch64-memory
+step aarch64-channel cargo test --locked --target "$target" -p mica-channel --lib -- shm:: net::wire
 results aarch64-channel
 # `make test` leaves out what the programs below show too, but for rarer cases: two test programs more to compile.
 if [ -z "${MICA_BRIEF:-}" ]; then

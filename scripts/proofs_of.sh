@@ -3,30 +3,30 @@
 # tests/proofs has a deliberate fault for each kind of file, which what is selected here finds (`scripts/proof.sh faults`).
 
 # All of them, as scripts/proof.sh calls them; loom:A,B are the models in these modules of the crate node.
-ALL_PROOFS="deny loom miri-node miri-channel miri-mpi thread address aarch64"
+ALL_PROOFS="deny loom miri-memory miri-node miri-mpi thread address aarch64"
 
 # proofs_of PATH: a list, which may be empty: what the tests that always run show is not repeated. What is not known needs all.
 proofs_of() {
     case $1 in
         # Shared-memory primitives: the models of the module itself, and of those that stand on it.
         crates/node/src/area/*) echo loom:area miri-node thread aarch64 ;;
-        crates/node/src/cells/*) echo loom:cells miri-node aarch64 ;;
-        crates/node/src/chunk_queue/*) echo loom:chunk_queue miri-node thread aarch64 ;;
-        crates/node/src/cooperative/*) echo loom:cooperative miri-node thread aarch64 ;;
-        crates/node/src/doorbell/*) echo loom:doorbell,fifo miri-node aarch64 ;;
-        crates/node/src/fifo/*) echo loom:fifo miri-node aarch64 ;;
-        crates/node/src/fork_lock/*) echo loom:fork_lock thread aarch64 ;;
-        crates/node/src/futex/*) echo loom:futex,park,fork_lock,lock,area,window,chunk_queue miri-node thread aarch64 ;;
-        crates/node/src/helper_slots/*) echo loom:helper_slots miri-node thread aarch64 ;;
-        crates/node/src/lock.rs) echo loom:lock,area,window miri-node thread aarch64 ;;
-        crates/node/src/migration_gate/*) echo loom:migration_gate thread aarch64 ;;
-        crates/node/src/park/*) echo loom:park,lock,area,window,chunk_queue miri-node thread aarch64 ;;
-        crates/node/src/ring/*) echo loom:ring,fifo miri-node aarch64 ;;
+        crates/node/src/primitives/cells/*) echo loom:cells miri-node aarch64 ;;
+        crates/node/src/primitives/chunk_queue/*) echo loom:chunk_queue miri-node thread aarch64 ;;
+        crates/node/src/primitives/cooperative/*) echo loom:cooperative miri-node thread aarch64 ;;
+        crates/node/src/primitives/doorbell/*) echo loom:doorbell,fifo miri-node aarch64 ;;
+        crates/node/src/primitives/fifo/*) echo loom:fifo miri-node aarch64 ;;
+        crates/node/src/primitives/fork_lock/*) echo loom:fork_lock thread aarch64 ;;
+        crates/node/src/primitives/futex/*) echo loom:futex,park,fork_lock,lock,area,window,chunk_queue miri-node thread aarch64 ;;
+        crates/node/src/primitives/helper_slots/*) echo loom:helper_slots miri-node thread aarch64 ;;
+        crates/node/src/primitives/lock.rs) echo loom:lock,area,window miri-node thread aarch64 ;;
+        crates/node/src/primitives/migration_gate/*) echo loom:migration_gate thread aarch64 ;;
+        crates/node/src/primitives/park/*) echo loom:park,lock,area,window,chunk_queue miri-node thread aarch64 ;;
+        crates/node/src/primitives/ring/*) echo loom:ring,fifo miri-node aarch64 ;;
         crates/node/src/window/*) echo loom:window thread aarch64 ;;
-        crates/node/src/sync.rs | crates/node/src/hint.rs) echo loom miri-node thread aarch64 ;;
+        crates/node/src/primitives/sync.rs | crates/node/src/primitives/hint.rs) echo loom miri-node thread aarch64 ;;
         # What talks to the kernel and to hwloc: no models, and Miri has neither.
         crates/node/src/*) echo thread aarch64 ;;
-        crates/channel/src/memory/* | crates/channel/tests/*layout*) echo miri-channel address aarch64 ;;
+        crates/memory/*) echo miri-memory address aarch64 ;;
         crates/channel/src/*) echo thread address aarch64 ;;
         crates/protocol/src/*) echo thread address aarch64 ;;
         crates/mpi/src/datatype/* | crates/mpi/tests/*datatype*) echo miri-mpi address ;;
@@ -42,7 +42,7 @@ proofs_of() {
         fuzz/*) ;;
         tests/jobs/sanitizers.rs | tests/sanitizers/* | tests/c/tools/faulty.c | scripts/sanitizers.sh) echo thread address ;;
         tests/c/thr_* | tests/c/rma_threads.c | tests/c/session_threads.c) echo thread address ;;
-        scripts/miri.sh) echo miri-node miri-channel miri-mpi ;;
+        scripts/miri.sh) echo miri-memory miri-node miri-mpi ;;
         scripts/aarch64.sh) echo aarch64 ;;
         scripts/proof.sh | scripts/proofs_of.sh | tests/proofs/*.patch) echo "$ALL_PROOFS" ;;
         deny.toml) echo deny ;;

@@ -1,6 +1,6 @@
 //! Datatypes that are constructed by calls listed in the input, decoded and used.
 
-use mica_channel::memory::{Block, Region};
+use mica_memory::{Block, Region};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
 use mica_mpi::datatype::{external_size, pack, pack_external, pack_size, unpack, unpack_external};

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use mica_channel::memory::{try_collect, try_collect_valid};
+use mica_memory::{try_collect, try_collect_valid};
 use mica_mpi::{Error, Result};
 
 use crate::convert::{

@@ -7,7 +7,7 @@
 use std::ffi::c_int;
 
 use crate::types::{MPI_Aint, MPI_Count};
-use mica_channel::memory::try_collect;
+use mica_memory::try_collect;
 use mica_mpi::constants::{ERR_ARG, UNDEFINED};
 use mica_mpi::{Error, Result};
 

@@ -6,10 +6,10 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 use mica_channel::PacketSource;
-use mica_channel::memory::{Block, Region, Shape, View};
 use mica_channel::net::choice::ProviderRequest;
 use mica_channel::net::{Net, NetOptions};
 use mica_channel::shm::Packet;
+use mica_memory::{Block, Region, Shape, View};
 
 fn view(bytes: usize) -> View {
     let region: Region = Block::allocate(bytes.max(1)).expect("memory");

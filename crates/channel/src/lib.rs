@@ -12,23 +12,18 @@
 //!   (leon-2009, 3.1).
 //!
 //! [`transport`] is the interface that the protocol requires of a network; [`net`] and [`adapter`]
-//! implement it.
-//! [`area`] is the memory that the members of a communicator share on a node, for collectives that
-//! move bytes through it. [`memory`] says where a message's bytes lie in this process. The
-//! `protocol` crate chooses each message's path.
+//! implement it. [`mica_memory`] says where a message's bytes lie in this process. The `protocol`
+//! crate chooses each message's path.
 
 pub mod adapter;
-pub mod area;
 pub mod direct;
-pub mod memory;
 pub mod net;
 pub mod offload;
 mod own_devices;
 pub mod shm;
 pub mod transport;
-pub mod window;
 
-use memory::View;
+use mica_memory::View;
 use mica_node::ring::Packet;
 
 bitflags::bitflags! {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_protocol::{EngineState, Pending, SendId, WaitKind, WaitList};
 
 use crate::comm::Comm;

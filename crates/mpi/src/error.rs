@@ -1,6 +1,6 @@
 //! What can go wrong in an MPI call, and the error class it maps to (MPI 5.0, 9.4).
 
-use mica_channel::memory::OutOfMemory;
+use mica_memory::OutOfMemory;
 use mica_node::tunables::BadValue;
 use mica_protocol::Fault;
 

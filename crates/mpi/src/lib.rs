@@ -1,7 +1,7 @@
 //! MPI's objects and semantics: communicators, groups, datatypes, operators, requests, collectives
 //! (MPI 5.0).
 //!
-//! Safe Rust only: memory is named by [`mica_channel::memory`]'s regions and views, callbacks are
+//! Safe Rust only: memory is named by [`mica_memory`]'s regions and views, callbacks are
 //! closures. The `abi` crate turns C's pointers and handles into these, and errors into codes.
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_protocol::EngineState;
 
 use crate::buffered;

@@ -1,7 +1,7 @@
 //! Point to point: from (communicator, rank, tag) to (job-wide rank, context, tag), and back (MPI
 //! 5.0, chapter 3).
 
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_protocol::{
     EngineState, MatchPattern, MessageId, Pending, ProbedMessage, ReceiveCompletion,
     SendCompletion, SendId, StartedReceive, WaitKind,
@@ -611,7 +611,7 @@ pub fn sendrecv(
 /// # Errors
 /// `MPI_ERR_NO_MEM`.
 pub fn packed_copy(view: &View) -> Result<View> {
-    use mica_channel::memory::{Block, Shape};
+    use mica_memory::{Block, Shape};
     let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
     copy.copy_from(view);
     Ok(copy)

@@ -1,48 +1,49 @@
 //! What the processes of one node share: the job segment with its rings, cells and doorbells,
 //! parking, topology.
 //!
-//! The lowest layer: all other crates move messages by means of these parts (docs/design/house.md,
-//! section 1). One folder for each concept; shared structures hold offsets and never pointers, and
-//! every atomic access states what it pairs with.
+//! All other crates but `memory` stand on it and move messages by means of these parts
+//! (docs/design/house.md, section 1). Shared structures hold offsets and never pointers, and every
+//! atomic access states what it pairs with.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `primitives` | rings, FIFOs, cells, doorbells, parking, locks: each with its model |
+//! | [`segment`] | the job segment: its layout, opening, what ranks announce in it, budgets |
+//! | [`area`], [`window`] | memory in the segment for collectives, and for windows |
+//! | [`counters`], [`late`] | what a rank counts, and who was late, for tools |
+//! | `join` | how a process comes by the segment |
+//! | `platform` | processes, clocks, pages, signals, mappings: the system underneath |
+//! | [`topology`] | processors, caches, memory; where ranks are placed |
+//! | [`tunables`] | every `MICA_*` variable, declared once |
+//!
+//! The three rooms without a link are folders only: what is in them is named without them.
 
 pub mod adapter;
 pub mod area;
-#[cfg(feature = "launcher")]
-pub mod attach;
-pub mod cells;
-pub mod chunk_queue;
-pub mod cooperative;
 pub mod counters;
-pub mod doorbell;
-pub mod fifo;
-pub mod fork_lock;
-pub mod futex;
-pub mod handover;
-pub mod helper_slots;
-mod hint;
-pub mod identity;
+mod join;
 pub mod late;
-pub mod launcher_socket;
-pub mod lock;
-pub mod migration_gate;
-pub mod page;
-pub mod park;
 pub mod peer_table;
-#[cfg(feature = "perf")]
-pub mod perf;
-pub mod pmix;
-pub mod proc_mount;
-#[cfg(feature = "launcher")]
-pub mod process;
-pub mod procmap;
+mod platform;
+mod primitives;
 pub mod ranges;
-pub mod ring;
-pub mod sealed_file;
 pub mod segment;
-pub mod signals;
-pub mod sync;
-pub mod ticks;
 pub mod topology;
 pub mod tunables;
-pub mod unwind;
 pub mod window;
+
+#[cfg(feature = "launcher")]
+pub use join::attach;
+pub use join::{handover, launcher_socket};
+#[cfg(feature = "perf")]
+pub use platform::perf;
+#[cfg(feature = "launcher")]
+pub use platform::process;
+pub use platform::{
+    identity, page, pmix, proc_mount, procmap, sealed_file, signals, ticks, unwind,
+};
+pub(crate) use primitives::hint;
+pub use primitives::{
+    cells, chunk_queue, cooperative, doorbell, fifo, fork_lock, futex, helper_slots, lock,
+    migration_gate, park, ring, sync,
+};

@@ -27,8 +27,8 @@ use crate::operation::{
 };
 use crate::select::SendCompletion;
 use crate::state::{EngineState, UnexpectedMessage};
-use mica_channel::memory::{Block, Shape, View};
 use mica_channel::transport::{MatchCompletion, MatchKey, MatchOperation, MatchOutcome};
+use mica_memory::{Block, Shape, View};
 use mica_node::counters::TrafficClass;
 
 /// Memory in one piece for the bytes of `view`, if they do not lie in one.

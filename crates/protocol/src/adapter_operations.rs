@@ -8,8 +8,8 @@ use slab::Slab;
 use crate::fault::Fault;
 use crate::operation::RecvId;
 use crate::select::SendCompletion;
-use mica_channel::memory::View;
 use mica_channel::transport::MatchCompletion;
+use mica_memory::View;
 
 /// Numbers of tokens, above their 32 bits of index.
 const NUMBERS: u64 = 1 << 30;

@@ -11,10 +11,10 @@
 //! design.
 
 use crate::packet;
-use mica_channel::memory::View;
 use mica_channel::shm::{Packet, Shm, inline_packet};
 use mica_channel::transport::{LostPeer, MatchingAdapter, Transport, TransportCompletion};
 use mica_channel::{ChannelError, RemoteMemory};
+use mica_memory::View;
 use mica_node::counters::TrafficClass;
 use mica_node::peer_table::PeerTable;
 

@@ -7,7 +7,7 @@
 
 use mica_channel::ChannelError;
 use mica_channel::direct::{Backend, CopyRefusal, Direct, Exposure, MappedWindow, PeerCopy};
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_node::cooperative::{CooperativeCopy, CopyEnd};
 use mica_node::counters::TrafficClass;
 use mica_node::segment::{JobSegment, SPLITS, SegmentRef};

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mica_bootstrap::{NodeMap, ProcessManager};
-use mica_channel::area::Area;
 use mica_channel::direct::PeerAccess;
-use mica_channel::memory::View;
 use mica_channel::shm::NodeTraffic;
+use mica_memory::View;
+use mica_node::area::Area;
 use mica_node::counters::{Counter, CounterRef, Counters, LiveCounters, WindowCounterRef};
 use mica_node::late::LateRecord;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};

@@ -1,8 +1,8 @@
 //! Why progress fails.
 
 use mica_channel::ChannelError;
-use mica_channel::memory::OutOfMemory;
 use mica_channel::transport::NetError;
+use mica_memory::OutOfMemory;
 use mica_node::segment::SegmentError;
 
 /// Progress failed: memory cannot be allocated, a channel failed, or a peer or the launcher is

@@ -22,8 +22,8 @@
 use crate::fault::Fault;
 use crate::packet;
 use crate::state::EngineState;
-use mica_channel::memory::{self, Block};
 use mica_channel::shm::HoldChange;
+use mica_memory::Block;
 use mica_node::counters::Counter;
 
 /// Minimum size in bytes of a backlog whose memory is returned to the system afterwards.
@@ -73,7 +73,7 @@ impl EngineState {
         self.holds.peak = self.holds.peak.max(total);
         if self.holds.peak >= LARGE && total <= self.holds.peak / 8 {
             self.holds.peak = total;
-            memory::give_back();
+            mica_memory::give_back();
         }
         if self.holds.policy.releases(of_source, total)
             && let Some(at) = self.holds.held.iter().position(|&s| s == source)

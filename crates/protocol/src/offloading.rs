@@ -5,8 +5,8 @@ use crate::operation::{Copying, RecvId};
 use crate::packet::RtsPacket;
 use crate::state::{EngineState, NOTIFY_WAITERS};
 use mica_channel::direct::{MappedWindow, SenderBuffer};
-use mica_channel::memory::View;
 use mica_channel::offload::{CopyJob, JobProgress, PeerMemory};
+use mica_memory::View;
 use mica_node::counters::TrafficClass;
 
 impl EngineState {

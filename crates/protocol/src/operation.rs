@@ -6,9 +6,9 @@ use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::operation_table::OperationKey;
 use crate::select::{SendCompletion, SendPlan};
 use mica_channel::direct::{Exposed, MappedWindow, RemoteRun};
-use mica_channel::memory::View;
 use mica_channel::offload::Cookie;
 use mica_channel::transport::ReadableRegion;
+use mica_memory::View;
 use mica_node::counters::TrafficClass;
 
 /// A send that has begun. Once its completion was taken it names nothing any more.

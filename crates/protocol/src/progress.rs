@@ -15,8 +15,8 @@ use crate::polling::PacketChannel;
 use crate::receive::PacketEnd;
 use crate::state::EngineState;
 use mica_channel::PacketSource;
-use mica_channel::memory::OutOfMemory;
 use mica_channel::shm::Packet;
+use mica_memory::OutOfMemory;
 use std::time::Duration;
 
 /// Packets of a channel that one iteration handles before the waiting operation is checked again.

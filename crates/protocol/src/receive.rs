@@ -10,8 +10,8 @@ use crate::operation::{
 use crate::packet;
 use crate::pending::{Pending, QueuedMessage};
 use crate::state::{EngineState, Inbound, InboundTarget, UnexpectedMessage};
-use mica_channel::memory::{Block, OutOfMemory, Shape, View};
 use mica_channel::shm::Packet;
+use mica_memory::{Block, OutOfMemory, Shape, View};
 use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
 

@@ -18,7 +18,7 @@
 
 use crate::fault::Fault;
 use mica_channel::RemoteRegion;
-use mica_channel::memory::{Block, Region, Shape, View};
+use mica_memory::{Block, Region, Shape, View};
 use slab::Slab;
 use std::collections::VecDeque;
 

@@ -6,7 +6,7 @@ use crate::matching::MatchPattern;
 use crate::schedule::{RunningSchedule, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep};
 use crate::select::SendCompletion;
 use crate::state::EngineState;
-use mica_channel::memory::View;
+use mica_memory::View;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 /// A schedule that has begun. Once its completion was taken it names nothing any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,8 +5,8 @@
 //! function at the start of the job ([`Selection::plan`]). The receiver of an RTS, which knows both
 //! buffers, calls the function itself ([`Selection::choose`]).
 
-use mica_channel::memory::View;
 use mica_channel::shm::{INLINE, PAYLOAD_MAX};
+use mica_memory::View;
 use mica_node::topology::Level;
 use mica_node::tunables::{self, BadValue};
 use mica_policy::select::CoreUse;

@@ -10,8 +10,8 @@ use crate::pending::Pending;
 use crate::select::{SendCompletion, SendPlan};
 use crate::state::{EngineState, Operations, Outbox, PeerState, UnexpectedMessage};
 use mica_channel::direct::Backend;
-use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
+use mica_memory::{Block, Shape, View};
 use mica_node::counters::TrafficClass;
 use mica_node::segment::WaitKind;
 

@@ -10,7 +10,7 @@
 //!
 //! Reader: `request/many.rs` of the `mpi` layer.
 
-use mica_channel::memory::OutOfMemory;
+use mica_memory::OutOfMemory;
 
 use crate::end_duties::{EndDuties, WatchedPlaces};
 use crate::operation::{RecvId, SendId};

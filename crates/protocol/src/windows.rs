@@ -8,8 +8,8 @@ use crate::state::EngineState;
 use std::time::Duration;
 
 use mica_channel::shm::NodeTraffic;
-use mica_channel::window::{PartUser, SharedWindow, WindowLocks};
 use mica_node::segment::SegmentError;
+use mica_node::window::{PartUser, SharedWindow, WindowLocks};
 
 impl Engine {
     /// Whether windows of this rank and of `rank` can lie in memory that both share.

@@ -13,13 +13,17 @@ use crate::workspace;
 
 /// Every crate of the workspace, and the crates of the workspace that it may use.
 const LAW: &[(&str, &[&str])] = &[
-    ("mica-node", &[]),
-    ("mica-channel", &["mica-node"]),
+    ("mica-memory", &[]),
+    ("mica-node", &["mica-memory"]),
+    ("mica-channel", &["mica-node", "mica-memory"]),
     // The collective algorithms as data: pure, and read by all that run, choose or model them.
     ("mica-algorithms", &[]),
     ("mica-policy", &["mica-algorithms", "mica-node"]),
     ("mica-bootstrap", &["mica-node"]),
-    ("mica-protocol", &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"]),
+    (
+        "mica-protocol",
+        &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node", "mica-memory"],
+    ),
     (
         "mica-mpi",
         &[
@@ -29,6 +33,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-algorithms",
             "mica-bootstrap",
             "mica-node",
+            "mica-memory",
         ],
     ),
     (
@@ -40,6 +45,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-policy",
             "mica-bootstrap",
             "mica-node",
+            "mica-memory",
         ],
     ),
     // A front end is exports and nothing else.
@@ -77,6 +83,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-policy",
             "mica-bootstrap",
             "mica-node",
+            "mica-memory",
         ],
     ),
     // Reads the sources, and nothing of the workspace is compiled for it.
@@ -93,6 +100,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-policy",
             "mica-bootstrap",
             "mica-node",
+            "mica-memory",
         ],
     ),
 ];
@@ -100,6 +108,7 @@ const LAW: &[(&str, &[&str])] = &[
 /// The crates that make up the library loaded into every rank.
 const LIBRARY: &[&str] = &[
     "mica-algorithms",
+    "mica-memory",
     "mica-node",
     "mica-channel",
     "mica-policy",
@@ -113,6 +122,7 @@ const LIBRARY: &[&str] = &[
 /// The crates in which `unsafe` is allowed; clippy's `undocumented_unsafe_blocks` checks the
 /// comments.
 const UNSAFE: &[&str] = &[
+    "mica-memory",
     "mica-node",
     "mica-channel",
     "mica-abi",

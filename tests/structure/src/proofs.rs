@@ -2,6 +2,7 @@
 //! a change in any area selects what can find a fault there; and when all proofs ran last.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::workspace;
@@ -31,20 +32,20 @@ fn git(arguments: &[&str]) -> Option<String> {
 #[test]
 fn a_change_selects_what_can_find_a_fault_there() {
     for (paths, expected) in [
-        (&["crates/node/src/ring/producer.rs"][..], "aarch64 miri-node loom:ring,fifo"),
+        (&["crates/node/src/primitives/ring/producer.rs"][..], "aarch64 miri-node loom:ring,fifo"),
         (
-            &["crates/node/src/ring/mod.rs", "crates/node/src/cells/pool.rs"],
+            &["crates/node/src/primitives/ring/mod.rs", "crates/node/src/primitives/cells/pool.rs"],
             "aarch64 miri-node loom:cells,ring,fifo",
         ),
         (
-            &["crates/node/src/sync.rs", "crates/node/src/ring/mod.rs"],
+            &["crates/node/src/primitives/sync.rs", "crates/node/src/primitives/ring/mod.rs"],
             "aarch64 loom miri-node thread",
         ),
-        (&["crates/channel/src/memory/view.rs"], "aarch64 address miri-channel"),
+        (&["crates/memory/src/view.rs"], "aarch64 address miri-memory"),
         (&["crates/mpi/src/datatype/layout.rs"], "address miri-mpi"),
         (&["crates/protocol/src/send.rs"], "aarch64 address thread"),
         (&["docs/guide.md", "README.md", "crates/mica/src/main.rs"], ""),
-        (&["scripts/miri.sh"], "miri-channel miri-mpi miri-node"),
+        (&["scripts/miri.sh"], "miri-memory miri-mpi miri-node"),
     ] {
         assert_eq!(proofs(paths), expected, "{paths:?}");
     }
@@ -59,22 +60,32 @@ fn what_is_not_known_selects_all() {
     }
 }
 
+/// The text of a file, or of all files below a folder.
+fn texts_below(path: &Path) -> Vec<String> {
+    match fs::read_dir(path) {
+        Ok(entries) => entries.flatten().flat_map(|entry| texts_below(&entry.path())).collect(),
+        Err(_) => vec![fs::read_to_string(path).expect("text")],
+    }
+}
+
 /// Every module with models of loom has its own line, and its models are what that line runs: other
 /// tests of the module, which fail outside a model, are not compiled for loom.
 #[test]
 fn every_model_is_selected_by_its_module() {
     let node = workspace().join("crates/node/src");
     let mut models = 0;
-    for entry in fs::read_dir(&node).expect("the crate node") {
-        let path = entry.expect("an entry").path();
+    let in_folder = |folder| fs::read_dir(node.join(folder)).expect("a folder").flatten();
+    for entry in in_folder("").chain(in_folder("primitives")) {
+        let path = entry.path();
+        if path.ends_with("primitives") {
+            continue;
+        }
         let module = path.file_stem().expect("a name").to_str().expect("UTF-8").to_owned();
-        let (file, texts) = match path.is_dir() {
-            true => {
-                let files = fs::read_dir(&path).expect("a folder").flatten();
-                let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
-                (format!("{module}/mod.rs"), texts.collect())
-            }
-            false => (format!("{module}.rs"), vec![fs::read_to_string(&path).expect("text")]),
+        let texts = texts_below(&path);
+        let inside = path.strip_prefix(&node).expect("a path of the crate").display();
+        let file = match path.is_dir() {
+            true => format!("{inside}/mod.rs"),
+            false => inside.to_string(),
         };
         let has_model = texts.iter().any(|text| text.contains("loom::model"));
         let others = texts.iter().filter(|text| text.contains("#[cfg(test)]\nmod ")).count();

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_channel::memory::{Region, Shape, View};
+use mica_memory::{Region, Shape, View};
 use mica_mpi::Result;
 use mica_mpi::comm::{self, Comm};
 use mica_mpi::constants as c;

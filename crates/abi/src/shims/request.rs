@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
-use mica_channel::memory::{try_collect, try_collect_valid};
+use mica_memory::{try_collect, try_collect_valid};
 use mica_mpi::constants as c;
 use mica_mpi::request::{self, FoundRequests, RequestOutcome};
 use mica_mpi::{Error, Result};

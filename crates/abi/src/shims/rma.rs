@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_channel::memory::{FEW_BYTES, Region, Shape, View};
+use mica_memory::{FEW_BYTES, Region, Shape, View};
 use mica_mpi::constants as c;
 use mica_mpi::datatype;
 use mica_mpi::window::fast_path::{self, TargetBytes};

@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_channel::memory::Region;
+use mica_memory::Region;
 use mica_mpi::datatype;
 use mica_mpi::window::fast_path::{self, SumOfEight};
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_channel::memory::Region;
+use mica_memory::Region;
 use mica_mpi::Result;
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;

@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 
 use super::queue::{AdapterCommand, AdapterEvent, AdapterQueue};
-use crate::memory::{Block, OutOfMemory, Region, View};
 use crate::shm::{INLINE, Packet};
+use mica_memory::{Block, OutOfMemory, Region, View};
 use mica_node::adapter::{CommandKind, OperationStatus};
 use mica_node::peer_table::PeerTable;
 

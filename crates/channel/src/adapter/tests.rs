@@ -3,11 +3,11 @@
 use super::fake::{FakeDelivery, FakeNetwork};
 use super::*;
 use crate::PacketSource;
-use crate::memory::{Block, Shape, View};
 use crate::shm::{INLINE, Packet};
 use crate::transport::{
     MatchCompletion, MatchKey, MatchOperation, MatchOutcome, MatchingAdapter, Transport,
 };
+use mica_memory::{Block, Shape, View};
 use mica_node::adapter::{COMMANDS, CommandKind, EVENTS, OperationStatus};
 
 fn view(bytes: &[u8]) -> View {

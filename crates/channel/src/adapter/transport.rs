@@ -16,13 +16,13 @@ use std::time::Duration;
 use super::packets::{PACKET_RECEIVE, PACKET_SEND, PAYLOAD_MAX, Packets, SENDS};
 use super::queue::{AdapterCommand, AdapterEvent, AdapterQueue};
 use super::registers::{AdapterRegisters, MappedRegisters};
-use crate::memory::{OutOfMemory, View};
 use crate::shm::Packet;
 use crate::transport::{
     LostPeer, MatchCompletion, MatchKey, MatchOperation, MatchOutcome, MatchingAdapter, NetError,
     ReadableRegion, TOKENS, Transport, TransportCompletion, WaitMode,
 };
 use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
+use mica_memory::{OutOfMemory, View};
 use mica_node::adapter::{AdapterMemory, CommandKind, OperationStatus};
 
 /// Receives of packets that are kept posted: few, as no packet of the protocol is needed between

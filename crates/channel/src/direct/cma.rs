@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::refusal::CopyRefusal;
-use crate::memory::View;
+use mica_memory::View;
 use mica_node::segment::RankBlock;
 
 /// Which way a rank copies.

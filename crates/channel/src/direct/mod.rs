@@ -36,8 +36,8 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::memory::View;
 use crate::{Capabilities, Channel};
+use mica_memory::View;
 use mica_node::peer_table::PeerTable;
 use mica_node::segment::{JobSegment, Limit, Means};
 

@@ -43,7 +43,7 @@ use super::{
     Backend, CopyRefusal, DirectOptions, ExpectedUse, Exposed, Exposure, MappedWindow, PeerCopy,
     check_range, cma,
 };
-use crate::memory::{Region, View};
+use mica_memory::{Region, View};
 use mica_node::page::kernel_page_size;
 use mica_node::segment::{Abilities, JobSegment, Limit, Means, SLOT_SPAN, SLOTS};
 

@@ -1,7 +1,7 @@
 //! Direct copy within this process, which the kernel allows wherever the call exists.
 
 use super::*;
-use crate::memory::{Block, Shape};
+use mica_memory::{Block, Shape};
 use mica_node::segment::{JobSpec, SLOT_SPAN, SLOTS};
 use mica_node::topology::CorePlace;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::memory::{Block, Region, Shape, View};
+use mica_memory::{Block, Region, Shape, View};
 
 /// A peer's buffer that this rank loads from and stores to. Cheap to clone; may outlive the
 /// [`Direct`](super::Direct) that made it, but not the peer's [`Exposed`](super::Exposed): a copy

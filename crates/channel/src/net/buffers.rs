@@ -7,8 +7,8 @@ use std::ptr;
 
 use super::bindings as fi;
 use super::endpoint::Endpoint;
-use crate::memory::{Block, Region};
 use crate::transport::NetError;
+use mica_memory::{Block, Region};
 
 /// The purpose of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use super::buffers::{OperationContexts, OperationPurpose};
 use super::endpoint::OperationFailure;
 use super::wire::{self, WireError};
 use super::{ArrivedPacket, Net, SENDS};
-use crate::memory::View;
 use crate::shm::Packet;
 use crate::transport::NetError;
 use crate::{ChannelError, PacketSource};
+use mica_memory::View;
 use mica_node::counters::Counter;
 
 /// Longest message, in bytes, that is assembled on the stack for the provider to copy.

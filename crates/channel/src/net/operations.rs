@@ -6,10 +6,10 @@ use super::bindings as fi;
 use super::buffers::{OperationContexts, OperationPurpose};
 use super::endpoint::Endpoint;
 use super::registration::RegistrationUse;
-use crate::memory::View;
 use crate::transport::NetError;
 use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{Capabilities, RemoteRegion};
+use mica_memory::View;
 
 /// Parts that are under way at a time.
 pub(super) const PARTS: u32 = 64;

@@ -184,7 +184,7 @@ mod tests {
 
         fn register(&self, _: usize, len: usize, _: u64) -> Result<u32, NetError> {
             if len == 13 {
-                return Err(NetError::Memory(crate::memory::OutOfMemory { bytes: len }));
+                return Err(NetError::Memory(mica_memory::OutOfMemory { bytes: len }));
             }
             *self.next.borrow_mut() += 1;
             let handle = *self.next.borrow();

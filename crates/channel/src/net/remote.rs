@@ -12,10 +12,10 @@ use super::bindings as fi;
 use super::endpoint::{Endpoint, OperationFailure};
 use super::messages::is_loss;
 use super::registration::{Registrar, RegistrationUse};
-use crate::memory::View;
 use crate::transport::NetError;
 use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{Capabilities, ChannelError, RemoteRegion};
+use mica_memory::View;
 
 use super::operations::*;
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::Net;
-use crate::memory::View;
 use crate::shm::Packet;
 use crate::transport::{LostPeer, ReadableRegion, Transport, TransportCompletion, WaitMode};
 use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion};
+use mica_memory::View;
 use mica_node::counters::Counters;
 
 impl Transport for Net {

@@ -2,9 +2,9 @@
 
 use super::Net;
 use super::operations::RmaAction;
-use crate::memory::View;
 use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{ChannelError, RemoteMemory, RemoteRegion};
+use mica_memory::View;
 
 impl RemoteMemory for Net {
     fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError> {

@@ -1,7 +1,7 @@
 //! Copy jobs: what is to be copied, divided into chunks, and its progress.
 //!
 //! **Memory.** A job accesses this process's memory only through [`View`]s, so the promise of
-//! [`Region::user`](crate::memory::Region::user) covers it: the bytes stay valid, and nothing else
+//! [`Region::user`](mica_memory::Region::user) covers it: the bytes stay valid, and nothing else
 //! touches those that are written, until the operation completes. The operation that started a job
 //! completes only when its [`Cookie`](super::Cookie) reports so or is gone: until then another
 //! thread or a device may touch the memory. The job itself keeps our own blocks alive. Source and
@@ -14,7 +14,7 @@
 use super::error::CopyError;
 use super::fork;
 use super::peer::{PeerCopyDirection, PeerMemory};
-use crate::memory::View;
+use mica_memory::View;
 use mica_node::chunk_queue::ChunkedJob;
 use std::ops::Range;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //! a process ID means the same process on both sides, is determined once for each peer by the
 //! direct channel's probe; jobs should be created only for peers that passed it.
 
-use crate::memory::ByteRun;
+use mica_memory::ByteRun;
 
 /// Maximum number of pieces per call on each side (UIO_MAXIOV).
 const VECTOR: usize = 1024;

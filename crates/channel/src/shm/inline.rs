@@ -1,6 +1,6 @@
 //! Packets whose payload lies in their header.
 
-use crate::memory::View;
+use mica_memory::View;
 use mica_node::ring::{INLINE, Packet};
 
 /// The packet whose payload, at most [`INLINE`] bytes, is all of `view` and lies in its header.

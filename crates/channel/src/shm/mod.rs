@@ -29,10 +29,10 @@ pub use inline::inline_packet;
 pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
 pub use transport::SegmentTransport;
 
-use crate::memory::View;
 use crate::{Capabilities, Channel, ChannelError, PacketSource};
 use advanced::AdvancedShm;
 use basic::BasicShm;
+use mica_memory::View;
 use mica_node::doorbell::Knocks;
 use mica_node::park::Fencing;
 use mica_node::segment::{JobSegment, SegmentRef};

@@ -1,7 +1,7 @@
 //! The channel between endpoints in one process. Behaviour common to all designs is tested on all.
 
 use super::*;
-use crate::memory::{Block, Shape};
+use mica_memory::{Block, Shape};
 use mica_node::segment::{JobSpec, PAGE};
 use mica_node::topology::CorePlace;
 use mica_node::tunables::SegmentShape;

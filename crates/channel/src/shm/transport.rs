@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{NodeTraffic, PAYLOAD_MAX, Packet, Shm};
-use crate::memory::View;
 use crate::transport::{
     LostPeer, NetError, ReadableRegion, Transport, TransportCompletion, WaitMode,
 };
 use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
+use mica_memory::View;
 use mica_node::counters::TrafficClass;
 use mica_node::park::Fencing;
 use mica_node::segment::JobSegment;

@@ -1,6 +1,6 @@
 //! Errors of the network channel.
 
-use crate::memory::OutOfMemory;
+use mica_memory::OutOfMemory;
 
 /// The network failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -19,7 +19,7 @@
 //! - **Nothing blocks**, except [`wait`](MatchingAdapter::wait). An operation for which there is no
 //!   room returns `false` and has done nothing. Probes, extracts and cancels always find room.
 
-use crate::memory::View;
+use mica_memory::View;
 
 /// Tokens are less than this.
 pub const TOKENS: u64 = 1 << 62;

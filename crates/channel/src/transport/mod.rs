@@ -43,8 +43,8 @@ use std::fmt::Debug;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use crate::memory::View;
 use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteMemory, RemoteRegion};
+use mica_memory::View;
 use mica_node::counters::{Counters, TrafficClass};
 use mica_node::ring::Packet;
 

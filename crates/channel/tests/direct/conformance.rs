@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::kit::{self, MIB, Memory, PAGE, Peer, Scenario, job, skip};
 use crate::mock::{Mock, Shared};
 use mica_channel::direct::{Backend, Direct, DirectOptions, Exposed};
-use mica_channel::memory::Block;
-use mica_channel::memory::Shape;
+use mica_memory::Block;
+use mica_memory::Shape;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("cma_conforms", || conforms(cma)),

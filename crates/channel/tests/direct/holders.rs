@@ -8,7 +8,7 @@ use crate::kit::{
     AFTER, MIB, Memory, PAGE, Peer, Scenario, expose_moved, file_bytes, is_moved, job, owner, skip,
 };
 use mica_channel::direct::{Direct, SkipReason};
-use mica_channel::memory::{Region, Shape};
+use mica_memory::{Region, Shape};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("memory_that_becomes_a_window_stays_if_there_are_threads", windows_and_threads),

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use mica_channel::direct::{Backend, Direct, DirectOptions, Exposed, Exposure, PeerCopy};
-use mica_channel::memory::{Block, Shape, View};
+use mica_memory::{Block, Shape, View};
 use mica_node::procmap::ProcMap;
 use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::CorePlace;

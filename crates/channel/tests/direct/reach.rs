@@ -3,7 +3,7 @@
 use crate::kit::{self, MIB, Memory, PAGE, Scenario, pattern};
 use crate::ranks::{Means, Rank, run};
 use mica_channel::direct::{Direct, DirectOptions, PeerBuffer};
-use mica_channel::memory::{Block, Region, Shape, TypeLayout, View};
+use mica_memory::{Block, Region, Shape, TypeLayout, View};
 use std::sync::Arc;
 
 pub const SCENARIOS: &[Scenario] = &[

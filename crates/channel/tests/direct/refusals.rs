@@ -5,6 +5,7 @@ use crate::kit::{
     need_mapped, owner, skip, succeeds_in_child,
 };
 use mica_channel::direct::{Backend, Direct, DirectOptions, HelperThread, SkipReason};
+use mica_node::area::Area;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("the_stack_stays", stack),
@@ -91,8 +92,8 @@ fn arenas() {
 fn areas() {
     let segment = job(1);
     let mut direct = owner(&segment);
-    let area = segment.open_area(0, &[0], 0).unwrap().expect("room");
-    let cells = Memory { at: area.cell(0, 0).as_ptr().expose_provenance(), len: 2 * PAGE };
+    let area = Area::open(&segment, 0, &[0], 0).unwrap().expect("room");
+    let cells = Memory { at: area.cell(0, 0).to_region().address(), len: 2 * PAGE };
     cells.fill(3);
     stays(&mut direct, cells, SkipReason::Kind);
     // What looks for memory to give back finds none of its own there.
@@ -242,7 +243,7 @@ fn file_size() {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
     let segment = job(1);
     assert!(!segment.has_slots());
-    assert!(segment.open_area(0, &[0], 0).unwrap().is_none());
+    assert!(Area::open(&segment, 0, &[0], 0).unwrap().is_none());
     segment.claim(0).unwrap();
     let mut direct = Direct::new(&segment, 0, &mapped());
     assert!(direct.usage().is_none());

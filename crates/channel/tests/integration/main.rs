@@ -1,4 +1,3 @@
-//! Copies by layouts, and the net channel over loopback.
+//! The net channel over loopback.
 
-mod layout_copy;
 mod net;

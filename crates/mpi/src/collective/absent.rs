@@ -12,7 +12,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mica_channel::memory::{Block, Region, View};
+use mica_memory::{Block, Region, View};
 
 /// Set for good when memory could not be had: only then are plans searched.
 static IS_POSSIBLE: AtomicBool = AtomicBool::new(false);

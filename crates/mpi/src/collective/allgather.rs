@@ -2,7 +2,7 @@
 //! algorithm (any number), long ones and the v-form around a ring.
 
 use mica_algorithms::{BlockLengths, allgather as described};
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::bind::{BlockMemory, BoundBlocks, bind, own_data};
 use super::place::{Blocks, RankPlace};

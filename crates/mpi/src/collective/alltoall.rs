@@ -2,7 +2,7 @@
 //! exchange with a window of peers at a time. In place, pairs of ranks swap.
 
 use mica_algorithms::{BlockLengths, alltoall as described};
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::bind::{BlockMemory, BoundBlocks, bind};
 use super::place::{Blocks, RankPlace};

@@ -1,7 +1,7 @@
 //! Arguments of collective calls: buffers with their counts and types, checked once, before any
 //! schedule is built.
 
-use mica_channel::memory::{Region, View};
+use mica_memory::{Region, View};
 
 use super::place::{Blocks, Elements};
 use crate::constants as c;

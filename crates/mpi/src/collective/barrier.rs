@@ -1,7 +1,7 @@
 //! Barrier by messages: dissemination.
 
 use mica_algorithms::barrier;
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::bind::{WholeMessage, bind};
 use super::place::RankPlace;

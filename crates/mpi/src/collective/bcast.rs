@@ -1,7 +1,7 @@
 //! Broadcast by messages: a binomial tree for short ones; for long ones a scatter and a ring.
 
 use mica_algorithms::bcast;
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::bind::{PackedBytes, ScheduleBinder, WholeMessage, bind};
 use super::place::{RankPlace, bytes_at};

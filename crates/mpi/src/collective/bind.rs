@@ -5,7 +5,7 @@
 //! message, packed bytes, blocks, elements of a vector.
 
 use mica_algorithms::{Buffer, BufferPart, BufferPlace, OwnData, ReductionShape, RoundSink};
-use mica_channel::memory::{Region, View};
+use mica_memory::{Region, View};
 
 use super::place::{Blocks, Elements, Packed, bytes_at};
 use super::reduction::Reduction;

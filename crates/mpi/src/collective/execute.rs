@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_node::counters::algorithm_index;
 use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, StageWork as Work};
 

@@ -2,7 +2,7 @@
 //! for long ones and for the v-forms, where only the root knows the sizes.
 
 use mica_algorithms::{BlockLengths, OwnData, gather as described};
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::bind::{BlockMemory, BoundBlocks, bind, own_data};
 use super::place::{Blocks, RankPlace};

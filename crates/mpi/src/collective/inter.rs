@@ -9,7 +9,7 @@
 //! ring. Gather, scatter and all-to-all send directly from each sender to each receiver; there is
 //! no shorter way.
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::place::{Elements, RankPlace};
 use super::reduction::Reduction;

@@ -6,7 +6,7 @@
 //! posted in the order of [`Neighborhood::matching_order`]. Blocks for the process itself are
 //! copied, paired by the same rule.
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::arguments::{BlockList, BufferArgument};
 use super::overlap;
@@ -111,7 +111,7 @@ mod tests {
     use super::super::schedule::{RoundTransfer, RoundWork};
     use super::*;
     use crate::topology::{Cart, Topology};
-    use mica_channel::memory::{Block, Region, Shape};
+    use mica_memory::{Block, Region, Shape};
     use std::collections::{HashMap, VecDeque};
     use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use mica_channel::memory::{Region, View};
+use mica_memory::{Region, View};
 
 use super::arguments::BufferArgument;
 use super::place::Elements;
@@ -121,7 +121,7 @@ fn overlapping(send: &Range<usize>, receive: &Range<usize>, address: usize) -> E
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_channel::memory::{Block, Shape, TypeLayout};
+    use mica_memory::{Block, Shape, TypeLayout};
     use std::sync::Arc;
 
     fn bytes(region: &Region, at: isize, bytes: usize) -> View {

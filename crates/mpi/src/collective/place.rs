@@ -2,7 +2,7 @@
 //! among the ranks.
 
 pub use mica_algorithms::RankPlace;
-use mica_channel::memory::{Region, Shape, View};
+use mica_memory::{Region, Shape, View};
 
 use crate::collective::absent::{absent_region, temporary};
 use crate::datatype::Datatype;

@@ -1,7 +1,7 @@
 //! What is reduced: operator, datatype and number of elements.
 
 pub use mica_algorithms::ScanKind;
-use mica_channel::memory::Region;
+use mica_memory::Region;
 
 use super::absent::copy_to_present;
 use super::overlap;

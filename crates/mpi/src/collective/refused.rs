@@ -6,7 +6,7 @@
 //! raises its error ([`refused`]). The program may use its buffers from then on, even if the call
 //! was non-blocking and others take part later.
 
-use mica_channel::memory::{Shape, View};
+use mica_memory::{Shape, View};
 
 use super::arguments::{BlockList, BufferArgument};
 use super::intranode::plan::{CollectivePlan, RefusedCall};

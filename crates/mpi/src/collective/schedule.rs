@@ -8,7 +8,7 @@ use super::absent::{absent_region, absent_view};
 use super::intranode::call::NodeCall;
 use super::label::CallLabel;
 use crate::op::Op;
-use mica_channel::memory::{Region, View};
+use mica_memory::{Region, View};
 
 /// One message of a round. Ranks are those of the communicator (for the group of the collective).
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use mica_channel::memory::{Block, Region, Shape, View};
+use mica_memory::{Block, Region, Shape, View};
 
 use super::object::Comm;
 use crate::error::{Error, Result};

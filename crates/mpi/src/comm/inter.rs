@@ -7,7 +7,7 @@
 //! first. Duplicates, splits and merges are agreed on there, so they cost one exchange, as they do
 //! elsewhere.
 
-use mica_channel::memory::{Block, Shape};
+use mica_memory::{Block, Shape};
 
 use super::context::{bridge, fresh_context, spares};
 use super::create::{Bid, winners};

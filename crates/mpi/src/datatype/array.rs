@@ -1,6 +1,6 @@
 //! Parts of multi-dimensional arrays: subarrays and distributed arrays (MPI 5.0, 5.1.3 and 5.1.4).
 
-use mica_channel::memory::{TypeLayout, try_collect, try_concat, try_with_capacity};
+use mica_memory::{TypeLayout, try_collect, try_concat, try_with_capacity};
 
 use super::{Datatype, TypeArguments};
 use crate::constants as c;

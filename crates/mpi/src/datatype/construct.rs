@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::{TypeLayout, try_collect, try_collect_valid};
+use mica_memory::{TypeLayout, try_collect, try_collect_valid};
 
 use super::TypeArguments;
 use super::signature::Signature;

@@ -4,7 +4,7 @@
 //! Packed native bytes and external bytes have the same entries in the same order, so conversion
 //! runs along the datatype's signature, a stretch of like entries at a time.
 
-use mica_channel::memory::Region;
+use mica_memory::Region;
 use rustc_apfloat::ieee::{Quad, X87DoubleExtended};
 use rustc_apfloat::{Float, FloatConvert};
 

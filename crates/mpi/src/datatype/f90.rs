@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::TypeLayout;
+use mica_memory::TypeLayout;
 
 use super::TypeArguments;
 use super::basic::BasicType;

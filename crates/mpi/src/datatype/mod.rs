@@ -22,7 +22,7 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use mica_channel::memory::{OutOfMemory, Shape, TypeLayout, TypeLayoutError, try_concat};
+use mica_memory::{OutOfMemory, Shape, TypeLayout, TypeLayoutError, try_concat};
 
 use crate::attribute::AttributeSet;
 use crate::constants as c;
@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::handle::{HandleKind, HandleTable};
 use crate::sync::lock;
 
-pub use mica_channel::memory::{Region, View};
+pub use mica_memory::{Region, View};
 
 pub use basic::BasicType;
 pub use contents::{TypeContents, TypeEnvelope};

@@ -3,7 +3,7 @@
 //! The packed form is the bytes in the order in which they travel, without a header: what
 //! `MPI_PACKED` receives is what was sent, whichever way it was packed.
 
-use mica_channel::memory::{Region, Shape};
+use mica_memory::{Region, Shape};
 
 use super::{Datatype, shape_of};
 use crate::constants as c;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::basic::BasicType;
-use mica_channel::memory::{NestedNode, drop_parts, try_push, try_with_capacity};
+use mica_memory::{NestedNode, drop_parts, try_push, try_with_capacity};
 
 use crate::constants as c;
 use crate::error::{Error, Result};

@@ -1,5 +1,5 @@
 use super::*;
-use mica_channel::memory::Block;
+use mica_memory::Block;
 
 fn named(handle: u32) -> Datatype {
     Datatype::predefined(handle).unwrap()

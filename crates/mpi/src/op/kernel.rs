@@ -31,7 +31,7 @@ macro_rules! scalar_kernel {
 macro_rules! wide_kernel {
     ($type:ty, |$x:ident, $y:ident| $result:expr) => {{
         fn kernel(input: &[u8], inout: &mut [u8]) {
-            mica_channel::memory::combine_elements(input, inout, |x, y| {
+            mica_memory::combine_elements(input, inout, |x, y| {
                 let $x = <$type>::from_ne_bytes(x);
                 let $y = <$type>::from_ne_bytes(y);
                 let result: $type = $result;

@@ -10,7 +10,7 @@ mod table;
 use std::fmt;
 use std::sync::Arc;
 
-use mica_channel::memory::{Region, combine, copy_bytes};
+use mica_memory::{Region, combine, copy_bytes};
 pub use mica_policy::collective::OperandOrder;
 
 use crate::constants as c;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mica_channel::memory::try_with_capacity;
+use mica_memory::try_with_capacity;
 use mica_node::lock::SoleThread;
 
 use crate::error::Result;

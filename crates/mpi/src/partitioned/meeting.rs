@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::{Block, Region, Shape};
+use mica_memory::{Block, Region, Shape};
 use mica_protocol::{EngineState, Fault, MatchPattern, RecvId, SendCompletion};
 
 use super::partitions::{ChannelAnnouncement, ChannelMessage};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mica_channel::memory::{Region, Shape, View};
+use mica_memory::{Region, Shape, View};
 
 use super::marks::PartitionMarks;
 use crate::constants as c;

@@ -9,7 +9,7 @@
 //! The receiver looks for the pieces of a partition when it is asked for it, and takes in all that
 //! is left when the message of no bytes comes: pieces were sent before it.
 
-use mica_channel::memory::{Block, Shape, View};
+use mica_memory::{Block, Shape, View};
 use mica_protocol::{EngineState, Fault, MatchPattern, RecvId};
 
 use super::partitions::{ChannelAnnouncement, Partitions};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::{Block, Region, Shape, View, try_with_capacity};
+use mica_memory::{Block, Region, Shape, View, try_with_capacity};
 use mica_protocol::{EngineState, Fault, MatchPattern, Pending, Reaction, RecvId, WaitKind};
 
 use super::marks::PartitionMarks;

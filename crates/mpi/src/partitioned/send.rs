@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::{Region, View, try_with_capacity};
+use mica_memory::{Region, View, try_with_capacity};
 use mica_node::lock::SoleThread;
 use mica_node::tunables::PARTITIONS_TOGETHER;
 use mica_protocol::{EngineState, Reaction, SendCompletion, SendId};

@@ -1,7 +1,7 @@
 //! The wait and test families of one request and of all (MPI 5.0, 3.7.3, 3.7.5). `many` has those
 //! of any and of some.
 
-use mica_channel::memory::try_collect_valid;
+use mica_memory::try_collect_valid;
 use mica_protocol::EngineState;
 
 use super::{

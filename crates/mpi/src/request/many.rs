@@ -21,7 +21,7 @@
 
 use std::cell::Cell;
 
-use mica_channel::memory::{OutOfMemory, try_collect_valid, try_push};
+use mica_memory::{OutOfMemory, try_collect_valid, try_push};
 use mica_protocol::{EngineState, MIN_POLLS_BEFORE_PARKING, WaitList};
 
 use super::complete::finish;

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::{Block, Region, Shape, View, copy_bytes};
+use mica_memory::{Block, Region, Shape, View, copy_bytes};
 use mica_node::window::AccumulateGate;
 
 use super::admission::NeededEpoch;

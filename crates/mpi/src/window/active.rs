@@ -7,7 +7,7 @@
 //! Targets that share no memory learn it by messages; a fence
 //! waits first until the operations on them are done.
 
-use mica_channel::memory::RegionRef;
+use mica_memory::RegionRef;
 use mica_node::window::{BUFFERED_PUT, BufferedPut};
 use mica_protocol::{Engine, EngineState, Pending, WaitKind, WaitList};
 

@@ -1,6 +1,6 @@
 //! `MPI_Win_attach` and `MPI_Win_detach` (MPI 5.0, 12.2.4). Local: no other rank takes part.
 
-use mica_channel::memory::Region;
+use mica_memory::Region;
 
 use super::attached::OwnAttachments;
 use super::object::{self, Window, sole_table};

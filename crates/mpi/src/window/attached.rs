@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use mica_channel::direct::{PeerAccess, PublishedBuffer};
-use mica_channel::memory::Region;
+use mica_memory::Region;
 use mica_node::lock::SoleThread;
 use mica_protocol::{Engine, ThreadLock, ThreadMode};
 

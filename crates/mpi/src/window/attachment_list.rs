@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use mica_channel::memory::Region;
+use mica_memory::Region;
 
 /// An address, and a number of bytes.
 pub(super) type ByteRange = (usize, usize);

@@ -20,8 +20,8 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use mica_channel::memory::{AtomicWidth, Region, RegionRef};
-use mica_channel::window::{PartUser, SharedWindow};
+use mica_memory::{AtomicWidth, Region, RegionRef};
+use mica_node::window::{PartUser, SharedWindow};
 use mica_protocol::Engine;
 
 use crate::error::Result;

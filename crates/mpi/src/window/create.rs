@@ -16,9 +16,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use mica_channel::direct::PublishedBuffer;
-use mica_channel::memory::{Block, Region};
-use mica_channel::window::{OwnCounts, OwnLocks, PartUser, WindowLocks};
+use mica_memory::{Block, Region};
 use mica_node::segment::SegmentError;
+use mica_node::window::{OwnCounts, OwnLocks, PartUser, WindowLocks};
 use mica_protocol::Engine;
 
 use super::access::{AccessFlags, TargetFlag};

@@ -1,6 +1,6 @@
 //! The elements of an accumulate: what one is, where they lie, and how they are changed.
 
-use mica_channel::memory::{AtomicWidth, Block, Region, RegionRef, Shape, copy_bytes};
+use mica_memory::{AtomicWidth, Block, Region, RegionRef, Shape, copy_bytes};
 use mica_node::window::AccumulateGate;
 
 use super::place::TargetPlace;

@@ -16,8 +16,8 @@
 //! of this rank's own memory is awaited at once, since the program may load and store there without
 //! a call. `MPI_Win_lock_all` joins no queue until there is an operation on the target.
 
-use mica_channel::window::OwnCounts;
 use mica_node::window::LockTicket;
+use mica_node::window::OwnCounts;
 
 use super::remote::GrantedLock;
 use crate::collective::intranode::begun_barrier::BegunBarrier;
@@ -253,7 +253,7 @@ pub(super) fn wrong_epoch(detail: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_channel::window::WindowLocks;
+    use mica_node::window::WindowLocks;
     use std::sync::Arc;
 
     #[test]

@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use mica_channel::memory::{AtomicWidth, FEW_BYTES, RegionRef};
+use mica_memory::{AtomicWidth, FEW_BYTES, RegionRef};
 use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
 use mica_node::window::{BriefUpdate, SoleUpdate, WaitersLeft};

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use mica_channel::direct::PeerAccess;
-use mica_channel::memory::{Region, RegionRef};
+use mica_memory::{Region, RegionRef};
 use mica_protocol::{Engine, HelpRequest, TransferHelper};
 
 use super::element::ElementUpdate;

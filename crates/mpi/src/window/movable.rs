@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use mica_channel::direct::{PeerAccess, PeerBuffer, PublishedBuffer};
-use mica_channel::memory::Region;
-use mica_channel::window::WindowLocks;
+use mica_memory::Region;
+use mica_node::window::WindowLocks;
 use mica_protocol::Engine;
 
 use crate::process;

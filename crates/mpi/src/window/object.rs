@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mica_channel::window::WindowLocks;
 use mica_node::lock::Guard;
+use mica_node::window::WindowLocks;
 use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode, WindowCounterRef};
 
 use super::access::AccessFlags;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use mica_channel::direct::PeerBuffer;
-use mica_channel::memory::{Region, RegionRef, Shape, View};
+use mica_memory::{Region, RegionRef, Shape, View};
 use mica_node::counters::AccessClass;
 
 use crate::error::Result;

@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
-use mica_channel::memory::{Region, RegionRef, Shape};
-use mica_channel::window::OwnLocks;
+use mica_memory::{Region, RegionRef, Shape};
 use mica_node::window::OwnLock;
+use mica_node::window::OwnLocks;
 
 use super::access::TargetFlag;
 use super::attached::PeerAttachments;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::{RegionRef, Shape, View};
+use mica_memory::{RegionRef, Shape, View};
 use mica_node::counters::AccessClass;
 
 use super::admission::NeededEpoch;

@@ -5,7 +5,7 @@
 //! Processes are numbered from the lower group on; the schedules number their own group first.
 
 use crate::collective_common::*;
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_mpi::collective::MessageThresholds;
 use mica_mpi::collective::inter::{self, InterSides, Root};
 use mica_mpi::collective::schedule::{RoundTransfer, Schedule};

@@ -2,7 +2,7 @@
 //! thresholds, against what the standard says each rank has in the end.
 
 use crate::collective_common::*;
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_mpi::collective::schedule::Schedule;
 use mica_mpi::collective::{allgather, alltoall, barrier, bcast, gather};
 

@@ -3,7 +3,7 @@
 //! equal values would hide nothing.
 
 use crate::collective_common::*;
-use mica_channel::memory::Block;
+use mica_memory::Block;
 use mica_mpi::collective::ScanKind as Scan;
 use mica_mpi::collective::{
     Elements, MessageThresholds, Reduction, allreduce, reduce, reduce_scatter, scan,

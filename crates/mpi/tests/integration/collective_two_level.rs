@@ -3,7 +3,7 @@
 //! has in the end; and how much travels between nodes.
 
 use crate::collective_common::*;
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_mpi::collective::schedule::{RoundTransfer, Schedule};
 use mica_mpi::collective::{TwoLevel, two_level};
 

@@ -1,7 +1,7 @@
 //! Random datatypes against the standard's own definition, a list of (type, displacement) (MPI 5.0,
 //! 5.1): bounds, bytes, elements, and decoding by envelope and contents.
 
-use mica_channel::memory::{Block, View};
+use mica_memory::{Block, View};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, pack, pack_size, unpack};
 use proptest::prelude::*;

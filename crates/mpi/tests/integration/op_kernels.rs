@@ -4,7 +4,7 @@
 
 use std::ffi::c_char;
 
-use mica_channel::memory::Block;
+use mica_memory::Block;
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
 use mica_mpi::op::{Op, reduce_local};

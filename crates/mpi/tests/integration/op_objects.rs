@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use mica_channel::memory::{Block, Region};
+use mica_memory::{Block, Region};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
 use mica_mpi::op::{Op, OperandOrder, PredefinedOp, reduce_local};

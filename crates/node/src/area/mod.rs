@@ -1,4 +1,4 @@
-//! `RawArea`: memory that the members of one communicator on one node share, for collectives.
+//! [`Area`]: memory that the members of one communicator on one node share, for collectives.
 //!
 //! An area has [`TURNS`] operation slots: operation number `s` on the communicator uses slot
 //! `s % TURNS`, so that a member may begin the next operation while others still read what it wrote
@@ -28,6 +28,7 @@
 //! [writes](RawArea::allocate_before_writing) to it: many communicators never need one, and a
 //! pair's cells take 0.3 ms to allocate and give back, several times as long as the rest.
 
+mod access;
 mod completion;
 mod head;
 mod layout;
@@ -40,6 +41,7 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+pub use access::{Area, Turn};
 pub use completion::Completions;
 pub use layout::{CELL_MAX, CELL_MIN, TURNS, cell_bytes};
 pub use line::{FinishedNumber, FlagLine, INLINE, Inline};
@@ -54,7 +56,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// One member's view of an area, made by [`JobSegment::open_area`].
+/// One member's mapping of an area: what an [`Area`] and all regions made from it share.
 #[derive(Debug)]
 pub struct RawArea {
     mapping: AreaMapping,
@@ -108,7 +110,7 @@ impl RawArea {
     /// # Panics
     /// If there is no such slot or member.
     #[inline(always)]
-    pub fn flag_line(&self, turn: usize, member: usize) -> &FlagLine {
+    pub(crate) fn flag_line(&self, turn: usize, member: usize) -> &FlagLine {
         self.check(turn, member);
         // SAFETY: inside the mapping, of which head and lines are allocated; aligned; zeroed memory
         // is a valid line, and all access goes through its atomics and its cell.
@@ -120,7 +122,7 @@ impl RawArea {
     /// # Panics
     /// If there is no such slot.
     #[inline(always)]
-    pub fn turn_lines(&self, turn: usize) -> TurnLines<'_> {
+    pub(crate) fn turn_lines(&self, turn: usize) -> TurnLines<'_> {
         self.check(turn, 0);
         let first = self.at(self.layout.flag_line(turn, 0)).cast();
         TurnLines { first, members: self.members.len(), area: PhantomData }
@@ -131,7 +133,7 @@ impl RawArea {
     /// # Panics
     /// If there is no such member.
     #[inline(always)]
-    pub fn finished_number(&self, member: usize) -> &FinishedNumber {
+    pub(crate) fn finished_number(&self, member: usize) -> &FinishedNumber {
         self.check(0, member);
         // SAFETY: as for the lines.
         unsafe { self.at(self.layout.finished_number(member)).cast().as_ref() }
@@ -143,7 +145,7 @@ impl RawArea {
     /// # Panics
     /// If there is no such slot or member.
     #[inline(always)]
-    pub fn cell(&self, turn: usize, member: usize) -> NonNull<u8> {
+    pub(crate) fn cell(&self, turn: usize, member: usize) -> NonNull<u8> {
         self.check(turn, member);
         self.at(self.layout.cell(turn, member))
     }
@@ -237,7 +239,7 @@ impl RawArea {
 
 /// The members' lines in one operation slot, for who needs them again and again.
 #[derive(Debug, Clone, Copy)]
-pub struct TurnLines<'a> {
+pub(crate) struct TurnLines<'a> {
     /// That of the first member.
     first: NonNull<FlagLine>,
     members: usize,
@@ -250,7 +252,7 @@ impl<'a> TurnLines<'a> {
     /// # Panics
     /// If there is no such member.
     #[inline(always)]
-    pub fn of(self, member: usize) -> &'a FlagLine {
+    pub(crate) fn of(self, member: usize) -> &'a FlagLine {
         if member >= self.members {
             no_such(0, member);
         }

@@ -21,7 +21,7 @@ impl JobSegment {
     ///
     /// # Panics
     /// If there is no such member, or a member is not on this node.
-    pub fn open_area(
+    pub(crate) fn open_area(
         self: &Arc<JobSegment>,
         context: u64,
         members: &[u32],

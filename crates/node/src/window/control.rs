@@ -10,8 +10,8 @@
 use super::accumulate_gate::AccumulateGate;
 use super::accumulate_lock::AccumulateLock;
 use super::exposure::{CompletionLine, ExposureBoard, PostLine};
+use super::lock::words::{MOST_RANKS, OriginLine, TargetLine};
 use super::lock::{LockDesign, WindowLock};
-use super::lock_words::{MOST_RANKS, OriginLine, TargetLine};
 use super::placement::PlacementLine;
 use crate::park::Fencing;
 use std::ptr::NonNull;

@@ -9,7 +9,7 @@
 //! | [`AccumulateGate`] | accumulates on one target, for microseconds | accumulate and its kin |
 //!
 //! All of it lies in memory that the caller provides and that the ranks of the node share
-//! ([`WindowMemory`]); [`WindowControl`] says where in it. Zeroed memory is a lock that is free and
+//! ([`SharedWindow`]); [`WindowControl`] says where in it. Zeroed memory is a lock that is free and
 //! a board on which nothing has been posted. Ranks are named by their number in the node, from 0;
 //! shared words hold the number plus 1, so that 0 is "none".
 //!
@@ -20,34 +20,15 @@
 //! wake-up.
 
 mod accumulate_gate;
-#[cfg(all(test, loom))]
-mod accumulate_gate_model;
-#[cfg(all(test, not(loom)))]
-mod accumulate_gate_tests;
 mod accumulate_lock;
 mod control;
 mod exposure;
-mod lock;
-mod lock_queue;
-mod lock_ticket;
-mod lock_words;
-mod memory;
-mod placement;
-
-#[cfg(all(test, loom))]
-mod accumulate_lock_model;
-#[cfg(all(test, not(loom)))]
-mod accumulate_lock_tests;
-#[cfg(all(test, loom))]
-mod exposure_model;
-#[cfg(all(test, not(loom)))]
-mod exposure_tests;
 #[cfg(all(test, not(loom)))]
 mod forked;
-#[cfg(all(test, loom))]
-mod lock_model;
-#[cfg(all(test, not(loom)))]
-mod lock_tests;
+mod lock;
+mod memory;
+mod placement;
+mod shared;
 
 pub use accumulate_gate::{AccumulateGate, BriefUpdate, BulkUpdate, OwnGate, SoleUpdate};
 pub use accumulate_lock::{AccumulateGuard, AccumulateLock};
@@ -55,8 +36,9 @@ pub use control::WindowControl;
 pub use exposure::{
     BUFFERED_PUT, BufferedPut, CompletionLine, EpochCounts, ExposureBoard, PostLine,
 };
+pub use lock::ticket::LockTicket;
+pub use lock::words::{LockMode, OriginLine, TargetLine};
 pub use lock::{LockDesign, OwnLock, TurnOrder, WaitersLeft, WindowLock};
-pub use lock_ticket::LockTicket;
-pub use lock_words::{LockMode, OriginLine, TargetLine};
-pub use memory::{PartUser, WindowMemory};
+pub use memory::PartUser;
 pub use placement::PlacementLine;
+pub use shared::{OwnCounts, OwnLocks, SharedWindow, WindowLocks};

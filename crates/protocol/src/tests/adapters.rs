@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use mica_channel::adapter::fake::{FakeDelivery, FakeNetwork};
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_node::adapter::EVENTS;
 use proptest::prelude::*;
 

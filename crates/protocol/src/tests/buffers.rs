@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::{Region, Shape, TypeLayout, View, fill};
+use mica_memory::{Region, Shape, TypeLayout, View, fill};
 
 use super::scripted::memory;
 

@@ -1,8 +1,8 @@
 //! Copies in the background: what they write to stays where it is until they have ended.
 
 use mica_channel::direct::{Backend, DirectOptions, SenderBuffer};
-use mica_channel::memory::{Block, Region, Shape, TypeLayout, View};
 use mica_channel::offload::InlineEngine;
+use mica_memory::{Block, Region, Shape, TypeLayout, View};
 use std::sync::Arc;
 
 use super::rig::{SHAPE, over_shared_memory};

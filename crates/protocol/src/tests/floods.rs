@@ -18,7 +18,7 @@ use crate::operation::SendId;
 use crate::packet;
 use crate::select::SendCompletion;
 use crate::state::UnexpectedMessage;
-use mica_channel::memory::Block;
+use mica_memory::Block;
 use mica_policy::HoldPolicy;
 
 /// Messages of each pair.

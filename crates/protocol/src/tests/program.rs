@@ -7,7 +7,7 @@
 //! synchronous; its buffer is overwritten as soon as it has completed. For all: that everything
 //! completes, within a number of steps, and that the engines keep nothing.
 
-use mica_channel::memory::Region;
+use mica_memory::Region;
 use proptest::prelude::*;
 
 use super::buffers::Buffer;

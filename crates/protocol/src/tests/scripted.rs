@@ -17,11 +17,11 @@ use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use mica_channel::memory::{Block, Region, Shape, View};
 use mica_channel::shm::{INLINE, Packet};
 use mica_channel::transport::{LostPeer, NetError};
 use mica_channel::transport::{ReadableRegion, Transport, TransportCompletion, WaitMode};
 use mica_channel::{Capabilities, Channel, ChannelError, PacketSource, RemoteMemory, RemoteRegion};
+use mica_memory::{Block, Region, Shape, View};
 
 use super::program::ObservedNetwork;
 use super::random::Random;

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use crate::memory::try_with_capacity;
+use mica_memory::try_with_capacity;
 use mica_node::procmap::{MappedArea, ProcMap};
 
 const PAGE: usize = 4096;

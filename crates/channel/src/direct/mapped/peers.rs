@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::direct::{Exposure, MappedWindow};
-use crate::memory::Block;
+use mica_memory::Block;
 use mica_node::page::kernel_page_size;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 

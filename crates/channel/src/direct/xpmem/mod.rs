@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Exposure, MappedWindow};
-use crate::memory::Block;
+use mica_memory::Block;
 
 /// Attachments are aligned to this, so that neighbouring buffers share one.
 const GRAIN: usize = 4 << 20;

@@ -33,8 +33,8 @@ use super::setup::OffloadSetup;
 use super::thread::ByHelper;
 use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, fork};
 use crate::EngineCost;
-use crate::memory::{Block, Shape};
 use feeder::Feeder;
+use mica_memory::{Block, Shape};
 use portal::Portal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -163,7 +163,7 @@ impl DsaEngine {
         };
         let best = |engine: &mut dyn CopyEngine, bytes: usize| {
             let view =
-                |region: &crate::memory::Region| region.clone().view(Shape::Contiguous { bytes });
+                |region: &mica_memory::Region| region.clone().view(Shape::Contiguous { bytes });
             let round = |engine: &mut dyn CopyEngine| {
                 let start = Instant::now();
                 let job = CopyJob::copy(view(&from), view(&to), bytes);

@@ -7,7 +7,7 @@ use super::dsa::software::{Behaviour, Remote, Software};
 use super::dsa::{Device, DsaEngine, DsaThreadEngine};
 use super::job::CHUNK;
 use super::*;
-use crate::memory::{Block, ByteRun, Region, Shape, TypeLayout, View};
+use mica_memory::{Block, ByteRun, Region, Shape, TypeLayout, View};
 use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::CorePlace;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ const MARGIN: usize = 77;
 impl Guarded {
     fn new(bytes: usize) -> Guarded {
         let region = Block::allocate(bytes + 2 * MARGIN).expect("memory");
-        crate::memory::fill(&region, 0xa5, bytes + 2 * MARGIN);
+        mica_memory::fill(&region, 0xa5, bytes + 2 * MARGIN);
         Guarded { region, bytes }
     }
 
@@ -189,7 +189,7 @@ fn scattered_messages_keep_their_order() {
                 let data = pattern(bytes, i * 3 + j);
                 from.unpack(0, &data);
                 for direction in 0..3 {
-                    crate::memory::fill(&to.region(), 0, to.len());
+                    mica_memory::fill(&to.region(), 0, to.len());
                     let (from, to) = (from.clone(), to.clone());
                     let (there, back) = (as_peer(&from), to.clone());
                     let job = match direction {

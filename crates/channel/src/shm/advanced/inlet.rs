@@ -1,6 +1,6 @@
 //! The inlet: the ring from one peer, with its doorbell and the marks of the peer's cells.
 
-use crate::memory::View;
+use mica_memory::View;
 use mica_node::cells::Marks;
 use mica_node::doorbell::Doorbell;
 use mica_node::park::ParkingSpot;

@@ -10,9 +10,9 @@ mod inlet;
 mod outlet;
 
 use super::hold::HoldChange;
-use crate::memory::View;
 use crate::{ChannelError, PacketSource};
 use inlet::Inlet;
+use mica_memory::View;
 use mica_node::cells::CellPool;
 use mica_node::park::Fencing;
 use mica_node::ring::Packet;

@@ -9,8 +9,8 @@
 
 use super::hold::HoldChange;
 use super::inline::inline_packet;
-use crate::memory::View;
 use crate::{ChannelError, PacketSource};
+use mica_memory::View;
 use mica_node::fifo::{FifoConsumer, FifoHead, FifoLine, FifoProducer, FifoStorage};
 use mica_node::park::{Fencing, ParkingSpot};
 use mica_node::peer_table::PeerTable;

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use mica_channel::memory::{Block, Region, Shape, View};
 use mica_channel::net::choice::ProviderRequest;
 use mica_channel::net::{JobSecret, Net, NetOptions, ProviderOffers};
 use mica_channel::shm::Packet;
 use mica_channel::transport::NetError;
 use mica_channel::{ChannelError, PacketSource};
+use mica_memory::{Block, Region, Shape, View};
 
 /// The job's secret in these tests.
 pub const SECRET: JobSecret = JobSecret::new(*b"secret of a test");

@@ -106,7 +106,7 @@ fn a_read_that_cannot_be_is_an_error() {
 }
 
 /// A window of `bytes` zeros at rank `at`.
-fn window(net: &mut Net, bytes: usize) -> (mica_channel::memory::Region, RemoteRegion) {
+fn window(net: &mut Net, bytes: usize) -> (mica_memory::Region, RemoteRegion) {
     let (region, view) = buffer(bytes);
     let (address, _) = view.as_contiguous().unwrap();
     let registered = net.register(address, bytes).unwrap();

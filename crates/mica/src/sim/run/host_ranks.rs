@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use mica_channel::memory::{Block, Shape, View};
+use mica_memory::{Block, Shape, View};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants::THREAD_MULTIPLE;
 use mica_mpi::pt2pt::{self, Mode, Plane};

@@ -16,7 +16,7 @@ mod reductions;
 
 pub use reductions::{allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan};
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::arguments::{BlockList, BufferArgument};
 use super::inter::{self, InterSides};

@@ -1,6 +1,6 @@
 //! The calls that combine elements with an operator.
 
-use mica_channel::memory::Region;
+use mica_memory::Region;
 
 use super::checks::{needed, needed_for, place, reduction, root_only, rooted, spread};
 use crate::collective::arguments::checked_count;

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::call::NodeCall;
 use super::operation::CollectiveOperation;

@@ -8,8 +8,8 @@
 //! has read piece `k`). A half is written again two pieces later, after its readers have announced
 //! that they have read it.
 
-use mica_channel::area::INLINE;
-use mica_channel::memory::View;
+use mica_memory::View;
+use mica_node::area::INLINE;
 
 use super::group::NodeGroup;
 use super::parts::Parts;

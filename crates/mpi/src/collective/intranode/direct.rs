@@ -13,7 +13,7 @@
 //! If a copy is refused later, it goes through cells after the second: in an operation with a root,
 //! between the root and the ranks that lack data; otherwise among all.
 
-use mica_channel::memory::{Block, Shape, View};
+use mica_memory::{Block, Shape, View};
 
 use super::cells::after;
 use super::context::RootedDirection;

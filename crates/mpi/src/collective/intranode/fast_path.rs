@@ -7,8 +7,8 @@
 //! instruction shows. Any unusual case takes the slow path. All ranks decide this alike, from their
 //! settings and the length, or use the same phases on both paths.
 
-use mica_channel::area::INLINE;
-use mica_channel::memory::{Region, RegionRef, Shape, View};
+use mica_memory::{Region, RegionRef, Shape, View};
+use mica_node::area::INLINE;
 use mica_node::counters::{LiveCounters, TrafficClass};
 use mica_policy::collective::Algorithm;
 use mica_policy::collective::Collective;

@@ -1,8 +1,8 @@
 //! One operation of a node group as the [fast path](super::fast_path) sees it: an
 //! [`OperationSlot`] of which only what a call needs is computed, and kept in registers.
 
-use mica_channel::area::{TURNS, Turn};
-use mica_channel::memory::RegionRef;
+use mica_memory::RegionRef;
+use mica_node::area::{TURNS, Turn};
 
 use super::group::{AddressUse, NodeGroup, PHASE_BITS, ReservedOperation};
 use super::header::{OperationHeader, OperationKind, RootBefore};

@@ -20,8 +20,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mica_channel::area::{Area, Completions, TURNS};
 use mica_channel::direct::PeerAccess;
+use mica_node::area::{Area, Completions, TURNS};
 use mica_policy::collective::Collective;
 use mica_policy::select::CoreUse;
 

@@ -20,7 +20,7 @@
 //! the next operation, from bits 42 to 46. This costs nothing there: the bits are compared together
 //! with the kind.
 
-use mica_channel::area::TURNS;
+use mica_node::area::TURNS;
 use mica_policy::collective::Collective;
 
 const BEFORE_AT: u32 = 42;

@@ -12,7 +12,7 @@
 //! ([`DirectOutcome`]).
 
 use mica_channel::direct::{PeerAccessError, PeerBuffer, PublishedBuffer};
-use mica_channel::memory::{Block, Region, View};
+use mica_memory::{Block, Region, View};
 
 use super::slot::OperationSlot;
 use crate::collective::place::Elements;

@@ -3,7 +3,7 @@
 
 use std::borrow::Borrow;
 
-use mica_channel::memory::{Region, View, copy_bytes};
+use mica_memory::{Region, View, copy_bytes};
 
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;

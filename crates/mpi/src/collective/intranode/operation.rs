@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_policy::collective::{Collective, OperandOrder};
 
 use super::group::NodeGroup;

@@ -1,6 +1,6 @@
 //! A buffer that has a part for each rank.
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use crate::collective::absent::absent_view;
 use crate::collective::place::Blocks;
@@ -166,7 +166,7 @@ impl OwnPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_channel::memory::{Block, Shape, TypeLayout};
+    use mica_memory::{Block, Shape, TypeLayout};
     use std::sync::Arc;
 
     #[test]

@@ -224,7 +224,7 @@ impl NodeContext {
                 ranks: members.len(),
                 level: furthest(&places),
                 cores,
-                area_cell: area.as_ref().map(mica_channel::area::Area::cell_bytes),
+                area_cell: area.as_ref().map(|area| area.cell_bytes()),
             },
         );
         let fan = tunables::COLL_FAN.number()? as usize;

@@ -5,8 +5,8 @@
 //! own cell for the others: two steps for each piece, and every operand is read once. All ranks
 //! reduce in rank order ([`Reduction::fold`]), so all get the same bits, in every run.
 
-use mica_channel::area::INLINE;
-use mica_channel::memory::{Block, Region, RegionRef};
+use mica_memory::{Block, Region, RegionRef};
+use mica_node::area::INLINE;
 
 use super::cells::{phase, pieces};
 use super::operands::{share, stride};

@@ -10,7 +10,7 @@
 //! order, as through cells.
 
 use mica_channel::direct::PeerBuffer;
-use mica_channel::memory::{Block, Region, Shape, View};
+use mica_memory::{Block, Region, Shape, View};
 
 use super::offers::{
     AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 
-use mica_channel::area::{INLINE, TURNS};
-use mica_channel::memory::{Region, RegionRef, View};
+use mica_memory::{Region, RegionRef, View};
+use mica_node::area::{INLINE, TURNS};
 
 use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 

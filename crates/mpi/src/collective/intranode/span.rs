@@ -1,6 +1,6 @@
 //! Where the parts of a buffer lie, for other ranks that copy from or to them.
 
-use mica_channel::memory::{Block, Region, RegionRef, View};
+use mica_memory::{Block, Region, RegionRef, View};
 
 use super::offers::{
     AddressAccess, BufferAccess, BufferDivision, OfferChoice, OfferedBuffer, describe_parts,
@@ -312,7 +312,7 @@ fn place<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_channel::memory::Shape;
+    use mica_memory::Shape;
 
     fn parts(region: &Region, places: &[(usize, usize)]) -> Vec<View> {
         places

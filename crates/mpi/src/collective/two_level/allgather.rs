@@ -2,7 +2,7 @@
 //! (Bruck), and to all ranks of the node. Long: each rank gets the blocks of its column, then the
 //! ranks of a node exchange their columns.
 
-use mica_channel::memory::{Region, View};
+use mica_memory::{Region, View};
 
 use super::super::allgather as ag;
 use super::super::intranode::CollectiveOperation;

@@ -3,7 +3,7 @@
 //! there. Long blocks: direct exchange, other nodes first, in an order in which the ranks of a node
 //! do not all send to the same rank at once.
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::super::alltoall as aa;
 use super::super::intranode::{CollectiveOperation, Parts};

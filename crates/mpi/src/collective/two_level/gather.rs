@@ -5,7 +5,7 @@
 //! members from its leader on.
 
 use mica_algorithms::BinomialTree;
-use mica_channel::memory::{Region, View};
+use mica_memory::{Region, View};
 
 use super::super::gather as ga;
 use super::super::place::Blocks;

@@ -18,7 +18,7 @@ pub use gather::{gather, scatter};
 pub use reduce::{allreduce, reduce, reduce_scatter};
 
 use mica_algorithms::BinomialTree;
-use mica_channel::memory::{Region, View};
+use mica_memory::{Region, View};
 
 use super::intranode::CollectiveOperation;
 use super::intranode::plan::node_step;

@@ -4,7 +4,7 @@
 //! Nodes and their members are taken in rank order, so operators that do not commute keep their
 //! order if ranks are in blocks; otherwise they use the flat algorithms.
 
-use mica_channel::memory::View;
+use mica_memory::View;
 
 use super::super::intranode::{CollectiveOperation, Parts};
 use super::super::place::{Elements, RankPlace};

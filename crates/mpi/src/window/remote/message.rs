@@ -10,7 +10,7 @@
 //! An answer is one word, `MPI_SUCCESS` or an error class, and data. Words have the byte order of
 //! the machine: all ranks of a job have the same.
 
-use mica_channel::memory::{Block, Region};
+use mica_memory::{Block, Region};
 
 use crate::datatype::BasicType;
 use crate::error::{Error, Result};

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mica_channel::memory::{Region, View, copy_bytes};
+use mica_memory::{Region, View, copy_bytes};
 use mica_protocol::{EngineState, Fault, Pending, RecvId, RmaId, WaitKind};
 
 use super::message::{ANSWER_HEAD, answered};

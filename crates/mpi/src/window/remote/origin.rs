@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mica_channel::memory::{Block, Region, Shape, View, copy_bytes};
+use mica_memory::{Block, Region, Shape, View, copy_bytes};
 use mica_node::counters::AccessClass;
 use mica_node::window::LockMode;
 use mica_protocol::{EngineState, MatchPattern, RmaDirection, WaitList};

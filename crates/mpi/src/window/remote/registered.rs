@@ -21,7 +21,7 @@
 use std::sync::Arc;
 
 use mica_channel::RemoteRegion;
-use mica_channel::memory::{Region, Shape, View};
+use mica_memory::{Region, Shape, View};
 use mica_node::counters::AccessClass;
 use mica_policy::select::OutgoingMessage;
 use mica_policy::{OneSidedPath, one_sided_path};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mica_channel::memory::{Block, Region, Shape};
+use mica_memory::{Block, Region, Shape};
 use mica_node::window::{LockMode, WindowLock};
 use mica_protocol::{EngineState, MatchPattern, Reaction};
 

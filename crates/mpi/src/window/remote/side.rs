@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::{Region, Shape};
-use mica_channel::window::WindowLocks;
+use mica_memory::{Region, Shape};
 use mica_node::window::LockDesign;
+use mica_node::window::WindowLocks;
 use mica_protocol::{EngineState, RecvId, SendCompletion, WindowCounterRef};
 
 use super::keys::RegisteredMemory;

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use mica_channel::memory::{Block, Region, View, fill};
+use mica_memory::{Block, Region, View, fill};
 use mica_mpi::collective::schedule::{RoundTransfer, RoundWork, Schedule};
 use mica_mpi::collective::{
     Blocks, Elements, Force, MessageThresholds, RankPlace, RanksByNode, Reduction, TwoLevel,

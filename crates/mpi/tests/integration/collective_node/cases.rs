@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::View;
+use mica_memory::View;
 use mica_mpi::collective::ScanKind;
 use mica_mpi::collective::intranode::{CollectiveOperation, Parts};
 use mica_policy::collective::Collective;

@@ -7,7 +7,7 @@ mod errors;
 mod rig;
 
 use cases::{Case, Kit, Spec, counts};
-use mica_channel::memory::{Shape, View};
+use mica_memory::{Shape, View};
 use mica_mpi::collective::intranode::context::RootedDirection;
 use mica_mpi::collective::intranode::{CollectiveOperation, Parts};
 use mica_mpi::constants as c;

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use mica_channel::area::{Area, TURNS};
 use mica_channel::direct::{Direct, DirectOptions, Usage, XpmemDevice};
 use mica_mpi::collective::intranode::CollectiveOperation;
 use mica_mpi::collective::intranode::context::RootedDirection;
@@ -21,6 +20,7 @@ use mica_mpi::collective::intranode::offers::OfferChoice;
 use mica_mpi::collective::intranode::slot::{OperationSlot, RunMode};
 use mica_mpi::collective::intranode::tree::MemberTree;
 use mica_mpi::error::Result;
+use mica_node::area::{Area, TURNS};
 use mica_node::lock::ThreadMode;
 use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::CorePlace;

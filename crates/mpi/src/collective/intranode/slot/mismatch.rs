@@ -1,7 +1,7 @@
 //! What a member finds out when another one's header does not fit its own: the errors that name the
 //! two calls, roots or numbers of bytes. Never on the path of calls that agree.
 
-use mica_channel::area::TURNS;
+use mica_node::area::TURNS;
 
 use super::OperationSlot;
 use crate::collective::intranode::header::{OperationHeader, OperationKind, RootBefore};
