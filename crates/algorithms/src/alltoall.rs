@@ -63,7 +63,7 @@ pub fn swap(me: RankPlace, length: impl Fn(usize) -> usize, out: &mut impl Round
 /// Block `i` of the staging memory is on its way to the `i`th rank after the one where it started.
 /// In round `k`, all blocks whose `i` has bit `k` set move on by `2^k` ranks, so each arrives when
 /// all bits of its distance are processed.
-pub fn bruck(me: RankPlace, out: &mut impl RoundSink) {
+pub fn bruck<S: RoundSink>(me: RankPlace, out: &mut S) {
     let (moving, outgoing) = (out.scratch(me.size), out.scratch(me.size));
     let incoming = out.scratch(me.size);
     let before_wrap = me.size - me.rank;
@@ -74,11 +74,13 @@ pub fn bruck(me: RankPlace, out: &mut impl RoundSink) {
     }
     let mut distance = 1;
     while distance < me.size {
-        let travelling = || (0..me.size).filter(|i| i & distance != 0).enumerate();
+        let copied = if S::TAKES_COPIES { me.size } else { 0 };
+        let travelling = || (0..copied).filter(|i| i & distance != 0).enumerate();
         for (slot, i) in travelling() {
             out.copy(moving.part(i, 1), outgoing.part(slot, 1));
         }
-        let blocks = travelling().count();
+        let twice = 2 * distance;
+        let blocks = me.size / twice * distance + (me.size % twice).saturating_sub(distance);
         out.round();
         out.receive(me.before(distance), incoming.part(0, blocks));
         out.send(me.after(distance), outgoing.part(0, blocks));
@@ -88,7 +90,7 @@ pub fn bruck(me: RankPlace, out: &mut impl RoundSink) {
         distance *= 2;
     }
     // What is now at distance `i` started at the `i`th rank before this one.
-    for i in 0..me.size {
+    for i in (0..me.size).take_while(|_| S::TAKES_COPIES) {
         out.copy(moving.part(i, 1), Buffer::Output.part(me.before(i), 1));
     }
 }

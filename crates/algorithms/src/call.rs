@@ -360,8 +360,7 @@ impl MessageCall {
                 allreduce::halving(me, vector, own, out);
             }
             (Collective::ReduceScatter, algorithm) => {
-                let first: Vec<usize> = (0..=self.ranks).map(|rank| rank * self.bytes).collect();
-                let blocks = ScatteredBlocks { first: &first, own };
+                let blocks = ScatteredBlocks { first: &|rank| rank * self.bytes, own };
                 match algorithm {
                     Algorithm::Halving if self.commutes => reduce_scatter::halving(me, blocks, out),
                     Algorithm::Pairwise if self.commutes => {

@@ -104,6 +104,10 @@ impl BufferPlace {
 
 /// What gets a rank's rounds, in order.
 pub trait RoundSink {
+    /// Whether it takes copies. If not, an algorithm may leave them out, which makes Bruck's among
+    /// many ranks short to describe.
+    const TAKES_COPIES: bool = true;
+
     /// New temporary memory of `units` units: [`Buffer::Scratch`], counted from 0.
     fn scratch(&mut self, units: usize) -> Buffer;
 

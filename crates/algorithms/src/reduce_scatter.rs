@@ -17,25 +17,20 @@ use crate::{
 /// The blocks of a reduce-scatter.
 #[derive(Clone, Copy)]
 pub struct ScatteredBlocks<'a> {
-    /// First element of each rank's block, and the end of the last one.
-    pub first: &'a [usize],
+    /// First element of each rank's block; for the number of ranks, the end of the last one.
+    pub first: &'a dyn Fn(usize) -> usize,
     /// Where this rank's operand is.
     pub own: OwnData,
 }
 
 impl ScatteredBlocks<'_> {
     fn count(&self, rank: usize) -> usize {
-        self.first[rank + 1] - self.first[rank]
-    }
-
-    /// Elements of the whole vector.
-    fn whole(&self) -> usize {
-        self.first[self.first.len() - 1]
+        (self.first)(rank + 1) - (self.first)(rank)
     }
 
     /// The operand for `rank`'s block.
     fn operand(&self, rank: usize) -> BufferPlace {
-        self.own.place().after(self.first[rank])
+        self.own.place().after((self.first)(rank))
     }
 }
 
@@ -92,7 +87,7 @@ pub fn in_order(me: RankPlace, blocks: ScatteredBlocks<'_>, out: &mut impl Round
 
 /// Recursive halving: partners differ in one bit of their number, the highest first.
 pub fn halving(me: RankPlace, blocks: ScatteredBlocks<'_>, out: &mut impl RoundSink) {
-    let (count, own) = (blocks.whole(), blocks.count(me.rank));
+    let (count, own) = ((blocks.first)(me.size), blocks.count(me.rank));
     let halves = Halves::of(me.size, None);
     let (number, joined) = match halves.part(me.rank) {
         HalvingPart::Active { number, joined } => (number, joined),
@@ -116,7 +111,7 @@ pub fn halving(me: RankPlace, blocks: ScatteredBlocks<'_>, out: &mut impl RoundS
     }
     // The blocks of active ranks `from..to` as elements.
     let range = |from: usize, to: usize| {
-        let element = |number: usize| blocks.first[halves.first(number)];
+        let element = |number: usize| (blocks.first)(halves.first(number));
         element(from)..element(to)
     };
     let mut bit = halves.active / 2;
@@ -137,9 +132,9 @@ pub fn halving(me: RankPlace, blocks: ScatteredBlocks<'_>, out: &mut impl RoundS
     }
     if let Some(neighbour) = joined.filter(|&n| blocks.count(n) > 0) {
         out.round();
-        out.send(neighbour, vector.part(blocks.first[neighbour], blocks.count(neighbour)));
+        out.send(neighbour, vector.part((blocks.first)(neighbour), blocks.count(neighbour)));
     }
     if own > 0 {
-        out.copy(vector.part(blocks.first[me.rank], own), RESULT.part(own));
+        out.copy(vector.part((blocks.first)(me.rank), own), RESULT.part(own));
     }
 }

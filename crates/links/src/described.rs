@@ -80,6 +80,8 @@ struct RankMessages {
 }
 
 impl RoundSink for RankMessages {
+    const TAKES_COPIES: bool = false;
+
     fn scratch(&mut self, _: usize) -> Buffer {
         self.scratch += 1;
         Buffer::Scratch(self.scratch - 1)

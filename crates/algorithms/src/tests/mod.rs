@@ -338,7 +338,7 @@ fn reduce_scatter_folds_each_block() {
                 let whole = first[size];
                 let memory = |rank: usize| memory(own, data(rank, whole), whole);
                 let outputs = run(size, delivery, memory, |me, out| {
-                    algorithm(me, ScatteredBlocks { first: &first, own }, out);
+                    algorithm(me, ScatteredBlocks { first: &|rank| first[rank], own }, out);
                 });
                 for (rank, output) in outputs.iter().enumerate() {
                     let elements = first[rank]..first[rank + 1];

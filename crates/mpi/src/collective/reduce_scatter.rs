@@ -28,7 +28,7 @@ pub fn build(
     for count in counts {
         first.push(first[first.len() - 1] + count);
     }
-    let blocks = ScatteredBlocks { first: &first, own: own_data(send) };
+    let blocks = ScatteredBlocks { first: &|rank| first[rank], own: own_data(send) };
     let commutes = reduction.op.is_commutative();
     let is_long = reduction.bytes() >= thresholds.reduce_scatter_pairwise;
     bind(VectorMemory::new(reduction, send, Some(receive)), |out| match (commutes, is_long) {
