@@ -28,7 +28,7 @@ while getopts n:s:f:m:p: option; do
 done
 command -v smpicc >/dev/null || fail "no smpicc: apt-get install libsimgrid-dev"
 FILE=$MACHINE
-[ -f "$FILE" ] || FILE=$ROOT/crates/sim/machines/$MACHINE.toml
+[ -f "$FILE" ] || FILE=$ROOT/crates/machine/machines/$MACHINE.toml
 [ -f "$FILE" ] || fail "no machine '$MACHINE'"
 
 # value KEY: a number of the section [network].

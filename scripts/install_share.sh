@@ -32,7 +32,7 @@ copy 644 bench/*.py
 copy 644 bench/results/*/*.md
 # shellcheck disable=SC2046 # names without spaces
 copy 644 $(grep -o 'bench/results/[^)]*\.svg' README.md)
-copy 644 crates/sim/machines/*.toml crates/links/machines/*.toml crates/links/schedules/*.txt
+copy 644 crates/machine/machines/*.toml crates/links/schedules/*.txt
 copy 755 scripts/two-hosts.sh
 copy 644 tests/python/mpi4py-modules.txt
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use mica_launch::auth::{AgentSide, HeadSide, JobKey, Secret};
-use mica_launch::messages::{Down, Up};
+use mica_launch::link::auth::{AgentSide, HeadSide, JobKey, Secret};
+use mica_launch::link::messages::{Down, Up};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -1,5 +1,5 @@
 /* Mica only: a call that is not implemented yet raises MPI_ERR_UNSUPPORTED_OPERATION with its name
- * through the error handler. docs/coverage.md lists them; this picks one that a later issue owns.
+ * through the error handler. docs/coverage.md lists them; this picks one.
  */
 #include "test.h"
 

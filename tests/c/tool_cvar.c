@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     CHECK_INT(MPI_T_cvar_get_num(NULL), MPI_T_ERR_INVALID, "get_num(NULL)");
     CHECK_INT(MPI_T_cvar_get_index("none", &index), MPI_T_ERR_INVALID_NAME, "no such name");
     CHECK_INT(MPI_T_cvar_get_index(NULL, &index), MPI_T_ERR_INVALID, "NULL name");
-    CHECK_INT(MPI_T_cvar_get_index("mica_way", NULL), MPI_T_ERR_INVALID, "NULL index");
+    CHECK_INT(MPI_T_cvar_get_index("mica_path", NULL), MPI_T_ERR_INVALID, "NULL index");
     static const int bad[] = {-1, 1000000};
     for (int i = 0; i < 2; i++) {
         CHECK_INT(MPI_T_cvar_get_info(i ? num : -1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,

@@ -133,7 +133,7 @@ fn one_rank_with_settings_of_its_own() {
         ("MICA_LATE", "on"),
         ("MICA_EAGER_MAX", "2K"),
         ("MICA_RING_MAX", "256"),
-        ("MICA_WAY", "cooperate"),
+        ("MICA_PATH", "cooperate"),
         ("MICA_MAPPED_AFTER", "1"),
         ("MICA_COPY_ENGINE", "thread"),
     ] {
@@ -172,7 +172,7 @@ fn refuses_differing_settings_by_name() {
     let program = install.program("init_basic");
     for (variable, value, default) in [
         ("MICA_COLL", "messages", "auto"),
-        ("MICA_COLL_BCAST", "binomial", "auto"),
+        ("MICA_COLL", "bcast=binomial", "auto"),
         ("MICA_COLL_FAN", "3", "8"),
         ("MICA_COLL_SHAPE", "tree", "auto"),
         ("MICA_COLL_TWO_LEVEL", "off", "auto"),

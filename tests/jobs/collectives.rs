@@ -119,23 +119,25 @@ fn a_family_that_is_forced_does_all_the_work() {
 fn an_algorithm_that_is_forced_is_used() {
     let install = Install::find();
     for (name, algorithms, program) in [
-        ("MICA_COLL_BARRIER", ["dissemination"].as_slice(), "coll_barrier"),
-        ("MICA_COLL_BCAST", &["binomial", "scatter-ring"], "coll_data"),
-        ("MICA_COLL_GATHER", &["binomial", "linear"], "coll_data"),
-        ("MICA_COLL_SCATTER", &["binomial", "linear"], "coll_data"),
-        ("MICA_COLL_ALLGATHER", &["bruck", "ring"], "coll_data"),
-        ("MICA_COLL_ALLTOALL", &["bruck", "exchange"], "coll_data"),
-        ("MICA_COLL_REDUCE", &["binomial", "halving"], "coll_digest"),
-        ("MICA_COLL_ALLREDUCE", &["doubling", "halving"], "coll_digest"),
-        ("MICA_COLL_REDUCE_SCATTER", &["halving", "pairwise"], "coll_digest"),
-        ("MICA_COLL_SCAN", &["doubling"], "coll_digest"),
+        ("barrier", ["dissemination"].as_slice(), "coll_barrier"),
+        ("bcast", &["binomial", "scatter-ring"], "coll_data"),
+        ("gather", &["binomial", "linear"], "coll_data"),
+        ("scatter", &["binomial", "linear"], "coll_data"),
+        ("allgather", &["bruck", "ring"], "coll_data"),
+        ("alltoall", &["bruck", "exchange"], "coll_data"),
+        ("reduce", &["binomial", "halving"], "coll_digest"),
+        ("allreduce", &["doubling", "halving"], "coll_digest"),
+        ("reduce_scatter", &["halving", "pairwise"], "coll_digest"),
+        ("scan", &["doubling"], "coll_digest"),
     ] {
         for algorithm in algorithms {
-            let sent = messages(&install, program, &[("MICA_COLL", "shared"), (name, algorithm)]);
+            let list = format!("shared,{name}={algorithm}");
+            let sent = messages(&install, program, &[("MICA_COLL", &list)]);
             assert!(sent > FEW, "{name}={algorithm}: {sent} messages");
         }
         let all = messages(&install, program, &[("MICA_COLL", "messages")]);
-        let fewer = messages(&install, program, &[("MICA_COLL", "messages"), (name, "shared")]);
+        let list = format!("messages,{name}=shared");
+        let fewer = messages(&install, program, &[("MICA_COLL", &list)]);
         assert!(fewer < all, "{name}=shared: {fewer} messages, without it {all}");
     }
 }

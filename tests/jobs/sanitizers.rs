@@ -27,7 +27,7 @@ thr_partitioned    ranks=2 MICA_EAGER_MAX=8K MICA_DIRECT_MIN=8K MICA_DIRECT_RUN_
 session_threads    ranks=2
 nbc_progress       ranks=2
 pt2pt_outstanding  ranks=2 MICA_EAGER_MAX=8K MICA_COPY_ENGINE=thread MICA_OFFLOAD_MIN=8K \
-                   MICA_WAY=offload
+                   MICA_PATH=offload
 rma_threads        ranks=2 -- 20 1
 rma_long           ranks=2 MICA_WINDOW_HELP_MIN=8K MICA_MAPPED_AFTER=1 -- 4 1
 ";
@@ -42,7 +42,7 @@ thr_partitioned    ranks=2
 session_threads    ranks=2
 nbc_progress       ranks=3
 pt2pt_modes        ranks=1,3
-pt2pt_modes        ranks=2 MICA_EAGER_MAX=8K MICA_WAY=mapped MICA_MAPPED_AFTER=1 MICA_MAPPED_MIN=4K
+pt2pt_modes        ranks=2 MICA_EAGER_MAX=8K MICA_PATH=mapped MICA_MAPPED_AFTER=1 MICA_MAPPED_MIN=4K
 pt2pt_sendrecv     ranks=3
 pt2pt_complete     ranks=3
 pt2pt_cancel       ranks=2
@@ -50,7 +50,7 @@ pt2pt_persistent   ranks=2 -- strict
 pt2pt_buffered     ranks=2 -- strict
 pt2pt_partitioned  ranks=2 -- strict
 pt2pt_layouts      ranks=2
-pt2pt_layouts      ranks=2 MICA_EAGER_MAX=8K MICA_WAY=cooperate
+pt2pt_layouts      ranks=2 MICA_EAGER_MAX=8K MICA_PATH=cooperate
 pt2pt_random       ranks=3 -- 20 11
 pt2pt_random       ranks=2 MICA_SHM=basic MICA_EAGER_MAX=8K MICA_DIRECT_MIN=8K -- 20 12
 type_random        ranks=2 -- 300

@@ -41,25 +41,32 @@ fn info_explains_the_choice_of_an_algorithm() {
     };
     let out = explain(&["allreduce", "64K", "-n", "8", "--cores", "2"]).run().expect_success();
     for part in
-        ["65536 bytes", "8 on 2 cores", "MICA_COLL_ALLREDUCE=halving", "(least time)", "By length"]
+        ["65536 bytes", "8 on 2 cores", "MICA_COLL=allreduce=halving", "(least time)", "By length"]
     {
         assert!(out.stdout.contains(part), "{part}: {}", out.report());
     }
     let out = explain(&["allreduce", "64K", "-n", "8"])
-        .env("MICA_COLL_ALLREDUCE", "doubling")
+        .env("MICA_COLL", "allreduce=doubling")
         .run()
         .expect_success();
-    assert!(out.stdout.contains("doubling (forced by MICA_COLL_ALLREDUCE)"), "{}", out.report());
+    let forced = "doubling (forced by MICA_COLL=allreduce=doubling)";
+    assert!(out.stdout.contains(forced), "{}", out.report());
+    let old = explain(&["allreduce", "64K", "-n", "8"]).env("MICA_COLL_ALLREDUCE", "doubling");
+    let out = old.run().expect_success();
+    assert!(out.stdout.contains(forced), "by its old name: {}", out.report());
+    let out = mica(&["info"]).env("MICA_WAY", "pull").run().expect_success();
+    let renamed = "MICA_WAY still holds; its new name: MICA_PATH=pull";
+    assert!(out.stdout.contains(renamed), "{}", out.report());
     let out =
         explain(&["bcast", "64K", "-n", "8"]).env("MICA_COLL_AREA", "0").run().expect_success();
     assert!(out.stdout.contains("the communicator has no shared area"), "{}", out.report());
     explain(&["allreduce"]).run().expect_failure().says("64K");
     explain(&["allreduces", "64K"]).run().expect_failure().says("reduce_scatter");
     explain(&["bcast", "64K"])
-        .env("MICA_COLL_BCAST", "bruck")
+        .env("MICA_COLL", "bcast=bruck")
         .run()
         .expect_failure()
-        .says("MICA_COLL_BCAST=bruck: expected one of auto, binomial");
+        .says("MICA_COLL=bcast=bruck: expected one of auto, binomial");
 }
 
 /// Measures, writes a file, and checks that its figures are in force; on a machine with one core,

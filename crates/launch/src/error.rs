@@ -23,7 +23,7 @@ pub enum LaunchError {
     OutputFile(io::Error),
     /// A debugger or another tool cannot be used.
     #[error(transparent)]
-    Tool(#[from] crate::tool::ToolError),
+    Tool(#[from] crate::options::values::tool::ToolError),
     /// A program is linked to another MPI library, which this launcher does not support.
     #[error(
         "{program} is linked to Open MPI ({library}), whose ranks need a PMIx launcher: under \
@@ -59,7 +59,7 @@ impl LaunchError {
         match self {
             LaunchError::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             LaunchError::Exec { .. } => 126,
-            _ => crate::INTERNAL,
+            _ => crate::report::INTERNAL,
         }
     }
 }

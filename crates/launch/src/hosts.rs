@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use mica_node::ranges::ranges;
+
 /// A host that ranks can be started on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
@@ -308,17 +310,10 @@ fn repeated(text: &str) -> Option<Vec<usize>> {
     Some(numbers)
 }
 
-/// A list of ranks for people: `0-3, 8`.
-pub fn ranks_text(ranks: &[u32]) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for run in ranks.chunk_by(|a, b| a + 1 == *b) {
-        parts.push(match (run.first(), run.last()) {
-            (Some(first), Some(last)) if first < last => format!("{first}-{last}"),
-            _ => run[0].to_string(),
-        });
-    }
-    let word = if ranks.len() == 1 { "rank" } else { "ranks" };
-    format!("{word} {}", parts.join(", "))
+/// A list of ranks for people: `ranks 0-3,8`.
+pub fn ranks_text(members: &[u32]) -> String {
+    let word = if members.len() == 1 { "rank" } else { "ranks" };
+    format!("{word} {}", ranges(members.iter().copied()))
 }
 
 #[cfg(test)]
@@ -430,7 +425,7 @@ mod tests {
     #[test]
     fn ranks_in_words() {
         assert_eq!(ranks_text(&[3]), "rank 3");
-        assert_eq!(ranks_text(&[0, 1, 2, 5, 7, 8]), "ranks 0-2, 5, 7-8");
+        assert_eq!(ranks_text(&[0, 1, 2, 5, 7, 8]), "ranks 0-2,5,7-8");
     }
 
     proptest! {

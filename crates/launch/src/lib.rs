@@ -1,11 +1,11 @@
 //! `mpiexec`: starts the ranks of a job, watches them, and leaves nothing behind.
 //!
 //! [`options`] reads the command line (one table drives parsing, `--help` and the manual),
-//! [`placement`] decides whether the job runs here or on several nodes. On a node, [`plan`] gives
-//! every rank its program and place, and the [`supervisor`] runs its [`ranks`]; [`report`]
-//! describes the outcome in words. For several nodes the [`controller`] starts an [`agent`] on
-//! each, which runs the [`supervisor`] for its ranks; they exchange [`messages`] over a [`link`]
-//! that [`auth`] authenticates. Supervisor and controller are what one [`event_loop`] works for.
+//! [`placement`] decides whether the job runs here or on several nodes, and what each rank has on
+//! its node. [`local`] runs the ranks of a node; [`report`] describes the outcome in words. For
+//! several nodes the [`controller`] starts an agent on each by [`remote`] shells, which runs its
+//! ranks as a job on one node is run; they talk over a [`link`]. The ranks of a node and the agents
+//! of several are what one [`event_loop`] works for.
 //! MPI 5.0 section 11.5 describes the portable part of the command. See `docs/design/launching.md`.
 //!
 //! The library exists for the program of this crate and for the fuzz targets, which need the
@@ -13,82 +13,43 @@
 
 #![forbid(unsafe_code)]
 
-mod agent;
-mod attach;
-#[doc(hidden)]
-pub mod auth;
-mod binding;
-mod call_place;
 mod controller;
-mod cycles;
-mod deadlines;
-mod departed;
-mod ended_ranks;
-mod environment;
 mod error;
 mod event_loop;
-mod file_writer;
-mod foreign;
 #[doc(hidden)]
 pub mod hosts;
-mod inherit;
-mod input;
-mod late;
-mod line_output;
-mod link;
-mod listener;
-mod master;
 #[doc(hidden)]
-pub mod messages;
-mod node_job;
+pub mod link;
+mod local;
 mod options;
 mod output;
-mod output_rules;
-mod pattern;
 mod placement;
-mod plan;
-mod pmi;
-mod poll_set;
-mod profiled;
-mod rank_end;
-mod rank_set;
-mod ranks;
-mod redirect;
 mod remote;
 mod report;
-mod requests;
-mod route;
-mod shell_words;
 mod signals;
-mod start_order;
-mod starter;
-mod supervisor;
-mod tool;
-mod traffic;
-mod widths;
-mod writer;
-mod writer_thread;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use controller::ControllerError;
-use line_output::OutputTarget;
-use node_job::NodeJob;
+use error::LaunchError;
+use local::{agent, supervisor};
 use options::{CommandRequest, JobOptions};
-use placement::Placement;
-use report::say;
+use output::OutputTarget;
+use placement::node_job::NodeJob;
+use placement::plan::{NodePlan, PlanError};
+use placement::{Placement, PlacementError};
+use remote::starter;
+use report::{INTERNAL, say};
 
 /// Exit status of a wrong command line.
 const USAGE: u8 = 2;
-/// Exit status when the launcher itself cannot do its work.
-const INTERNAL: u8 = 1;
 
 /// The program: `mpiexec`'s main function.
 pub fn main() -> ExitCode {
     mica_node::process::take_dispositions();
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    let request = match options::parse_with(&arguments, &|name| std::env::var_os(name)) {
+    let request = match options::parse(&arguments, &|name| std::env::var_os(name)) {
         Ok(request) => request,
         Err(error) => {
             say(format_args!("mpiexec: {error}\nmpiexec: try `mpiexec --help`\n"));
@@ -104,7 +65,11 @@ pub fn main() -> ExitCode {
         CommandRequest::Agent(agent) => return ExitCode::from(agent::run(&agent)),
         CommandRequest::Starter => return ExitCode::from(starter::run()),
     };
-    ExitCode::from(run(*options))
+    let status = run(*options).unwrap_or_else(|ExitFailure { text, status }| {
+        say(format_args!("mpiexec: {text}\n"));
+        status
+    });
+    ExitCode::from(status)
 }
 
 /// Prints the answer to a question of the user on standard output.
@@ -119,35 +84,59 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Runs a job, here or on other nodes.
-fn run(mut options: JobOptions) -> u8 {
-    let placement = placement::place(&mut options, &|name| std::env::var(name).ok());
-    let result: Result<u8, Trouble> = match placement {
-        Ok(Placement::Here) => run_here(&options),
-        Ok(Placement::Nodes(nodes)) => controller::run(&options, &nodes).map_err(|error| {
-            let status = match &error {
-                ControllerError::Launch(error) => error.status(),
-                ControllerError::Placement(_) => USAGE,
-            };
-            (error.to_string(), status)
-        }),
-        Err(error) => Err((error.to_string(), USAGE)),
-    };
-    result.unwrap_or_else(|(text, status)| {
-        say(format_args!("mpiexec: {text}\n"));
-        status
-    })
+/// Why there was no job: what the user reads, and the exit status.
+struct ExitFailure {
+    text: String,
+    status: u8,
 }
 
-/// The message for the user, and the exit status.
-type Trouble = (String, u8);
+impl ExitFailure {
+    fn new(error: &dyn std::error::Error, status: u8) -> ExitFailure {
+        ExitFailure { text: error.to_string(), status }
+    }
+}
 
-fn run_here(options: &JobOptions) -> Result<u8, Trouble> {
+impl From<PlacementError> for ExitFailure {
+    fn from(error: PlacementError) -> ExitFailure {
+        ExitFailure::new(&error, USAGE)
+    }
+}
+
+impl From<PlanError> for ExitFailure {
+    fn from(error: PlanError) -> ExitFailure {
+        ExitFailure::new(&error, INTERNAL)
+    }
+}
+
+impl From<LaunchError> for ExitFailure {
+    fn from(error: LaunchError) -> ExitFailure {
+        ExitFailure::new(&error, error.status())
+    }
+}
+
+impl From<ControllerError> for ExitFailure {
+    fn from(error: ControllerError) -> ExitFailure {
+        match error {
+            ControllerError::Placement(error) => error.into(),
+            ControllerError::Launch(error) => error.into(),
+        }
+    }
+}
+
+/// Runs a job, here or on other nodes.
+fn run(mut options: JobOptions) -> Result<u8, ExitFailure> {
+    match placement::place(&mut options, &|name| std::env::var(name).ok())? {
+        Placement::Here => run_here(&options),
+        Placement::Nodes(nodes) => Ok(controller::run(&options, &nodes)?),
+    }
+}
+
+fn run_here(options: &JobOptions) -> Result<u8, ExitFailure> {
     let node = NodeJob::all_here(options);
-    let plan = plan::NodePlan::new(&node).map_err(|error| (error.to_string(), INTERNAL))?;
+    let plan = NodePlan::new(&node)?;
     if options.verbose {
         say(plan.describe());
     }
     say(plan.notice(&node));
-    supervisor::run(options, &node, &plan).map_err(|error| (error.to_string(), error.status()))
+    Ok(supervisor::run(options, &node, &plan)?)
 }

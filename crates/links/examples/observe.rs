@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [schedule, calls, seed] = arguments.as_slice() else {
         return Err("usage: observe SCHEDULE CALLS SEED".into());
     };
-    let machine = ChipMachine::shipped("x4600")?;
+    let machine = ChipMachine::named("x4600")?;
     let schedule = RecordedSchedule::shipped(schedule)?;
     let background = Background::io(&machine);
     let begun = Instant::now();

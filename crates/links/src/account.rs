@@ -13,9 +13,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use mica_machine::ChipMachine;
+
 use crate::data::{LinkSet, PairBytes};
 use crate::discover::Domains;
-use crate::machine::ChipMachine;
 
 /// The first word of an account's first line.
 const FORMAT: &str = "mica-transfer-account";
@@ -146,7 +147,7 @@ impl ChipLinks {
         let chips = 0..machine.chips();
         let route = |from: usize| chips.clone().map(move |to| machine.route(from, to).to_vec());
         ChipLinks {
-            links: machine.link_set(),
+            links: LinkSet::of_machine(machine),
             routes: chips.clone().map(|from| route(from).collect()).collect(),
             source: format!("Links and routes are those of the description of {}.", machine.name()),
         }
@@ -421,13 +422,13 @@ mod tests {
     fn distances_of_a_real_x4600_give_the_papers_links() {
         let domains = domains("x4600");
         let found = ChipLinks::of_domains(&domains);
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let sorted = |links: &LinkSet| {
             let mut names = links.names().to_vec();
             names.sort();
             names
         };
-        assert_eq!(sorted(&found.links), sorted(&machine.link_set()));
+        assert_eq!(sorted(&found.links), sorted(&LinkSet::of_machine(&machine)));
         for (from, domain) in domains.domains.iter().enumerate() {
             for (to, distance) in domain.distances.iter().enumerate() {
                 let hops = machine.route(from, to).len();

@@ -13,11 +13,11 @@
 //! an I/O burst has [priority](BurstTraffic::Reserved) and leaves little of the links to others
 //! until it ends. Memory streams are [fair](BurstTraffic::Fair).
 
+use mica_machine::ChipMachine;
 use rand_core::{Rng, SeedableRng};
 use rand_xorshift::XorShiftRng;
 
 use crate::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
-use crate::machine::ChipMachine;
 
 /// What others do while calls run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     fn changes(seed: u64, count: usize) -> Vec<(f64, BurstChange)> {
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let mut times = BurstTimes::new(&Background::io(&machine), seed);
         (0..count).map(|_| (times.next(), times.advance().expect("never ends"))).collect()
     }

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use mica_machine::{ChipMachine, Link};
 use serde::{Deserialize, Serialize};
 
 use crate::study::ModelStudy;
@@ -211,6 +212,11 @@ impl LinkSet {
             }
             None => Ok(LinkSet { names }),
         }
+    }
+
+    /// The links of a described machine.
+    pub fn of_machine(machine: &ChipMachine) -> LinkSet {
+        LinkSet { names: machine.links().iter().map(Link::name).collect() }
     }
 
     /// Number of links.

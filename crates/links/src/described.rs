@@ -148,8 +148,8 @@ fn steps(me: usize, rounds: &[MessageRound], phases: &mut PairPhases) -> Vec<Rec
 mod tests {
     use super::*;
     use crate::background::Background;
-    use crate::machine::ChipMachine;
     use crate::model::observe_model;
+    use mica_machine::ChipMachine;
 
     #[test]
     fn every_algorithm_of_messages_runs() {
@@ -185,7 +185,7 @@ mod tests {
 
     /// The time of a call on the machine of the paper.
     fn modelled(name: &str) -> f64 {
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let schedule = RecordedSchedule::shipped(name).expect(name);
         let observed = observe_model(&machine, &schedule, &Background::none(), 1, 1);
         let calls = observed.expect("finite times").calls;

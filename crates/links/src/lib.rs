@@ -2,7 +2,7 @@
 //! the tools: it makes no MPI call and is no part of the library that ranks load.
 //!
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
-//! [`mod@file`] stores it. [`machine`] describes machines, [`schedule`] what a collective moves
+//! [`mod@file`] stores it. [`ChipMachine`] describes machines, [`schedule`] what a collective moves
 //! ([`described`]: by messages), [`background`] what others do meanwhile; [`model`] runs the three
 //! together on [`network`], by
 //! the rates of [`fairness`], and [`study`] is what it finds beyond one observation. [`discover`]
@@ -25,7 +25,6 @@ pub mod explain;
 pub mod fairness;
 pub mod file;
 pub mod intensity;
-pub mod machine;
 pub mod model;
 pub mod network;
 pub mod predictor;
@@ -35,6 +34,6 @@ pub mod study;
 
 pub use background::Background;
 pub use data::{CallWorkload, Calls, LinkSet, LoadSource, Observation, PairBytes, Provenance};
-pub use machine::ChipMachine;
+pub use mica_machine::ChipMachine;
 pub use model::{ModelPlan, observe_model};
 pub use schedule::{RecordedSchedule, RecordedStep};

@@ -22,9 +22,10 @@ pub mod world;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use mica_machine::ChipMachine;
+
 use crate::background::{Background, BurstTimes};
-use crate::data::{CallWorkload, Calls, DataError, LoadSource, Observation, Provenance};
-use crate::machine::ChipMachine;
+use crate::data::{CallWorkload, Calls, DataError, LinkSet, LoadSource, Observation, Provenance};
 use crate::network::{LinkNetwork, TransferClass};
 use crate::schedule::{RecordedSchedule, RecordedStep};
 
@@ -100,7 +101,7 @@ impl ModelPlan<'_> {
                 notes: vec![machine.source().to_owned()],
                 ..Provenance::default()
             },
-            links: machine.link_set(),
+            links: LinkSet::of_machine(machine),
             workloads: vec![CallWorkload {
                 collective: schedule.collective.clone(),
                 bytes: schedule.bytes,

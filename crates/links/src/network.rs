@@ -11,9 +11,10 @@
 //! buffer of 16 packets takes. A transfer pays this once, at its start: afterwards its own rate
 //! says what it gets. [`model`](crate::model) drives this.
 
+use mica_machine::ChipMachine;
+
 use crate::background::{BurstChange, BurstTraffic};
 use crate::fairness::{FlowClass, MaxMin};
-use crate::machine::ChipMachine;
 
 /// Bytes of a packet with one cache line.
 const PACKET: f64 = 64.0;
@@ -206,6 +207,7 @@ impl LinkNetwork {
 mod tests {
     use super::*;
     use crate::background::BurstKind;
+    use crate::data::LinkSet;
 
     #[test]
     fn queue_follows_pollaczek_khinchine_up_to_its_buffer() {
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn reserved_traffic_comes_first_and_fair_traffic_shares() {
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let mut network = LinkNetwork::new(&machine);
         let class = network.load_class(0, 1);
         network.start(class);
@@ -232,7 +234,7 @@ mod tests {
         network.change(&burst(BurstTraffic::Reserved(0.9), true));
         assert!((network.rate(class) - 1e8).abs() < 1.0);
         network.pass(2.0);
-        let link = machine.link_set().index("0->1").expect("a link");
+        let link = LinkSet::of_machine(&machine).index("0->1").expect("a link");
         assert!((network.carried()[link] - 8e9).abs() < 1.0);
         assert!((network.background_carried()[link] - 7.8e9).abs() < 1.0);
         network.change(&burst(BurstTraffic::Fair(3), false));

@@ -10,11 +10,11 @@
 //! of the medians over the calls. Those that fit as well as the best, or within the noise of the
 //! observation, are named together.
 
+use mica_machine::ChipMachine;
 use serde::Serialize;
 
 use crate::background::Background;
 use crate::data::{Calls, DataError, Observation};
-use crate::machine::ChipMachine;
 use crate::model::ModelPlan;
 use crate::schedule::RecordedSchedule;
 
@@ -264,7 +264,7 @@ mod tests {
     /// Calls on the paper's machine with one link at a share of its bandwidth, without other
     /// traffic; all are alike.
     fn planted(pair: usize, factor: f64) -> (ChipMachine, RecordedSchedule, Observation) {
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let schedule = RecordedSchedule::shipped("allreduce-16384-direct").expect("shipped");
         let slow = machine.with_slower_link(pair, factor);
         let observed = observe_model(&slow, &schedule, &Background::none(), 24, 1).expect("calls");

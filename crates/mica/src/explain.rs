@@ -291,7 +291,7 @@ impl ExplainQuestion {
             (offload, MessagePath::Offload),
         ];
         let works = works.into_iter().filter_map(|(is, path)| is.then_some(path));
-        let allowed = MessagePaths::forced(tunables::WAY.choice()?).unwrap_or(MessagePaths::ALL);
+        let allowed = MessagePaths::forced(tunables::PATH.choice()?).unwrap_or(MessagePaths::ALL);
         let works: MessagePaths = works.collect();
         Ok(works.union(MessagePaths::SHARED_MEMORY).intersection(allowed))
     }

@@ -26,6 +26,8 @@ pub struct MachineReport {
     pub tunables: Vec<TunableInfo>,
     /// Errors in the environment's variables.
     pub complaints: Vec<String>,
+    /// Variables of the environment with old names, and what to set in their place.
+    pub old_names: Vec<String>,
 }
 
 /// The library that programs load.
@@ -131,6 +133,7 @@ impl MachineReport {
             launchers: launchers(),
             tunables: tunables::all().iter().map(|t| tunable(t)).collect(),
             complaints: complaints(names),
+            old_names: old_names(),
         })
     }
 }
@@ -181,6 +184,11 @@ fn tunable(tunable: &tunables::Tunable) -> TunableInfo {
             TunableKind::Count => "number".to_owned(),
             TunableKind::Choice(words) => words.join(", "),
             TunableKind::Path(words) => format!("{}, a file", words.join(", ")),
+            TunableKind::List(words) => {
+                let own = words.entries.iter();
+                let own = own.map(|entry| format!(", {}={}", entry.name, entry.words.join("|")));
+                words.all.join("|") + &own.collect::<String>()
+            }
         },
         description: tunable.description,
     }
@@ -189,8 +197,10 @@ fn tunable(tunable: &tunables::Tunable) -> TunableInfo {
 /// Values that do not fit, and variables that look like Mica's but are not.
 pub fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
     let all = || OTHER_VARIABLES.into_iter().chain(tunables::all().iter().map(|t| t.env));
+    let is_tunable = |name: &str| tunables::all().iter().any(|t| t.variables().any(|v| v == name));
     let mut unknown: Vec<String> = names
-        .filter(|name| name.starts_with("MICA_") && !all().any(|known| known == name))
+        .filter(|name| name.starts_with("MICA_") && !is_tunable(name))
+        .filter(|name| !OTHER_VARIABLES.contains(&name.as_str()))
         .map(|name| {
             let near = all().min_by_key(|known| distance(known, &name));
             let near = near.filter(|known| distance(known, &name) <= 2);
@@ -201,6 +211,11 @@ pub fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
     unknown.sort();
     let wrong = tunables::all().iter().filter_map(|t| t.check().err());
     wrong.map(|error| error.to_string()).chain(unknown).collect()
+}
+
+fn old_names() -> Vec<String> {
+    let renamed = tunables::all().iter().flat_map(|tunable| tunable.renamed());
+    renamed.map(|(old, new)| format!("{old} still holds; its new name: {new}")).collect()
 }
 
 /// The edit distance: how many letters must be inserted, removed or changed to turn one word into

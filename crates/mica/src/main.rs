@@ -21,6 +21,7 @@ mod origin;
 mod place;
 mod profile;
 mod scratch;
+mod settings;
 mod sim;
 mod table;
 mod top;

@@ -26,6 +26,12 @@ pub fn render(info: &MachineReport, network: &str) -> String {
             let _ = writeln!(text, "  {complaint}");
         }
     }
+    if !info.old_names.is_empty() {
+        let _ = writeln!(text, "Old names in the environment");
+        for old in &info.old_names {
+            let _ = writeln!(text, "  {old}");
+        }
+    }
     text.truncate(text.trim_end().len());
     text + "\n"
 }
@@ -143,6 +149,7 @@ mod tests {
         info.channels[1].reason = Some("the kernel refused".to_owned());
         info.channels[1].remedy = Some("ask again".to_owned());
         info.complaints = vec!["MICA_SPIN=x: expected a number".to_owned()];
+        info.old_names = vec!["MICA_WAY still holds".to_owned()];
         let text = render(&info, &info.network.render(false));
         for part in [
             "Library",
@@ -158,6 +165,7 @@ mod tests {
         }
         assert!(text.contains("because: the kernel refused") && text.contains("change: ask again"));
         assert!(text.contains("MICA_SPIN=x: expected a number"));
+        assert!(text.contains("Old names in the environment\n  MICA_WAY still holds"));
         assert!(info.tunables.iter().all(|t| text.contains(t.environment)));
     }
 }

@@ -332,6 +332,7 @@ impl Group {
             c::GROUP_EMPTY => Ok(()),
             _ => {
                 let removed = GROUPS.remove(handle);
+                // Release: pairs with the load in `KnownHandle::now`; publishes the removal.
                 GENERATION.fetch_add(1, Ordering::Release);
                 removed.map(drop).ok_or_else(|| no_group(handle))
             }

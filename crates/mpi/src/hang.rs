@@ -6,18 +6,18 @@ use std::fmt::Write as _;
 
 use mica_node::ranges::ranges;
 use mica_node::segment::answer;
-use mica_protocol::{IdleScene, Pending, QueuedMessages, WaitKind};
+use mica_protocol::{IdleWait, Pending, QueuedMessages, WaitKind};
 
 use crate::comm::{CollectiveTag, Comm};
 use crate::late;
 
-/// Describes a scene: a sentence, a line for each operation if there are several, and a line for
+/// Describes a wait: a sentence, a line for each operation if there are several, and a line for
 /// each of the first messages that no receive has matched; for the launcher where in the program
 /// that is, and which ranks must act ([`answer`]).
-pub(crate) fn describe(scene: &IdleScene<'_>) -> String {
+pub(crate) fn describe(wait: &IdleWait<'_>) -> String {
     let (call, site) = late::current_call();
-    let does = if scene.polls.is_none() { "waits" } else { "polls" };
-    let mut text = match (scene.polls, &call) {
+    let does = if wait.polls.is_none() { "waits" } else { "polls" };
+    let mut text = match (wait.polls, &call) {
         (None, Some(call)) => format!("{does} in {call}"),
         (Some(_), Some(call)) => format!("{does} with {call}"),
         (_, None) => does.to_owned(),
@@ -25,17 +25,17 @@ pub(crate) fn describe(scene: &IdleScene<'_>) -> String {
     if let Some(site) = site {
         let _ = write!(text, " {}", answer::place_mark(&site.object, site.offset));
     }
-    let list = scene.list;
+    let list = wait.list;
     match &list.items[..] {
         [] => {}
         [one] => text.push_str(&format!(" for {}", operation(one))),
         _ => text.push_str(&format!(" for {} requests", list.total)),
     }
-    let _ = write!(text, ", for {:.3} s", scene.time.as_secs_f64());
-    if let Some(polls) = scene.polls {
+    let _ = write!(text, ", for {:.3} s", wait.time.as_secs_f64());
+    if let Some(polls) = wait.polls {
         let _ = write!(text, " ({polls} failed polls)");
     }
-    let unexpected = match scene.unexpected.total {
+    let unexpected = match wait.unexpected.total {
         1 => "1 unexpected message".to_owned(),
         n => format!("{n} unexpected messages"),
     };
@@ -49,8 +49,8 @@ pub(crate) fn describe(scene: &IdleScene<'_>) -> String {
             let _ = write!(text, "\nand {left_out} more");
         }
     }
-    queued(&mut text, scene.unexpected);
-    if let Some(ranks) = needs(scene, call.as_deref()) {
+    queued(&mut text, wait.unexpected);
+    if let Some(ranks) = needs(wait, call.as_deref()) {
         let _ = write!(text, "\n{}", answer::needs_line(&ranks));
     }
     text
@@ -79,13 +79,13 @@ fn queued(text: &mut String, unexpected: &QueuedMessages) {
 
 /// The ranks that must all act before this thread goes on; `None` if it does not wait, or if one of
 /// several operations is enough.
-fn needs(scene: &IdleScene<'_>, call: Option<&str>) -> Option<Vec<u32>> {
+fn needs(wait: &IdleWait<'_>, call: Option<&str>) -> Option<Vec<u32>> {
     let is_enough = ["MPI_Waitany", "MPI_Waitsome"].contains(&call?);
-    if scene.polls.is_some() || is_enough {
+    if wait.polls.is_some() || is_enough {
         return None;
     }
     // The peer of a window is the target, and a lock is waited for until its holder acts.
-    let needed = scene.list.items.iter().filter(|pending| pending.kind != WaitKind::Window);
+    let needed = wait.list.items.iter().filter(|pending| pending.kind != WaitKind::Window);
     let mut ranks: Vec<u32> = needed.filter_map(|pending| pending.peer).collect();
     ranks.sort_unstable();
     ranks.dedup();

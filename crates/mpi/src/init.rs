@@ -94,6 +94,8 @@ pub(crate) fn leave() -> Result<()> {
         late::publish(engine);
         execute::flush_account();
         engine.finish()?;
+        // Release: pairs with the Acquire in `process::engine`; who finds the engine out of use
+        // finds it finished.
         IN_USE.store(false, Ordering::Release);
         comm::forget_cached();
     }
@@ -109,7 +111,8 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
         let reason = "this is not one of the MPI_THREAD_* levels";
         return Err(Error::argument(c::ERR_ARG, "required", required, reason));
     }
-    // AcqRel: only one thread proceeds; a failed start sets BEFORE again.
+    // AcqRel: only one thread proceeds. It acquires what a failed start, which sets BEFORE again
+    // (Release, below), has left behind.
     PHASE.compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire).map_err(
         |phase| match phase {
             FINALIZED => process::not_running(phase),
@@ -138,6 +141,7 @@ pub fn finalize() -> Result<()> {
     process::engine()?.final_fence()?;
     process::engine()?.set_initialized(false);
     leave()?;
+    // Release: pairs with the Acquire in `process::phase`; who sees the end finds all ended.
     PHASE.store(FINALIZED, Ordering::Release);
     comm::forget_cached();
     Ok(())

@@ -147,7 +147,7 @@ impl MessagePaths {
         MessagePath::ALL.into_iter().filter(move |&path| self.contains(path))
     }
 
-    /// The paths that a value of `MICA_WAY` leaves of [`MessagePaths::ALL`]: `auto` all, every
+    /// The paths that a value of `MICA_PATH` leaves of [`MessagePaths::ALL`]: `auto` all, every
     /// other value only that path (for `cells`: eager or streamed), in addition to the paths that
     /// are not subject to the choice (inline and ring). `None`: no such value.
     pub fn forced(word: &str) -> Option<MessagePaths> {
@@ -492,8 +492,8 @@ mod tests {
 
     #[test]
     fn every_word_of_the_tunable_forces_something() {
-        let mica_node::tunables::TunableKind::Choice(words) = mica_node::tunables::WAY.kind else {
-            panic!("MICA_WAY is a choice");
+        let mica_node::tunables::TunableKind::Choice(words) = mica_node::tunables::PATH.kind else {
+            panic!("MICA_PATH is a choice");
         };
         for word in words {
             let paths = MessagePaths::forced(word).expect(word);

@@ -1,11 +1,20 @@
 //! Matching, protocols and progress: how a message is matched with its receive, and by which path
 //! its bytes are transferred (docs/design/house.md, section 4).
 //!
-//! - [`matching`]: posted receives and unexpected messages, O(1) in their number, in MPI's order;
-//! - [`select`]: the choice of the path, by `mica_policy`'s functions and the state of each peer;
-//! - adapters that match by themselves get messages as they are, instead of all that follows here;
-//! - [`Engine`]: the one object of a process that owns the channels, sends, receives, makes
-//!   progress and waits.
+//! | room | what it has |
+//! |---|---|
+//! | [`engine`] | [`Engine`], the one object of a process; its state, start, progress, events |
+//! | [`pt2pt`] | sends, receives, probes, cancels; the choice of a message's path |
+//! | [`matching`] | posted receives and unexpected messages, O(1) in their number, in MPI's order |
+//! | [`rendezvous`] | long messages: copied by a side, by both, by an engine, over a network |
+//! | [`channels`] | the channels combined, and the packets of all protocols |
+//! | [`wait`] | how threads poll, yield and park; hang reports |
+//! | [`schedule`] | operations of several stages |
+//! | [`rma`] | puts and gets over the network, and what windows need on a node |
+//! | [`adapter`] | adapters that match by themselves: they get messages as they are |
+//! | [`segments`] | segments that come and go while a job runs |
+//!
+//! Each room owns a part of [`EngineState`] and writes no other ([`engine::state`]).
 //!
 //! | message | path |
 //! |---|---|
@@ -15,79 +24,46 @@
 //! | longer | `Rendezvous`: RTS; receiver, sender or both copy directly, or through cells |
 #![forbid(unsafe_code)]
 
-mod adapter_matching;
-mod adapter_operations;
-mod add_segment;
-mod added_segments;
-mod cancel;
+mod adapter;
 mod channels;
-mod cooperative;
-mod end_duties;
 mod engine;
-mod events;
-mod fault;
-mod flow_control;
-mod hang;
-mod help;
-mod help_state;
-pub mod matching;
-mod network_record;
-mod offloading;
-mod operation;
-mod operation_table;
-#[doc(hidden)]
-pub mod packet;
-mod pending;
-mod poll;
-mod polling;
-mod progress;
-mod progress_thread;
-mod progress_wakeup;
-mod receive;
-mod remote;
+mod matching;
+mod pt2pt;
 mod rendezvous;
 mod rma;
-mod rma_transfers;
-mod run_schedule;
 mod schedule;
-pub mod select;
-mod send;
-mod skew;
-mod start;
-mod state;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod wait;
-mod wait_account;
-mod wait_policy;
-mod watched;
-mod windows;
 
-pub use adapter_operations::Injection;
-pub use add_segment::RemoveError;
+pub use adapter::operations::Injection;
+#[doc(hidden)]
+pub use channels::packet;
+pub use channels::packet::TargetCopyRequest;
 pub use engine::Engine;
-pub use events::{EngineEvent, EngineEventKind, EventSink, want_events};
-pub use fault::Fault;
-pub use help::SharedTransfer;
-pub use help_state::TransferHelper;
+pub use engine::events::{EngineEvent, EngineEventKind, EventSink, enable_events};
+pub use engine::fault::Fault;
+pub use engine::start::StartError;
+pub use engine::state::{EngineState, Reaction};
 pub use matching::{MatchEnvelope, MatchPattern, UnexpectedCounts};
 pub use mica_node::counters::{CounterRef, WindowCounterRef};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
-pub use operation::{
+pub use pt2pt::operation::{
     MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendEnd, SendId, StartedReceive,
 };
-pub use packet::HelpRequest;
-pub use pending::{
-    Describe, FindCall, IdleScene, Pending, QueuedMessage, QueuedMessages, WaitList,
-};
-pub use poll::Poll;
-pub use rma_transfers::{RmaDirection, RmaId, RmaTransfer};
+pub use pt2pt::select::SendCompletion;
+pub use rma::target_copies::TargetCopier;
+pub use rma::target_copy::SharedTransfer;
+pub use rma::{RmaDirection, RmaId, RmaTransfer};
 pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
     TaskError,
 };
-pub use select::SendCompletion;
-pub use start::StartError;
-pub use state::{EngineState, Reaction};
+pub use segments::RemoveError;
 pub use wait::MIN_POLLS_BEFORE_PARKING;
+pub use wait::pending::{
+    Describe, FindCall, IdleWait, Pending, QueuedMessage, QueuedMessages, WaitList,
+};
+pub use wait::poll::Poll;

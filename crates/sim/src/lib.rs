@@ -5,7 +5,7 @@
 //! the emulator; `mica sim` runs the network between the nodes and keeps their clocks together.
 //!
 //! - [`time`]: simulated time.
-//! - [`machine`]: a machine as a TOML file describes it.
+//! - [`machine`]: a machine as a TOML file describes it, a crate of its own.
 //! - [`memory`]: a node's caches, prefetcher and memory, with injection by the adapter.
 //! - [`adapter`]: matching and transfers of the network adapter, and the policies of injection.
 //! - [`network`]: LogGP with topology and contention.
@@ -14,10 +14,12 @@
 #![forbid(unsafe_code)]
 
 pub mod adapter;
+mod calendar;
 pub mod loggp;
-pub mod machine;
 pub mod memory;
 pub mod network;
 pub mod port;
 pub mod replay;
 pub mod time;
+
+pub use mica_machine as machine;

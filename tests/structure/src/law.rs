@@ -64,10 +64,24 @@ const LAW: &[(&str, &[&str])] = &[
     // Function, file and line of addresses, for the reports of tools and of the launcher.
     ("mica-symbols", &[]),
     // Which links make a collective slow: data, model, analysis. `mica links` runs it.
-    ("mica-links", &["mica-algorithms"]),
+    ("mica-links", &["mica-algorithms", "mica-machine", "mica-statistics"]),
+    // What a machine is, as a file describes it, for the models of `sim` and `links`.
+    ("mica-machine", &[]),
+    // Medians and quantiles of what tools measure.
+    ("mica-statistics", &[]),
     // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy`
     // the choice of collective algorithms, `profile` the calls that the replayer repeats.
-    ("mica-sim", &["mica-profile", "mica-policy", "mica-algorithms", "mica-node"]),
+    (
+        "mica-sim",
+        &[
+            "mica-machine",
+            "mica-statistics",
+            "mica-profile",
+            "mica-policy",
+            "mica-algorithms",
+            "mica-node",
+        ],
+    ),
     // A simulated node, loaded into the emulator.
     ("mica-sim-plugin", &["mica-sim", "mica-node"]),
     // `mica sim` is an MPI program itself, in Rust, so it uses `mpi` where others use mpi.h.
@@ -76,6 +90,7 @@ const LAW: &[(&str, &[&str])] = &[
         &[
             "mica-links",
             "mica-sim",
+            "mica-statistics",
             "mica-profile",
             "mica-symbols",
             "mica-mpi",

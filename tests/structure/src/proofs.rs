@@ -43,7 +43,7 @@ fn a_change_selects_what_can_find_a_fault_there() {
         ),
         (&["crates/memory/src/view.rs"], "aarch64 address miri-memory"),
         (&["crates/mpi/src/datatype/layout.rs"], "address miri-mpi"),
-        (&["crates/protocol/src/send.rs"], "aarch64 address thread"),
+        (&["crates/protocol/src/pt2pt/send.rs"], "aarch64 address thread"),
         (&["docs/guide.md", "README.md", "crates/mica/src/main.rs"], ""),
         (&["scripts/miri.sh"], "miri-memory miri-mpi miri-node"),
     ] {

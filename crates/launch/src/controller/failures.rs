@@ -1,8 +1,16 @@
 //! Which failure ends a job on several nodes. News of the same event come from several agents, in
 //! any order.
+//!
+//! A rank that a signal killed is blamed at once. A rank that aborted or exited with a status may
+//! have done so because it lost another: it is a suspect for [`DOUBT`], and if a host is lost or a
+//! rank killed within that time, that is the cause. A rank that left without `MPI_Finalize` is
+//! noted; the others have [`DEPARTURE_TIMEOUT`] to end without it, since only the network tells
+//! ranks on other nodes that it left. A lost host is reported when its remote shell has had
+//! [`SHELL_TIME`] to end as well, and all that are lost in that time together. The first cause ends
+//! the job; later ones are consequences, of which only lost hosts are named.
 
 use super::*;
-use crate::departed::DEPARTURE_TIMEOUT;
+use crate::local::departed::DEPARTURE_TIMEOUT;
 
 /// A rank that gave up may have done so because it lost another: if a host is lost or a rank is
 /// killed within this time, that is reported as the cause.
@@ -33,7 +41,7 @@ impl AgentPool<'_> {
             // for one that left learns that from the network.
             Cause::NotFinalized if self.failures.left.is_none() => {
                 if self.options.wants_checks() {
-                    job.master.say(left_note(&failure));
+                    job.owner.say(departed_note(&failure));
                 }
                 self.failures.left = Some(failure);
                 job.deadlines.set(Deadline::Departed, Instant::now() + DEPARTURE_TIMEOUT);
@@ -111,16 +119,16 @@ impl AgentPool<'_> {
     /// Ends the job because of this failure.
     fn blame(&mut self, job: &mut JobLoop<'_>, mut failure: RankFailure) {
         failure.others = self.running_ranks();
-        job.master.say(&failure);
+        job.owner.say(&failure);
         job.end(self, Ending::Failed(failure), signal::SIGTERM);
     }
 
     /// An agent cannot go on.
     pub(super) fn on_failed(&mut self, job: &mut JobLoop<'_>, node: usize, status: u8, text: &str) {
-        self.nodes[node].explained = true;
+        self.nodes[node].has_reported = true;
         if !job.is_ending() {
             let host = &self.nodes[node].host;
-            job.master.say(format_args!("mpiexec: host {host}: {text}\n"));
+            job.owner.say(format_args!("mpiexec: host {host}: {text}\n"));
             job.end(self, Ending::NotStarted { status }, signal::SIGTERM);
         }
     }
@@ -141,7 +149,7 @@ impl AgentPool<'_> {
     pub(super) fn on_lost(&mut self, job: &mut JobLoop<'_>, node: usize, lost: &LinkLost) {
         let was_running = self.disconnect(&mut job.poll, node);
         self.mark_ended(node);
-        if !was_running || self.nodes[node].explained {
+        if !was_running || self.nodes[node].has_reported {
             return;
         }
         let has_gone = matches!(lost, LinkLost::Closed | LinkLost::Failed(_));
@@ -183,7 +191,7 @@ impl AgentPool<'_> {
                 (None, 1) => "mpiexec:   ending the other rank.\n".to_owned(),
                 (None, _) => format!("mpiexec:   ending the {others} other ranks.\n"),
             };
-            job.master.say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
+            job.owner.say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
             if !job.is_ending() {
                 job.end(self, Ending::HostLost, signal::SIGTERM);
             }

@@ -20,7 +20,7 @@ impl AgentPool<'_> {
             },
         });
         job.deadlines.set(Deadline::AgentAnswers, Instant::now() + REPORT_TIME);
-        self.tell_running(&Down::Report);
+        self.send_to_running(&ControllerMessage::ReportHang);
         self.finish_report(job);
     }
 
@@ -60,10 +60,10 @@ impl AgentPool<'_> {
         let ranks = over.flat_map(|node| &node.members);
         all.ended.extend(ranks.map(|&rank| (rank, "exited with code 0".to_owned())));
         all.lines.sort_by_key(|(rank, _)| *rank);
-        job.master.say(hang_report(self.alive.len() as u32, all));
+        job.owner.say(hang_report(self.alive.len() as u32, all));
         for node in self.missing(&(0..self.nodes.len()).collect::<Vec<_>>()) {
             let name = self.names(&[node]);
-            job.master.say(format_args!("mpiexec:   {name}: its agent has not connected yet\n"));
+            job.owner.say(format_args!("mpiexec:   {name}: its agent has not connected yet\n"));
         }
         if report.then == AfterReport::End && !job.is_ending() {
             job.end(self, Ending::TimedOut, signal::SIGTERM);

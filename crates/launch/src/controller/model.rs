@@ -3,7 +3,6 @@
 //! messages are the real ones; an agent is a script that answers as the ranks of a host would make
 //! it answer. What goes over each connection is counted.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -11,9 +10,9 @@ use std::os::fd::AsFd;
 use mica_node::process::{Signals, wait_ready};
 
 use super::*;
-use crate::link::tests::pair;
-use crate::messages::Surroundings;
-use crate::options::{CommandRequest, parse};
+use crate::link::connection::tests::pair;
+use crate::link::messages::Surroundings;
+use crate::options;
 use crate::placement::{Placement, place};
 
 /// When an agent is lost: after it has sent or received this.
@@ -60,7 +59,7 @@ struct ModelAgent {
 }
 
 impl ModelAgent {
-    fn send(&mut self, message: &Up) {
+    fn send(&mut self, message: &AgentMessage) {
         self.traffic.messages += 1;
         self.traffic.sent += encode(message).len();
         if let Some(link) = &mut self.link {
@@ -75,31 +74,31 @@ impl ModelAgent {
         }
     }
 
-    fn on_message(&mut self, message: &Down, job_size: usize) {
-        if self.link.is_none() || matches!(message, Down::Beat) {
+    fn on_message(&mut self, message: &ControllerMessage, job_size: usize) {
+        if self.link.is_none() || matches!(message, ControllerMessage::Heartbeat) {
             return;
         }
         self.traffic.messages += 1;
         match message {
-            Down::Plan(plan) => {
+            ControllerMessage::Plan(plan) => {
                 assert_eq!(plan.members, self.members);
                 self.pass(LossStep::Plan);
                 let puts = self.members.iter();
                 let puts = puts.map(|rank| (format!("mica-{rank}-mica-net"), "1:".repeat(40)));
-                self.send(&Up::BarrierIn(puts.collect()));
+                self.send(&AgentMessage::BarrierIn(puts.collect()));
                 self.pass(LossStep::BarrierIn);
             }
-            Down::BarrierOut(puts) => {
+            ControllerMessage::BarrierOut(puts) => {
                 self.traffic.received += encode(message).len();
                 assert_eq!(puts.len(), job_size);
                 self.pass(LossStep::BarrierOut);
                 self.end(None);
             }
-            Down::End(_) | Down::Kill if !self.is_done => {
+            ControllerMessage::End(_) | ControllerMessage::Kill if !self.is_done => {
                 let number = signal::SIGTERM;
                 self.end(Some(Cause::Killed { number, core_dumped: false }));
             }
-            Down::Bye => self.link = None,
+            ControllerMessage::JobOver => self.link = None,
             _ => {}
         }
     }
@@ -108,9 +107,9 @@ impl ModelAgent {
         let end = |&rank: &u32| RankEnd { rank, pid: rank + 1, cause, without_init: false };
         let ends = self.members.iter().map(end).collect();
         self.is_done = true;
-        self.send(&Up::Ended(ends));
+        self.send(&AgentMessage::Ended(ends));
         self.pass(LossStep::Ended);
-        self.send(&Up::Done { counters: Vec::new(), late: None });
+        self.send(&AgentMessage::Done { counters: Vec::new(), late: None });
     }
 }
 
@@ -132,11 +131,11 @@ fn play(mut agents: Vec<ModelAgent>, job_size: usize) -> Vec<AgentTraffic> {
                 continue;
             };
             link.flush();
-            let heard = link.receive(&mut messages);
+            let received = link.receive(&mut messages);
             for message in &messages {
                 agent.on_message(message, job_size);
             }
-            if heard.is_err() {
+            if received.is_err() {
                 agent.link = None;
             }
         }
@@ -155,10 +154,7 @@ fn run(scene: Scene) -> Played {
     let hosts: Vec<String> = (0..scene.hosts).map(|host| format!("h{host}")).collect();
     let size = scene.hosts * scene.ranks;
     let line = format!("-n {size} -s none --launcher fork -hosts {} prog", hosts.join(","));
-    let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-    let Ok(CommandRequest::Run(mut options)) = parse(&words) else {
-        panic!("{line}");
-    };
+    let mut options = options::tests::job(&line);
     let Ok(Placement::Nodes(nodes)) = place(&mut options, &|_| None) else {
         panic!("{line}");
     };
@@ -168,12 +164,12 @@ fn run(scene: Scene) -> Played {
     let (mut report, err) = std::io::pipe().unwrap();
     let out = File::options().write(true).open("/dev/null").unwrap();
     let writer = OutputWriter::to_files(out, File::from(std::os::fd::OwnedFd::from(err))).unwrap();
-    let options = &*options;
-    let master = Master::User(Box::new(InvokingUser { options, writer }));
+    let options = &options;
+    let owner = JobOwner::User(Box::new(InvokingUser { options, writer }));
     let signals = Signals::take(&[]).unwrap();
     let (rules, timeout) = (options.signals.clone(), options.hosts.timeout);
-    let mut job = JobLoop::new(master, signals, rules, options.grace, timeout).unwrap();
-    job.deadlines.set(Deadline::Heartbeat, Instant::now() + BEAT);
+    let mut job = JobLoop::new(owner, signals, rules, options.grace, timeout).unwrap();
+    job.deadlines.set(Deadline::Heartbeat, Instant::now() + HEARTBEAT_INTERVAL);
     let mut pool = AgentPool::new(options, &nodes, listener);
 
     let mut agents = Vec::new();
@@ -196,7 +192,7 @@ fn run(scene: Scene) -> Played {
         if scene.foreign == Some(host) {
             surroundings.format[4] += 1;
         }
-        let hello = Up::Hello {
+        let hello = AgentMessage::Hello {
             node: Some(host as u32),
             slurm: None,
             machine: String::new(),
@@ -208,11 +204,11 @@ fn run(scene: Scene) -> Played {
     if !matches!(job.ending(), Some(Ending::NotStarted { .. })) {
         assert_eq!(pool.running_ranks(), 0);
     }
-    pool.flush_all(BEAT);
+    pool.flush_all(HEARTBEAT_INTERVAL);
     drop(pool);
     let traffic = playing.join().expect("the agents saw the end");
-    let (master, signals, ending) = job.into_parts();
-    finish_output(master, &signals, ending.as_ref(), None).unwrap();
+    let ending = job.ending().cloned();
+    job.finish().unwrap();
     let mut text = String::new();
     report.read_to_string(&mut text).unwrap();
     Played { ending, report: text, traffic }

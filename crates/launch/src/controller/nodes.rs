@@ -1,11 +1,11 @@
 //! The nodes of a job as the controller knows them.
 
-use crate::late::LateArrivals;
 use crate::link::Connection;
-use crate::messages::{Puts, Surroundings};
+use crate::link::messages::{KvsEntries, Surroundings};
 use crate::options::JobOptions;
 use crate::placement::{JobNodes, NodeRanks};
-use crate::traffic::CounterValues;
+use crate::report::late::LateArrivals;
+use crate::report::traffic::CounterValues;
 
 /// Bytes of standard input in flight to a node.
 const INPUT_WINDOW: usize = 1 << 16;
@@ -18,7 +18,7 @@ pub(super) struct AgentNode {
     pub members: Vec<u32>,
     pub state: AgentState,
     /// What its ranks have put, when they are all in a barrier.
-    pub arrived: Option<Puts>,
+    pub arrived: Option<KvsEntries>,
     /// Identifies the machine (`boot_id`): virtual nodes with the same one share its cores.
     pub machine: String,
     /// What it is to the ranks of other nodes.
@@ -26,9 +26,9 @@ pub(super) struct AgentNode {
     pub counters: Vec<CounterValues>,
     pub late: LateArrivals,
     /// The agent has reported why it cannot go on.
-    pub explained: bool,
+    pub has_reported: bool,
     /// Its agent has connected.
-    pub came: bool,
+    pub has_connected: bool,
     /// The number of the remote shell that starts its agent, once it runs.
     pub shell: Option<usize>,
 }
@@ -52,8 +52,8 @@ impl AgentNode {
             surroundings: Surroundings::default(),
             counters: Vec::new(),
             late: LateArrivals::default(),
-            explained: false,
-            came: false,
+            has_reported: false,
+            has_connected: false,
             shell: None,
         }
     }

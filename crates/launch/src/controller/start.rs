@@ -9,10 +9,10 @@ use mica_node::topology::SYNTHETIC_VARIABLE;
 use mica_node::tunables::set_variable;
 
 use super::*;
-use crate::messages::Surroundings;
-use crate::node_job::{self, NodePlacement};
-use crate::plan::NodePlan;
-use crate::widths::WidthGrant;
+use crate::link::messages::Surroundings;
+use crate::placement::node_job::{self, NodePlacement};
+use crate::placement::plan::NodePlan;
+use crate::placement::widths::CoreGrant;
 
 /// Remote shells that are being started at the same time: more would run into the limits of an ssh
 /// server on a gateway, or of processes on this host.
@@ -56,7 +56,7 @@ impl AgentPool<'_> {
             let hosts = self.names(&start.nodes);
             if self.options.verbose {
                 let command = command_line(&start.command);
-                job.master.say(format_args!("mpiexec: {hosts}: {command}\n"));
+                job.owner.say(format_args!("mpiexec: {hosts}: {command}\n"));
             }
             let program = start.command[0].to_string_lossy().into_owned();
             let number = self.shells.len();
@@ -89,10 +89,11 @@ impl AgentPool<'_> {
         &mut self,
         job: &mut JobLoop<'_>,
         link: Box<Connection>,
-        messages: Vec<Up>,
+        messages: Vec<AgentMessage>,
     ) {
         let mut messages = messages.into_iter();
-        let Some(Up::Hello { node, slurm, machine, surroundings }) = messages.next() else {
+        let Some(AgentMessage::Hello { node, slurm, machine, surroundings }) = messages.next()
+        else {
             return;
         };
         let awaited = |node: &usize| self.nodes[*node].is_awaited();
@@ -109,16 +110,16 @@ impl AgentPool<'_> {
         self.nodes[number].machine = machine;
         let is_alike = surroundings.format == Surroundings::own().format;
         self.nodes[number].surroundings = surroundings;
-        self.nodes[number].came = true;
+        self.nodes[number].has_connected = true;
         if let Some(shell) = self.nodes[number].shell
-            && self.shells[shell].has_come()
+            && self.shells[shell].on_agent_connected()
         {
             self.connecting -= 1;
         }
         if !is_alike {
             let text = "its ranks would not understand those of this host: it has another version \
                         of Mica, or is another kind of machine (width of pointers, byte order)";
-            return self.on_failed(job, number, crate::INTERNAL, text);
+            return self.on_failed(job, number, crate::report::INTERNAL, text);
         }
         for message in messages {
             self.on_message(job, number, message);
@@ -168,7 +169,7 @@ impl AgentPool<'_> {
                 (None, AgentLauncher::Fork) => Some(String::new()),
                 (None, _) => None,
             };
-            self.tell(number, &Down::Plan(Box::new(job)));
+            self.send_to(number, &ControllerMessage::Plan(Box::new(job)));
         }
     }
 
@@ -199,7 +200,7 @@ impl AgentPool<'_> {
     /// Places the ranks of nodes that are on this machine, if there are several of these: an agent
     /// by itself would take the other agents' processors for those of another job. Returns what
     /// each node gets.
-    fn plan_this_machine(&mut self) -> Vec<(usize, WidthGrant)> {
+    fn plan_this_machine(&mut self) -> Vec<(usize, CoreGrant)> {
         let own = boot_id();
         let is_here = |&node: &usize| self.nodes[node].machine == own;
         let here: Vec<usize> = (0..self.nodes.len()).filter(is_here).collect();
@@ -230,7 +231,7 @@ impl AgentPool<'_> {
 
     /// Reads what a remote shell says, and whether it has ended. One that fails before its agents
     /// have connected fails the start.
-    pub(super) fn look_at_shell(
+    pub(super) fn on_shell(
         &mut self,
         job: &mut JobLoop<'_>,
         number: usize,
@@ -298,8 +299,8 @@ impl AgentPool<'_> {
     }
 
     fn fail_to_start(&mut self, job: &mut JobLoop<'_>, text: &str) {
-        job.master.say(text);
-        let status = crate::INTERNAL;
+        job.owner.say(text);
+        let status = crate::report::INTERNAL;
         job.end(self, Ending::NotStarted { status }, signal::SIGTERM);
     }
 

@@ -5,7 +5,7 @@
 //! shell. A line without a program sets options of the whole job.
 
 use super::*;
-use crate::shell_words::shell_words;
+use crate::options::values::shell_words::shell_words;
 
 impl OptionParser {
     /// Reads the sections of a file.

@@ -8,7 +8,7 @@ use super::variables;
 
 /// The names and values of an option: `-n, -np, -c N`.
 pub(super) fn usage(spec: &Spec) -> String {
-    let values = spec.values.iter().map(|value| format!(" {value}"));
+    let values = spec.values().iter().map(|value| format!(" {value}"));
     spec.names.join(", ") + &values.collect::<String>()
 }
 

@@ -4,29 +4,47 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use super::foreign;
-use super::nearest::nearest;
 use super::request::{CommandRequest, JobOptions, ProgramSection, UsageError};
 use super::soft;
-use crate::pattern::NamePattern;
-use crate::rank_set::RankSet;
+use crate::options::values::pattern::NamePattern;
+use crate::options::values::rank_set::RankSet;
 
 /// One entry of the table.
 pub(super) struct Spec {
     /// The names as the help shows them; one dash or two are accepted.
     pub names: &'static [&'static str],
-    /// The names of its values, one for each argument that it takes.
-    pub values: &'static [&'static str],
     /// Whether it belongs to the section (program) or to the whole job.
     pub scope: Scope,
     /// The text for the help.
     pub help: &'static str,
-    /// Applies the option.
-    pub apply: fn(&mut OptionParser, &str, &[OsString]) -> Result<(), UsageError>,
+    /// The values that it takes, and what it does with them.
+    pub effect: Effect,
+}
+
+/// What an option does.
+pub(super) enum Effect {
+    /// It takes no value.
+    Flag(fn(&mut OptionParser)),
+    /// It takes one value, which has this name in the help. An error names the option as written.
+    Value(&'static str, fn(&mut OptionParser, &str, &OsStr) -> Result<(), UsageError>),
+    /// It takes an environment variable.
+    Variable(fn(&mut OptionParser, (OsString, OsString))),
+    /// It takes no value, and is the same as this option with this value.
+    SameAs(&'static str, &'static str),
 }
 
 impl Spec {
     pub fn has_name(&self, bare: &str) -> bool {
         self.names.iter().any(|name| name.trim_start_matches('-') == bare)
+    }
+
+    /// The names of its values, one for each argument that it takes.
+    pub fn values(&self) -> &[&'static str] {
+        match &self.effect {
+            Effect::Flag(_) | Effect::SameAs(..) => &[],
+            Effect::Value(name, _) => std::slice::from_ref(name),
+            Effect::Variable(_) => &["NAME", "VALUE"],
+        }
     }
 }
 
@@ -77,7 +95,7 @@ impl OptionParser {
         let instead = foreign::instead(bare).map(|instead| format!(": {instead}"));
         let instead = instead.or_else(|| {
             let names = self.specs().flat_map(|spec| spec.names.iter().copied());
-            Some(format!("; is {} meant?", nearest(names, bare)?))
+            Some(format!("; is {} meant?", foreign::nearest(names, bare)?))
         });
         UsageError::Unknown(text.to_owned(), instead.unwrap_or_default())
     }
@@ -147,23 +165,42 @@ impl OptionParser {
         };
         let option = text.split('=').next().unwrap_or(text);
         let spec = self.spec(bare).ok_or_else(|| self.unknown(text, bare))?;
-        let needed = match (spec.values, arguments.first()) {
+        let needed = match (&spec.effect, arguments.first()) {
             // Hydra accepts `-genv NAME=VALUE` as well.
-            (["NAME", "VALUE"], Some(pair)) if pair.as_encoded_bytes().contains(&b'=') => 1,
-            _ => spec.values.len(),
+            (Effect::Variable(_), Some(pair)) if pair.as_encoded_bytes().contains(&b'=') => 1,
+            _ => spec.values().len(),
         };
         match attached {
-            Some(value) if needed == 1 => (spec.apply)(self, option, &[value]).map(|()| arguments),
+            Some(value) if needed == 1 => self.apply(spec, option, &[value]).map(|()| arguments),
             Some(value) => Err(wrong(option, &value, "wanted: it takes no value after '='")),
             None if arguments.len() < needed => Err(UsageError::Missing {
                 option: option.to_owned(),
-                wanted: spec.values.join(" "),
+                wanted: spec.values().join(" "),
             }),
             None => {
                 let (values, rest) = arguments.split_at(needed);
-                (spec.apply)(self, option, values).map(|()| rest)
+                self.apply(spec, option, values).map(|()| rest)
             }
         }
+    }
+
+    /// Applies an option to as many values as it takes. `option` is named in errors.
+    pub fn apply(
+        &mut self,
+        spec: &Spec,
+        option: &str,
+        values: &[OsString],
+    ) -> Result<(), UsageError> {
+        match &spec.effect {
+            Effect::Flag(set) => set(self),
+            Effect::Value(_, read) => read(self, option, &values[0])?,
+            Effect::Variable(set) => set(self, variable(option, values)?),
+            Effect::SameAs(other, value) => {
+                let other = self.spec(other).expect("an option of the table");
+                self.apply(other, option, &[OsString::from(value)])?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -229,10 +266,7 @@ pub(super) fn variable_name(option: &str, name: &OsStr) -> Result<OsString, Usag
 }
 
 /// Parses `NAME VALUE` or `NAME=VALUE`.
-pub(super) fn variable(
-    option: &str,
-    values: &[OsString],
-) -> Result<(OsString, OsString), UsageError> {
+fn variable(option: &str, values: &[OsString]) -> Result<(OsString, OsString), UsageError> {
     match values {
         [name, value] => Ok((variable_name(option, name)?, value.clone())),
         _ => {

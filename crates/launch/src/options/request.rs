@@ -9,13 +9,13 @@ use mica_node::tunables::{CHECK, LATE, STATS};
 use mica_profile::recorded::RecordedTraffic;
 use serde::{Deserialize, Serialize};
 
-use crate::binding::Binding;
 use crate::hosts::Host;
-use crate::inherit::Inherit;
-use crate::output_rules::OutputRules;
-use crate::rank_set::RankSet;
+use crate::options::values::binding::Binding;
+use crate::options::values::inherit::Inherit;
+use crate::options::values::output_rules::OutputRules;
+use crate::options::values::rank_set::RankSet;
+use crate::options::values::tool::Tool;
 use crate::signals::SignalRules;
-use crate::tool::Tool;
 
 /// What the command line asks for.
 #[derive(Debug)]

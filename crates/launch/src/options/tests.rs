@@ -2,11 +2,13 @@ use std::fmt::Write as _;
 
 use super::table::options;
 use super::*;
-use crate::binding::Bind;
-use crate::pattern::NamePattern;
+use crate::options::values::binding::Bind;
+use crate::options::values::output_rules::OutputRules;
+use crate::options::values::pattern::NamePattern;
 use mica_node::topology::{BindTo, MapBy};
 
-fn run(line: &str) -> JobOptions {
+/// The job that a command line asks for, if no variable is set.
+pub fn job(line: &str) -> JobOptions {
     match parse_line(line).unwrap() {
         CommandRequest::Run(options) => *options,
         other => panic!("{line}: {other:?}"),
@@ -15,7 +17,7 @@ fn run(line: &str) -> JobOptions {
 
 fn parse_line(line: &str) -> Result<CommandRequest, UsageError> {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    parse(&words)
+    parse(&words, &|_| None)
 }
 
 fn refusal(line: &str) -> String {
@@ -25,35 +27,35 @@ fn refusal(line: &str) -> String {
 #[test]
 fn one_dash_or_two() {
     for line in ["-n 4 a", "--n 4 a", "-np 4 a", "--np 4 a", "--np=4 a", "-n=4 a", "-c 4 a"] {
-        assert_eq!(run(line).sections[0].ranks, 4, "{line}");
+        assert_eq!(job(line).sections[0].ranks, 4, "{line}");
     }
-    assert_eq!(run("a").sections[0].ranks, 1);
+    assert_eq!(job("a").sections[0].ranks, 1);
     for line in ["-label a", "--label a", "-l a"] {
-        assert!(run(line).output.has_labels(), "{line}");
+        assert!(job(line).output.out.label.is_some(), "{line}");
     }
 }
 
 #[test]
 fn late_arrivals_are_asked_for_by_option_or_variable() {
     let wanted = ["--late-arrivals a", "-x MICA_LATE=on a", "-env MICA_LATE on a"];
-    assert!(wanted.into_iter().all(|line| run(line).wants_late()));
-    assert!(!run("-x MICA_LATE=off a").wants_late());
-    let options = run("--late-arrivals a");
+    assert!(wanted.into_iter().all(|line| job(line).wants_late()));
+    assert!(!job("-x MICA_LATE=off a").wants_late());
+    let options = job("--late-arrivals a");
     assert_eq!(options.environment, [("MICA_LATE".into(), "on".into())]);
 }
 
 #[test]
 fn options_end_at_the_program() {
-    let options = run("-n 2 prog -n 7 --label -- x");
+    let options = job("-n 2 prog -n 7 --label -- x");
     assert_eq!(options.sections[0].ranks, 2);
     assert_eq!(options.sections[0].command, ["prog", "-n", "7", "--label", "--", "x"]);
-    assert!(!options.output.has_labels());
-    assert_eq!(run("-n 2 -- -odd").sections[0].command, ["-odd"]);
+    assert_eq!(options.output, OutputRules::default());
+    assert_eq!(job("-n 2 -- -odd").sections[0].command, ["-odd"]);
 }
 
 #[test]
 fn sections() {
-    let options = run("-n 2 -env A 1 a x : -n 3 -wdir / --genv B 2 b : c");
+    let options = job("-n 2 -env A 1 a x : -n 3 -wdir / --genv B 2 b : c");
     let ranks: Vec<usize> = options.sections.iter().map(|s| s.ranks).collect();
     assert_eq!(ranks, [2, 3, 1]);
     assert_eq!(options.sections[0].command, ["a", "x"]);
@@ -73,15 +75,15 @@ fn sections() {
 
 #[test]
 fn exported_variables() {
-    assert_eq!(run("-x A=b=c p").environment, [("A".into(), "b=c".into())]);
-    assert_eq!(run("-x PATH p").environment[0].0, "PATH");
+    assert_eq!(job("-x A=b=c p").environment, [("A".into(), "b=c".into())]);
+    assert_eq!(job("-x PATH p").environment[0].0, "PATH");
     assert!(refusal("-x MICA_NO_SUCH_VARIABLE p").contains("not set"));
     assert!(refusal("-x =1 p").contains("name of an environment variable"));
 }
 
 #[test]
 fn policies_and_times() {
-    let options = run("--bind-to none --map-by l3 --timeout 1.5 --hang-report 3 --grace 0 p");
+    let options = job("--bind-to none --map-by l3 --timeout 1.5 --hang-report 3 --grace 0 p");
     assert_eq!(options.binding.bind, Some(Bind::To(BindTo::None)));
     assert_eq!(options.binding.map, Some(MapBy::SharedCache));
     assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
@@ -93,7 +95,7 @@ fn policies_and_times() {
 fn the_options_of_the_standard() {
     let line = "-n 6 -soft 1:8:2 -arch ARCH -path /a:/b -file /conf -initial-errhandler \
                 mpi_errors_return -memory-alloc-kinds mpi,system a : -soft 2,3 b : c";
-    let options = run(&line.replace("ARCH", std::env::consts::ARCH));
+    let options = job(&line.replace("ARCH", std::env::consts::ARCH));
     let ranks: Vec<usize> = options.sections.iter().map(|section| section.ranks).collect();
     assert_eq!(ranks, [5, 3, 1]);
     let [first, _, last] = &options.sections[..] else { panic!("three programs") };
@@ -111,14 +113,14 @@ fn the_options_of_the_standard() {
 
 #[test]
 fn familiar_options_are_accepted() {
-    run("--oversubscribe --allow-run-as-root -host localhost,127.0.0.1:4 -H localhost p");
+    job("--oversubscribe --allow-run-as-root -host localhost,127.0.0.1:4 -H localhost p");
 }
 
 #[test]
 fn hosts_and_how_to_reach_them() {
     let line = "-hosts a,b:4 -H c -f /hosts -ppn 3 --launcher fork -iface lo --host-timeout 2.5 \
                 -wdir /no/such --fanout 0 p";
-    let options = run(line);
+    let options = job(line);
     let names: Vec<&str> = options.hosts.named.iter().map(|host| host.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert_eq!(options.hosts.named[1].slots, Some(4));
@@ -131,10 +133,10 @@ fn hosts_and_how_to_reach_them() {
     assert_eq!(options.hosts.fanout, Some(0));
     assert_eq!(options.hosts.timeout, Duration::from_millis(2500));
     for name in ["-f", "-hostfile", "--hostfile", "-machinefile"] {
-        assert!(run(&format!("{name} x p")).hosts.file.is_some());
+        assert!(job(&format!("{name} x p")).hosts.file.is_some());
     }
     let words = ["-launcher-exec", "ip netns exec", "p"].map(OsString::from);
-    let Ok(CommandRequest::Run(options)) = parse(&words) else {
+    let Ok(CommandRequest::Run(options)) = parse(&words, &|_| None) else {
         panic!("a job");
     };
     assert_eq!(options.hosts.launcher_exec.unwrap(), ["ip", "netns", "exec"]);
@@ -146,7 +148,7 @@ fn an_agents_command_line() {
         let addresses = ["10.0.0.1:400", "[fd00::1]:5"].map(|a| a.parse().unwrap());
         let agent = Agent { addresses: addresses.to_vec(), node };
         let words: Vec<OsString> = agent.arguments().into_iter().map(OsString::from).collect();
-        match parse(&words) {
+        match parse(&words, &|_| None) {
             Ok(CommandRequest::Agent(read)) => assert_eq!(read, agent),
             other => panic!("{other:?}"),
         }
@@ -195,6 +197,15 @@ fn help_and_version() {
     }
 }
 
+/// An option that is another one with a value names one that there is, and a value that it takes.
+#[test]
+fn options_that_stand_for_others_are_read() {
+    let others = options().filter(|spec| matches!(spec.effect, Effect::SameAs(..)));
+    let all: Vec<JobOptions> = others.map(|spec| job(&format!("{} a", spec.names[0]))).collect();
+    assert_eq!(all.len(), 9);
+    assert!(all.iter().all(|options| *options != job("a")));
+}
+
 #[test]
 fn names_are_unique() {
     let mut names: Vec<&str> = options()
@@ -212,7 +223,7 @@ fn names_are_unique() {
 /// `MICA_RENEW=1 cargo test -p mica-launch manual`.
 #[test]
 fn the_manual_has_these_tables() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/launching.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mpiexec.md");
     let mut page = std::fs::read_to_string(path).unwrap();
     let mut of_options = String::from("| option | meaning |\n|---|---|\n");
     for spec in options() {
@@ -278,29 +289,29 @@ fn options_of_others_are_done_or_answered() {
 
 #[test]
 fn what_ranks_inherit() {
-    let options = run("-genvlist A,B -n 1 a : -envnone b : -envall c : -genv X=1=2 d");
+    let options = job("-genvlist A,B -n 1 a : -envnone b : -envall c : -genv X=1=2 d");
     let only = |names: &[&str]| Inherit::Only(names.iter().map(OsString::from).collect());
     assert_eq!(options.inherit, only(&["A", "B"]));
     let sections: Vec<Option<Inherit>> =
         options.sections.iter().map(|s| s.inherit.clone()).collect();
     assert_eq!(sections, [None, Some(only(&[])), Some(Inherit::All), None]);
     assert_eq!(options.environment, [("X".into(), "1=2".into())]);
-    assert_eq!(run("-genvexcept A*,B a").inherit, Inherit::Except(vec!["A*".into(), "B".into()]));
+    assert_eq!(job("-genvexcept A*,B a").inherit, Inherit::Except(vec!["A*".into(), "B".into()]));
     assert!(refusal("-genvlist A,,B a").contains("name of an environment variable"));
-    assert_eq!(run("-env A=b -envlist PATH a").sections[0].environment, [("A".into(), "b".into())]);
+    assert_eq!(job("-env A=b -envlist PATH a").sections[0].environment, [("A".into(), "b".into())]);
 }
 
 #[test]
 fn ranks_that_options_name() {
-    assert_eq!(run("a").input, RankSet::one(0));
-    assert_eq!(run("-s all a").input, RankSet::All);
-    assert!(run("--stdin none a").input.is_empty());
+    assert_eq!(job("a").input, RankSet::one(0));
+    assert_eq!(job("-s all a").input, RankSet::All);
+    assert_eq!(job("--stdin none a").input, RankSet::Ranges(Vec::new()));
     assert!(refusal("-s some a").contains("all, none, or ranks"));
-    let options = run("-gtool valgrind:0-1 --debug 2 a");
+    let options = job("-gtool valgrind:0-1 --debug 2 a");
     assert_eq!(options.tools[1], Tool::debugger(RankSet::one(2)));
     assert_eq!(options.tools[0].ranks, RankSet::parse("0-1").unwrap());
     assert_eq!(options.input, RankSet::one(2), "the debugger has the terminal");
-    assert_eq!(run("--debug 2 -s 0 a").input, RankSet::one(0));
+    assert_eq!(job("--debug 2 -s 0 a").input, RankSet::one(0));
     assert!(refusal("--tool valgrind a").contains("COMMAND:RANKS"));
     assert!(refusal("-prepend-pattern %x a").contains("%r (rank)"));
 }
@@ -313,7 +324,7 @@ fn variables_of_hydra() {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| OsString::from(value))
         };
-        match parse_with(&words, &variable) {
+        match parse(&words, &variable) {
             Ok(CommandRequest::Run(options)) => Ok(*options),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Err(error.to_string()),
@@ -369,7 +380,7 @@ fn programs_from_a_file() {
     assert_eq!(options.sections[0].command, ["a", "b c"]);
     assert_eq!(options.sections[1].command, ["d", ":", "e"]);
     assert_eq!(options.environment, [("A".into(), "1".into())]);
-    assert!(options.output.has_labels());
+    assert!(options.output.out.label.is_some() && options.output.err.label.is_some());
     let error = |text: &str| read(text, "").unwrap_err().to_string();
     assert!(error("-n 2 a\n-n x b\n").contains("line 2: -n: \"x\" is not a number of ranks"));
     assert!(error("-n 2\n").contains("line 1: no program given in a line"));

@@ -128,7 +128,7 @@ fn give(
     let spec = parser.spec(option);
     let spec = spec.expect("the table of variables names options of the other table");
     let values: Vec<OsString> = value.into_iter().map(OsStr::to_owned).collect();
-    (spec.apply)(parser, name, &values)
+    parser.apply(spec, name, &values)
 }
 
 /// Applies the variables that are set. An empty one counts as not set, except

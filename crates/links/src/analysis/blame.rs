@@ -5,10 +5,11 @@
 //! over all links, level [`ALPHA`]. The interval beside it is a block bootstrap of the ranks.
 
 use fastrand::Rng;
+use mica_statistics::{quantile, sorted};
 use serde::Serialize;
 
 use super::rank::{dot, effective_number, holm, normalize, p_positive, unit_ranks};
-use super::resample::{Interval, blocks, quantile};
+use super::resample::{Interval, blocks};
 use super::{ALPHA, Columns};
 
 /// How a link's load goes with the execution time.
@@ -90,9 +91,7 @@ fn coincidence(load: &[f64], slow: &[bool]) -> f64 {
         let both = load.iter().zip(slow);
         both.filter(move |(_, slow)| **slow == which).map(|(load, _)| *load)
     };
-    let mut fast: Vec<f64> = of(false).collect();
-    fast.sort_by(f64::total_cmp);
-    let usual = quantile(&fast, 0.95);
+    let usual = quantile(&sorted(of(false)), 0.95);
     let (above, all) =
         of(true).fold((0, 0), |(above, all), load| (above + usize::from(load > usual), all + 1));
     above as f64 / f64::max(1.0, f64::from(all))

@@ -1,10 +1,10 @@
 //! What the paper's Figures 2, 3 and 6 show: the execution times as a whole, those of fast calls
 //! as a histogram, and the load of each link in fast calls.
 
+use mica_statistics::{quantile, sorted};
 use serde::Serialize;
 
 use super::Columns;
-use super::resample::quantile;
 
 /// The execution times of all calls.
 #[derive(Debug, Clone, Serialize)]
@@ -50,12 +50,6 @@ pub struct LinkLoad {
     pub median: f64,
     /// The highest load.
     pub max: f64,
-}
-
-fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    values
 }
 
 /// The execution times as a whole. `None` without calls.

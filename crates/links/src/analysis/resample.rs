@@ -3,6 +3,7 @@
 //! without (Meinshausen and Bühlmann's subsampling of 2010).
 
 use fastrand::Rng;
+use mica_statistics::{median, quantile, sorted};
 use serde::{Deserialize, Serialize};
 
 /// A 95 % interval.
@@ -16,21 +17,10 @@ pub struct Interval {
 
 impl Interval {
     /// The percentile interval of resampled values. All zero if there are none.
-    pub fn of(mut values: Vec<f64>) -> Interval {
-        values.sort_by(f64::total_cmp);
+    pub fn of(values: Vec<f64>) -> Interval {
+        let values = sorted(values);
         Interval { low: quantile(&values, 0.025), high: quantile(&values, 0.975) }
     }
-}
-
-/// An interpolated quantile of sorted values (Hyndman and Fan's type 7); zero if there are none.
-pub fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else {
-        return 0.0;
-    };
-    let place = share * last as f64;
-    let low = sorted[place.floor() as usize];
-    let high = sorted[place.ceil() as usize];
-    low + (high - low) * place.fract()
 }
 
 /// The length of a block: the cube root's order is optimal for a mean (Hall, Horowitz and Jing
@@ -80,10 +70,7 @@ pub fn mean_interval(values: &[f64], resamples: usize, seed: u64) -> Interval {
 
 /// The bootstrap's interval of the median of values that are independent of each other.
 pub fn median_interval(values: &[f64], resamples: usize, seed: u64) -> Interval {
-    interval_of(values, resamples, seed, |drawn| {
-        drawn.sort_by(f64::total_cmp);
-        quantile(drawn, 0.5)
-    })
+    interval_of(values, resamples, seed, |drawn| median(drawn))
 }
 
 /// The bootstrap's interval of a statistic of values that are independent of each other.
@@ -91,7 +78,7 @@ fn interval_of(
     values: &[f64],
     resamples: usize,
     seed: u64,
-    statistic: impl Fn(&mut [f64]) -> f64,
+    statistic: impl Fn(&[f64]) -> f64,
 ) -> Interval {
     if values.is_empty() {
         return Interval::of(Vec::new());
@@ -100,7 +87,7 @@ fn interval_of(
     let mut drawn = vec![0.0; values.len()];
     let mut resample = || {
         drawn.fill_with(|| values[rng.usize(0..values.len())]);
-        statistic(&mut drawn)
+        statistic(&drawn)
     };
     Interval::of((0..resamples).map(|_| resample()).collect())
 }

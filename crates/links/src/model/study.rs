@@ -9,6 +9,8 @@
 //! Predictor: for each schedule a tree is learnt in a world of its own (load of every link before
 //! each call, and the call's class), then used in worlds that it has not seen, with other seeds.
 
+use mica_machine::ChipMachine;
+
 use super::world::ModelWorld;
 use crate::analysis::Columns;
 use crate::analysis::cluster::{TimeClass, clusters};
@@ -16,7 +18,6 @@ use crate::analysis::distribution::distribution;
 use crate::background::Background;
 use crate::data::DataError;
 use crate::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
-use crate::machine::ChipMachine;
 use crate::model::observe_model;
 use crate::predictor::payoff::{choosing, in_worlds, postponing};
 use crate::predictor::{Patience, PayoffTrial, PredictorWorld, SchedulePredictor};
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn studies_are_equal_for_equal_seeds_and_complete() {
-        let machine = ChipMachine::shipped("upi-2").expect("shipped");
+        let machine = ChipMachine::named("upi-2").expect("shipped");
         let schedule = RecordedSchedule::shipped("barrier").expect("shipped");
         let background = Background::io(&machine);
         let plan = StudyPlan {

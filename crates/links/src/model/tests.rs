@@ -1,7 +1,7 @@
 use super::*;
 
 fn x4600() -> ChipMachine {
-    ChipMachine::shipped("x4600").expect("shipped")
+    ChipMachine::named("x4600").expect("shipped")
 }
 
 fn allreduce() -> RecordedSchedule {

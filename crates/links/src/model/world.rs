@@ -8,9 +8,10 @@
 
 use std::sync::Arc;
 
+use mica_machine::ChipMachine;
+
 use super::{MachineStep, ModelRankState, Simulation, actions};
 use crate::background::{Background, BurstTimes};
-use crate::machine::ChipMachine;
 use crate::predictor::PredictorWorld;
 use crate::schedule::{RecordedSchedule, RecordedStep};
 
@@ -94,10 +95,11 @@ impl PredictorWorld for ModelWorld {
 mod tests {
     use super::*;
     use crate::background::{BurstKind, BurstTraffic};
+    use crate::data::LinkSet;
     use crate::model::observe_model;
 
     fn world(background: &Background, names: &[&str]) -> ModelWorld {
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         let shipped = |name: &&str| RecordedSchedule::shipped(name).expect("shipped");
         let schedules: Vec<RecordedSchedule> = names.iter().map(shipped).collect();
         ModelWorld::new(&machine, &schedules.iter().collect::<Vec<_>>(), background, 1)
@@ -107,7 +109,7 @@ mod tests {
     fn single_calls_take_as_long_as_the_first_call_of_an_observation() {
         let names = ["allreduce-1024", "barrier"];
         let mut world = world(&Background::none(), &names);
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
+        let machine = ChipMachine::named("x4600").expect("shipped");
         for (index, name) in names.iter().enumerate() {
             let schedule = RecordedSchedule::shipped(name).expect("shipped");
             let observed = observe_model(&machine, &schedule, &Background::none(), 1, 1);
@@ -121,8 +123,8 @@ mod tests {
 
     #[test]
     fn load_is_that_of_the_call_before_or_of_the_wait() {
-        let machine = ChipMachine::shipped("x4600").expect("shipped");
-        let link = machine.link_set().index("0->1").expect("a link");
+        let machine = ChipMachine::named("x4600").expect("shipped");
+        let link = LinkSet::of_machine(&machine).index("0->1").expect("a link");
         let kind = BurstKind {
             weight: 1.0,
             from: 0,

@@ -1,9 +1,9 @@
 //! Statistics of a few rounds: median, quartiles, extremes.
 
+use mica_statistics::{quantile, sorted};
 use serde::Serialize;
 
-/// The five numbers of a sample. Medians and quartiles are interpolated (Hyndman and Fan's type 7,
-/// as in R).
+/// The five numbers of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Stats {
     pub min: f64,
@@ -18,22 +18,10 @@ pub struct Stats {
 impl Stats {
     /// `None` if there are no values. The values must be finite.
     pub fn of(values: &[f64]) -> Option<Stats> {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let last = sorted.len().checked_sub(1)?;
-        let at = |share: f64| {
-            let place = share * last as f64;
-            let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-            low + (high - low) * place.fract()
-        };
-        Some(Stats {
-            min: sorted[0],
-            q1: at(0.25),
-            median: at(0.5),
-            q3: at(0.75),
-            max: sorted[last],
-            rounds: sorted.len(),
-        })
+        let sorted = sorted(values.iter().copied());
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        let at = |share| quantile(&sorted, share);
+        Some(Stats { min, q1: at(0.25), median: at(0.5), q3: at(0.75), max, rounds: sorted.len() })
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::hosts::HOSTS;
+use crate::settings;
 
 /// Mica's name among the contestants, and in a program's `only`.
 pub const MICA: &str = "mica";
@@ -519,16 +520,12 @@ pub fn parse_cpus(text: &str) -> Result<Vec<usize>, String> {
 /// `NAME:MICA_X=1,MICA_Y=2` from the command line.
 pub fn parse_variant(text: &str) -> Result<Variant, String> {
     let expected = || format!("'{text}': expected NAME:VARIABLE=VALUE,...");
-    let (name, settings) = text.split_once(':').ok_or_else(expected)?;
-    let setting = |pair: &str| {
-        let (variable, value) = pair.split_once('=')?;
-        (!variable.is_empty()).then(|| (variable.to_owned(), value.to_owned()))
-    };
-    let env: Option<BTreeMap<String, String>> = settings.split(',').map(setting).collect();
+    let (name, list) = text.split_once(':').ok_or_else(expected)?;
+    let env = settings::parse(list).map_err(|_| expected())?;
     if name.is_empty() {
         return Err(expected());
     }
-    Ok(Variant { name: name.to_owned(), env: env.ok_or_else(expected)?, programs: None })
+    Ok(Variant { name: name.to_owned(), env: env.into_iter().collect(), programs: None })
 }
 
 #[cfg(test)]

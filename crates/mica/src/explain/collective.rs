@@ -13,7 +13,8 @@ use mica_node::topology::{
 use mica_node::{area, process, tunables};
 use mica_policy::collective::{
     AlgorithmDecision, AlgorithmExclusion, AlgorithmFamily, Choices, Collective, CollectiveCall,
-    CollectiveCosts, ForcedAlgorithms, GroupSetting, OperandOrder, Reachability, choose, tunable,
+    CollectiveCosts, ForcedAlgorithms, ForcedValue, GroupSetting, OperandOrder, Reachability,
+    choose,
 };
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, TuningSource};
@@ -143,7 +144,7 @@ fn render(
     let mut text = describe(question);
     let _ = writeln!(text, "Costs       {source}");
     let why = match decision.forced_by {
-        Some(variable) => format!("forced by {variable}"),
+        Some(value) => format!("forced by {value}"),
         None => "least time".to_owned(),
     };
     let _ = writeln!(text, "Algorithm   {} ({why})\n", decision.algorithm.name());
@@ -224,7 +225,6 @@ fn describe(question: &CollectiveCall) -> String {
 }
 
 fn estimates(question: &CollectiveCall, decision: &AlgorithmDecision) -> String {
-    let variable = tunable(question.collective).env;
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([" algorithm", "family", "time", "forced by", ""]);
@@ -242,7 +242,7 @@ fn estimates(question: &CollectiveCall, decision: &AlgorithmDecision) -> String 
             format!("{mark}{name}"),
             estimate.algorithm.family().name().to_owned(),
             estimate.nanoseconds.map_or("-".to_owned(), time),
-            format!("{variable}={name}"),
+            ForcedValue { collective: Some(question.collective), word: name }.to_string(),
             remark,
         ]);
     }
@@ -281,7 +281,7 @@ mod tests {
         for collective in Collective::ALL {
             let text = answer(&question(collective, 64 << 10, 8), ForcedAlgorithms::default());
             for algorithm in collective.algorithms() {
-                let force = format!("{}={}", tunable(collective).env, algorithm.name());
+                let force = format!("MICA_COLL={}={}", collective.name(), algorithm.name());
                 let row = text.lines().find(|line| line.contains(&force));
                 let row = row.unwrap_or_else(|| panic!("{force}: {text}"));
                 assert!(row.contains("ns") || row.contains("us"), "{text}");
@@ -310,7 +310,7 @@ mod tests {
         let direct = ForcedAlgorithms::default().with(Collective::Allreduce, Algorithm::Direct);
         let text = answer(&remote, direct);
         for part in [
-            "MICA_COLL_ALLREDUCE=direct is not heeded: ranks cannot get at",
+            "MICA_COLL=allreduce=direct is not heeded: ranks cannot get at",
             "with fewer than 3 ranks no better than doubling",
             "not within reach",
         ] {
@@ -319,7 +319,7 @@ mod tests {
         let near = question(Collective::Allreduce, 64 << 10, 8);
         let text =
             answer(&near, ForcedAlgorithms::default().with_family(AlgorithmFamily::Messages));
-        assert!(text.contains("forced by MICA_COLL)"), "{text}");
+        assert!(text.contains("forced by MICA_COLL=messages)"), "{text}");
         let ordered = CollectiveCall {
             order: OperandOrder::ByRank,
             ..question(Collective::ReduceScatter, 64, 8)

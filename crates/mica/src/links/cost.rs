@@ -21,9 +21,10 @@ use std::time::Instant;
 
 use clap::Args;
 use mica_links::analysis::cluster::TIME_CLASSES;
-use mica_links::analysis::resample::{median_interval, quantile};
+use mica_links::analysis::resample::median_interval;
 use mica_links::predictor::DecisionTree;
 use mica_node::perf::{CountedPlace, PerfCounter, PerfEvent};
+use mica_statistics::median;
 use serde::Serialize;
 
 use super::job::{JobMode, LinksJob, LinksJobOptions};
@@ -135,15 +136,14 @@ fn render(cost: &Cost) -> String {
 
 /// The median nanoseconds of one of `BATCH` repetitions.
 fn nanoseconds(mut once: impl FnMut(usize)) -> f64 {
-    let mut batches: Vec<f64> = (0..BATCHES)
+    let batches: Vec<f64> = (0..BATCHES)
         .map(|_| {
             let start = Instant::now();
             (0..BATCH).for_each(&mut once);
             start.elapsed().as_secs_f64() * 1e9 / BATCH as f64
         })
         .collect();
-    batches.sort_by(f64::total_cmp);
-    quantile(&batches, 0.5)
+    median(&batches)
 }
 
 /// A tree of the greatest depth on three links, and loads that reach all of its leaves.
@@ -247,12 +247,6 @@ impl Alternation {
             percent: median(&percents.collect::<Vec<_>>()),
         }
     }
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    quantile(&sorted, 0.5)
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ impl Disturbing {
 fn processes(what: Disturbance, chips: usize) -> Vec<BurstProcess> {
     // The times of bursts are those of the X4600's model; only their ends are of this machine.
     let io = || {
-        let machine = ChipMachine::shipped("x4600").expect("shipped with this command");
+        let machine = ChipMachine::named("x4600").expect("shipped with this command");
         Background::io(&machine)
     };
     let background = match what {

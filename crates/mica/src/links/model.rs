@@ -16,14 +16,14 @@ use mica_links::predictor::PayoffTrial;
 use mica_links::study::ModelStudy;
 use mica_links::{Background, ChipMachine, ModelPlan, RecordedSchedule};
 
-use super::named::{machine_named, schedule_named};
+use super::named::schedule_named;
 use super::placement::{between_chips, mapped};
 use super::text;
 
 /// The options of `mica links model`.
 #[derive(Args)]
 pub struct ModelOptions {
-    /// The machine: a file with .toml at the end, or the name of one that is shipped (x4600).
+    /// The machine: the name of one that is shipped (x4600), or a file of TOML.
     machine: String,
     /// The schedule: the name of one that is shipped, a file with .txt at the end, or
     /// PREFIX:COLLECTIVE:N for call N (from 0) of a collective that a program made under
@@ -77,7 +77,7 @@ const TUNED: &str = "The I/O background of the model was chosen so that the slow
 
 /// Runs the model, writes the observation, and says where.
 pub fn model(options: &ModelOptions) -> Result<String, Box<dyn Error>> {
-    let machine = machine_named(&options.machine)?;
+    let machine = ChipMachine::named(&options.machine)?;
     let schedule = schedule_named(&options.schedule)?;
     let background = background(options.background, &machine);
     let (chips, placed) = chips(options, &machine, &schedule);

@@ -4,18 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use mica_links::{ChipMachine, RecordedSchedule};
-
-/// A machine by the name that is shipped, or from a file of TOML.
-pub fn machine_named(name: &str) -> Result<ChipMachine, Box<dyn Error>> {
-    match name.ends_with(".toml") {
-        true => {
-            let text = fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
-            Ok(ChipMachine::parse(&text)?)
-        }
-        false => Ok(ChipMachine::shipped(name)?),
-    }
-}
+use mica_links::RecordedSchedule;
 
 /// A schedule by the name that is shipped, from a file, or from records of a job.
 pub fn schedule_named(name: &str) -> Result<RecordedSchedule, Box<dyn Error>> {

@@ -5,15 +5,15 @@ use std::error::Error;
 
 use clap::Args;
 use mica_links::promise::{Promise, compare};
-use mica_links::{CallWorkload, ChipMachine, Observation, RecordedSchedule, machine, schedule};
+use mica_links::{CallWorkload, ChipMachine, Observation, RecordedSchedule, schedule};
 
-use super::named::{machine_named, schedule_named};
+use super::named::schedule_named;
 
 /// What the calls are compared with.
 #[derive(Args, Default)]
 pub struct PromiseOptions {
-    /// Compare with what this machine promises: a file with .toml at the end, or the name of one
-    /// that is shipped. The default is the shipped one whose description has the same name.
+    /// Compare with what this machine promises: the name of one that is shipped, or a file in
+    /// TOML. The default is the shipped one whose description has the same name.
     #[arg(long, value_name = "MACHINE")]
     machine: Option<String>,
     /// The schedule of the calls, as for mica links model. The default is the shipped one of the
@@ -29,7 +29,7 @@ pub fn promise(
     options: &PromiseOptions,
 ) -> Result<Option<Promise>, Box<dyn Error>> {
     let machine = match &options.machine {
-        Some(name) => Some(machine_named(name)?),
+        Some(name) => Some(ChipMachine::named(name)?),
         None => described(&observation.provenance.machine),
     };
     let called = &observation.workloads[workload];
@@ -59,8 +59,8 @@ pub fn promise(
 
 /// The shipped description of this name.
 fn described(name: &str) -> Option<ChipMachine> {
-    let all = machine::SHIPPED.iter().filter_map(|(_, text)| ChipMachine::parse(text).ok());
-    all.into_iter().find(|machine| machine.name() == name)
+    let mut all = ChipMachine::names().filter_map(|name| ChipMachine::named(name).ok());
+    all.find(|machine| machine.name() == name)
 }
 
 /// The shipped schedule of these calls.
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn description_and_schedule_are_found_by_what_was_called() {
-        let machine = ChipMachine::shipped("x4600").unwrap();
+        let machine = ChipMachine::named("x4600").unwrap();
         let schedule = RecordedSchedule::shipped("barrier").unwrap();
         let observation = observe_model(&machine, &schedule, &Background::none(), 20, 1).unwrap();
         let found = promise(&observation, 0, &PromiseOptions::default()).unwrap().unwrap();

@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use mica_links::Observation;
 use mica_links::discover::Domains;
+use mica_links::{ChipMachine, Observation};
 
 use super::disturb::{Disturbance, Disturbing};
 use super::job::{JobMode, LinksJob, LinksJobOptions};
-use super::named::machine_named;
 use super::observed::Gathered;
 use super::wanted::WantedCounters;
 
@@ -30,8 +29,8 @@ pub struct LinksRunOptions {
     /// /sys/bus/event_source/devices; config=N is the whole number. May be given several times.
     #[arg(long, value_name = "EVENT")]
     counter: Vec<String>,
-    /// The machine, for the routes of the library's account: a file with .toml at the end, or the
-    /// name of one that is shipped. Chips are its memory domains.
+    /// The machine, for the routes of the library's account: the name of one that is shipped, or
+    /// a file of TOML. Chips are its memory domains.
     #[arg(long, value_name = "MACHINE")]
     machine: Option<String>,
     /// Make traffic on this machine meanwhile.
@@ -47,7 +46,7 @@ pub struct LinksRunOptions {
 
 /// Runs the job, writes the observation, and says where.
 pub fn run(options: &LinksRunOptions) -> Result<String, Box<dyn Error>> {
-    let machine = options.machine.as_deref().map(machine_named).transpose()?;
+    let machine = options.machine.as_deref().map(ChipMachine::named).transpose()?;
     let wanted = WantedCounters::find(Path::new("/"), &options.counter)?;
     let spinner = spinner()?;
     spinner.set_message("compiling bench/src/links.c");

@@ -87,7 +87,8 @@ pub struct ProfileOptions {
     scaling: Vec<u32>,
     /// Run the command as it is and with these settings, in alternating rounds, and print both
     /// profiles' tables side by side. Several: compare these with each other. The directory or
-    /// profile.json of a saved profile is a side as well; two of them need no command.
+    /// profile.json of a saved profile is a side as well; two of them need no command. A value may
+    /// be a list with commas, in small letters.
     #[arg(long, value_name = "NAME=VALUE,...|DIR", value_parser = compare::parse_side,
         num_args = 1.., conflicts_with_all = ["scaling", "overhead"])]
     compare: Vec<compare::SideArgument>,

@@ -1,6 +1,7 @@
 //! Rounds: in which order several runs are repeated, and the median of what they show, with the
 //! extremes, within which a difference says nothing.
 
+use mica_statistics::{quantile, sorted};
 use serde::Serialize;
 
 /// A median and the extremes.
@@ -12,14 +13,9 @@ pub struct Spread {
 }
 
 /// The median and the extremes of at least one value.
-pub fn spread(mut values: Vec<f64>) -> Spread {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let median = match values.len() % 2 {
-        1 => values[middle],
-        _ => (values[middle - 1] + values[middle]) / 2.0,
-    };
-    Spread { median, min: values[0], max: values[values.len() - 1] }
+pub fn spread(values: Vec<f64>) -> Spread {
+    let values = sorted(values);
+    Spread { median: quantile(&values, 0.5), min: values[0], max: values[values.len() - 1] }
 }
 
 /// Round and side of each run: every other round is reversed.

@@ -11,13 +11,14 @@
 //! opened, as a segment of this version of Mica ([`SegmentReader::open`]).
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use mica_node::attach::{JobDescription, VERSION, printable};
+use mica_node::handover::FileIdentity;
 use mica_node::segment::{SegmentReader, layout};
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
@@ -26,9 +27,6 @@ use super::process::ProcessSample;
 
 /// What the kernel says of a descriptor of a segment.
 const LINK: &str = "/memfd:mica-job (deleted)";
-
-/// A file, by device and number.
-type FileKey = (u64, u64);
 
 /// A process that has a segment open.
 struct SegmentHolder {
@@ -40,11 +38,11 @@ struct SegmentHolder {
 }
 
 /// The parts of jobs on this node whose segments are not among `known`.
-pub fn parts(known: &[FileKey]) -> Vec<JobPart> {
+pub fn parts(known: &[FileIdentity]) -> Vec<JobPart> {
     let Some(device) = memfd_device() else {
         return Vec::new();
     };
-    let mut segments: BTreeMap<FileKey, Vec<SegmentHolder>> = BTreeMap::new();
+    let mut segments: BTreeMap<FileIdentity, Vec<SegmentHolder>> = BTreeMap::new();
     for pid in processes() {
         for (key, holder) in held_by(pid, device) {
             if !known.contains(&key) {
@@ -56,12 +54,8 @@ pub fn parts(known: &[FileKey]) -> Vec<JobPart> {
 }
 
 /// Device and number of a segment's file.
-pub fn key_of(segment: &SegmentReader) -> Option<FileKey> {
-    segment.file().metadata().ok().map(|file| key(&file))
-}
-
-fn key(file: &Metadata) -> FileKey {
-    (file.dev(), file.ino())
+pub fn key_of(segment: &SegmentReader) -> Option<FileIdentity> {
+    segment.file().metadata().ok().map(|file| FileIdentity::from(&file))
 }
 
 /// The device that all memfds are on.
@@ -79,7 +73,7 @@ fn processes() -> Vec<u32> {
 }
 
 /// The segments that a process has open; none if this user may not read the process.
-fn held_by(pid: u32, device: u64) -> Vec<(FileKey, SegmentHolder)> {
+fn held_by(pid: u32, device: u64) -> Vec<(FileIdentity, SegmentHolder)> {
     let folder = format!("/proc/{pid}/fd");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_segment = |path: &PathBuf| fs::read_link(path).is_ok_and(|to| to == Path::new(LINK));
@@ -93,7 +87,7 @@ fn held_by(pid: u32, device: u64) -> Vec<(FileKey, SegmentHolder)> {
                 uid: fs::metadata(format!("/proc/{pid}")).ok()?.uid(),
                 descriptor,
             };
-            (file.is_file() && file.dev() == device).then(|| (key(&file), holder))
+            (file.is_file() && file.dev() == device).then(|| (FileIdentity::from(&file), holder))
         })
         .collect();
     found.dedup_by_key(|(key, _)| *key);
@@ -107,7 +101,7 @@ fn own_pid(pid: u32) -> Option<u32> {
 }
 
 /// The part of a job that these processes are, if any of them is a rank of it.
-fn part((key, holders): (FileKey, Vec<SegmentHolder>)) -> Option<JobPart> {
+fn part((key, holders): (FileIdentity, Vec<SegmentHolder>)) -> Option<JobPart> {
     let (descriptor, uid) = holders.first().map(|h| (&h.descriptor, h.uid))?;
     let segment = open(descriptor)?;
     let views = (0..segment.ranks().len()).map(|index| segment.read(index).ok());
@@ -120,7 +114,7 @@ fn part((key, holders): (FileKey, Vec<SegmentHolder>)) -> Option<JobPart> {
     // Parts of one job on this machine have the launcher in common.
     let name = match elsewhere {
         true => format!("direct_here_{}_0", started_by.unwrap_or(first)),
-        false => format!("direct_{}_{}_{}", key.0, first, key.1),
+        false => format!("direct_{}_{}_{}", key.device, first, key.inode),
     };
     let pid = match segment.job_size() {
         1 => first,

@@ -91,7 +91,7 @@ pub fn series(pace: Pace) -> Vec<SampleSeries> {
     let asked = |path, word, direct, counted_as| SampleSeries {
         path,
         environment: vec![
-            ("MICA_WAY", word),
+            ("MICA_PATH", word),
             ("MICA_DIRECT", direct),
             ("MICA_RING_MAX", "0"),
             ("MICA_EAGER_MAX", "0"),
@@ -120,7 +120,7 @@ pub fn series(pace: Pace) -> Vec<SampleSeries> {
         SampleSeries {
             path: MessagePath::Cells,
             environment: vec![
-                ("MICA_WAY", "cells"),
+                ("MICA_PATH", "cells"),
                 ("MICA_RING_MAX", "0"),
                 ("MICA_EAGER_MAX", "1G"),
                 ("MICA_DIRECT", "off"),
@@ -131,7 +131,7 @@ pub fn series(pace: Pace) -> Vec<SampleSeries> {
         SampleSeries {
             path: MessagePath::Streamed,
             environment: vec![
-                ("MICA_WAY", "cells"),
+                ("MICA_PATH", "cells"),
                 ("MICA_RING_MAX", "0"),
                 ("MICA_EAGER_MAX", "0"),
                 ("MICA_DIRECT", "off"),

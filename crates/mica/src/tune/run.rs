@@ -282,8 +282,8 @@ impl Installation {
             .args(arguments)
             .stdin(Stdio::null());
         // The user's own settings must not affect the measurement.
-        for tunable in tunables::all() {
-            command.env_remove(tunable.env);
+        for variable in tunables::all().iter().flat_map(|tunable| tunable.variables()) {
+            command.env_remove(variable);
         }
         command
             .env("MICA_TUNING", "off")

@@ -46,6 +46,8 @@ impl MessageCount {
 impl CommCounts {
     /// Whether someone wants to know what is sent.
     pub(super) fn is_sent_observed(&self) -> bool {
+        // SYNC sent-observer: read after the fence in `Route::remember`, pairs with the increment
+        // in `Comm::observe_sent`.
         self.sent_observers.load(Ordering::SeqCst) > 0
     }
 }

@@ -49,6 +49,7 @@ pub fn with<R>(handle: u32, f: impl FnOnce(&Comm) -> R) -> Result<R> {
 #[cold]
 fn resolve_and_cache(handle: u32) -> Result<Comm> {
     // Read before the look-up: after a free between the two, the cache is out of date at once.
+    // Acquire: keeps the look-up behind it, and pairs with the increment in `forget_cached`.
     let generation = GENERATION.load(Ordering::Acquire);
     let comm = Comm::resolve(handle)?;
     Route::remember(&comm);

@@ -16,6 +16,7 @@ pub(crate) struct SentObserver {
 
 impl Drop for SentObserver {
     fn drop(&mut self) {
+        // SYNC sent-observer: a thread that makes a line after this reads that no one observes.
         if self.counts.sent_observers.fetch_sub(1, Ordering::SeqCst) == 1 {
             Route::resume(self.handle);
         }
@@ -31,6 +32,9 @@ impl Comm {
     /// Counts what is sent from now on.
     pub(crate) fn observe_sent(&self) -> SentObserver {
         let counts = self.counts();
+        // SYNC sent-observer: before the line is suspended. A thread that makes the line at the
+        // same time stores its handle, fences and reads this count: it sees the observer, or
+        // `suspend` sees the handle.
         counts.sent_observers.fetch_add(1, Ordering::SeqCst);
         Route::suspend(self.handle());
         SentObserver { handle: self.handle(), counts }

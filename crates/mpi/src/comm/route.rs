@@ -133,7 +133,7 @@ impl Route {
             line.reach.store(reach, Ordering::Relaxed);
             // SYNC route
             line.handle.store(handle, Ordering::Release);
-            // Either this thread sees an observer, or the observer the handle.
+            // SYNC sent-observer: either this thread sees an observer, or the observer the handle.
             fence(Ordering::SeqCst);
             if comm.0.counts.get().is_some_and(|c| c.is_sent_observed()) {
                 Route::suspend(handle);

@@ -224,7 +224,7 @@ impl From<TypeLayoutError> for Error {
     fn from(error: TypeLayoutError) -> Error {
         match error {
             TypeLayoutError::OutOfMemory { bytes } => Error::no_type_memory(OutOfMemory { bytes }),
-            _ => Error::other(c::ERR_ARG, error.to_string()),
+            TypeLayoutError::Overflow { .. } => Error::other(c::ERR_ARG, error.to_string()),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Control variables: the tunables (`mica_node::tunables`).
 //!
 //! A tunable with words is an `MPI_INT` with an enumeration, a number an `MPI_UNSIGNED_LONG_LONG`;
-//! what takes a number or `auto`, or a path, is a string (`MPI_CHAR`), as in the environment.
+//! what takes a number or `auto`, a path, or a list is a string (`MPI_CHAR`), as in the
+//! environment.
 //!
 //! The library reads tunables when it starts the engine, so a variable can be written until
 //! `MPI_Init` or the first session, and tells so afterwards (`MPI_T_ERR_CVAR_SET_NOT_NOW`). Values
@@ -82,7 +83,7 @@ const fn value_type(kind: TunableKind) -> ValueType {
     match kind {
         TunableKind::Choice(_) => ValueType::Int,
         TunableKind::Bytes | TunableKind::Count => ValueType::Unsigned,
-        TunableKind::Threshold | TunableKind::Path(_) => ValueType::Text,
+        TunableKind::Threshold | TunableKind::Path(_) | TunableKind::List(_) => ValueType::Text,
     }
 }
 
@@ -171,7 +172,9 @@ impl ToolObjects {
                 let default = || u64::from(tunable.code_of_default());
                 CvarValue::Unsigned(tunable.number().unwrap_or_else(|_| default()))
             }
-            TunableKind::Threshold | TunableKind::Path(_) => CvarValue::Text(tunable.text()),
+            TunableKind::Threshold | TunableKind::Path(_) | TunableKind::List(_) => {
+                CvarValue::Text(tunable.text())
+            }
         })
     }
 

@@ -1,7 +1,7 @@
 //! The delivery of an event to the registered callbacks.
 //!
 //! The engine reports events under its lock, in the thread that makes progress
-//! (`mica_protocol::want_events`); late arrivals are reported by the thread that leaves the
+//! (`mica_protocol::enable_events`); late arrivals are reported by the thread that leaves the
 //! collective. A callback therefore runs with the requirement `MPI_T_CB_REQUIRE_MPI_RESTRICTED`, or
 //! `MPI_T_CB_REQUIRE_THREAD_SAFE` if several threads may be in the library; the callback of the
 //! lowest registered safety level that meets it is called. If there is none, or a callback is

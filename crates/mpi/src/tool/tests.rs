@@ -117,9 +117,9 @@ fn a_control_variable_is_written_before_the_engine_starts() {
         assert_eq!(ToolObjects::write_cvar(skew, &CvarValue::Unsigned(16)), Ok(()));
         let never = ToolObjects::write_cvar(cells, &CvarValue::Unsigned(5));
         assert_eq!(never, Err(ToolInterfaceError::SetNever));
-        let way = handle("mica_way");
+        let path = handle("mica_path");
         assert_eq!(
-            ToolObjects::write_cvar(way, &CvarValue::Int(99)),
+            ToolObjects::write_cvar(path, &CvarValue::Int(99)),
             Err(ToolInterfaceError::Invalid)
         );
         let max = handle("mica_eager_max");

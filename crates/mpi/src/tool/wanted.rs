@@ -10,7 +10,7 @@ use super::table::{EventCallbacks, Registration, ToolObjects, with};
 use crate::comm::Comm;
 use crate::late;
 use crate::process;
-use mica_protocol::{EngineEventKind, want_events};
+use mica_protocol::{EngineEventKind, enable_events};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 
@@ -35,7 +35,7 @@ pub(crate) fn update_wanted() {
         (EngineEventKind::PathChosen, has(PATH_CHOSEN)),
     ];
     let kinds = kinds.into_iter().filter(|(_, wanted)| *wanted);
-    want_events(kinds.map(|(kind, _)| kind), on_engine_event);
+    enable_events(kinds.map(|(kind, _)| kind), on_engine_event);
     if let Some(engine) = process::ENGINE.get() {
         engine.observe_arrivals(arrivals);
     }

@@ -305,7 +305,7 @@ impl Window {
         window.0.attributes.delete_all(handle)?;
         let flushed = window.flush_remote();
         // Before another rank can free the locks, in which this one says what it has migrated.
-        process::engine()?.withdraw_help(window.0.comm.context());
+        process::engine()?.remove_target_copier(window.0.comm.context());
         window.meet_last()?;
         if let Some(remote) = &window.0.remote {
             remote.close()?;

@@ -1,5 +1,5 @@
 //! Long transfers that the target helps to copy, if it happens to wait in MPI
-//! ([`mica_protocol`]'s `help` has the protocol).
+//! ([`mica_protocol`]'s `rma::target_copy` has the protocol).
 //!
 //! The origin copies as ever, from the front; the target copies pieces from the back between its
 //! own part of the window and the origin's buffer, which must be migrated memory
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use mica_channel::direct::PeerAccess;
 use mica_memory::{Region, RegionRef};
-use mica_protocol::{Engine, HelpRequest, TransferHelper};
+use mica_protocol::{Engine, TargetCopier, TargetCopyRequest};
 
 use super::element::ElementUpdate;
 use super::movable::MovableOwner;
@@ -109,7 +109,8 @@ impl LongTransfer {
 impl Window {
     /// Whether the target may help with the next long transfer.
     pub(super) fn may_be_helped(&self, target: usize) -> Result<bool> {
-        Ok(target != self.0.comm.rank() && process::engine()?.may_help(self.0.comm.peer(target)))
+        Ok(target != self.0.comm.rank()
+            && process::engine()?.may_request_target_copy(self.0.comm.peer(target)))
     }
 
     /// Carries out a transfer between the origin's buffer and the target's memory, which is mapped
@@ -130,7 +131,7 @@ impl Window {
         if divided.len() < self.0.choices.help_min || !what.may_divide(divided.start) {
             return Ok(false);
         }
-        let request = HelpRequest {
+        let request = TargetCopyRequest {
             bytes,
             divided: divided.clone(),
             offset: long.offset as u64,
@@ -138,7 +139,8 @@ impl Window {
             operation: what.to_word(),
         };
         let peer = self.0.comm.peer(long.target);
-        let Some(mut pieces) = engine.ask_for_help(peer, self.0.comm.context(), request)? else {
+        let Some(mut pieces) = engine.request_target_copy(peer, self.0.comm.context(), request)?
+        else {
             return Ok(false);
         };
         let ends = [0..divided.start, divided.end..bytes];
@@ -165,7 +167,7 @@ impl Window {
         let attached = self.0.attachments.clone().map(|own| own as Arc<dyn MovableOwner>);
         let (movable, access) = (created.or(attached), engine.peer_access().clone());
         let helper = WindowHelper { region, movable, access };
-        engine.offer_help(self.0.comm.context(), Arc::new(helper));
+        engine.add_target_copier(self.0.comm.context(), Arc::new(helper));
     }
 }
 
@@ -178,14 +180,14 @@ struct WindowHelper {
     access: PeerAccess,
 }
 
-impl TransferHelper for WindowHelper {
-    fn help(
+impl TargetCopier for WindowHelper {
+    fn copy_pieces(
         &self,
         origin: u32,
-        request: &HelpRequest,
+        request: &TargetCopyRequest,
         pieces: &mut dyn Iterator<Item = Range<usize>>,
     ) {
-        let HelpRequest { bytes, divided, .. } = request;
+        let TargetCopyRequest { bytes, divided, .. } = request;
         let Some(what) = TransferOperation::of_word(request.operation) else {
             return;
         };

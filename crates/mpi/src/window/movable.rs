@@ -2,10 +2,11 @@
 //! 400 us, and a program may make many windows, attach much memory, and use little of it.
 //!
 //! The kernel copies at first. An origin adds up what it copies; once migrating the memory would
-//! have cost less, it asks the owner for it ([`Engine::ask_to_migrate`]), which it does in whatever
-//! call makes progress, if it can ([`expose_for_long`](PeerAccess::expose_for_long) has the rules).
-//! The owner then announces where the memory lies, and origins load and store it from then on. That
-//! is the rule for buffers of messages (docs/design/mapped.md), which their owner counts.
+//! have cost less, it asks the owner for it ([`Engine::request_migration`]), which it does in
+//! whatever call makes progress, if it can ([`expose_for_long`](PeerAccess::expose_for_long) has
+//! the rules). The owner then announces where the memory lies, and origins load and store it from
+//! then on. That is the rule for buffers of messages (docs/design/mapped.md), which their owner
+//! counts.
 //!
 //! | memory | where the owner announces it |
 //! |---|---|
@@ -90,7 +91,7 @@ impl MovableMemory {
         let (rank, context) = self.owner;
         // The operation has succeeded, whatever becomes of the request.
         let asked = process::engine().is_ok_and(|e| {
-            matches!(e.ask_to_migrate(rank, context, self.address as u64), Ok(true))
+            matches!(e.request_migration(rank, context, self.address as u64), Ok(true))
         });
         if asked {
             self.limit.store(copied.saturating_mul(MORE), Ordering::Relaxed);

@@ -140,6 +140,7 @@ pub fn with<R>(handle: u32, f: impl FnOnce(&Window) -> Result<R>) -> Result<R> {
 #[cold]
 fn resolve_and_cache(handle: u32) -> Result<Window> {
     // Read before the look-up: after a free between the two, the cache is out of date at once.
+    // Acquire: keeps the look-up behind it, and pairs with the increment in `discard`.
     let generation = GENERATION.load(Ordering::Acquire);
     let window = Window::resolve(handle)?;
     // The cache is in use when a callback inside `with` calls MPI, and gone while the thread ends:

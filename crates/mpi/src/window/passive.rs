@@ -277,7 +277,9 @@ impl Window {
         }
         drop(epochs);
         self.serve_once()?;
-        // The program's own loads and stores follow.
+        // SeqCst: the program's own loads and stores follow. Pairs with the same fence in another
+        // rank's `sync` or `complete_operations`: of two ranks that store and then read what the
+        // other has stored, at least one sees it.
         fence(Ordering::SeqCst);
         Ok(())
     }

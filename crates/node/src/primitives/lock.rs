@@ -111,6 +111,7 @@ impl ThreadMode {
 
     /// Ends the promise. Returns when no thread is in a [`SoleThread`] section, and none will be.
     pub fn share(&self) {
+        // SYNC sole-thread: before the fence below.
         if self.shared.swap(true, Ordering::SeqCst) {
             return;
         }

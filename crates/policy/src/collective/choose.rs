@@ -8,13 +8,12 @@
 
 use std::fmt;
 
-use mica_node::tunables::{self, BadValue, Tunable};
+use mica_node::tunables::{self, BadValue};
 
 use super::costs::CollectiveCosts;
 use super::formulas::load;
 use super::{
-    Algorithm, AlgorithmFamily, COLLECTIVES, Collective, CollectiveCall, OperandOrder,
-    Reachability, tunable,
+    Algorithm, AlgorithmFamily, COLLECTIVES, Collective, CollectiveCall, OperandOrder, Reachability,
 };
 
 /// Why an algorithm is excluded.
@@ -40,10 +39,10 @@ pub enum AlgorithmExclusion {
     },
     /// It changes the order of operands.
     Reorders,
-    /// Possible, but this variable forces another one.
+    /// Possible, but this setting forces another one.
     Forced {
-        /// The variable.
-        by: &'static str,
+        /// The setting.
+        by: ForcedValue,
     },
 }
 
@@ -77,20 +76,17 @@ pub struct ForcedAlgorithms {
 }
 
 impl ForcedAlgorithms {
-    /// The values of `MICA_COLL` and of the variables of the collectives.
+    /// The value of `MICA_COLL`.
     ///
     /// # Errors
-    /// If a variable has an invalid value.
+    /// If it is invalid.
     pub fn in_force() -> Result<ForcedAlgorithms, BadValue> {
-        let mut forced = ForcedAlgorithms {
-            family: AlgorithmFamily::parse(tunables::COLL.choice()?),
-            ..ForcedAlgorithms::default()
-        };
-        for collective in Collective::ALL {
-            let word = tunable(collective).choice()?;
-            forced.algorithms[collective as usize] = Algorithm::parse(word);
-        }
-        Ok(forced)
+        let list = tunables::COLL.list()?;
+        let algorithm = |c: Collective| list.of(c.name()).and_then(Algorithm::parse);
+        Ok(ForcedAlgorithms {
+            family: AlgorithmFamily::parse(list.all()),
+            algorithms: Collective::ALL.map(algorithm),
+        })
     }
 
     /// These, with a family for all collectives.
@@ -108,24 +104,33 @@ impl ForcedAlgorithms {
         self
     }
 
-    /// The forced values for a collective, the more specific first: the variable, and the algorithm
-    /// or family that it names.
+    /// The forced values for a collective, the more specific first.
     fn wishes(&self, collective: Collective) -> [Option<ForcedValue>; 2] {
+        let algorithm = self.algorithms[collective as usize];
         [
-            self.algorithms[collective as usize].map(|algorithm| ForcedValue {
-                tunable: tunable(collective),
-                word: algorithm.name(),
-            }),
-            self.family.map(|family| ForcedValue { tunable: &tunables::COLL, word: family.name() }),
+            algorithm.map(|a| ForcedValue { collective: Some(collective), word: a.name() }),
+            self.family.map(|family| ForcedValue { collective: None, word: family.name() }),
         ]
     }
 }
 
-/// A variable with a value other than `auto`.
-#[derive(Clone, Copy)]
-struct ForcedValue {
-    tunable: &'static Tunable,
-    word: &'static str,
+/// A part of `MICA_COLL` other than `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForcedValue {
+    /// The collective; `None`: all of them.
+    pub collective: Option<Collective>,
+    /// The algorithm, or the family.
+    pub word: &'static str,
+}
+
+impl fmt::Display for ForcedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=", tunables::COLL.env)?;
+        match self.collective {
+            Some(collective) => write!(f, "{}={}", collective.name(), self.word),
+            None => f.write_str(self.word),
+        }
+    }
 }
 
 impl ForcedValue {
@@ -148,20 +153,18 @@ pub struct AlgorithmEstimate {
 /// A forced value that could not be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForcedRefusal {
-    /// The variable.
-    pub variable: &'static str,
-    /// Its value.
-    pub value: &'static str,
+    /// The value.
+    pub value: ForcedValue,
     /// Why not; `None`: the collective has no such algorithm.
     pub why: Option<AlgorithmExclusion>,
 }
 
 impl fmt::Display for ForcedRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ForcedRefusal { variable, value, .. } = self;
-        match self.why {
-            Some(why) => write!(f, "{variable}={value} is not heeded: {why}"),
-            None => write!(f, "{variable}={value} is not heeded: there is no such algorithm"),
+        let ForcedRefusal { value, why } = self;
+        match why {
+            Some(why) => write!(f, "{value} is not heeded: {why}"),
+            None => write!(f, "{value} is not heeded: there is no such algorithm"),
         }
     }
 }
@@ -177,8 +180,8 @@ pub struct AlgorithmDecision {
     pub judged_bytes: usize,
     /// All algorithms of the collective, in the order of [`Collective::algorithms`].
     pub estimates: Vec<AlgorithmEstimate>,
-    /// The variable that forced it.
-    pub forced_by: Option<&'static str>,
+    /// The value that forced it.
+    pub forced_by: Option<ForcedValue>,
     /// The forced values that could not be applied.
     pub refused: Vec<ForcedRefusal>,
 }
@@ -358,29 +361,26 @@ pub fn choose(
                 nanoseconds: Some(ns),
                 ruled_out: granted
                     .filter(|wish| !wish.accepts(algorithm))
-                    .map(|wish| AlgorithmExclusion::Forced { by: wish.tunable.env }),
+                    .map(|by| AlgorithmExclusion::Forced { by }),
             },
         }
     });
     // The forced values before the one that was applied.
     let refused = forced.wishes(question.collective).into_iter().flatten();
-    let refused = refused
-        .take_while(|wish| granted.is_none_or(|granted| granted.tunable.env != wish.tunable.env))
-        .map(|wish| {
-            let mut wanted = question.collective.algorithms().iter();
-            let wanted = wanted.find(|&&algorithm| wish.accepts(algorithm));
-            ForcedRefusal {
-                variable: wish.tunable.env,
-                value: wish.word,
-                why: wanted.and_then(|&algorithm| exclusion(&question, algorithm)),
-            }
-        });
+    let refused = refused.take_while(|wish| granted != Some(*wish)).map(|wish| {
+        let mut wanted = question.collective.algorithms().iter();
+        let wanted = wanted.find(|&&algorithm| wish.accepts(algorithm));
+        ForcedRefusal {
+            value: wish,
+            why: wanted.and_then(|&algorithm| exclusion(&question, algorithm)),
+        }
+    });
     AlgorithmDecision {
         algorithm,
         nanoseconds,
         judged_bytes: question.bytes,
         refused: refused.collect(),
         estimates: estimates.collect(),
-        forced_by: granted.map(|wish| wish.tunable.env),
+        forced_by: granted,
     }
 }

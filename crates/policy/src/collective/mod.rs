@@ -22,7 +22,7 @@ pub mod thresholds;
 pub use choices::Choices;
 pub use choose::{
     AlgorithmDecision, AlgorithmEstimate, AlgorithmExclusion, ForcedAlgorithms, ForcedRefusal,
-    choose, pick, pick_once_reachable,
+    ForcedValue, choose, pick, pick_once_reachable,
 };
 pub use costs::{CollectiveCosts, LevelCosts};
 pub use thresholds::MessageThresholds;
@@ -30,23 +30,6 @@ pub use thresholds::MessageThresholds;
 pub use mica_algorithms::{ALGORITHMS, Algorithm, AlgorithmFamily, COLLECTIVES, Collective};
 
 use mica_node::topology::Level;
-use mica_node::tunables::{self, Tunable};
-
-/// The tunable that forces one of its algorithms.
-pub const fn tunable(collective: Collective) -> &'static Tunable {
-    match collective {
-        Collective::Barrier => &tunables::COLL_BARRIER,
-        Collective::Bcast => &tunables::COLL_BCAST,
-        Collective::Gather => &tunables::COLL_GATHER,
-        Collective::Scatter => &tunables::COLL_SCATTER,
-        Collective::Allgather => &tunables::COLL_ALLGATHER,
-        Collective::Alltoall => &tunables::COLL_ALLTOALL,
-        Collective::Reduce => &tunables::COLL_REDUCE,
-        Collective::Allreduce => &tunables::COLL_ALLREDUCE,
-        Collective::ReduceScatter => &tunables::COLL_REDUCE_SCATTER,
-        Collective::Scan => &tunables::COLL_SCAN,
-    }
-}
 
 /// How the ranks can access one another's buffers of this call: that of the least accessible
 /// buffer. It is known once all ranks have announced their buffers, and then all ranks know the

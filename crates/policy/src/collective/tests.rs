@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use mica_node::tunables;
 use proptest::prelude::*;
 
 use super::choose::{CLASSES, class_of, judged};
@@ -36,25 +37,24 @@ fn reason(decision: &AlgorithmDecision, algorithm: Algorithm) -> Option<Algorith
 }
 
 #[test]
-fn names_are_the_words_of_the_tunables() {
-    for collective in Collective::ALL {
+fn names_are_the_words_of_the_tunable() {
+    let tunables::TunableKind::List(list) = tunables::COLL.kind else {
+        panic!("MICA_COLL is a list")
+    };
+    assert_eq!(list.entries.len(), COLLECTIVES);
+    for (collective, tunables::ListEntry { name, words }) in
+        Collective::ALL.into_iter().zip(list.entries)
+    {
+        assert_eq!(*name, collective.name());
         assert_eq!(Collective::parse(collective.name()), Some(collective));
-        let tunables::TunableKind::Choice(words) = tunable(collective).kind else {
-            panic!("{collective:?}: its tunable is a choice")
-        };
         let names = collective.algorithms().iter().map(|a| a.name());
         let wanted: Vec<&str> = std::iter::once("auto").chain(names).collect();
-        assert_eq!(words, wanted, "{collective:?}");
-        let env = format!("MICA_COLL_{}", collective.name().to_uppercase());
-        assert_eq!(tunable(collective).env, env);
+        assert_eq!(*words, wanted, "{collective:?}");
         let first = collective.algorithms()[0];
         assert_eq!(first.family(), AlgorithmFamily::Messages, "{collective:?}");
     }
-    let tunables::TunableKind::Choice(words) = tunables::COLL.kind else {
-        panic!("MICA_COLL is a choice")
-    };
     let names = AlgorithmFamily::ALL.map(AlgorithmFamily::name);
-    assert_eq!(words, [&["auto"][..], &names[..]].concat());
+    assert_eq!(list.all, [&["auto"][..], &names[..]].concat());
     for (at, algorithm) in Algorithm::ALL.into_iter().enumerate() {
         assert_eq!(Algorithm::parse(algorithm.name()), Some(algorithm));
         assert_eq!(algorithm as usize, at);
@@ -191,7 +191,8 @@ fn rejects_impossible_questions() {
         ..question(Collective::ReduceScatter, 64, setting(8, 8))
     };
     assert_eq!(reason(&shipped(&ordered), Halving), Some(AlgorithmExclusion::Reorders));
-    for why in [AlgorithmExclusion::NoArea, why, AlgorithmExclusion::Forced { by: "MICA_COLL" }] {
+    let by = ForcedValue { collective: None, word: "shared" };
+    for why in [AlgorithmExclusion::NoArea, why, AlgorithmExclusion::Forced { by }] {
         assert!(why.to_string().len() > 20, "{why}");
     }
 }
@@ -205,18 +206,19 @@ fn an_algorithm_is_forced_before_a_family() {
         .with(Collective::Allreduce, Algorithm::Direct);
     let decision = choose(&costs, &question, &forced);
     assert_eq!(decision.algorithm, Algorithm::Direct);
-    assert_eq!(decision.forced_by, Some("MICA_COLL_ALLREDUCE"));
-    let by = "MICA_COLL_ALLREDUCE";
+    let by = ForcedValue { collective: Some(Collective::Allreduce), word: "direct" };
+    assert_eq!(decision.forced_by, Some(by));
     assert_eq!(reason(&decision, Algorithm::Shared), Some(AlgorithmExclusion::Forced { by }));
     // If that is not possible, the family's value is next, and the reason is reported.
     let remote = CollectiveCall { reach: Reachability::None, ..question };
     let decision = choose(&costs, &remote, &forced);
     assert_eq!(decision.algorithm, Algorithm::Doubling);
-    assert_eq!(decision.forced_by, Some("MICA_COLL"));
+    let family = ForcedValue { collective: None, word: "messages" };
+    assert_eq!(decision.forced_by, Some(family));
     let refusal = decision.refused[0];
     assert_eq!(refusal.why, Some(AlgorithmExclusion::NotReachable));
     let text = refusal.to_string();
-    assert!(text.contains("MICA_COLL_ALLREDUCE=direct"), "{text}");
+    assert!(text.contains("MICA_COLL=allreduce=direct"), "{text}");
     // A barrier copies nothing: a family that it does not have is ignored.
     let barrier = CollectiveCall { collective: Collective::Barrier, bytes: 0, ..question };
     let forced = ForcedAlgorithms::default().with_family(AlgorithmFamily::Direct);
@@ -465,7 +467,8 @@ proptest! {
         let forced = ForcedAlgorithms::default().with(question.collective, algorithm);
         let decision = choose(&costs, &question, &forced);
         if decision.algorithm == algorithm && decision.refused.is_empty() {
-            prop_assert_eq!(decision.forced_by, Some(tunable(question.collective).env));
+            let by = ForcedValue { collective: Some(question.collective), word: algorithm.name() };
+            prop_assert_eq!(decision.forced_by, Some(by));
         } else {
             prop_assert_eq!(decision.forced_by, None);
             prop_assert_eq!(decision.refused.len(), 1);

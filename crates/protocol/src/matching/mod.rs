@@ -10,6 +10,8 @@
 mod by_context;
 mod chains;
 mod posted;
+#[cfg(test)]
+mod tests;
 mod unexpected;
 
 pub use by_context::UnexpectedCounts;

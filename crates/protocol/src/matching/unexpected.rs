@@ -79,11 +79,6 @@ impl<T> UnexpectedQueue<T> {
         Arc::clone(&self.by_context)
     }
 
-    /// Number of messages that ever entered the queue.
-    pub fn entered(&self) -> u64 {
-        self.next_order
-    }
-
     /// True when there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -15,12 +15,12 @@ use super::program::{Call, ObservedNetwork, Run, call};
 use super::random::Random;
 use super::rig::{assert_idle, over_adapters, over_packets_of_adapters};
 use super::scripted::Head;
-use crate::adapter_operations::Injection;
+use crate::adapter::operations::Injection;
 use crate::engine::Engine;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::operation::{ReceiveStage, RecvId};
+use crate::pt2pt::select::SendCompletion::{self, Local, Matched};
+use crate::pt2pt::{ReceiveStage, RecvId};
 use crate::schedule::{ScheduleStage, ScheduleStep};
-use crate::select::SendCompletion::{self, Local, Matched};
 
 /// Around what the adapter keeps at its sender (200 bytes), and short and long.
 const LENGTHS: &[usize] = &[0, 1, 40, 41, 199, 200, 201, 1500];
@@ -306,7 +306,7 @@ fn hints_name_the_receives_of_their_communicator() {
         let wanted = MatchPattern { context, ..pattern(None, None) };
         engine.enter(|state| {
             let id = state.receive(wanted, &buffer.view).expect("memory");
-            let stage = state.operations.recvs[id.index()].stage;
+            let stage = state.receives.ops[id.index()].stage;
             let ReceiveStage::AtAdapter { operation } = stage else {
                 panic!("{stage:?}");
             };

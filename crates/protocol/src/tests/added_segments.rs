@@ -11,11 +11,10 @@ use mica_node::tunables::SegmentShape;
 
 use super::buffers::Buffer;
 use super::rig::{HOLD, SHAPE, alone, assert_idle, engine, over_shared_memory};
-use crate::add_segment::RemoveError;
 use crate::engine::Engine;
 use crate::matching::MatchPattern;
-use crate::operation::{RecvId, SendId};
-use crate::select::SendCompletion;
+use crate::pt2pt::{RecvId, SendCompletion, SendId};
+use crate::segments::RemoveError;
 
 /// Around the limits of a header and a packet, and longer than the ring.
 const LENGTHS: [usize; 8] = [0, 8, 40, 41, 2000, 8192, 8193, 300_000];

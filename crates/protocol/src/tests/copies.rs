@@ -6,10 +6,11 @@ use mica_memory::{Block, Region, Shape, TypeLayout, View};
 use std::sync::Arc;
 
 use super::rig::{SHAPE, over_shared_memory};
+use crate::channels::packet::RtsPacket;
+use crate::engine::EngineState;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::operation::{ReceiveStage, RecvId, RecvOp};
-use crate::packet::RtsPacket;
-use crate::state::{EngineState, Offload};
+use crate::pt2pt::{ReceiveStage, RecvId, RecvOp};
+use crate::rendezvous::state::Offload;
 
 /// Longer than any block of malloc that shares its mapping with others.
 const BYTES: usize = 40 << 20;
@@ -25,12 +26,12 @@ const MAPPED: DirectOptions = DirectOptions {
 
 /// A receive into `view` whose message a copy engine copies; it works when it is polled.
 fn begin(state: &mut EngineState, view: &View, from: &Region) -> RecvId {
-    state.offload = Some(Offload::new(Box::new(InlineEngine::new()), 0));
+    state.rendezvous.offload = Some(Offload::new(Box::new(InlineEngine::new()), 0));
     let pattern = MatchPattern { context: 0, source: Some(0), tag: Some(1) };
     let envelope = MatchEnvelope { context: 0, source: 0, tag: 1 };
-    let id = RecvId(state.operations.recvs.insert(RecvOp::new(pattern, view)));
+    let id = RecvId(state.receives.ops.insert(RecvOp::new(pattern, view)));
     let (total, position) = (view.len(), 0);
-    state.operations.recvs[id.index()].stage = ReceiveStage::Incoming { envelope, total, position };
+    state.receives.ops[id.index()].stage = ReceiveStage::Incoming { envelope, total, position };
     let rts = RtsPacket {
         len: total as u64,
         op: 0,
@@ -46,7 +47,7 @@ fn begin(state: &mut EngineState, view: &View, from: &Region) -> RecvId {
 
 /// Whether the buffer is moved when it is in use once more.
 fn is_moved(state: &mut EngineState, buffer: &Region) -> bool {
-    let exposed = state.direct.expose(buffer.address(), BYTES).expect("a back end");
+    let exposed = state.rendezvous.direct.expose(buffer.address(), BYTES).expect("a back end");
     exposed.exposure().backend() == Backend::Mapped
 }
 
@@ -65,8 +66,8 @@ fn what_a_copy_engine_fills_stays_until_it_has_ended() {
         from.clone().view(Shape::Contiguous { bytes: BYTES }).unpack(0, &vec![7; BYTES]);
         let view = to.clone().view(shape);
         engines[1].enter(|state| {
-            if state.direct.usage().is_none() {
-                return eprintln!("skipped: {:?}", state.direct.status());
+            if state.rendezvous.direct.usage().is_none() {
+                return eprintln!("skipped: {:?}", state.rendezvous.direct.status());
             }
             let id = begin(state, &view, &from);
             for _ in 0..8 {
@@ -78,7 +79,11 @@ fn what_a_copy_engine_fills_stays_until_it_has_ended() {
                 state.poll_copy_jobs().expect("no fault");
             }
             // Refusals make the next attempt later, not impossible.
-            assert!((0..1000).any(|_| is_moved(state, &to)), "{:?}", state.direct.status());
+            assert!(
+                (0..1000).any(|_| is_moved(state, &to)),
+                "{:?}",
+                state.rendezvous.direct.status()
+            );
             let mut got = vec![0; view.len()];
             view.pack(0, &mut got);
             assert!(got.iter().all(|&byte| byte == 7), "bytes are lost");

@@ -1,5 +1,5 @@
 //! What a rank keeps of unexpected messages is bounded, in whatever order packets arrive
-//! (`crate::flow_control`).
+//! (`crate::pt2pt::flow_control`).
 //!
 //! Each rank sends to all others, many messages at a time, and no rank receives. When nothing makes
 //! progress any more, everything is received. Without `HOLD`, all messages would be kept; without
@@ -12,12 +12,10 @@ use super::buffers::Buffer;
 use super::random::Random;
 use super::rig::{assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
+use crate::channels::packet;
 use crate::engine::Engine;
 use crate::matching::{MatchPattern, UnexpectedQueue};
-use crate::operation::SendId;
-use crate::packet;
-use crate::select::SendCompletion;
-use crate::state::UnexpectedMessage;
+use crate::pt2pt::{SendCompletion, SendId, UnexpectedMessage};
 use mica_memory::Block;
 use mica_policy::HoldPolicy;
 
@@ -108,7 +106,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
             if state.progress().expect("no fault") {
                 idle = 0;
             }
-            most = most.max(state.matching.unexpected.bytes_from(0).1);
+            most = most.max(state.queues.unexpected.bytes_from(0).1);
         });
     }
     let mut received = vec![0; flows.len()];

@@ -4,9 +4,8 @@ use mica_channel::direct::DirectOptions;
 use mica_node::segment::{WaitKind, Waiting};
 
 use super::rig::{SHAPE, over_shared_memory};
-use crate::engine::Engine;
-use crate::pending::{Pending, WaitList};
-use crate::state::EngineState;
+use crate::engine::{Engine, EngineState};
+use crate::wait::pending::{Pending, WaitList};
 
 /// Polls after which a wait must have been recorded.
 const POLLS_MAX: u32 = 1 << 20;

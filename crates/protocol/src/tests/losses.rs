@@ -6,11 +6,10 @@ use std::time::Duration;
 use super::buffers::Buffer;
 use super::rig::{HOLD, over_fabric};
 use super::scripted::{Fabric, Script};
-use crate::engine::Engine;
-use crate::fault::Fault;
+use crate::channels::packet;
+use crate::engine::{Engine, Fault};
 use crate::matching::MatchPattern;
-use crate::packet;
-use crate::select::SendCompletion;
+use crate::pt2pt::SendCompletion;
 use SendCompletion::{Local, Matched};
 
 /// More polls than any of these tests needs; they take a few seconds.
@@ -95,7 +94,7 @@ fn losing_peer_ends_receive_during_read() {
     let id = engines[0].enter(|state| {
         let id = state.receive(pattern(Some(1)), &to.view).expect("no fault");
         assert!(state.progress().expect("no fault"));
-        assert!(!state.remote_reads.is_empty() && !state.is_received(id));
+        assert!(!state.rendezvous.reads.is_empty() && !state.is_received(id));
         id
     });
     fabric.lose(1);

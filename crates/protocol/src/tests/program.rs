@@ -17,9 +17,7 @@ use super::rig::assert_idle;
 use super::scripted::Head;
 use crate::engine::Engine;
 use crate::matching::{MatchEnvelope, MatchPattern};
-use crate::operation::SendId;
-use crate::operation::{MessageId, ReceiveCompletion, RecvId};
-use crate::select::SendCompletion;
+use crate::pt2pt::{MessageId, ReceiveCompletion, RecvId, SendCompletion, SendId};
 
 /// One call of a rank's program.
 #[derive(Debug, Clone)]

@@ -4,10 +4,10 @@
 use super::buffers::Buffer;
 use super::rig::{HOLD, assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
+use crate::channels::packet;
 use crate::engine::Engine;
 use crate::matching::MatchPattern;
-use crate::packet;
-use crate::select::SendCompletion;
+use crate::pt2pt::SendCompletion;
 
 const LEN: usize = 1500;
 

@@ -20,8 +20,8 @@ use mica_policy::{HoldPolicy, PollPolicy};
 
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
-use crate::start::{EngineParts, Policies};
-use crate::wait_policy::WaitLimits;
+use crate::engine::start::{EngineParts, Policies};
+use crate::wait::policy::WaitLimits;
 
 /// The default of `MICA_UNEXPECTED_MAX`.
 pub const HOLD: HoldPolicy = HoldPolicy { max: 64 << 20 };
@@ -171,32 +171,28 @@ pub fn engine(
 pub fn assert_idle(engine: &Engine) {
     engine.enter(|state| {
         let rank = state.me;
+        assert!(state.sends.ops.is_empty(), "rank {rank} keeps sends: {:?}", state.sends.ops);
         assert!(
-            state.operations.sends.is_empty(),
-            "rank {rank} keeps sends: {:?}",
-            state.operations.sends
-        );
-        assert!(
-            state.operations.recvs.is_empty(),
+            state.receives.ops.is_empty(),
             "rank {rank} keeps receives: {:?}",
-            state.operations.recvs
+            state.receives.ops
         );
-        assert!(state.matching.posted.is_empty(), "rank {rank} has posted receives");
-        assert!(state.matching.unexpected.is_empty(), "rank {rank} keeps unexpected messages");
+        assert!(state.queues.posted.is_empty(), "rank {rank} has posted receives");
+        assert!(state.queues.unexpected.is_empty(), "rank {rank} keeps unexpected messages");
         assert_eq!(
-            state.matching.unexpected.bytes_from(rank).1,
+            state.queues.unexpected.bytes_from(rank).1,
             0,
             "rank {rank} counts bytes of none"
         );
-        assert!(state.holds.is_empty(), "rank {rank} holds senders back");
-        assert!(state.matching.probed.is_empty(), "rank {rank} keeps probed messages");
-        assert!(state.backlog.is_empty(), "rank {rank} has something to send");
+        assert!(state.holds.held.is_empty(), "rank {rank} holds senders back");
+        assert!(state.queues.probed.is_empty(), "rank {rank} keeps probed messages");
+        assert!(state.sends.backlog.is_empty(), "rank {rank} has something to send");
         assert!(
-            state.peers.iter().all(|(_, peer)| peer.outbox.is_empty()),
+            state.sends.outboxes.iter().all(|(_, outbox)| outbox.is_empty()),
             "rank {rank} has something to send"
         );
         assert!(
-            state.peers.iter().all(|(_, peer)| peer.inbound.is_none()),
+            state.receives.inbound.iter().all(|(_, inbound)| inbound.is_none()),
             "rank {rank} expects cells"
         );
         let adapter = state.adapter.as_ref();
@@ -204,7 +200,7 @@ pub fn assert_idle(engine: &Engine) {
             adapter.is_none_or(|adapter| adapter.is_empty()),
             "rank {rank} has posted {adapter:?}"
         );
-        assert!(state.remote_reads.is_empty(), "rank {rank} reads");
+        assert!(state.rendezvous.reads.is_empty(), "rank {rank} reads");
         assert!(state.rma.is_empty(), "rank {rank} has transfers");
         assert!(state.lost.is_none(), "rank {rank} has lost {:?}", state.lost);
     });

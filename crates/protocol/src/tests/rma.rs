@@ -4,9 +4,8 @@
 use super::buffers::Buffer;
 use super::rig::{HOLD, assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
-use crate::engine::Engine;
-use crate::fault::Fault;
-use crate::rma_transfers::{BOUNCE_MAX, PARTS_MAX, RmaDirection, RmaId, RmaTransfer};
+use crate::engine::{Engine, Fault};
+use crate::rma::{BOUNCE_MAX, PARTS_MAX, RmaDirection, RmaId, RmaTransfer};
 use mica_channel::RemoteRegion;
 
 /// A buffer of rank 1 that it has registered.

@@ -25,9 +25,9 @@ use mica_memory::{Block, Region, Shape, View};
 
 use super::program::ObservedNetwork;
 use super::random::Random;
+use crate::channels::packet;
 use crate::matching::MatchEnvelope;
-use crate::packet;
-use crate::rma_transfers::RmaDirection;
+use crate::rma::RmaDirection;
 
 /// What the fabric does on its own.
 #[derive(Debug, Clone, Copy)]

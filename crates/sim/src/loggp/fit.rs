@@ -15,6 +15,7 @@
 //!
 //! Intervals are bootstrap percentiles over rounds: a round is drawn with all of its sizes.
 
+use mica_statistics::median;
 use serde::{Deserialize, Serialize};
 
 use super::measurement::{LoggpSample, Measurement};
@@ -179,7 +180,8 @@ impl SampleTable<'_> {
     fn rows(&self, rounds: &[usize]) -> Vec<SizeMedians> {
         let of = |samples: &Vec<&LoggpSample>| {
             let over = |value: &dyn Fn(&LoggpSample) -> f64| {
-                median(rounds.iter().map(|round| value(samples[*round])).collect())
+                let values = rounds.iter().map(|round| value(samples[*round]));
+                median(&values.collect::<Vec<_>>())
             };
             SizeMedians {
                 bytes: samples[0].bytes,
@@ -357,13 +359,4 @@ fn interval(value: f64, drawn: &mut [f64]) -> Estimate {
         n => drawn[((n - 1) as f64 * share).round() as usize],
     };
     Estimate { value, low: at(0.025).min(value), high: at(0.975).max(value) }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() % 2 {
-        0 => f64::midpoint(values[middle - 1], values[middle]),
-        _ => values[middle],
-    }
 }

@@ -16,8 +16,7 @@
 //!
 //! Times are cycles of the processor with [`FRACTION_BITS`] binary places.
 
-use std::collections::VecDeque;
-
+use crate::calendar::Calendar;
 use crate::machine::{AdapterParameters, MemoryParameters, Processor, SimulatedMachine};
 
 /// Binary places of times here: a line takes less than a cycle on fast memories.
@@ -77,62 +76,37 @@ pub(super) enum AdapterPath {
     Write,
 }
 
-/// A part of a transfer of the adapter, or all of it.
-#[derive(Debug, Clone, Copy)]
-struct BookedPart {
-    start: u64,
-    end: u64,
+/// A transfer of the adapter in the calendar of its engine.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct BookedTransfer {
+    /// Of the engine's transfers: those that touch stay apart, so that [`PARTS`] counts each.
+    number: u64,
     /// Of the memory's bandwidth.
     share: f64,
 }
 
-/// The transfers of an engine, in order of time. Their parts do not overlap.
+/// One of the adapter's two engines.
 #[derive(Debug, Clone, Default)]
-struct Bookings {
-    parts: VecDeque<BookedPart>,
-    /// End of the last that was forgotten.
+struct DmaEngine {
+    calendar: Calendar<BookedTransfer>,
+    transfers: u64,
+    /// End of the last part that was forgotten.
     forgotten: u64,
 }
 
-impl Bookings {
+impl DmaEngine {
     /// Books the first `length` of free time from `at` on. Returns its end.
     fn book(&mut self, at: u64, length: u64, share: f64) -> u64 {
-        let (mut at, mut left) = (at.max(self.forgotten), length);
-        let mut place = self.parts.partition_point(|part| part.end <= at);
-        loop {
-            let next = self.parts.get(place).copied();
-            if let Some(next) = next.filter(|next| next.start <= at) {
-                at = next.end;
-                place += 1;
-                continue;
-            }
-            if left == 0 {
-                break;
-            }
-            let end = next.map_or(at + left, |next| next.start.min(at + left));
-            self.parts.insert(place, BookedPart { start: at, end, share });
-            left -= end - at;
-            at = end;
-            place += 1;
-            if left == 0 {
-                break;
-            }
-        }
-        while self.parts.len() > PARTS {
-            self.forgotten = self.parts.pop_front().map_or(0, |first| first.end);
-        }
-        at
-    }
-
-    /// Whether nothing is booked from this moment on.
-    fn is_free_from(&self, at: u64) -> bool {
-        self.parts.back().is_none_or(|last| last.end <= at)
+        self.transfers += 1;
+        let transfer = BookedTransfer { number: self.transfers, share };
+        let booked = self.calendar.reserve(at.max(self.forgotten), length, transfer);
+        self.forgotten = self.calendar.keep_newest(PARTS).unwrap_or(self.forgotten);
+        booked.done
     }
 
     /// Share of the memory's bandwidth at a moment.
     fn share(&self, at: u64) -> f64 {
-        let place = self.parts.partition_point(|part| part.end <= at);
-        self.parts.get(place).filter(|part| part.start <= at).map_or(0.0, |part| part.share)
+        self.calendar.label(at).map_or(0.0, |transfer| transfer.share)
     }
 }
 
@@ -143,7 +117,7 @@ pub(super) struct Controller {
     /// Backlog from which on the core stands still.
     limit: u64,
     free_at: u64,
-    engines: [Bookings; 2],
+    engines: [DmaEngine; 2],
     /// Least time of a byte of a transfer.
     byte: f64,
     line_bytes: f64,
@@ -163,7 +137,7 @@ impl Controller {
             line,
             limit: line * u64::from(machine.memory.queue),
             free_at: 0,
-            engines: [Bookings::default(), Bookings::default()],
+            engines: [DmaEngine::default(), DmaEngine::default()],
             byte: of_adapter.max(of_memory),
             line_bytes,
         }
@@ -199,7 +173,7 @@ impl Controller {
 
     /// Time of a line beside the adapter's transfers.
     fn line_time(&mut self, at: u64) -> u64 {
-        if self.engines.iter().all(|engine| engine.is_free_from(at)) {
+        if self.engines.iter().all(|engine| engine.calendar.is_free_from(at)) {
             return self.line;
         }
         let share: f64 = self.engines.iter().map(|engine| engine.share(at)).sum();
@@ -233,47 +207,32 @@ fn whole(time: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Bookings;
-
-    #[test]
-    fn bookings_take_the_free_time_in_parts() {
-        let mut engine = Bookings::default();
-        assert_eq!(engine.book(100, 50, 0.1), 150);
-        assert_eq!(engine.book(400, 50, 0.1), 450);
-        // Asked for later, done before.
-        assert_eq!(engine.book(0, 100, 0.1), 100);
-        // Fits between, does not fit between, and no bytes.
-        assert_eq!(engine.book(120, 150, 0.1), 300);
-        assert_eq!(engine.book(300, 150, 0.1), 500);
-        assert_eq!(engine.book(420, 0, 0.1), 500);
-        let parts: Vec<_> = engine.parts.iter().map(|part| (part.start, part.end)).collect();
-        assert_eq!(parts, [(0, 100), (100, 150), (150, 300), (300, 400), (400, 450), (450, 500)]);
-    }
+    use super::DmaEngine;
 
     #[test]
     fn event_that_is_written_meanwhile_delays_a_payload_by_its_own_time() {
-        let mut engine = Bookings::default();
+        let mut engine = DmaEngine::default();
         engine.book(5000, 10, 0.1);
         assert_eq!(engine.book(1000, 100_000, 0.4), 101_010);
+        assert_eq!([1000, 5000, 5010].map(|at| engine.share(at)), [0.4, 0.1, 0.4]);
+        assert_eq!(engine.share(101_010), 0.0);
     }
 
     #[test]
-    fn bookings_before_what_is_forgotten_come_after_it() {
-        let mut engine = Bookings::default();
+    fn transfers_before_what_is_forgotten_come_after_it() {
+        let mut engine = DmaEngine::default();
         for n in 0..=super::PARTS as u64 {
             engine.book(1000 + 20 * n, 10, 0.1);
         }
-        assert_eq!(engine.parts.len(), super::PARTS);
         assert_eq!(engine.book(90, 10, 0.1), 1020);
     }
 
     #[test]
-    fn a_transfer_has_its_share_while_it_runs() {
-        let mut engine = Bookings::default();
-        engine.book(100, 50, 0.25);
-        for (at, share) in [(99, 0.0), (100, 0.25), (149, 0.25), (150, 0.0)] {
-            assert_eq!(engine.share(at), share, "{at}");
-            assert_eq!(engine.is_free_from(at), at == 150, "{at}");
+    fn transfers_that_touch_are_forgotten_one_by_one() {
+        let mut engine = DmaEngine::default();
+        for n in 0..=super::PARTS as u64 {
+            engine.book(1000 + 10 * n, 10, 0.1);
         }
+        assert_eq!(engine.forgotten, 1010);
     }
 }

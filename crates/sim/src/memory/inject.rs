@@ -90,10 +90,11 @@ impl NodeMemory {
     }
 
     fn transfer(&mut self, at: SimTime, bytes: u64, in_memory: u64, by: AdapterPath) -> SimTime {
-        let start = self.processor.cycles(at);
+        let cycles_per_ps = self.processor.mhz / 1e6;
+        let start = at.0 as f64 * cycles_per_ps;
         let controller = &mut self.levels.controller;
         let end = controller.transfer(start, bytes, in_memory, by);
-        self.processor.time(end).max(at)
+        SimTime((end / cycles_per_ps).round() as u64).max(at)
     }
 }
 

@@ -25,17 +25,18 @@
 //! number), all times are integers, and nothing depends on the order of the input. If the calls
 //! partition time, as quanta do, the result does not depend on the partition either.
 
-mod calendar;
+mod port;
 mod timing;
 mod topology;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use calendar::Calendar;
+pub(crate) use port::{Port, PortTiming};
 use timing::Timing;
 use topology::Routes;
 
+use crate::calendar::{Calendar, FreeTime};
 use crate::machine::{NetworkParameters, NetworkTopology};
 use crate::time::{ByteTimes, SimTime};
 
@@ -86,8 +87,8 @@ pub struct PacketHead {
 pub struct Network {
     timing: Timing,
     routes: Routes,
-    /// Of each node: when its sending port is free.
-    injection: Vec<SimTime>,
+    /// Of each node: the sending port.
+    injection: Vec<Port>,
     /// Of each node: the receiving port.
     reception: Vec<Calendar>,
     links: Vec<Calendar>,
@@ -114,7 +115,7 @@ impl Network {
         let routes = Routes::new(&parameters.topology, nodes);
         Ok(Network {
             timing: Timing::new(parameters),
-            injection: vec![SimTime::default(); nodes as usize],
+            injection: vec![Port::default(); nodes as usize],
             reception: vec![Calendar::default(); nodes as usize],
             links: vec![Calendar::default(); routes.links()],
             routes,
@@ -145,27 +146,31 @@ impl Network {
     /// picoseconds by which a node overruns its quantum.
     fn carry_one(&mut self, packet: &PacketHead, floor: SimTime) -> ByteTimes {
         let timing = &self.timing;
-        let transfer = timing.transfer(packet.bytes);
         let port = &mut self.injection[packet.from as usize];
-        let mut head = packet.at.max(*port);
-        let mut tail = (head + transfer).max(packet.last);
-        // What is sent next leaves after the last byte: packets of a pair stay in order.
-        *port = tail.max(head + transfer + timing.gap);
+        let sent = port.send(packet.at, packet.last, packet.bytes, &timing.port);
+        let ByteTimes { first: mut head, last: mut tail } = sent;
 
         self.routes.find(packet.from, packet.to, &mut self.route);
         let on_link = timing.link_transfer(packet.bytes);
         for link in &self.route {
-            let slot = self.links[*link as usize].reserve(head, on_link, floor);
+            let slot = reserve(&mut self.links[*link as usize], head, on_link, floor);
             head = slot.first + timing.hop_latency;
-            tail = tail.max(slot.done.since(timing.link_byte)) + timing.hop_latency;
+            tail = tail.max(slot.last.since(timing.link_byte)) + timing.hop_latency;
         }
 
         let port = &mut self.reception[packet.to as usize];
-        let slot = port.reserve(head, transfer, floor);
-        port.reserve(slot.done, timing.gap, floor);
-        let last = tail.max(slot.done) + timing.latency;
-        ByteTimes { first: slot.first + timing.latency, last }
+        let slot = reserve(port, head, timing.port.transfer(packet.bytes), floor);
+        reserve(port, slot.last, timing.port.gap, floor);
+        let last = tail.max(slot.last) + timing.port.latency;
+        ByteTimes { first: slot.first + timing.port.latency, last }
     }
+}
+
+/// The first free `work` of a link or port from `from` on; what is before `floor` is forgotten.
+fn reserve(calendar: &mut Calendar, from: SimTime, work: SimTime, floor: SimTime) -> ByteTimes {
+    calendar.forget_before(floor.0);
+    let FreeTime { first, done } = calendar.reserve(from.0, work.0, ());
+    ByteTimes { first: SimTime(first), last: SimTime(done) }
 }
 
 #[cfg(test)]

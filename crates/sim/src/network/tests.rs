@@ -263,7 +263,7 @@ proptest! {
         let mut network = Network::new(&parameters, 12).expect("a network");
         let arrivals = network.carry(&mut packets);
         for (packet, arrival) in packets.iter().zip(&arrivals) {
-            let transfer = network.timing.transfer(packet.bytes);
+            let transfer = network.timing.port.transfer(packet.bytes);
             prop_assert!(arrival.last >= packet.at + network.min_latency() + transfer);
             prop_assert!(arrival.last >= packet.last + network.min_latency());
             prop_assert!(arrival.first >= packet.at + network.min_latency());

@@ -227,14 +227,9 @@ mod tests {
             let (from, to) = (ends.0 % nodes, ends.1 % nodes);
             let route = route(&routes, from, to);
             let target = coordinates(&dimensions, to);
-            prop_assert_eq!(walk(&dimensions, &rings, from, &route), target.clone());
-            let places = coordinates(&dimensions, from).into_iter().zip(target);
-            let sizes = dimensions.iter().zip(&rings);
-            let distances = places.zip(sizes).map(|((a, b), (size, is_ring))| {
-                let apart = a.abs_diff(b);
-                if *is_ring { apart.min(size - apart) } else { apart }
-            });
-            prop_assert_eq!(route.len() as u32, distances.sum::<u32>());
+            prop_assert_eq!(walk(&dimensions, &rings, from, &route), target);
+            let topology = NetworkTopology::Torus { dimensions: dimensions.clone(), rings };
+            prop_assert_eq!(route.len() as u32, topology.hops(from, to));
             let links = 2 * dimensions.len() as u32;
             prop_assert!(route.is_sorted_by_key(|link| link % links / 2));
             prop_assert!(route.iter().all(|link| (*link as usize) < routes.links()));
@@ -252,6 +247,8 @@ mod tests {
             let route = route(&routes, from, to);
             let height = (0..).find(|l| from / arity.pow(*l) == to / arity.pow(*l));
             prop_assert_eq!(Some(route.len() as u32 / 2), height);
+            let topology = NetworkTopology::FatTree { arity, levels };
+            prop_assert_eq!(route.len() as u32, topology.hops(from, to));
             let distinct: BTreeSet<u32> = route.iter().copied().collect();
             prop_assert_eq!(distinct.len(), route.len());
             prop_assert!(route.is_sorted_by_key(|link| link % 2));

@@ -2,6 +2,7 @@
 
 use crate::loggp::Parameters;
 use crate::machine::{NetworkParameters, NetworkTopology, SimulatedMachine};
+use crate::time::SimTime;
 
 /// The cluster that a replay runs on.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,38 +71,20 @@ impl HopLatency {
         HopLatency { link_ns: network.hop_latency_ns, topology: network.topology.clone() }
     }
 
-    /// Links between the switches of two nodes. Nodes beyond the topology's room wrap around: the
-    /// file describes a smaller machine.
-    pub fn links(&self, from: u32, to: u32) -> u32 {
-        match &self.topology {
-            NetworkTopology::Crossbar => 0,
-            NetworkTopology::Torus { dimensions, rings } => {
-                torus_links(dimensions, rings, from, to)
-            }
-            NetworkTopology::FatTree { arity, levels } => {
-                let (mut from, mut to, mut up) = (from, to, 0);
-                while from != to && up < *levels {
-                    (from, to) = (from / arity.max(&2), to / arity.max(&2));
-                    up += 1;
-                }
-                // The links of the nodes themselves are part of L.
-                2 * u32::saturating_sub(up, 1)
-            }
+    /// What the links between two nodes add.
+    pub(super) fn latency(&self, from: u32, to: u32) -> SimTime {
+        SimTime::from_ns(self.link_ns * f64::from(self.links(from, to)))
+    }
+
+    /// Links between the switches of two nodes. Those of the nodes themselves, which the routes of
+    /// a tree have, are part of `L` here.
+    fn links(&self, from: u32, to: u32) -> u32 {
+        let hops = self.topology.hops(from, to);
+        match self.topology {
+            NetworkTopology::FatTree { .. } => hops.saturating_sub(2),
+            _ => hops,
         }
     }
-}
-
-/// The shortest way, dimension by dimension; the last dimension varies fastest.
-fn torus_links(dimensions: &[u32], rings: &[bool], from: u32, to: u32) -> u32 {
-    let (mut from, mut to, mut links) = (from, to, 0);
-    for (at, &size) in dimensions.iter().enumerate().rev() {
-        let size = size.max(1);
-        let apart = (from % size).abs_diff(to % size);
-        let is_ring = rings.get(at).copied().unwrap_or(true);
-        links += if is_ring { apart.min(size - apart) } else { apart };
-        (from, to) = (from / size, to / size);
-    }
-    links
 }
 
 #[cfg(test)]

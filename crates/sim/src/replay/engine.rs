@@ -1,10 +1,11 @@
 //! Carries out the operations of all ranks in the LogGP model.
 //!
-//! Each rank has a clock and two ports. A send advances the clock by `o_s`; the message leaves when
-//! the sending port is free, which is then busy for `g + (k - 1) G`. At the receiver its `k` bytes
-//! pass the receiving port, which is then busy for `g`, and `L` later it is there; the rank waits
-//! until then and spends `o_r`. This is the model of `crate::network` without contention inside the
-//! network.
+//! Each rank has a clock and the two ports of `crate::network`. A send advances the clock by `o_s`
+//! and hands the message to the sending port; it leaves when the port takes it, comes over links
+//! that are always free, and passes the receiver's port. The rank that waits for it does so until
+//! `L` after its last byte and spends `o_r`. So this is the model of `mica sim run` without
+//! contention inside the network, and without its events: the states of a rank are running, blocked
+//! (what it expects has not been sent) and ended, and only [`ReplayEngine`] moves them.
 //!
 //! There is no queue of events: a rank runs until it waits for a message that has not been sent,
 //! and goes on when it is. Times do not depend on the order in which ranks run, since everything
@@ -18,12 +19,14 @@
 //! enter at the same time and else an upper bound.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Add as _;
 
 use mica_algorithms::{Collective, MessageCall};
 
 use super::algorithm::{RoundStep, chosen, rounds};
 use super::cluster::ReplayCluster;
 use crate::loggp::Parameters;
+use crate::network::{Port, PortTiming};
 use crate::time::SimTime;
 
 /// Ranks up to which every message of a collective is carried out.
@@ -193,44 +196,35 @@ enum Context {
 struct Mail {
     from: u32,
     context: Context,
-    head: u64,
+    head: SimTime,
     bytes: u64,
 }
 
-/// LogGP of one level in picoseconds.
+/// LogGP of one level.
 #[derive(Debug, Clone, Copy)]
 struct LevelTimes {
-    latency: u64,
-    send_overhead: u64,
-    receive_overhead: u64,
-    gap: u64,
-    per_byte: f64,
+    port: PortTiming,
+    send_overhead: SimTime,
+    receive_overhead: SimTime,
 }
 
 impl LevelTimes {
     fn new(parameters: &Parameters) -> LevelTimes {
-        let ps = |ns: f64| SimTime::from_ns(ns).0;
+        let Parameters { latency, gap, gap_per_byte, .. } = *parameters;
         LevelTimes {
-            latency: ps(parameters.latency),
-            send_overhead: ps(parameters.send_overhead),
-            receive_overhead: ps(parameters.receive_overhead),
-            gap: ps(parameters.gap),
-            per_byte: parameters.gap_per_byte * 1e3,
+            port: PortTiming::new(latency, gap, gap_per_byte),
+            send_overhead: SimTime::from_ns(parameters.send_overhead),
+            receive_overhead: SimTime::from_ns(parameters.receive_overhead),
         }
-    }
-
-    /// Of a message after its first byte.
-    fn transfer(&self, bytes: u64) -> u64 {
-        (self.per_byte * bytes.saturating_sub(1) as f64).round() as u64
     }
 }
 
 #[derive(Default)]
 struct ReplayRank {
-    clock: u64,
-    sending_free: u64,
-    receiving_free: u64,
-    computing: u64,
+    clock: SimTime,
+    sending: Port,
+    receiving: Port,
+    computing: SimTime,
     step: u32,
     /// The operation of `operations` that is next, or under way.
     at: usize,
@@ -259,7 +253,7 @@ enum OperationOutcome {
 #[derive(Default)]
 struct Entered {
     ranks: Vec<u32>,
-    latest: u64,
+    latest: SimTime,
 }
 
 struct ReplayEngine<'a> {
@@ -272,7 +266,7 @@ struct ReplayEngine<'a> {
     ready: VecDeque<u32>,
     entered: HashMap<RankGroup, Entered>,
     /// Time of one rank's rounds, of plans that were carried out as a whole.
-    durations: HashMap<MessageCall, u64>,
+    durations: HashMap<MessageCall, SimTime>,
     prediction: Prediction,
     begun: u64,
 }
@@ -351,8 +345,8 @@ impl<'a> ReplayEngine<'a> {
             };
             let outcome = match operation {
                 ReplayOperation::Compute(time) => {
-                    state.clock += time.0;
-                    state.computing += time.0;
+                    state.clock += time;
+                    state.computing += time;
                     OperationOutcome::GoesOn
                 }
                 ReplayOperation::Send { to, bytes, stream } => {
@@ -379,15 +373,12 @@ impl<'a> ReplayEngine<'a> {
     }
 
     /// The level between two ranks, and what the links between them add.
-    fn between(&self, from: u32, to: u32) -> (&LevelTimes, u64) {
+    fn between(&self, from: u32, to: u32) -> (&LevelTimes, SimTime) {
         let (from, to) = (self.cluster.node_of(from), self.cluster.node_of(to));
         match &self.cluster.hops {
-            _ if from == to && self.cluster.ranks_per_node > 1 => (&self.node, 0),
-            Some(hops) => {
-                let ns = hops.link_ns * f64::from(hops.links(from, to));
-                (&self.network, SimTime::from_ns(ns).0)
-            }
-            None => (&self.network, 0),
+            _ if from == to && self.cluster.ranks_per_node > 1 => (&self.node, SimTime::default()),
+            Some(hops) => (&self.network, hops.latency(from, to)),
+            None => (&self.network, SimTime::default()),
         }
     }
 
@@ -396,8 +387,7 @@ impl<'a> ReplayEngine<'a> {
         let (level, links) = (*level, links);
         let state = &mut self.ranks[rank as usize];
         state.clock += level.send_overhead;
-        let start = state.clock.max(state.sending_free);
-        state.sending_free = start + level.transfer(bytes) + level.gap;
+        let start = state.sending.send(state.clock, state.clock, bytes, &level.port).first;
         self.prediction.messages += 1;
         self.prediction.bytes += bytes;
         self.deliver(to, Mail { from: rank, context, head: start + links, bytes });
@@ -454,9 +444,8 @@ impl<'a> ReplayEngine<'a> {
     fn receive(&mut self, rank: u32, mail: &Mail) {
         let level = *self.between(mail.from, rank).0;
         let state = &mut self.ranks[rank as usize];
-        let done = mail.head.max(state.receiving_free) + level.transfer(mail.bytes);
-        state.receiving_free = done + level.gap;
-        state.clock = state.clock.max(done + level.latency) + level.receive_overhead;
+        let done = state.receiving.receive(mail.head, mail.bytes, &level.port);
+        state.clock = state.clock.max(done + level.port.latency) + level.receive_overhead;
     }
 
     /// Ranks of a group, and the number of one among them.
@@ -510,16 +499,12 @@ impl<'a> ReplayEngine<'a> {
                     if let OperationOutcome::Blocks = self.wait(rank) {
                         return OperationOutcome::Blocks;
                     }
-                    self.ranks[rank as usize].clock += self.combining(combine);
+                    let combining = self.combining(combine);
+                    self.ranks[rank as usize].clock += combining;
                 }
             }
             self.ranks[rank as usize].step_at += 1;
         }
-    }
-
-    /// The time to combine operands of `bytes`.
-    fn combining(&self, bytes: u64) -> u64 {
-        (self.combine_byte * bytes as f64).round() as u64
     }
 
     /// The last rank to enter releases all.
@@ -539,8 +524,8 @@ impl<'a> ReplayEngine<'a> {
         for member in ranks {
             let state = &mut self.ranks[member as usize];
             state.clock = latest + duration;
-            state.sending_free = state.sending_free.max(state.clock);
-            state.receiving_free = state.receiving_free.max(state.clock);
+            state.sending.occupy_until(state.clock);
+            state.receiving.occupy_until(state.clock);
             if member != rank {
                 state.at += 1;
                 self.ready.push_back(member);
@@ -551,9 +536,10 @@ impl<'a> ReplayEngine<'a> {
 
     /// The time of the rounds of one rank, whose messages arrive as its own do at others. The part
     /// of a broadcast that is a tree is the longest path down.
-    fn symmetric_duration(&self, group: RankGroup, plan: &MessageCall) -> u64 {
+    fn symmetric_duration(&self, group: RankGroup, plan: &MessageCall) -> SimTime {
         let (level, links) = self.mean_level(group, plan.ranks as u32);
-        let (mut clock, mut sending, mut receiving) = (0u64, 0u64, 0u64);
+        let mut clock = SimTime::default();
+        let (mut sending, mut receiving) = (Port::default(), Port::default());
         let (mut steps, mut heads, mut received) = (Vec::new(), Vec::new(), 0);
         for phase in plan.phases() {
             if !phase.is_symmetric() {
@@ -565,16 +551,14 @@ impl<'a> ReplayEngine<'a> {
                 match step {
                     RoundStep::Send { bytes, .. } => {
                         clock += level.send_overhead;
-                        let start = clock.max(sending);
-                        sending = start + level.transfer(bytes) + level.gap;
+                        let start = sending.send(clock, clock, bytes, &level.port).first;
                         heads.push((start + links, bytes));
                     }
                     RoundStep::Receive { .. } => received += 1,
                     RoundStep::End { combine } => {
                         for (head, bytes) in heads.drain(..).take(std::mem::take(&mut received)) {
-                            let done = head.max(receiving) + level.transfer(bytes);
-                            receiving = done + level.gap;
-                            clock = clock.max(done + level.latency) + level.receive_overhead;
+                            let done = receiving.receive(head, bytes, &level.port);
+                            clock = clock.max(done + level.port.latency) + level.receive_overhead;
                         }
                         clock += self.combining(combine);
                     }
@@ -584,24 +568,30 @@ impl<'a> ReplayEngine<'a> {
         clock
     }
 
+    /// What it takes to combine operands of `bytes`.
+    fn combining(&self, bytes: u64) -> SimTime {
+        SimTime((self.combine_byte * bytes as f64).round() as u64)
+    }
+
     /// Down the tree: half of the data, a quarter, and so on.
-    fn tree_path(&self, plan: &MessageCall, level: &LevelTimes, links: u64) -> u64 {
+    fn tree_path(&self, plan: &MessageCall, level: &LevelTimes, links: SimTime) -> SimTime {
         let depth = super::algorithm::ceil_log2(plan.ranks as u32);
         let hop = |k: u32| {
             let overheads = level.send_overhead + level.receive_overhead;
-            overheads + links + level.latency + level.transfer(plan.bytes as u64 >> k)
+            let transfer = level.port.transfer(plan.bytes as u64 >> k);
+            overheads + links + level.port.latency + transfer
         };
-        (1..=depth).map(hop).sum()
+        (1..=depth).map(hop).fold(SimTime::default(), SimTime::add)
     }
 
     /// The level that most pairs of a group are at, and the mean of what links add from its first
     /// rank.
-    fn mean_level(&self, group: RankGroup, count: u32) -> (LevelTimes, u64) {
+    fn mean_level(&self, group: RankGroup, count: u32) -> (LevelTimes, SimTime) {
         let first = self.member(group, 0);
         let others = (1..count).map(|number| self.between(first, self.member(group, number)));
-        let links: u64 = others.map(|(_, links)| links).sum();
+        let links: u64 = others.map(|(_, links)| links.0).sum();
         let last = self.member(group, count - 1);
-        (*self.between(first, last).0, links / u64::from(count - 1).max(1))
+        (*self.between(first, last).0, SimTime(links / u64::from(count - 1).max(1)))
     }
 
     fn check_end(&self) -> Result<(), ReplayError> {
@@ -625,10 +615,11 @@ impl<'a> ReplayEngine<'a> {
 
     fn prediction(&self) -> Prediction {
         let ends = self.ranks.iter().map(|rank| rank.clock).enumerate();
-        let (last, time) = ends.max_by_key(|(at, time)| (*time, usize::MAX - at)).unwrap_or((0, 0));
-        let computing: u128 = self.ranks.iter().map(|rank| u128::from(rank.computing)).sum();
+        let latest = ends.max_by_key(|(at, time)| (*time, usize::MAX - at));
+        let (last, time) = latest.unwrap_or_default();
+        let computing: u128 = self.ranks.iter().map(|rank| u128::from(rank.computing.0)).sum();
         Prediction {
-            time: SimTime(time),
+            time,
             last_rank: last as u32,
             computing: SimTime((computing / self.ranks.len().max(1) as u128) as u64),
             ..self.prediction

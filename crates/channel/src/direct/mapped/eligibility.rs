@@ -88,6 +88,10 @@ pub enum SkipReason {
 
 /// The library's threads, which access users' memory only as part of a transfer: their number, and
 /// in the upper half how often it has changed.
+///
+/// SYNC helpers: a thread adds itself when it has begun and takes itself off before it ends, both
+/// with Release, so that who counts it (Acquire, `ProcessStatus::now`) finds it among the threads
+/// that the kernel counts.
 static HELPERS: AtomicU64 = AtomicU64::new(0);
 
 const CHANGE: u64 = 1 << 32;
@@ -108,6 +112,7 @@ impl HelperThread {
     /// Marks the calling thread, which must drop the value when it ends.
     #[allow(clippy::new_without_default)]
     pub fn new() -> HelperThread {
+        // SYNC helpers
         HELPERS.fetch_add(CHANGE + 1, Ordering::AcqRel);
         HelperThread(())
     }
@@ -119,6 +124,7 @@ impl HelperThread {
 
     /// Resets the count in a child of `fork`, which has none of its parent's helpers.
     pub(super) fn none_in_child() {
+        // The child has one thread: nothing is ordered against it.
         let helpers = HELPERS.load(Ordering::Relaxed);
         HELPERS.fetch_add(CHANGE - u64::from(number_of(helpers)), Ordering::AcqRel);
     }
@@ -126,6 +132,7 @@ impl HelperThread {
 
 impl Drop for HelperThread {
     fn drop(&mut self) {
+        // SYNC helpers
         HELPERS.fetch_add(CHANGE - 1, Ordering::AcqRel);
     }
 }

@@ -1,4 +1,7 @@
 //! A software device for tests: a thread that executes descriptors and injects configured faults.
+//!
+//! Its flags and counts are SeqCst throughout, between the device's thread and the test's: that is
+//! more than any of them needs, and nothing here has to be fast. Descriptors go through the mutex.
 
 use super::descriptor::{CompletionRecord, Descriptor, PAGE_FAULT, SUCCESS};
 use super::portal::{Portal, Submission};

@@ -5,164 +5,148 @@ use super::super::*;
 pub(super) const HOSTS: &[Spec] = &[
     Spec {
         names: &["-hosts", "-host", "-H", "-hostlist", "-machines"],
-        values: &["NAME[:SLOTS],..."],
         scope: Scope::Job,
         help: "Run on these hosts, in this order. A host takes as many ranks as it has slots, or \
                an equal share, before the next has its turn; when all are full it goes on with \
                the first. Without -n the job has as many ranks as there are slots, a host without \
                a number having 1.",
-        apply: |parser, option, values| {
-            let hosts = crate::hosts::parse_list(&values[0].to_string_lossy());
+        effect: Effect::Value("NAME[:SLOTS],...", |parser, option, value| {
+            let hosts = crate::hosts::parse_list(&value.to_string_lossy());
             let hosts = hosts
                 .map_err(|bad| wrong(option, OsStr::new(&bad), "a host (NAME or NAME:SLOTS)"))?;
             parser.options.hosts.named.extend(hosts);
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["-f", "-hostfile", "-machinefile"],
-        values: &["FILE"],
         scope: Scope::Job,
         help: "Read the hosts from a file: lines of NAME, NAME:SLOTS or NAME slots=N; # begins a \
             comment.",
-        apply: |parser, _, values| {
-            parser.options.hosts.file = Some(PathBuf::from(&values[0]));
+        effect: Effect::Value("FILE", |parser, _, value| {
+            parser.options.hosts.file = Some(PathBuf::from(value));
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["-ppn", "-perhost", "-N", "--npernode", "-grr"],
-        values: &["N"],
         scope: Scope::Job,
         help: "Give each host N ranks before the next has its turn, whatever its slots; without \
             -n the job has N ranks on each host.",
-        apply: |parser, option, values| {
-            parser.options.hosts.per_host = Some(ranks(option, &values[0])?);
+        effect: Effect::Value("N", |parser, option, value| {
+            parser.options.hosts.per_host = Some(ranks(option, value)?);
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["--pernode", "--bynode", "-rr"],
-        values: &[],
         scope: Scope::Job,
         help: "The same as -ppn 1.",
-        apply: |parser, _, _| {
-            parser.options.hosts.per_host = Some(1);
-            Ok(())
-        },
+        effect: Effect::SameAs("ppn", "1"),
     },
     Spec {
         names: &["--launcher", "-bootstrap"],
-        values: &["ssh|fork|srun"],
         scope: Scope::Job,
         help: "How hosts are reached: by ssh; by Slurm (the default in an allocation if no hosts \
                are given); or fork, where all hosts are virtual nodes on this machine.",
-        apply: |parser, option, values| {
-            let launcher = values[0].to_str().and_then(AgentLauncher::parse);
+        effect: Effect::Value("ssh|fork|srun", |parser, option, value| {
+            let launcher = value.to_str().and_then(AgentLauncher::parse);
             let wanted = || format!("one of {}", AgentLauncher::NAMES);
             parser.options.hosts.launcher =
-                Some(launcher.ok_or_else(|| wrong(option, &values[0], &wanted()))?);
+                Some(launcher.ok_or_else(|| wrong(option, value, &wanted()))?);
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["--launcher-exec", "-bootstrap-exec"],
-        values: &["\"PROGRAM ARGS\""],
         scope: Scope::Job,
         help: "The remote shell in place of ssh: it is run as PROGRAM ARGS HOST COMMAND...",
-        apply: |parser, option, values| {
-            let words = values[0].to_string_lossy();
+        effect: Effect::Value("\"PROGRAM ARGS\"", |parser, option, value| {
+            let words = value.to_string_lossy();
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
             if words.is_empty() {
-                return Err(wrong(option, &values[0], "a program"));
+                return Err(wrong(option, value, "a program"));
             }
             parser.options.hosts.launcher_exec = Some(words);
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["--launcher-args"],
-        values: &["\"ARGS\""],
         scope: Scope::Job,
         help: "More arguments for the remote shell (or srun), before the host.",
-        apply: |parser, _, values| {
-            let words = values[0].to_string_lossy();
+        effect: Effect::Value("\"ARGS\"", |parser, _, value| {
+            let words = value.to_string_lossy();
             let words = words.split_whitespace().map(str::to_owned);
             parser.options.hosts.launcher_args.extend(words);
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["--fanout"],
-        values: &["N"],
         scope: Scope::Job,
         help: "A host starts agents on at most N others; if there are more, these start the rest \
                (default 32 with ssh and fork). 0: this host starts all, 32 at a time, as it does \
                with --launcher-exec; where hosts of the job cannot reach each other by ssh, use \
                this.",
-        apply: |parser, option, values| {
-            parser.options.hosts.fanout = Some(number(option, &values[0], "a number of hosts")?);
+        effect: Effect::Value("N", |parser, option, value| {
+            parser.options.hosts.fanout = Some(number(option, value, "a number of hosts")?);
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["--host-timeout"],
-        values: &["SECONDS"],
         scope: Scope::Job,
         help: "A host that is not heard of for this time is lost, and the job is ended (default \
                10). To start it may take six times as long, and so may its silence if its machine \
                answers.",
-        apply: |parser, option, values| {
-            let time = seconds(option, &values[0])?;
+        effect: Effect::Value("SECONDS", |parser, option, value| {
+            let time = seconds(option, value)?;
             if time < Duration::from_secs(2) {
                 return Err(wrong(
                     option,
-                    &values[0],
+                    value,
                     "2 seconds or more: hosts are heard of once a second",
                 ));
             }
             parser.options.hosts.timeout = time;
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["--head-timeout"],
-        values: &["SECONDS"],
         scope: Scope::Job,
         help: "The hosts end the job when this machine has not answered for this time (default: as \
                --host-timeout; 12 hours if this machine has a battery, since it may be suspended).",
-        apply: |parser, option, values| {
-            parser.options.hosts.head_timeout = Some(seconds(option, &values[0])?);
+        effect: Effect::Value("SECONDS", |parser, option, value| {
+            parser.options.hosts.head_timeout = Some(seconds(option, value)?);
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["-iface", "--interface"],
-        values: &["NAME|ADDRESS"],
         scope: Scope::Job,
         help: "The network interface that hosts connect to, and that ranks use among hosts \
                (MICA_NET_INTERFACE, unless it is set).",
-        apply: |parser, _, values| {
-            parser.options.hosts.interface = Some(values[0].to_string_lossy().into_owned());
+        effect: Effect::Value("NAME|ADDRESS", |parser, _, value| {
+            parser.options.hosts.interface = Some(value.to_string_lossy().into_owned());
             Ok(())
-        },
+        }),
     },
     Spec {
         names: &["--port-range"],
-        values: &["LOW:HIGH"],
         scope: Scope::Job,
         help: "Use only these ports for connections among hosts: of mpiexec and its agents, and \
             of ranks where the network is TCP.",
-        apply: |parser, option, values| {
-            let text = values[0].to_string_lossy();
+        effect: Effect::Value("LOW:HIGH", |parser, option, value| {
+            let text = value.to_string_lossy();
             let range = text.split_once([':', '-', ',']).and_then(|(low, high)| {
                 let range: (u16, u16) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
                 (range.0 > 0 && range.0 <= range.1).then_some(range)
             });
             let wanted = "LOW:HIGH, two ports";
-            parser.options.hosts.ports =
-                Some(range.ok_or_else(|| wrong(option, &values[0], wanted))?);
+            parser.options.hosts.ports = Some(range.ok_or_else(|| wrong(option, value, wanted))?);
             Ok(())
-        },
+        }),
     },
 ];

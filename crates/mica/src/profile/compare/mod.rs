@@ -29,6 +29,7 @@ pub use self::tables::Format;
 use super::rounds::{Spread, spread, turns};
 use super::text::place;
 use crate::scratch::ScratchFolder;
+use crate::settings;
 
 /// The file of a profile in its directory.
 const PROFILE_FILE: &str = "profile.json";
@@ -49,11 +50,8 @@ pub fn parse_side(text: &str) -> Result<SideArgument, String> {
         let path = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_owned() };
         return Ok(SideArgument::Saved(path));
     }
-    let pair = |word: &str| match word.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("'{word}' is neither NAME=VALUE nor a saved profile")),
-    };
-    text.split(',').map(pair).collect::<Result<_, _>>().map(SideArgument::Settings)
+    let wrong = |part: &str| format!("'{part}' is neither NAME=VALUE nor a saved profile");
+    settings::parse(text).map(SideArgument::Settings).map_err(wrong)
 }
 
 impl SideArgument {

@@ -1,5 +1,5 @@
 //! The lines that ranks and launchers left (`crates/profile-preload/src/facts.rs`,
-//! `crates/launch/src/ended_ranks.rs`).
+//! `crates/launch/src/report/ended_ranks.rs`).
 //!
 //! A file comes from a process that may have been killed while it wrote, so a last line without its
 //! end is left out. Any other line that cannot be read is an error, which names it.

@@ -179,7 +179,10 @@ pub(super) fn answered(answer: &Region) -> Option<Error> {
         class => {
             let detail = match class {
                 crate::constants::ERR_NO_MEM => "the target has no memory to carry it out",
-                _ => "the target has no such memory attached, or could not change it",
+                crate::constants::ERR_RMA_RANGE => {
+                    "the target has no such memory attached, or could not change it"
+                }
+                _ => "the target failed to carry it out",
             };
             Some(Error::other(class, detail))
         }

@@ -175,7 +175,7 @@ impl RemoteSide {
 
     /// Calls `f` with the `bytes` bytes of this rank's memory that begin `at` after the request's
     /// address. Returns the error for the origin: `MPI_ERR_RMA_RANGE` if they are not all in the
-    /// window, or `f` failed, but for lack of memory (`MPI_ERR_NO_MEM`).
+    /// window, or not there any more, else that of `f`.
     pub(super) fn on_own_memory(
         &self,
         request: &RemoteRequest,
@@ -186,10 +186,8 @@ impl RemoteSide {
         match self.own.reach_bytes(request.address, at, bytes, f) {
             Ok(Some(())) => c::SUCCESS,
             Ok(None) => c::ERR_RMA_RANGE,
-            Err(error) => match error.code() {
-                c::ERR_NO_MEM => c::ERR_NO_MEM,
-                _ => c::ERR_RMA_RANGE,
-            },
+            Err(Error::Unreachable { .. }) => c::ERR_RMA_RANGE,
+            Err(error) => error.code(),
         }
     }
 

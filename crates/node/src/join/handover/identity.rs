@@ -1,7 +1,10 @@
 //! What processes name and recognise each other by.
 
+use std::fmt;
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 
 /// 16 random bytes from the kernel.
 ///
@@ -27,8 +30,28 @@ pub fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Identifies the file or socket behind a descriptor among all of this machine; `None` if the
-/// descriptor is closed.
+/// A file or socket among all of this machine, whoever has it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileIdentity {
+    /// The device that it is on.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
+}
+
+impl From<&Metadata> for FileIdentity {
+    fn from(file: &Metadata) -> FileIdentity {
+        FileIdentity { device: file.dev(), inode: file.ino() }
+    }
+}
+
+impl fmt::Display for FileIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.device, self.inode)
+    }
+}
+
+/// The [`FileIdentity`] behind a descriptor in text; `None` if the descriptor is closed.
 pub fn identity(fd: BorrowedFd<'_>) -> Option<String> {
     identity_of(fd.as_raw_fd())
 }
@@ -39,5 +62,5 @@ pub(crate) fn identity_of(number: i32) -> Option<String> {
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: fstat writes to `stat` only, and fails for a descriptor that is not open.
     let open = unsafe { libc::fstat(number, &mut stat) } == 0;
-    open.then(|| format!("{}:{}", stat.st_dev, stat.st_ino))
+    open.then(|| FileIdentity { device: stat.st_dev, inode: stat.st_ino }.to_string())
 }

@@ -14,7 +14,7 @@ mod wait;
 
 pub use connection::{Credentials, HandoverConnection, HandoverListener};
 pub(crate) use identity::identity_of;
-pub use identity::{identity, nonce, own_uid};
+pub use identity::{FileIdentity, identity, nonce, own_uid};
 pub(crate) use option::option;
 pub use wait::wait_readable;
 pub(crate) use wait::{check, wait};

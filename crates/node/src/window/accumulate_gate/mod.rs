@@ -98,6 +98,8 @@ impl<'a> AccumulateGate<'a> {
     #[inline]
     pub fn brief(&self, origin: u32) -> BriefUpdate<'a> {
         let line = &self.origins[origin as usize];
+        // SYNC accumulate-gate: announced before it is read whether the lock is free, so that of
+        // this update and a bulk one at least one sees the other.
         line.updates.fetch_add(1, Ordering::SeqCst);
         // loom's sequentially consistent accesses are only acquire and release.
         #[cfg(loom)]

@@ -426,9 +426,10 @@ impl WindowLock<'_> {
                 Err(found) => before = found,
             }
         }
+        // loom's sequentially consistent accesses are only acquire and release.
         #[cfg(loom)]
         fence(Ordering::SeqCst);
-        // SYNC window-waiters
+        // SYNC window-waiters: read after the lock was left, pairs with the swap in `join_queue`.
         if before == ONE_SHARED && tail.load(Ordering::SeqCst) != 0 {
             self.serve_queue(me, wake);
         }

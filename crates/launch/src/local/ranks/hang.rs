@@ -1,0 +1,104 @@
+//! What the ranks of this node wait for: they are asked through the job segment.
+
+use std::collections::HashMap;
+
+use mica_node::segment::answer::HangText;
+use mica_symbols::Symbolizer;
+
+use super::*;
+use crate::report::call_place::call_place;
+use crate::report::rank_end::NodeReport;
+use crate::report::{end_text, hang_line};
+
+/// Time for ranks that sleep in MPI to answer what they wait for; other ranks have half of it.
+const ASK_TIME: Duration = Duration::from_secs(2);
+
+/// Time for further parts of answers to arrive.
+const SETTLE_TIME: Duration = Duration::from_millis(20);
+
+impl RankProcesses<'_> {
+    /// What each running rank waits for, and how the others have ended. `host` is named if there
+    /// are several. Takes up to [`ASK_TIME`]: the ranks are asked.
+    pub fn hang_report(&self, host: Option<&str>) -> NodeReport {
+        let asked = |index: &usize| self.stage(*index) == RankStage::Running;
+        let answers = self.ask(self.alive().into_iter().filter(asked).collect());
+        let mut symbols = Symbolizer::default();
+        let mut read = |answer: &str| {
+            let place =
+                |object: &str, offset| format!("(at {})", call_place(&mut symbols, object, offset));
+            HangText::read(answer, place)
+        };
+        let answers: HashMap<usize, HangText> =
+            answers.into_iter().map(|(index, answer)| (index, read(&answer))).collect();
+        let rank_of = |index: usize| self.plan.ranks[index].rank;
+        // Of a rank with several threads that wait, another thread may do what one is waited for.
+        let needs = answers.iter().filter_map(|(index, answer)| match &answer.needs[..] {
+            [ranks] => Some((rank_of(*index), ranks.clone())),
+            _ => None,
+        });
+        let line = |index: usize| {
+            let rank = rank_of(index);
+            let pid = self.ranks[index].process.pid();
+            let answer = answers.get(&index).map(|answer| answer.words.clone());
+            let waits_for = answer.or_else(|| self.waits_for(index));
+            let waits_for = waits_for.map(|said| self.segment.with_limits(rank, said));
+            (rank, hang_line(rank, pid, host, self.stage(index), waits_for))
+        };
+        let ended = |index: usize| {
+            let rank = &self.ranks[index];
+            let exit = rank.exit.filter(|_| !rank.is_alive())?;
+            let end = end_text(exit, self.stage(index));
+            Some((rank_of(index), end))
+        };
+        NodeReport {
+            lines: self.alive().into_iter().map(line).collect(),
+            ended: (0..self.ranks.len()).filter_map(ended).collect(),
+            needs: needs.collect(),
+        }
+    }
+
+    /// Asks these ranks, by number on the node, what they wait for. Returns the answers that came.
+    fn ask(&self, ranks: Vec<usize>) -> Vec<(usize, String)> {
+        let rank_of = |index: usize| self.plan.ranks[index].rank;
+        let block = |index: usize| self.segment.block(rank_of(index));
+        // A rank that sleeps in MPI answers when it is woken; one that computes never answers.
+        let asleep: Vec<bool> =
+            ranks.iter().map(|&index| block(index).waiting().is_some()).collect();
+        let question = self.segment.ask();
+        let answer = |index: usize| self.segment.answer_of(rank_of(index), question);
+        let began = Instant::now();
+        loop {
+            let is_missing = |(index, asleep): (&usize, &bool)| {
+                let limit = if *asleep { ASK_TIME } else { ASK_TIME / 2 };
+                (began.elapsed() < limit && answer(*index).is_none()).then_some(*index)
+            };
+            let missing: Vec<usize> = ranks.iter().zip(&asleep).filter_map(is_missing).collect();
+            if missing.is_empty() {
+                break;
+            }
+            for index in missing {
+                self.segment.wake_for_question(rank_of(index));
+            }
+            // Answers are words in shared memory, which are not reported to the launcher.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Other threads of a rank, and its other polls, may add to the answer. How many is not
+        // known, so there is no condition to wait for.
+        std::thread::sleep(SETTLE_TIME);
+        let answers = ranks.iter().filter_map(|&i| Some((i, answer(i)?)));
+        let answers = answers.collect();
+        self.segment.end_question();
+        answers
+    }
+
+    fn waits_for(&self, index: usize) -> Option<String> {
+        let rank = self.plan.ranks[index].rank;
+        match self.segment.rank_state(rank) {
+            RankState::Absent if self.job.network.pmi => {
+                Some("waits in MPI_Init for other ranks".into())
+            }
+            RankState::Absent => Some("is in a program of another MPI library".into()),
+            _ => self.segment.wait_report(rank),
+        }
+    }
+}

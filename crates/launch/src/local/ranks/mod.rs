@@ -1,0 +1,566 @@
+//! The processes of a node's ranks, and what this process keeps for each.
+//!
+//! A rank goes through these states; nothing goes back:
+//!
+//! ```text
+//! planned --start_some--> runs --reap--> ended
+//!                              \-reap--> lingers --end_lingering--> ended
+//! ```
+//!
+//! Planned: `ranks` has no entry yet; ranks are started in the order of the plan, so that the index
+//! of an entry is the rank's number on the node. Runs: `exit` is `None`, and its process is in
+//! `alive`. Lingers: its first process has exited with zero and what it started still has its
+//! output open ([`lingering`]). Ended: it is reported as a [`RankEnd`], once. The
+//! [`supervisor`](crate::local::supervisor) alone moves ranks, from the event loop's thread.
+//!
+//! How far a rank is with MPI ([`RankStage`]) is the rank's to say: in the job segment if it runs
+//! Mica, by its PMI commands if it runs another library. Those words change under the reader's
+//! eyes; what is decided by them is decided after the rank's process was reaped, when they stand
+//! still, except for the hang report and for checks that are repeated.
+//!
+//! Orders that matter: what a rank wrote is read ([`RankProcesses::drain`]) before its process is
+//! reaped, and reaped before its end is reported; a process id is signalled only as long as it is
+//! not reaped (`mica_node::process`). [`RankProcesses::clean_up`] runs on every way out: it kills
+//! what is left, takes the last output, dismisses the keeper, and names what the kernel does not
+//! let go.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use mica_node::handover::FileIdentity;
+use mica_node::proc_mount::proc_is_ours;
+use mica_node::process::{
+    ChildProcess, ChildSetup, Exit, Keeper, end_children, is_foreground, reap_orphans,
+    set_nonblocking, signal, take_terminal_back, wait_readable,
+};
+use mica_node::segment::{AreaBudget, JobSegment, JobSpec, RankState, WaitKind};
+use mica_node::topology::{CorePlace, CpuSet, affinity_of};
+use mica_profile::rank_tables::DIRECTORY_VARIABLE;
+use mica_symbols::Symbolizer;
+
+use crate::error::{LaunchError, doing};
+use crate::local::callers::HandoverCallers;
+use crate::local::departed::{RankActivity, WaitingRank};
+use crate::local::input::Input;
+use crate::local::pmi;
+use crate::output::OutputTarget;
+use crate::output::file_writer::FileWriter;
+use crate::output::redirect::Redirect;
+use crate::output::stream::RankStream;
+use crate::placement::environment;
+use crate::placement::node_job::NodeJob;
+use crate::placement::plan::{NodePlan, RankPlan};
+use crate::report::ended_ranks::{self, ProcessEnd};
+use crate::report::late::LateArrivals;
+use crate::report::rank_end::{Cause, RankEnd, RankStage};
+use crate::report::traffic::CounterValues;
+
+mod attach;
+mod command;
+mod hang;
+mod lingering;
+mod requests;
+
+use requests::Requests;
+
+/// Time for processes that the ranks started to die.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// A rank's process.
+struct RankProcess {
+    process: ChildProcess,
+    /// Its output streams that pass through this process.
+    streams: Vec<u32>,
+    /// Files other than pipes to this process that it has as its output.
+    outputs: Vec<FileIdentity>,
+    /// How it ended, once it has.
+    exit: Option<Exit>,
+    /// It has ended, and what it started works on ([`lingering`]).
+    lingers: bool,
+}
+
+impl RankProcess {
+    fn is_alive(&self) -> bool {
+        self.exit.is_none() || self.lingers
+    }
+}
+
+/// Bytes of a stream that are in flight.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UnwrittenBytes {
+    /// To this process's output.
+    pub output: usize,
+    /// To the stream's file.
+    pub file: usize,
+}
+
+/// Takes text of the stream with this number, and returns whether it takes more.
+type DrainSink<'a> = dyn FnMut(OutputTarget, Vec<u8>, u32, &mut UnwrittenBytes) -> bool + 'a;
+
+/// The ranks of this node.
+pub struct RankProcesses<'a> {
+    job: &'a NodeJob,
+    plan: &'a NodePlan<'a>,
+    segment: JobSegment,
+    keeper: Keeper,
+    /// Those that have been started, in the order of the plan.
+    ranks: Vec<RankProcess>,
+    /// The process ids of those whose process runs.
+    alive: HashSet<u32>,
+    /// The files of ranks, until all are started.
+    files: Redirect,
+    /// Output that passes through this process, by the stream's id.
+    pub streams: BTreeMap<u32, RankStream>,
+    /// Whether they were asked to end.
+    asked_to_end: bool,
+    /// Standard input that passes through this process.
+    pub input: Option<Input>,
+    /// Writes the files of ranks that pass through this process.
+    pub file_writer: FileWriter,
+    /// By the stream's id.
+    pub unwritten: Vec<UnwrittenBytes>,
+    /// What the user is to be told of the start of ranks.
+    pub notes: Vec<String>,
+    /// The ranks' process manager.
+    pub pmi: pmi::PmiServer,
+    /// Where processes ask for descriptors that they did not inherit. `None` where there are no
+    /// abstract sockets.
+    pub requests: Option<Requests>,
+    /// Where tools attach. `None` where there are no abstract sockets.
+    pub attach: Option<HandoverCallers>,
+    /// When the job was started: milliseconds since 1970.
+    started_ms: u64,
+    /// A rank has the terminal.
+    terminal_lent: bool,
+    /// Only one rank of the node gets standard input.
+    has_one_reader: bool,
+    /// The address that others reach, if no interface was named.
+    address: Option<String>,
+}
+
+/// How ranks are connected to this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connect {
+    /// They have this process's output and input, unless options require it to process them.
+    Inherit,
+    /// All output and input passes through this process.
+    Pipes,
+}
+
+impl<'a> RankProcesses<'a> {
+    /// Creates what the ranks share; no rank is started yet.
+    pub fn new(
+        job: &'a NodeJob,
+        plan: &'a NodePlan<'a>,
+        keeper: Keeper,
+        address: Option<String>,
+    ) -> Result<RankProcesses<'a>, LaunchError> {
+        let places: Vec<CorePlace> = plan.ranks.iter().map(|rank| rank.slot.place).collect();
+        let appnum: Vec<u32> = plan.ranks.iter().map(|rank| rank.section_number).collect();
+        let segment = JobSegment::create(&JobSpec {
+            places: &places,
+            available_cores: plan.available_cores as u32,
+            appnum: &appnum,
+            job_size: job.size,
+            members: &job.members,
+        })?;
+        let readers = job.members.iter().filter(|&&rank| job.takes_input(rank));
+        let has_one_reader = readers.count() == 1;
+        let mut pmi = pmi::PmiServer::new(job.size, &job.name, job.members.len());
+        pmi.store_nodes(&job.network.placement.table());
+        Ok(RankProcesses {
+            job,
+            plan,
+            segment,
+            keeper,
+            ranks: Vec::with_capacity(plan.ranks.len()),
+            alive: HashSet::new(),
+            files: Redirect::default(),
+            streams: BTreeMap::new(),
+            asked_to_end: false,
+            input: None,
+            terminal_lent: false,
+            has_one_reader,
+            file_writer: FileWriter::new().map_err(doing("cannot make a pipe for output"))?,
+            unwritten: Vec::new(),
+            notes: Vec::new(),
+            pmi,
+            requests: Requests::open(job.members.len()).ok(),
+            attach: attach::listen().ok(),
+            started_ms: attach::now_ms(),
+            address,
+        })
+    }
+
+    /// Whether there are ranks that have not been started.
+    pub fn is_starting(&self) -> bool {
+        self.ranks.len() < self.plan.ranks.len()
+    }
+
+    /// Starts ranks, one at least, until all are started or the time `until` has come. To be called
+    /// as long as some [are to be started](Self::is_starting), after
+    /// [`check_programs`](Self::check_programs).
+    pub fn start_some(&mut self, connect: Connect, until: Instant) -> Result<(), LaunchError> {
+        let mut files = std::mem::take(&mut self.files);
+        while let Some(plan) = self.plan.ranks.get(self.ranks.len()) {
+            self.start_one(plan, connect, &mut files)?;
+            if Instant::now() >= until && self.is_starting() {
+                self.files = files;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn start_one(
+        &mut self,
+        plan: &RankPlan<'_>,
+        connect: Connect,
+        files: &mut Redirect,
+    ) -> Result<(), LaunchError> {
+        let index = self.ranks.len();
+        let (mut command, connection) = self.command(index, plan, connect)?;
+        let (streams, outputs) = self.connect_output(&mut command, index, files, connect)?;
+        let terminal = connect == Connect::Inherit && self.has_terminal(plan.rank);
+        self.terminal_lent |= terminal;
+        let inherit = [self.segment.as_fd(), connection.as_fd()];
+        let setup = ChildSetup {
+            inherit: &inherit,
+            cpus: plan.slot.cpus.as_ref(),
+            keeper: Some(&self.keeper),
+            terminal,
+        };
+        let started = ChildProcess::spawn(&mut command, setup);
+        let mut process = started.map_err(|source| self.exec_error(plan, source))?;
+        if let Some(cpus) = &plan.slot.cpus {
+            self.notes.extend(check_binding(plan.rank, process.pid(), cpus));
+        }
+        let ids = streams.iter().map(|stream| stream.id).collect();
+        self.streams.extend(streams.into_iter().map(|stream| (stream.id, stream)));
+        if let Some(pipe) = process.stdin.take() {
+            set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
+            self.input.get_or_insert_default().add(pipe);
+        }
+        self.alive.insert(process.pid());
+        self.ranks.push(RankProcess { process, streams: ids, outputs, exit: None, lingers: false });
+        Ok(())
+    }
+
+    /// Where input for the ranks goes: it is kept as long as ranks are to be started.
+    pub fn input_to_come(&mut self) -> Option<&mut Input> {
+        if self.is_starting() {
+            self.input.get_or_insert_default();
+        }
+        self.input.as_mut()
+    }
+
+    /// How many ranks there are on the node.
+    pub fn count(&self) -> usize {
+        self.plan.ranks.len()
+    }
+
+    /// How many of them have been started: those with the first numbers.
+    pub fn started_count(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// How many are running.
+    pub fn alive_count(&self) -> usize {
+        self.alive.len() + self.lingering().count()
+    }
+
+    /// Whether the process of the rank with this number on the node has ended.
+    pub fn has_exited(&self, index: usize) -> bool {
+        self.ranks[index].exit.is_some()
+    }
+
+    /// The streams through this process of the rank with this number on the node.
+    pub fn stream_ids(&self, index: usize) -> &[u32] {
+        &self.ranks[index].streams
+    }
+
+    /// Numbers on the node of the ranks that are running.
+    fn alive(&self) -> Vec<usize> {
+        (0..self.ranks.len()).filter(|&index| self.ranks[index].is_alive()).collect()
+    }
+
+    /// Rank and process of those that are running, for people.
+    pub fn describe_alive(&self) -> String {
+        let alive = self.alive().into_iter();
+        let names = alive.map(|index| {
+            let (rank, process) = (self.plan.ranks[index].rank, &self.ranks[index].process);
+            format!("rank {rank} (pid {})", process.pid())
+        });
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The descriptor that is readable when the rank with this number on the node has ended.
+    pub fn process_fd(&self, index: usize) -> BorrowedFd<'_> {
+        self.ranks[index].process.as_fd()
+    }
+
+    /// Reaps the processes of ranks, and returns how these ranks ended: all but those that linger.
+    pub fn reap(&mut self, ended: &[usize]) -> Result<Vec<RankEnd>, LaunchError> {
+        let mut ends = Vec::new();
+        for &index in ended {
+            let process = &self.ranks[index].process;
+            let exit = process.try_wait().map_err(doing("waitid"))?;
+            let Some(exit) = exit else { continue };
+            let pid = process.pid();
+            self.ranks[index].exit = Some(exit);
+            self.alive.remove(&pid);
+            if exit == Exit::Code(0) && self.is_still_working(index) {
+                self.ranks[index].lingers = true;
+            } else {
+                ends.push(self.end_of(index, exit));
+            }
+        }
+        Ok(ends)
+    }
+
+    /// How a rank ended whose process exited so.
+    fn end_of(&mut self, index: usize, exit: Exit) -> RankEnd {
+        let pid = self.ranks[index].process.pid();
+        self.keeper.forget(pid);
+        let stage = self.stage(index);
+        let plan = &self.plan.ranks[index];
+        if let Some(directory) = environment::value(self.job, plan.section, DIRECTORY_VARIABLE) {
+            let end = ProcessEnd { rank: plan.rank, pid, exit, stage, asked: self.asked_to_end };
+            ended_ranks::record(&directory, &self.job.host, &self.job.name, end);
+        }
+        RankEnd {
+            rank: self.plan.ranks[index].rank,
+            pid,
+            cause: Cause::of(exit, stage),
+            without_init: exit == Exit::Code(0) && stage == RankStage::NotInitialized,
+        }
+    }
+
+    /// Sends a signal to all running ranks. Returns how many this process may not signal.
+    pub fn signal(&self, number: i32) -> usize {
+        self.signal_lingering(number);
+        let alive = self.ranks.iter().filter(|rank| rank.is_alive());
+        let refused = alive.filter(|rank| rank.process.signal_group(number).is_err());
+        refused.count()
+    }
+
+    /// Sends a signal that is to end all running ranks. Returns how many this process may not
+    /// signal.
+    pub fn end(&mut self, number: i32) -> usize {
+        self.asked_to_end = true;
+        self.signal(number)
+    }
+
+    /// Sends a signal to one rank, if it is running.
+    pub fn signal_one(&self, index: usize, number: i32) {
+        if self.ranks[index].is_alive() {
+            let _ = self.ranks[index].process.signal_group(number);
+        }
+    }
+
+    fn stage(&self, index: usize) -> RankStage {
+        if let Some(code) = self.pmi.aborted(index) {
+            return RankStage::Aborted { code };
+        }
+        match self.segment.rank_state(self.plan.ranks[index].rank) {
+            RankState::Absent => match self.pmi.progress(index) {
+                pmi::PmiProgress::Silent => RankStage::NotInitialized,
+                pmi::PmiProgress::Initialized => RankStage::Running,
+                pmi::PmiProgress::Finalized => RankStage::Finalized,
+            },
+            RankState::Running { .. } => RankStage::Running,
+            RankState::Finalized => RankStage::Finalized,
+            RankState::Aborted { code } => RankStage::Aborted { code },
+        }
+    }
+
+    /// A running rank between MPI_Init and MPI_Finalize, which wait for all ranks of the job.
+    pub fn first_in_world(&self) -> Option<u32> {
+        let is_in = |&index: &usize| {
+            let rank = self.plan.ranks[index].rank;
+            // A rank of another library, or one that is still in MPI_Init: there, ranks of several
+            // nodes wait for each other in a barrier.
+            let by_pmi = self.segment.rank_state(rank) == RankState::Absent
+                && self.stage(index) == RankStage::Running;
+            by_pmi || self.pmi.is_waiting(index) || self.segment.block(rank).is_in_world()
+        };
+        let index = self.alive().into_iter().find(is_in)?;
+        Some(self.plan.ranks[index].rank)
+    }
+
+    /// A rank that has exited with 0 and never called MPI_Init, and its process.
+    pub fn first_without_init(&self) -> Option<(u32, u32)> {
+        let mut all = self.ranks.iter().enumerate();
+        let (index, rank) = all.find(|(index, rank)| {
+            !rank.is_alive()
+                && rank.exit == Some(Exit::Code(0))
+                && self.stage(*index) == RankStage::NotInitialized
+        })?;
+        Some((self.plan.ranks[index].rank, rank.process.pid()))
+    }
+
+    /// What the ranks do that have initialized MPI and not finalized it.
+    pub fn activities(&self) -> Vec<RankActivity> {
+        let is_amid = |index: &usize| self.stage(*index) == RankStage::Running;
+        let doing = |index: usize| {
+            let rank = self.plan.ranks[index].rank;
+            if matches!(self.segment.rank_state(rank), RankState::Absent) {
+                return RankActivity::Unobserved;
+            }
+            let Some((waiting, ns)) = self.segment.block(rank).waiting() else {
+                return RankActivity::Runs;
+            };
+            // Negative: the rank waits for any rank, or for several.
+            let peer = u32::try_from(waiting.peer).ok();
+            let is_single = matches!(waiting.kind, WaitKind::Send | WaitKind::Receive);
+            RankActivity::Waits(WaitingRank {
+                peer: peer.filter(|_| is_single),
+                time: Duration::from_nanos(ns),
+            })
+        };
+        let amid = self.alive().into_iter().filter(is_amid);
+        amid.map(doing).collect()
+    }
+
+    /// What some ranks cannot do that others can, a line for each; empty if there is nothing to
+    /// report.
+    pub fn limits(&self) -> String {
+        let line = |rank: u32| match self.segment.block(rank).limits_in_words() {
+            limits if limits.is_empty() => None,
+            limits => Some(format!("mpiexec: rank {rank} does without {limits}\n")),
+        };
+        let ranks = self.plan.ranks.iter().map(|plan| plan.rank);
+        ranks.filter_map(line).collect()
+    }
+
+    /// The values of each rank's counters.
+    pub fn counters(&self) -> Vec<CounterValues> {
+        let ranks = self.plan.ranks.iter();
+        ranks
+            .map(|plan| CounterValues(*self.segment.block(plan.rank).counters().values()))
+            .collect()
+    }
+
+    /// The memory of the areas of communicators.
+    pub fn areas(&self) -> AreaBudget<'_> {
+        self.segment.area_budget()
+    }
+
+    /// The sum of the late arrivals that the ranks have counted.
+    pub fn late(&self) -> LateArrivals {
+        let (mut late, mut symbols) = (LateArrivals::default(), Symbolizer::default());
+        for plan in &self.plan.ranks {
+            late.add(self.segment.late_table(plan.rank), &mut symbols);
+        }
+        late
+    }
+
+    /// Reaps orphans that were reparented to this process.
+    pub fn reap_orphans(&self) {
+        reap_orphans(&|pid| self.alive.contains(&pid));
+    }
+
+    /// Gives the text of a stream to the thread of its file, if it has one. Returns what goes to
+    /// this process's output.
+    pub fn pass_to_file(&mut self, stream: &RankStream, text: Vec<u8>) -> Vec<u8> {
+        let unwritten = &mut self.unwritten[stream.id as usize];
+        pass_to_file(stream, text, &mut self.file_writer, unwritten)
+    }
+
+    /// Passes on what the streams of ended ranks still hold, until `sink` refuses more.
+    pub fn drain(&mut self, ended: &[usize], sink: &mut DrainSink<'_>) {
+        let ids = ended.iter().flat_map(|&index| &self.ranks[index].streams);
+        for id in ids {
+            let Some(stream) = self.streams.get_mut(id) else {
+                continue;
+            };
+            while is_readable(stream) {
+                let pumped = stream.pump();
+                let unwritten = &mut self.unwritten[*id as usize];
+                let writer = &mut self.file_writer;
+                let text = pass_to_file(stream, pumped.text, writer, unwritten);
+                let goes_on = sink(stream.target(), text, stream.id, unwritten);
+                if !pumped.is_open || !goes_on {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Ends everything that is left: ranks (if the start failed half-way), what they started, the
+    /// keeper. Returns a message about what could not be ended.
+    pub fn clean_up(&mut self, sink: &mut dyn FnMut(OutputTarget, Vec<u8>)) -> Option<String> {
+        self.signal(signal::SIGKILL);
+        let left = end_children(END_LIMIT);
+        // All writers are gone; what they wrote is in the pipes.
+        for mut stream in std::mem::take(&mut self.streams).into_values() {
+            let mut is_open = true;
+            while is_open && is_readable(&stream) {
+                let pumped = stream.pump();
+                sink(stream.target(), self.pass_to_file(&stream, pumped.text));
+                is_open = pumped.is_open;
+            }
+            if is_open {
+                // A process that could not be ended holds it open.
+                let rest = stream.rest();
+                sink(stream.target(), self.pass_to_file(&stream, rest));
+            }
+        }
+        self.keeper.dismiss();
+        if self.terminal_lent {
+            // An error is harmless: a terminal that has gone needs no foreground group.
+            let _ = take_terminal_back(io::stdin().as_fd());
+        }
+        let names: Vec<String> = left.iter().map(|&pid| process_name(pid)).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "could not end {}, which the job left behind: the kernel does not let go of it, or \
+                 it runs as another user",
+                names.join(", ")
+            )
+        })
+    }
+}
+
+fn pass_to_file(
+    stream: &RankStream,
+    text: Vec<u8>,
+    writer: &mut FileWriter,
+    unwritten: &mut UnwrittenBytes,
+) -> Vec<u8> {
+    match stream.file() {
+        Some(file) if !text.is_empty() => {
+            unwritten.file += text.len();
+            let copy = if file.copy { text.clone() } else { Vec::new() };
+            writer.write(file.number, text, stream.id);
+            copy
+        }
+        _ => text,
+    }
+}
+
+fn is_readable(stream: &RankStream) -> bool {
+    let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
+    ready.is_ok_and(|ready| ready[0])
+}
+
+/// `process 4711 (sleep)`.
+fn process_name(pid: u32) -> String {
+    let name = proc_is_ours().then(|| std::fs::read_to_string(format!("/proc/{pid}/comm")));
+    match name {
+        Some(Ok(name)) => format!("process {pid} ({})", name.trim_end()),
+        _ => format!("process {pid}"),
+    }
+}
+
+/// A note if a rank's process may run elsewhere than planned: the kernel refused to bind it.
+fn check_binding(rank: u32, pid: u32, cpus: &CpuSet) -> Option<String> {
+    let actual = affinity_of(pid).ok()?;
+    let is_bound = actual.iter().all(|cpu| cpus.contains(cpu));
+    (!is_bound).then(|| {
+        format!("mpiexec: rank {rank} is not bound to processors {cpus}: the kernel refused it\n")
+    })
+}

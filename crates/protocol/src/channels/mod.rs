@@ -1,0 +1,397 @@
+//! The channels that deliver messages, combined: selects the one that reaches a peer.
+//!
+//! A peer on the same node is reached through the job segment, all others by a [`Transport`]: over
+//! the network, which a job has only if it spans nodes or if that was requested, or through a
+//! segment that was added while the job runs ([`crate::segments`]). The shared-memory channel is
+//! checked first: it knows which peers it does not reach, so a job on one node does not pay for the
+//! check. What follows calls all peers of a transport remote.
+//!
+//! A transport has packets like the rings, with longer payloads, but no cells: long messages that
+//! cannot be read from their sender's memory are sent in chunks, as through the FIFOs of the basic
+//! design.
+
+#[doc(hidden)]
+pub mod packet;
+
+use mica_channel::shm::{Packet, Shm, inline_packet};
+use mica_channel::transport::{LostPeer, MatchingAdapter, Transport, TransportCompletion};
+use mica_channel::{ChannelError, RemoteMemory};
+use mica_memory::View;
+use mica_node::counters::{Counter, CounterRef, Counters, TrafficClass};
+use mica_node::peer_table::PeerTable;
+
+#[derive(Debug)]
+pub(crate) struct Channels {
+    pub shm: Shm,
+    /// The network, if there is one, and then the segments that were added. No two of them reach
+    /// the same peer.
+    pub transports: Vec<Box<dyn Transport>>,
+    /// The state of the peers that are reached by transports.
+    remote: PeerTable<RemotePeer>,
+}
+
+/// The state of a peer that is reached by a transport.
+#[derive(Debug, Clone, Copy, Default)]
+struct RemotePeer {
+    /// It holds this rank's messages back.
+    held: bool,
+    /// Messages sent to it, and how many of them it is known to have received.
+    sent: u64,
+    acknowledged: u64,
+    /// Messages received from it, and how many of them have been reported to it.
+    received: u64,
+    reported: u64,
+}
+
+impl RemotePeer {
+    fn has_credit(&self) -> bool {
+        self.sent - self.acknowledged < WINDOW
+    }
+
+    /// Handles a packet of flow control.
+    fn note_flow_control(&mut self, packet: &Packet) {
+        match packet.kind {
+            packet::HOLD => self.held = packet::read_hold(packet),
+            packet::CREDIT => {
+                self.acknowledged = self.acknowledged.max(packet.word(0)).min(self.sent)
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Maximum number of messages over the network that one peer has not received: it bounds what
+/// provider and system buffer for a pair of ranks, as the ring does on a node. (The tcp provider
+/// takes 16 KiB for each message, however short.)
+const WINDOW: u64 = 256;
+
+/// Messages that are sent to one peer over the network between two polls for its flow control.
+const UNPOLLED_SENDS: u64 = 32;
+
+/// Number of arrived packets of the network that wait to be handled, from which on no message is
+/// sent: half of the capacity.
+const WAITING_MAX: usize = 32;
+
+impl Channels {
+    pub fn new(shm: Shm, net: Option<Box<dyn Transport>>) -> Channels {
+        Channels { shm, transports: net.into_iter().collect(), remote: PeerTable::default() }
+    }
+
+    /// Forgets the state of remote peer `peer`, which is not reached any more.
+    pub fn forget(&mut self, peer: u32) {
+        self.remote.remove(peer);
+    }
+
+    /// Whether `peer` is known to hold this rank's messages back: then only an RTS may be sent for
+    /// each.
+    pub fn is_held(&mut self, peer: u32) -> bool {
+        match self.is_remote(peer) {
+            true => self.remote.get(peer).is_some_and(|remote| remote.held),
+            false => self.shm.is_held(peer),
+        }
+    }
+
+    /// Handles a packet of flow control from the remote peer `peer`.
+    pub fn note_flow_control(&mut self, peer: u32, packet: &Packet) {
+        if self.is_remote(peer) {
+            self.remote.entry(peer).note_flow_control(packet);
+        }
+    }
+
+    /// Whether messages to the remote peer `peer` must wait until it has
+    /// received earlier ones.
+    pub fn lacks_credit(&self, peer: u32) -> bool {
+        let remote = self.remote.get(peer);
+        remote.is_some_and(|remote| !remote.has_credit())
+    }
+
+    /// Counts a message of the remote peer `source` that was received. Returns the packet that
+    /// reports it to `source`, if one is due.
+    pub fn count_received(&mut self, source: u32) -> Option<Packet> {
+        let remote = self.remote.entry(source);
+        remote.received += 1;
+        (remote.received - remote.reported >= WINDOW / 4).then(|| {
+            remote.reported = remote.received;
+            packet::credit(remote.received)
+        })
+    }
+
+    /// Whether a message may be sent to the remote peer `peer` now. A sender that always finds
+    /// room would receive nothing, so it polls from time to time; what it finds is handled later,
+    /// in order.
+    fn has_remote_credit(&mut self, peer: u32) -> bool {
+        let remote = self.remote.entry(peer);
+        let Some(transport) = self.transports.iter_mut().find(|t| t.reaches(peer)) else {
+            return true;
+        };
+        if !remote.has_credit() || remote.sent.is_multiple_of(UNPOLLED_SENDS) {
+            transport.poll();
+            transport.for_each_waiting(peer, &mut |packet| remote.note_flow_control(packet));
+            if transport.waiting() >= WAITING_MAX {
+                // Flow control of `peer` may be queued behind these packets: they are handled
+                // first.
+                return false;
+            }
+        }
+        !remote.held && remote.has_credit()
+    }
+
+    /// Whether `peer` is reached by a transport.
+    #[inline]
+    pub fn is_remote(&self, peer: u32) -> bool {
+        self.position_of(peer).is_some()
+    }
+
+    /// The transport that reaches `peer`, if there is one.
+    #[inline]
+    pub fn transport_to(&mut self, peer: u32) -> Option<&mut (dyn Transport + 'static)> {
+        self.position_of(peer).map(|at| &mut *self.transports[at])
+    }
+
+    #[inline]
+    fn transport_from(&self, source: u32) -> Option<&(dyn Transport + 'static)> {
+        self.position_of(source).map(|at| &*self.transports[at])
+    }
+
+    /// Where the transport that reaches `peer` is among all.
+    #[inline]
+    fn position_of(&self, peer: u32) -> Option<usize> {
+        if self.transports.is_empty() { None } else { self.find_transport(peer) }
+    }
+
+    #[cold]
+    fn find_transport(&self, peer: u32) -> Option<usize> {
+        self.transports.iter().position(|t| t.reaches(peer))
+    }
+
+    /// The operations on registered memory, by the transport that has them.
+    pub fn remote_memory(&mut self) -> Option<&mut dyn RemoteMemory> {
+        self.transports.iter_mut().find_map(|t| t.remote_memory())
+    }
+
+    /// The adapter that matches the messages of the job, if there is one: it is the network.
+    pub fn matching(&mut self) -> Option<&mut dyn MatchingAdapter> {
+        self.transports.first_mut()?.matching()
+    }
+
+    /// Takes in what an adapter that matches has completed.
+    pub fn poll_adapter(&mut self) {
+        if let Some(network) = self.transports.first_mut() {
+            network.poll();
+        }
+    }
+
+    /// The next operation that a transport has completed.
+    pub fn next_completion(&mut self) -> Option<TransportCompletion> {
+        self.transports.iter_mut().find_map(|t| t.next_completion())
+    }
+
+    /// The next peer that a transport has found to be lost.
+    pub fn take_loss(&mut self) -> Option<LostPeer> {
+        self.transports.iter_mut().find_map(|t| t.take_loss())
+    }
+
+    /// The traffic class of a message that is sent to `peer` in one packet of its own.
+    pub fn eager_class(&self, peer: u32) -> TrafficClass {
+        match self.transport_from(peer) {
+            Some(transport) => transport.traffic_class(),
+            None => TrafficClass::Ring,
+        }
+    }
+
+    /// Sends a packet whose payload is all of `view`, short enough for the header. Returns the
+    /// traffic class; `None` when there is no room, or an adapter matches messages.
+    ///
+    /// # Errors
+    /// When memory for the first message to `peer` cannot be allocated, or `peer` is lost.
+    #[inline(always)]
+    pub fn send_inline(
+        &mut self,
+        peer: u32,
+        kind: u8,
+        context: u64,
+        tag: i32,
+        view: &View,
+    ) -> Result<Option<TrafficClass>, ChannelError> {
+        match self.shm.send_inline(peer, kind, context, tag, view)? {
+            Some(true) => Ok(Some(TrafficClass::Inline)),
+            Some(false) => Ok(None),
+            None => self.send_inline_remote(peer, kind, context, tag, view),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_inline_remote(
+        &mut self,
+        peer: u32,
+        kind: u8,
+        context: u64,
+        tag: i32,
+        view: &View,
+    ) -> Result<Option<TrafficClass>, ChannelError> {
+        if self.matching().is_some() || !self.has_remote_credit(peer) {
+            return Ok(None);
+        }
+        let packet = inline_packet(kind, context, tag, view);
+        let sent = self.send_remote(peer, &packet, None, 0)?;
+        if sent {
+            self.remote.entry(peer).sent += 1;
+        }
+        Ok(sent.then(|| self.eager_class(peer)))
+    }
+
+    /// Sends `packet`; its `payload` bytes are those of `view` from the start on. False when there
+    /// is no room, or if it is a message (it has a view) and `peer` holds messages back.
+    ///
+    /// # Errors
+    /// As for [`send_inline`](Self::send_inline).
+    #[inline]
+    pub fn send(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+    ) -> Result<bool, ChannelError> {
+        match self.shm.send(peer, packet, view)? {
+            Some(sent) => Ok(sent),
+            None => self.send_message_remote(peer, packet, view),
+        }
+    }
+
+    #[cold]
+    fn send_message_remote(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+    ) -> Result<bool, ChannelError> {
+        let is_message = view.is_some();
+        if is_message && !self.has_remote_credit(peer) {
+            return Ok(false);
+        }
+        let sent = self.send_remote(peer, packet, view, 0)?;
+        if sent && is_message {
+            self.remote.entry(peer).sent += 1;
+        }
+        Ok(sent)
+    }
+
+    #[cold]
+    fn send_remote(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+        position: usize,
+    ) -> Result<bool, ChannelError> {
+        self.transport_to(peer)
+            .expect("a peer that is not in the job segment is reached by a transport")
+            .send(peer, packet, view, position)
+    }
+
+    /// Largest payload of a packet to `peer` if all data goes in packets: through a FIFO or by a
+    /// transport. `None` if there are cells.
+    pub fn packet_payload_max(&self, peer: u32) -> Option<usize> {
+        match self.transport_from(peer) {
+            Some(transport) => Some(transport.payload_max()),
+            None => self.shm.fifo_payload_max(peer),
+        }
+    }
+
+    /// Bytes of a long message that go into one packet to `peer`; `None` if they go through cells.
+    pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
+        match self.transport_from(peer) {
+            Some(transport) => Some(transport.payload_max()),
+            None => self.shm.chunk_bytes(peer),
+        }
+    }
+
+    /// Sends `packet` with `payload` bytes of `view` from `position` on, if long messages go in
+    /// chunks. False when there is no room.
+    ///
+    /// # Errors
+    /// When `peer` is lost.
+    pub fn send_chunk(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: &View,
+        position: usize,
+    ) -> Result<bool, ChannelError> {
+        if self.is_remote(peer) {
+            self.send_remote(peer, packet, Some(view), position)
+        } else {
+            Ok(self.shm.send_chunk(peer, packet, view, position))
+        }
+    }
+
+    /// True when a packet with `payload` bytes beside its header can be sent to `peer` now.
+    pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
+        match self.transport_to(peer) {
+            Some(transport) => transport.has_room(peer, payload),
+            None => self.shm.has_room(peer, payload),
+        }
+    }
+
+    /// True when a cell for `peer` is available, or `peer` needs none.
+    pub fn has_cell(&mut self, peer: u32) -> bool {
+        self.is_remote(peer) || self.shm.has_cell(peer)
+    }
+
+    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from
+    /// `position` on; as many as the view has room for. Returns how many.
+    #[inline]
+    pub fn read_payload(
+        &self,
+        source: u32,
+        packet: &Packet,
+        view: &View,
+        position: usize,
+    ) -> usize {
+        match self.transport_from(source) {
+            None => self.shm.read_payload(source, packet, view, position),
+            Some(transport) => transport.read_payload(source, packet, view, position),
+        }
+    }
+
+    /// Removes `packet`, the one just peeked from `source`.
+    #[inline]
+    pub fn consume(&mut self, source: u32, packet: &Packet) {
+        match self.transport_to(source) {
+            None => self.shm.consume(source, packet),
+            Some(transport) => transport.consume(source, packet),
+        }
+    }
+
+    /// Publishes what transports have counted.
+    pub fn publish_counters(&self, counters: &CounterRef) {
+        if self.transports.is_empty() {
+            return;
+        }
+        let mut sums = Counters::default();
+        for transport in &self.transports {
+            sums.merge(&transport.counters());
+        }
+        for counter in
+            [Counter::ForeignArrivals, Counter::MalformedArrivals, Counter::FailedArrivals]
+        {
+            counters.set(counter, sums.get(counter));
+        }
+    }
+
+    /// True when any channel has something. For the last check before parking.
+    pub fn has_arrivals(&mut self) -> bool {
+        self.shm.has_arrivals() || self.transports.iter_mut().any(|t| t.has_arrivals())
+    }
+
+    /// True when all that was sent by transports has left.
+    pub fn is_drained(&mut self) -> bool {
+        let mut drained = true;
+        for transport in &mut self.transports {
+            // Each of them is asked, because that polls it.
+            drained &= transport.is_drained();
+        }
+        drained
+    }
+}
