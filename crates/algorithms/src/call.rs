@@ -7,8 +7,8 @@
 
 use crate::reduce_scatter::ScatteredBlocks;
 use crate::{
-    BlockLengths, Operands, OwnData, RankPlace, ReductionShape, RoundSink, ScanKind, allgather,
-    allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan,
+    BlockLengths, OwnData, RankPlace, ReduceBuffers, ReductionShape, RoundSink, ScanKind,
+    allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan,
 };
 
 /// A collective operation; its v-, w- and non-blocking forms have the same name, and exclusive
@@ -314,7 +314,7 @@ impl MessageCall {
         let (me, root) = (RankPlace { rank, size: self.ranks }, self.root);
         let (own, equal) = (OwnData::Input, BlockLengths::Equal);
         let vector = ReductionShape { count: self.bytes, commutes: self.commutes };
-        let operands = Operands { own, has_output: rank == root };
+        let operands = ReduceBuffers { own, has_output: rank == root };
         if self.bytes == 0 && self.collective != Collective::Barrier {
             return;
         }

@@ -44,7 +44,7 @@ mod tree;
 
 pub use call::{ALGORITHMS, Algorithm, AlgorithmFamily, COLLECTIVES, Collective, MessageCall};
 pub use halves::{Halves, HalvingPart};
-pub use place::{BlockLengths, Operands, OwnData, RankPlace, ReductionShape, ScanKind};
+pub use place::{BlockLengths, OwnData, RankPlace, ReduceBuffers, ReductionShape, ScanKind};
 pub use tree::BinomialTree;
 
 /// Memory that a description names.

@@ -82,7 +82,7 @@ pub struct ReductionShape {
 
 /// The buffers that a rank has in a reduction to one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operands {
+pub struct ReduceBuffers {
     /// Its operand.
     pub own: OwnData,
     /// Whether it has an output buffer; the root has.

@@ -8,7 +8,7 @@
 
 use crate::fold::{Fold, combine};
 use crate::{
-    BinomialTree, Buffer, Halves, HalvingPart, Operands, OwnData, RankPlace, ReductionShape,
+    BinomialTree, Buffer, Halves, HalvingPart, OwnData, RankPlace, ReduceBuffers, ReductionShape,
     RoundSink, split,
 };
 
@@ -17,7 +17,7 @@ pub fn binomial(
     me: RankPlace,
     root: usize,
     reduction: ReductionShape,
-    operands: Operands,
+    operands: ReduceBuffers,
     out: &mut impl RoundSink,
 ) {
     let (count, own) = (reduction.count, operands.own);
@@ -55,7 +55,7 @@ pub fn halving(
     me: RankPlace,
     root: usize,
     reduction: ReductionShape,
-    operands: Operands,
+    operands: ReduceBuffers,
     out: &mut impl RoundSink,
 ) {
     let count = reduction.count;

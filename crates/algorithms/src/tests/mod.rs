@@ -87,7 +87,7 @@ fn barrier_hears_of_all_ranks() {
         let all: Vec<_> = (0..size).map(peers).collect();
         let mut heard: Vec<Vec<bool>> =
             (0..size).map(|me| (0..size).map(|rank| rank == me).collect()).collect();
-        for round in 0..all[0].len() {
+        for (round, _) in all[0].iter().enumerate() {
             // Messages of a round are of the state before.
             let before = heard.clone();
             for (me, mine) in heard.iter_mut().enumerate() {
@@ -283,7 +283,7 @@ fn reduce_folds_all_operands_at_the_root() {
         for own in OWN {
             vectors(|vector| {
                 rooted(|size, root, delivery| {
-                    let operands = |rank| Operands {
+                    let operands = |rank| ReduceBuffers {
                         own: if rank == root { own } else { OwnData::Input },
                         has_output: rank == root,
                     };
@@ -324,7 +324,8 @@ fn allreduce_folds_in_the_same_order_everywhere() {
 
 #[test]
 fn reduce_scatter_folds_each_block() {
-    let algorithms: [(bool, fn(RankPlace, ScatteredBlocks<'_>, &mut RoundList)); 3] = [
+    type Algorithm = fn(RankPlace, ScatteredBlocks<'_>, &mut RoundList);
+    let algorithms: [(bool, Algorithm); 3] = [
         (true, |me, blocks, out| reduce_scatter::pairwise(me, blocks, out)),
         (true, |me, blocks, out| reduce_scatter::halving(me, blocks, out)),
         (false, |me, blocks, out| reduce_scatter::in_order(me, blocks, out)),

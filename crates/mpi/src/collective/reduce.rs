@@ -1,7 +1,7 @@
 //! Reduce by messages: a binomial tree for short vectors; long ones by halving, and a gather at the
 //! root.
 
-use mica_algorithms::{Operands, reduce as described};
+use mica_algorithms::{ReduceBuffers, reduce as described};
 
 use super::bind::{VectorMemory, bind, own_data};
 use super::place::{Elements, RankPlace};
@@ -24,7 +24,7 @@ pub fn build(
     }
     let halves =
         reduction.bytes() >= thresholds.reduce_split && reduction.count >= me.size && me.size > 2;
-    let operands = Operands { own: own_data(send), has_output: receive.is_some() };
+    let operands = ReduceBuffers { own: own_data(send), has_output: receive.is_some() };
     bind(VectorMemory::new(reduction, send, receive), |out| match halves {
         true => described::halving(me, root, reduction.shape(), operands, out),
         false => described::binomial(me, root, reduction.shape(), operands, out),

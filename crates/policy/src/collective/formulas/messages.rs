@@ -1,11 +1,10 @@
 //! Costs of algorithms of messages: the steps of their descriptions ([`CallShape`]), whose messages
 //! cost what they do in point-to-point communication.
 
-use super::load::Load;
+use super::load::{Load, busy, times};
 use super::shape::{CallShape, ChainStep, MessageOrder};
-use super::{busy, times};
 use crate::collective::costs::CollectiveCosts;
-use crate::collective::{Algorithm, CollectiveCall, OperandOrder, Reachability};
+use crate::collective::{Algorithm, CollectiveCall, Reachability};
 use crate::costs::{MessagePath, MessagePaths};
 use crate::select::{OutgoingMessage, PathVerdict, Situation, select};
 
@@ -125,8 +124,7 @@ impl<'a> MessageFormulas<'a> {
 
     /// The sum over the steps of the algorithm's description. What a rank copies is taken together.
     pub fn load(&self, question: &CollectiveCall, algorithm: Algorithm) -> Load {
-        let commutes = question.order == OperandOrder::Any;
-        let shape = CallShape::of(question.collective, algorithm, self.ranks, commutes);
+        let shape = CallShape::of(question.collective, algorithm, self.ranks, question.order);
         let bytes = |units: usize| {
             let bytes = question.bytes as u128 * units as u128 / shape.nominal as u128;
             usize::try_from(bytes).unwrap_or(usize::MAX)

@@ -22,6 +22,8 @@ use mica_algorithms::{
     Algorithm, Buffer, BufferPart, BufferPlace, Collective, MessageCall, RoundSink,
 };
 
+use crate::collective::OperandOrder;
+
 /// A step on the longest chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChainStep {
@@ -64,7 +66,7 @@ struct ShapeKey {
     collective: Collective,
     algorithm: Algorithm,
     ranks: usize,
-    commutes: bool,
+    order: OperandOrder,
 }
 
 /// The shapes that have been asked for.
@@ -86,9 +88,9 @@ impl CallShape {
         collective: Collective,
         algorithm: Algorithm,
         ranks: usize,
-        commutes: bool,
+        order: OperandOrder,
     ) -> Arc<CallShape> {
-        let key = ShapeKey { collective, algorithm, ranks, commutes };
+        let key = ShapeKey { collective, algorithm, ranks, order };
         // A panic leaves the map as it was.
         let mut shapes = SHAPES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let shapes = shapes.get_or_insert_default();
@@ -96,7 +98,8 @@ impl CallShape {
     }
 
     fn computed(key: ShapeKey) -> CallShape {
-        let ShapeKey { collective, algorithm, ranks, commutes } = key;
+        let ShapeKey { collective, algorithm, ranks, order } = key;
+        let commutes = order == OperandOrder::Any;
         let nominal = nominal(collective, algorithm, ranks);
         // A reduction in rank order ends at rank 0, and costs a message more for any other root.
         let root = usize::from(!commutes && collective == Collective::Reduce).min(ranks - 1);
@@ -340,7 +343,7 @@ mod tests {
     use super::*;
 
     fn chain(collective: Collective, algorithm: Algorithm, ranks: usize) -> Vec<(String, usize)> {
-        let shape = CallShape::of(collective, algorithm, ranks, true);
+        let shape = CallShape::of(collective, algorithm, ranks, OperandOrder::Any);
         let name = |((step, units), count): (&(ChainStep, usize), &usize)| {
             let name = match step {
                 ChainStep::Exchange(MessageOrder::First) => "exchange",
@@ -355,7 +358,7 @@ mod tests {
     }
 
     fn messages(collective: Collective, algorithm: Algorithm, ranks: usize) -> Vec<(usize, usize)> {
-        let shape = CallShape::of(collective, algorithm, ranks, true);
+        let shape = CallShape::of(collective, algorithm, ranks, OperandOrder::Any);
         let is_message = |step: ChainStep| matches!(step, ChainStep::Message(_));
         let messages = shape.work.iter().filter(|((step, _), _)| is_message(*step));
         messages.map(|((_, units), count)| (*units, *count)).collect()
