@@ -1,11 +1,12 @@
 # Mica. `make run` shows it at work on a fresh machine, `make test` runs the lints, every test, and the proofs that the changes since the
 # last full run need (FULL=1: all proofs), `make lint` what needs no build of the library, `make check` the quick tests, `make proof` all
-# proofs (SINCE=REV: those that the changes since REV need), `make fuzz` the fuzz targets for long, `make install PREFIX=/opt/mica` installs
+# proofs (SINCE=REV: those that the changes since REV need), `make fuzz` the fuzz targets for long, `make experiments` the thesis's
+# simulated experiments (NAME=fft: one; QUICK=1: fewer points; docs/sim.md), `make install PREFIX=/opt/mica` installs
 # it, `make setup` gets what all of these need.
 
 PREFIX ?= /usr/local
 
-.PHONY: run test lint check proof fuzz install build setup
+.PHONY: run test lint check proof fuzz experiments install build setup
 
 run:
 	@sh scripts/run.sh
@@ -24,6 +25,9 @@ proof:
 
 fuzz:
 	@sh scripts/proof.sh fuzz
+
+experiments:
+	@sh scripts/experiments.sh $(or $(NAME),all) $(if $(QUICK),--quick)
 
 install:
 	@sh scripts/install.sh "$(DESTDIR)$(PREFIX)"

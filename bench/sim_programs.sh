@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the programs of `mica sim experiment`:
+# Builds the programs of the simulated experiments (`make experiments`):
 #
 #     sh bench/sim_programs.sh [DIR [NAME...]]     (default target/sim-programs and all; mpicc is that of PATH or $MPICC)
 #

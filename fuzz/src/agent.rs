@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use mica_launch::link::auth::{AgentSide, HeadSide, JobKey, Secret};
-use mica_launch::link::messages::{Down, Up};
+use mica_launch::link::auth::{AgentSide, ControllerSide, JobKey, Secret};
+use mica_launch::link::messages::{AgentMessage, ControllerMessage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -13,9 +13,9 @@ pub fn run(bytes: &[u8]) {
         return;
     };
     match kind % 4 {
-        0 => drop(decode::<Up>(bytes)),
+        0 => drop(decode::<AgentMessage>(bytes)),
         1 => {
-            if let Some(Down::Plan(job)) = decode::<Down>(bytes)
+            if let Some(ControllerMessage::Plan(job)) = decode::<ControllerMessage>(bytes)
                 && job.is_sound()
             {
                 // What code that indexes a valid job relies on.
@@ -55,9 +55,9 @@ fn handshake(bytes: &[u8]) {
     fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
         std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0))
     }
-    assert!(HeadSide::answer(&key, &fixed(&next(128))).is_none());
+    assert!(ControllerSide::answer(&key, &fixed(&next(128))).is_none());
     let (side, hello) = AgentSide::new(&secret).expect("random bytes");
-    let (head, _) = HeadSide::answer(&key, &hello).expect("an agent");
-    assert!(head.accept(&fixed(&next(32))).is_none());
+    let (answer, _) = ControllerSide::answer(&key, &hello).expect("an agent");
+    assert!(answer.accept(&fixed(&next(32))).is_none());
     assert!(side.prove(&secret, &fixed(&next(96))).is_none());
 }

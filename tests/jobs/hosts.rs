@@ -3,8 +3,7 @@
 //! Ranks of different nodes have nothing but the network between them. All traffic is on 127.0.0.1
 //! or inside the namespaces.
 
-use std::fs;
-
+use mica_node::process_stat::ProcessStat;
 use mica_tests::netns::Namespaces;
 use mica_tests::{Install, Job, Machine, Outcome, processes_with_mark};
 use rustix::process::{Pid, Signal, kill_process};
@@ -80,9 +79,7 @@ fn two_hosts() {
 
 /// The parent of a process; for a rank, its host's agent.
 fn parent(pid: i32) -> i32 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process that runs");
-    let after_name = stat.rsplit(") ").next().expect("a state");
-    after_name.split(' ').nth(1).expect("a parent").parse().expect("a number")
+    ProcessStat::of(pid as u32).expect("a process that runs").parent as i32
 }
 
 /// Starts a job that exchanges forever, disturbs it, and returns how it ended.

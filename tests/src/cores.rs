@@ -2,7 +2,7 @@
 //!
 //! A job takes as many cores as it keeps busy, up to all of them, and gives them back
 //! when it ends; one that only waits takes none. So jobs that wait run beside jobs that compute,
-//! and two that compute do not take each other's cores, which would let both spin in vain.
+//! and two that compute do not take each other's cores, which would let both spin without progress.
 //!
 //! A core is a file in `target/cores` that its holder has locked (`flock`), so that a test that is
 //! killed gives its cores back. Who wants several takes them under the lock `entry`, one after the

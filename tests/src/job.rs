@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use mica_node::process_stat::ProcessStat;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
@@ -367,10 +368,8 @@ pub fn has_ended(id: i32) -> bool {
 /// The processor time of a process that is not waited for yet, and of the children that it waited
 /// for, to a tick of the kernel's accounts (10 ms).
 pub fn processor_time(id: i32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    // The name may have spaces; utime, stime, cutime and cstime are words 12 to 15 behind it.
-    let words = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
-    let ticks: u64 = words.skip(11).take(4).filter_map(|word| word.parse::<u64>().ok()).sum();
+    let stat = ProcessStat::of(id as u32);
+    let ticks = stat.map_or(0, |stat| stat.ticks + stat.children_ticks);
     Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
 }
 

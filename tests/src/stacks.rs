@@ -8,6 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use mica_node::process_stat::ProcessStat;
+
 /// Most processes of which stacks are shown: a hang of many ranks is one of few kinds.
 const SHOWN: usize = 12;
 /// Most lines of gdb for one process.
@@ -17,11 +19,11 @@ const GDB_LINES: usize = 60;
 pub fn descendants(root: i32) -> Vec<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        if let Some(parent) = parent(pid) {
-            children.entry(parent).or_default().push(pid);
+        if let Some(stat) = ProcessStat::of(pid as u32) {
+            children.entry(stat.parent as i32).or_default().push(pid);
         }
     }
     let mut found = vec![root];
@@ -31,13 +33,6 @@ pub fn descendants(root: i32) -> Vec<i32> {
         next += 1;
     }
     found
-}
-
-/// The parent of a process: the second word after its name, which may have spaces itself.
-fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The threads of these processes: names, states, where they wait, and stacks.

@@ -309,7 +309,6 @@ impl MessageCall {
     ///
     /// # Panics
     /// If the collective has no such algorithm of messages.
-    // long: a table, one arm for each algorithm.
     pub fn describe(&self, rank: usize, out: &mut impl RoundSink) {
         let (me, root) = (RankPlace { rank, size: self.ranks }, self.root);
         let (own, equal) = (OwnData::Input, BlockLengths::Equal);

@@ -9,6 +9,7 @@
 use std::io::Write;
 
 use mica_node::proc_mount::proc_is_ours;
+use mica_node::process_stat::ProcessStat;
 use mica_node::segment::JobSegment;
 
 /// Generations that are looked at.
@@ -54,10 +55,7 @@ fn descends_from(pid: u32) -> bool {
 }
 
 fn parent_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The program's name, in brackets, may have spaces and brackets. State and parent follow it.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
+    ProcessStat::of(pid).map(|stat| stat.parent)
 }
 
 #[cfg(test)]

@@ -32,21 +32,13 @@ bitflags::bitflags! {
     pub struct Capabilities: u32 {
         /// Carries packets in order to a peer, so it can carry a whole message.
         const MESSAGES = 1;
-        /// Reads a peer's memory once its address is known.
-        const PULL = 1 << 1;
-        /// Needs no system call to move bytes.
-        const USER_SPACE = 1 << 2;
-        /// Copies from the sender's non-contiguous layout without packing.
-        const SCATTERED = 1 << 3;
-        /// Maps a peer's memory, once it is exposed, so that both load and store there.
-        const LOAD_STORE = 1 << 4;
         /// Reads a peer's registered memory without the peer's program: [`RemoteMemory::get`].
-        const READ = 1 << 5;
+        const READ = 1 << 1;
         /// Writes a peer's registered memory without the peer's program: [`RemoteMemory::put`].
-        const WRITE = 1 << 6;
+        const WRITE = 1 << 2;
         /// Atomic operations on a peer's registered memory. Nothing uses them: they do not exclude
         /// the processor's. They tell providers apart.
-        const ATOMICS = 1 << 7;
+        const ATOMICS = 1 << 3;
     }
 }
 

@@ -4,26 +4,27 @@ use std::io;
 
 use mica_node::segment::SegmentError;
 
+use crate::options::values::tool::ToolError;
+use crate::report::{INTERNAL, USAGE};
+
 /// The launcher could not start the job.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// A system call that the launcher needs failed.
     #[error("{what}: {source}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// The system's error.
-        source: io::Error,
-    },
+    System { what: &'static str, source: io::Error },
     /// The shared memory of the job could not be created.
     #[error("cannot create the job's shared memory: {0}")]
     Segment(#[from] SegmentError),
+    /// There is no such interface.
+    #[error("--interface {0}: no network interface of this name or address is up (there are: {1})")]
+    Interface(String, String),
     /// A file for the ranks' output cannot be opened.
     #[error("{0}")]
     OutputFile(io::Error),
     /// A debugger or another tool cannot be used.
     #[error(transparent)]
-    Tool(#[from] crate::options::values::tool::ToolError),
+    Tool(#[from] ToolError),
     /// A program is linked to another MPI library, which this launcher does not support.
     #[error(
         "{program} is linked to Open MPI ({library}), whose ranks need a PMIx launcher: under \
@@ -31,26 +32,10 @@ pub enum LaunchError {
         MPI's mpirun, or build it with Mica's mpicc (MICA_FOREIGN_MPI=start starts {ranks} jobs \
         of one all the same)"
     )]
-    ForeignProgram {
-        /// The program.
-        program: String,
-        /// The library that it needs.
-        library: String,
-        /// Ranks of the job.
-        ranks: u32,
-    },
+    ForeignProgram { program: String, library: String, ranks: u32 },
     /// A program could not be started.
     #[error("cannot start {program:?} for rank {rank}: {source}{hint}")]
-    Exec {
-        /// The program.
-        program: String,
-        /// The rank.
-        rank: u32,
-        /// The system's error.
-        source: io::Error,
-        /// What may help.
-        hint: String,
-    },
+    Exec { program: String, rank: u32, source: io::Error, hint: String },
 }
 
 impl LaunchError {
@@ -59,7 +44,8 @@ impl LaunchError {
         match self {
             LaunchError::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             LaunchError::Exec { .. } => 126,
-            _ => crate::report::INTERNAL,
+            LaunchError::Interface(..) => USAGE,
+            _ => INTERNAL,
         }
     }
 }

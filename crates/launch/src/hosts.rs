@@ -22,38 +22,19 @@ pub struct Host {
 pub enum HostError {
     /// The file of hosts cannot be read.
     #[error("cannot read the hosts in {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// A line of the file is malformed.
     #[error(
         "{}, line {line}: {text:?} is not a host (name, name:slots or name slots=N)",
         path.display()
     )]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line's number, from 1.
-        line: usize,
-        /// The text of the line.
-        text: String,
-    },
+    Line { path: PathBuf, line: usize, text: String },
     /// There is no host.
     #[error("no hosts in {0}")]
     Empty(String),
     /// A variable of Slurm is malformed.
     #[error("{variable}={value:?}: {what}")]
-    Slurm {
-        /// The variable.
-        variable: &'static str,
-        /// Its value.
-        value: String,
-        /// What is wrong.
-        what: &'static str,
-    },
+    Slurm { variable: &'static str, value: String, what: &'static str },
 }
 
 /// Parses `NAME` or `NAME:SLOTS`. An IPv6 address stands in brackets: `[fe80::1]:4`.

@@ -31,7 +31,6 @@ mod signals;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use controller::ControllerError;
 use error::LaunchError;
 use local::{agent, supervisor};
 use options::{CommandRequest, JobOptions};
@@ -40,10 +39,7 @@ use placement::node_job::NodeJob;
 use placement::plan::{NodePlan, PlanError};
 use placement::{Placement, PlacementError};
 use remote::starter;
-use report::{INTERNAL, say};
-
-/// Exit status of a wrong command line.
-const USAGE: u8 = 2;
+use report::{INTERNAL, USAGE, say};
 
 /// The program: `mpiexec`'s main function.
 pub fn main() -> ExitCode {
@@ -111,15 +107,6 @@ impl From<PlanError> for ExitFailure {
 impl From<LaunchError> for ExitFailure {
     fn from(error: LaunchError) -> ExitFailure {
         ExitFailure::new(&error, error.status())
-    }
-}
-
-impl From<ControllerError> for ExitFailure {
-    fn from(error: ControllerError) -> ExitFailure {
-        match error {
-            ControllerError::Placement(error) => error.into(),
-            ControllerError::Launch(error) => error.into(),
-        }
     }
 }
 

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use mica_machine::ChipMachine;
+use mica_machine::{ChipMachine, ChipRoutes, shortest_routes};
 
 use crate::data::{LinkSet, PairBytes};
 use crate::discover::Domains;
@@ -135,8 +135,7 @@ fn with_steps(records: Vec<AccountRecord>) -> Vec<AccountedCall> {
 pub struct ChipLinks {
     /// The links.
     pub links: LinkSet,
-    /// For each chip and each other chip: indices of the links on the way.
-    routes: Vec<Vec<Vec<usize>>>,
+    routes: ChipRoutes,
     /// What the links are taken from, as a sentence.
     pub source: String,
 }
@@ -169,9 +168,9 @@ impl ChipLinks {
         let near: Vec<(usize, usize)> = remote()
             .filter(|&(a, b)| distance(a, b) == nearest || distance(b, a) == nearest)
             .collect();
-        let (ends, source) = match shortest(count, &near) {
-            Some(_) => (near, "Links are the pairs of memory domains at the smallest distance"),
-            None => (remote().collect(), "Each pair of memory domains counts as a link"),
+        let (ends, source) = match shortest_routes(count, &near) {
+            Ok(_) => (near, "Links are the pairs of memory domains at the smallest distance"),
+            Err(_) => (remote().collect(), "Each pair of memory domains counts as a link"),
         };
         let name = |&(a, b): &(usize, usize)| {
             let number = |at: usize| domains.domains[at].number;
@@ -180,7 +179,7 @@ impl ChipLinks {
         let names = ends.iter().map(name).collect();
         ChipLinks {
             links: LinkSet::new(names).expect("pairs of different domains, each once"),
-            routes: shortest(count, &ends).unwrap_or_default(),
+            routes: shortest_routes(count, &ends).unwrap_or_default(),
             source: format!(
                 "{source}: the firmware reports distances, not links, so the account's routes are \
                  an assumption (a description of the machine, --machine, replaces it)."
@@ -193,7 +192,7 @@ impl ChipLinks {
         let names = ends.iter().map(|(from, to)| format!("{from}->{to}")).collect();
         ChipLinks {
             links: LinkSet::new(names).expect("each pair of chips once"),
-            routes: shortest(chips, ends).unwrap_or_default(),
+            routes: shortest_routes(chips, ends).unwrap_or_default(),
             source: source.to_owned(),
         }
     }
@@ -243,32 +242,6 @@ pub fn name_on_node(node: usize, name: &str) -> String {
         0 => name.to_owned(),
         _ => format!("{node}:{name}"),
     }
-}
-
-/// The shortest way between all pairs over these directed links, as indices of them; `None` if
-/// some pair has none. Ties go to the link that is listed first.
-fn shortest(count: usize, ends: &[(usize, usize)]) -> Option<Vec<Vec<Vec<usize>>>> {
-    let mut routes = vec![vec![Vec::new(); count]; count];
-    for (from, routes) in routes.iter_mut().enumerate() {
-        let mut reached = vec![false; count];
-        reached[from] = true;
-        let mut queue = std::collections::VecDeque::from([from]);
-        while let Some(at) = queue.pop_front() {
-            for (index, &(_, to)) in ends.iter().enumerate().filter(|(_, ends)| ends.0 == at) {
-                if !reached[to] {
-                    reached[to] = true;
-                    let mut way: Vec<usize> = routes[at].clone();
-                    way.push(index);
-                    routes[to] = way;
-                    queue.push_back(to);
-                }
-            }
-        }
-        if reached.contains(&false) {
-            return None;
-        }
-    }
-    Some(routes)
 }
 
 /// What the calls moved.

@@ -13,7 +13,7 @@
 //! The files are Linux's, in tools/perf/pmu-events (Intel's script lies there, AMD's under
 //! arch/x86). Family and model of AMD's generations are those of mapfile.csv there. All events
 //! count what a chip sends, payload only. Parallel links between two chips are one directed link,
-//! as in [`machine`](crate::machine): their counts are added up.
+//! as in [`ChipMachine`](mica_machine::ChipMachine): their counts are added up.
 //!
 //! Where a link leads: the kernel says it of UPI (`uncore_upi_X/dieY` holds `upi_Z,die_W`, since
 //! Linux 6.2; Documentation/ABI/testing/sysfs-devices-mapping). Without it, and on AMD, all links

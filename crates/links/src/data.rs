@@ -262,11 +262,6 @@ impl Calls {
         self.time.is_empty()
     }
 
-    /// Bytes that all links carried during a call, each link counted for itself.
-    pub fn total_bytes(&self, call: usize) -> f64 {
-        self.link_bytes.iter().map(|link| link[call]).sum()
-    }
-
     /// Checks that all columns have one length and that indices and values are in range.
     ///
     /// # Errors

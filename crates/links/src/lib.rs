@@ -2,10 +2,10 @@
 //! the tools: it makes no MPI call and is no part of the library that ranks load.
 //!
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
-//! [`mod@file`] stores it. [`ChipMachine`] describes machines, [`schedule`] what a collective moves
-//! ([`described`]: by messages), [`background`] what others do meanwhile; [`model`] runs the three
-//! together on [`network`], by
-//! the rates of [`fairness`], and [`study`] is what it finds beyond one observation. [`discover`]
+//! [`mod@file`] stores it. [`ChipMachine`] describes a machine, [`schedule`] what a collective
+//! moves ([`described`]: by messages), [`background`] what others do meanwhile; [`model`] runs the
+//! three together on [`network`], by the rates of [`fairness`], and [`study`] is what it finds
+//! beyond one observation. [`discover`]
 //! finds a real machine's counting units and memory domains, [`counters`] the events that count
 //! links, [`account`] routes what the library says that it moved. [`analysis`] has the statistics,
 //! as pure functions over columns; [`predictor`] says before a call whether it will be long;

@@ -1,9 +1,11 @@
 //! What no machine can be: impossible geometry, and numbers outside their range.
 
-use super::chips::ChipParameters;
-use super::{
-    CacheParameters, Caches, Frequency, Inclusion, L1Parameters, MachineError, MemoryParameters,
-    NetworkParameters, NetworkTopology, SimulatedMachine, WritePolicy,
+use super::description::SimulatedMachine;
+use super::error::MachineError;
+use super::network::{NetworkParameters, NetworkTopology};
+use super::sections::{
+    CacheParameters, Caches, ChipParameters, Frequency, Inclusion, L1Parameters, MemoryParameters,
+    WritePolicy,
 };
 
 /// A value that is not possible, before the file's name is known.

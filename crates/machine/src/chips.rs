@@ -11,11 +11,8 @@
 //! seconds, as all of `mica links`. Its model and the library's account of its transfers use the
 //! routes.
 
-use serde::Deserialize;
-
-use super::MachineError;
 use super::check::{self, Mistake};
-use super::read::{self, MachineText};
+use super::sections::ChipParameters;
 
 /// A machine whose routes are known.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,9 +22,11 @@ pub struct ChipMachine {
     cores_per_chip: usize,
     chips: ChipParameters,
     links: Vec<Link>,
-    /// For each chip and each other chip: indices of the links on the way.
-    routes: Vec<Vec<Vec<usize>>>,
+    routes: ChipRoutes,
 }
+
+/// For each chip and each other chip: indices of the links on the way.
+pub type ChipRoutes = Vec<Vec<Vec<usize>>>;
 
 /// A directed link.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,78 +41,8 @@ pub struct Link {
     pub latency: f64,
 }
 
-/// What the section says.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ChipParameters {
-    pub count: usize,
-    /// Cores of each chip, if they are not the processor's.
-    pub cores: Option<usize>,
-    /// What one core copies at most.
-    pub core_gb_s: f64,
-    /// Bandwidth of each chip's memory.
-    pub memory_gb_s: f64,
-    /// For a cache line within a chip.
-    pub local_latency_ns: f64,
-    /// The core of rank 0; later ranks follow, and wrap around.
-    #[serde(default)]
-    pub first_core: usize,
-    /// The chips with I/O.
-    pub io: Vec<usize>,
-    #[serde(default)]
-    pub link: Vec<LinkParameters>,
-    #[serde(default)]
-    pub route: Vec<ExplicitRoute>,
-}
-
-/// A link in both directions.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LinkParameters {
-    pub between: [usize; 2],
-    /// Each direction.
-    pub gb_s: f64,
-    pub latency_ns: f64,
-    /// Parallel links, each with this bandwidth.
-    #[serde(default = "one")]
-    pub count: u32,
-}
-
-fn one() -> u32 {
-    1
-}
-
-/// The chips on the way between two chips, both included.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ExplicitRoute {
-    pub path: Vec<usize>,
-}
-
 impl ChipMachine {
-    /// The machine that ships under this name, or the one that this file describes.
-    ///
-    /// # Errors
-    /// If there is none, or its `[chips]` are missing, malformed, out of range, have a pair of
-    /// chips linked twice, or are not connected.
-    pub fn named(name_or_path: &str) -> Result<ChipMachine, MachineError> {
-        MachineText::find(name_or_path, "chips")?.chips()
-    }
-
-    /// The machine that `text` describes; `file` names it in errors.
-    ///
-    /// # Errors
-    /// As [`ChipMachine::named`].
-    pub fn parse(text: &str, file: &str) -> Result<ChipMachine, MachineError> {
-        MachineText::new(text, file).chips()
-    }
-
-    /// Names of the machines that ship with Mica and say how their chips are linked.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        read::shipped_with("chips")
-    }
-
-    /// The machine of this name, from where its numbers are; `cores` if its chips do not say theirs.
+    /// The machine of this name and source; chips have `cores` each if they do not say theirs.
     pub(super) fn new(
         name: String,
         source: String,
@@ -225,28 +154,13 @@ fn links(chips: &ChipParameters) -> Result<Vec<Link>, Mistake> {
 }
 
 /// The links on the way between all pairs.
-fn routes(parameters: &ChipParameters, links: &[Link]) -> Result<Vec<Vec<Vec<usize>>>, Mistake> {
+fn routes(parameters: &ChipParameters, links: &[Link]) -> Result<ChipRoutes, Mistake> {
+    let ends: Vec<(usize, usize)> = links.iter().map(|link| (link.from, link.to)).collect();
     let chips = parameters.count;
-    let mut routes = vec![vec![Vec::new(); chips]; chips];
-    for (from, routes) in routes.iter_mut().enumerate() {
-        for (to, route) in routes.iter_mut().enumerate() {
-            let hops = hops_to(to, chips, links);
-            let reason =
-                format!("no link leads from chip {from} to chip {to}, directly or through others");
-            check::require(hops[from] != usize::MAX, "chips.count", chips, &reason)?;
-            let mut at = from;
-            while at != to {
-                let nearer =
-                    |(_, link): &(usize, &Link)| link.from == at && hops[link.to] + 1 == hops[at];
-                let candidates = links.iter().enumerate().filter(nearer);
-                let (index, link) = candidates
-                    .min_by_key(|(_, link)| link.to)
-                    .expect("a chip at a distance has a neighbour that is nearer");
-                route.push(index);
-                at = link.to;
-            }
-        }
-    }
+    let mut routes = shortest_routes(chips, &ends).map_err(|(from, to)| {
+        let reason = format!("no link leads from chip {from} to {to}, directly or through others");
+        Mistake::new("chips.count", chips, &reason)
+    })?;
     for explicit in &parameters.route {
         let (ends, way) = explicit_route(&explicit.path, links)?;
         routes[ends.0][ends.1] = way;
@@ -254,16 +168,43 @@ fn routes(parameters: &ChipParameters, links: &[Link]) -> Result<Vec<Vec<Vec<usi
     Ok(routes)
 }
 
+/// The shortest way between all pairs of chips over directed links with these ends; where paths
+/// part, to the lower chip number.
+///
+/// # Errors
+/// A pair that no way connects.
+pub fn shortest_routes(
+    chips: usize,
+    ends: &[(usize, usize)],
+) -> Result<ChipRoutes, (usize, usize)> {
+    let mut routes = vec![vec![Vec::new(); chips]; chips];
+    for to in 0..chips {
+        let hops = hops_to(to, chips, ends);
+        for (from, routes) in routes.iter_mut().enumerate() {
+            let mut at = from;
+            while at != to {
+                let nearer =
+                    |(_, end): &(usize, &(usize, usize))| end.0 == at && hops[end.1] < hops[at];
+                let links = ends.iter().enumerate().filter(nearer);
+                let (index, end) = links.min_by_key(|(_, end)| end.1).ok_or((from, to))?;
+                routes[to].push(index);
+                at = end.1;
+            }
+        }
+    }
+    Ok(routes)
+}
+
 /// Links from each chip to `to`; `usize::MAX` if there is no path.
-fn hops_to(to: usize, chips: usize, links: &[Link]) -> Vec<usize> {
+fn hops_to(to: usize, chips: usize, ends: &[(usize, usize)]) -> Vec<usize> {
     let mut hops = vec![usize::MAX; chips];
     hops[to] = 0;
     let mut queue = std::collections::VecDeque::from([to]);
     while let Some(at) = queue.pop_front() {
-        for link in links.iter().filter(|link| link.to == at) {
-            if hops[link.from] == usize::MAX {
-                hops[link.from] = hops[at] + 1;
-                queue.push_back(link.from);
+        for &(from, _) in ends.iter().filter(|end| end.1 == at) {
+            if hops[from] == usize::MAX {
+                hops[from] = hops[at] + 1;
+                queue.push_back(from);
             }
         }
     }
@@ -294,6 +235,7 @@ fn explicit_route(path: &[usize], links: &[Link]) -> Result<((usize, usize), Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MachineError;
 
     fn names(machine: &ChipMachine, from: usize, to: usize) -> Vec<String> {
         let route = machine.route(from, to).iter();
@@ -366,11 +308,7 @@ mod tests {
         let twice = "[[chips.link]]\nbetween = [1, 0]\ngb_s = 1\nlatency_ns = 100\n";
         let cases = [
             (twice, none, "chips.link.between = [1, 0]: has a link already"),
-            (
-                "",
-                ("count = 4", "count = 5"),
-                "chips.count = 5: no link leads from chip 0 to chip 4",
-            ),
+            ("", ("count = 4", "count = 5"), "chips.count = 5: no link leads from chip 4 to 0"),
             ("", ("count = 4", "count = 65"), "chips.count = 65: must be from 1 to 64"),
             ("", ("cores = 2\n", ""), "chips.cores = 0: must be from 1 to 4096"),
             ("", ("io = [0]", "io = [4]"), "chips.io = [4]: names a chip above 3"),

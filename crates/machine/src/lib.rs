@@ -19,6 +19,7 @@
 
 mod check;
 mod chips;
+mod description;
 mod error;
 mod network;
 mod old_form;
@@ -27,7 +28,8 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use chips::{ChipMachine, Link};
+pub use chips::{ChipMachine, ChipRoutes, Link, shortest_routes};
+pub use description::SimulatedMachine;
 pub use error::MachineError;
 pub use network::{NetworkParameters, NetworkTopology};
 pub use sections::{
@@ -35,74 +37,3 @@ pub use sections::{
     Frequency, Inclusion, L1Parameters, MemoryParameters, PrefetchParameters, Processor,
     Replacement, WriteMode, WritePolicy,
 };
-
-use serde::{Deserialize, Serialize};
-
-use read::MachineText;
-
-/// A simulated machine: all nodes are alike.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SimulatedMachine {
-    /// What it is, for people.
-    pub description: String,
-    /// The cores.
-    pub processor: Processor,
-    /// The caches between a core and the memory.
-    pub caches: Caches,
-    /// Memory controller and DRAM.
-    pub memory: MemoryParameters,
-    /// The stream prefetcher; without this section there is none.
-    pub prefetch: PrefetchParameters,
-    /// Access to device registers.
-    pub device: DeviceParameters,
-    /// The network adapter.
-    pub adapter: AdapterParameters,
-    /// The network between the adapters.
-    pub network: NetworkParameters,
-}
-
-/// All that a file may say. Each use takes the sections that it needs.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MachineDescription {
-    description: String,
-    /// Where the numbers come from.
-    #[serde(default)]
-    source: String,
-    processor: Option<Processor>,
-    caches: Option<Caches>,
-    memory: Option<MemoryParameters>,
-    #[serde(default)]
-    prefetch: PrefetchParameters,
-    device: Option<DeviceParameters>,
-    adapter: Option<AdapterParameters>,
-    network: Option<NetworkParameters>,
-    chips: Option<chips::ChipParameters>,
-}
-
-impl SimulatedMachine {
-    /// The machine that ships under this name, or the one that this file describes.
-    pub fn named(name_or_path: &str) -> Result<SimulatedMachine, MachineError> {
-        SimulatedMachine::with(name_or_path, &[])
-    }
-
-    /// As [`SimulatedMachine::named`], with each `section.key=value` of `settings` in place of what
-    /// the file says.
-    pub fn with(name_or_path: &str, settings: &[String]) -> Result<SimulatedMachine, MachineError> {
-        MachineText::find(name_or_path, "processor")?.simulated(settings)
-    }
-
-    /// The machine that `text` describes, with `settings`; `file` names it in errors.
-    pub fn parse(
-        text: &str,
-        file: &str,
-        settings: &[String],
-    ) -> Result<SimulatedMachine, MachineError> {
-        MachineText::new(text, file).simulated(settings)
-    }
-
-    /// Names of the machines that ship with Mica and can be simulated.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        read::shipped_with("processor")
-    }
-}

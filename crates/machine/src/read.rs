@@ -6,7 +6,10 @@ use std::path::Path;
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
-use super::{ChipMachine, MachineDescription, MachineError, SimulatedMachine, check, old_form};
+use super::chips::ChipMachine;
+use super::description::{MachineDescription, SimulatedMachine};
+use super::error::MachineError;
+use super::{check, old_form};
 
 macro_rules! shipped {
     ($name:literal) => {
@@ -27,25 +30,76 @@ const SHIPPED: [(&str, &str); 8] = [
 ];
 
 /// Names of the machines that ship with Mica and have this section.
-pub(super) fn shipped_with(section: &str) -> impl Iterator<Item = &'static str> {
+fn shipped_with(section: &str) -> impl Iterator<Item = &'static str> {
     let header = format!("\n[{section}]\n");
     SHIPPED.iter().filter(move |(_, text)| text.contains(&header)).map(|(name, _)| *name)
 }
 
+impl SimulatedMachine {
+    /// The machine that ships under this name, or the one that this file describes.
+    pub fn named(name_or_path: &str) -> Result<SimulatedMachine, MachineError> {
+        SimulatedMachine::with(name_or_path, &[])
+    }
+
+    /// As [`SimulatedMachine::named`], with each `section.key=value` of `settings` in place of what
+    /// the file says.
+    pub fn with(name_or_path: &str, settings: &[String]) -> Result<SimulatedMachine, MachineError> {
+        MachineText::find(name_or_path, "processor")?.simulated(settings)
+    }
+
+    /// The machine that `text` describes, with `settings`; `file` names it in errors.
+    pub fn parse(
+        text: &str,
+        file: &str,
+        settings: &[String],
+    ) -> Result<SimulatedMachine, MachineError> {
+        MachineText::new(text, file).simulated(settings)
+    }
+
+    /// Names of the machines that ship with Mica and can be simulated.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        shipped_with("processor")
+    }
+}
+
+impl ChipMachine {
+    /// The machine that ships under this name, or the one that this file describes.
+    ///
+    /// # Errors
+    /// If there is none, or its `[chips]` are missing, malformed, out of range, have a pair of
+    /// chips linked twice, or are not connected.
+    pub fn named(name_or_path: &str) -> Result<ChipMachine, MachineError> {
+        MachineText::find(name_or_path, "chips")?.chips()
+    }
+
+    /// The machine that `text` describes; `file` names it in errors.
+    ///
+    /// # Errors
+    /// As [`ChipMachine::named`].
+    pub fn parse(text: &str, file: &str) -> Result<ChipMachine, MachineError> {
+        MachineText::new(text, file).chips()
+    }
+
+    /// Names of the machines that ship with Mica and say how their chips are linked.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        shipped_with("chips")
+    }
+}
+
 /// The text of a machine, and what to call it.
-pub(super) struct MachineText {
+struct MachineText {
     text: String,
     file: String,
 }
 
 impl MachineText {
-    pub(super) fn new(text: &str, file: &str) -> MachineText {
+    fn new(text: &str, file: &str) -> MachineText {
         MachineText { text: text.to_owned(), file: file.to_owned() }
     }
 
     /// A shipped machine of this name, else the file at this path. `section` is what is wanted of
     /// it, for the list of names in an error.
-    pub(super) fn find(name_or_path: &str, section: &str) -> Result<MachineText, MachineError> {
+    fn find(name_or_path: &str, section: &str) -> Result<MachineText, MachineError> {
         if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
             return Ok(MachineText::new(text, name));
         }
@@ -65,7 +119,7 @@ impl MachineText {
     }
 
     /// The simulated machine, with `settings` in place of what the text says.
-    pub(super) fn simulated(self, settings: &[String]) -> Result<SimulatedMachine, MachineError> {
+    fn simulated(self, settings: &[String]) -> Result<SimulatedMachine, MachineError> {
         let read = self.description(settings)?;
         let file = &self.file;
         let machine = SimulatedMachine {
@@ -83,7 +137,7 @@ impl MachineText {
     }
 
     /// The chips of the machine and their links.
-    pub(super) fn chips(self) -> Result<ChipMachine, MachineError> {
+    fn chips(self) -> Result<ChipMachine, MachineError> {
         let read = self.description(&[])?;
         let chips = section(read.chips, "chips", &self.file)?;
         let cores = read.processor.map(|processor| processor.cores as usize);

@@ -1,4 +1,4 @@
-//! The sections of a machine's file that describe a node.
+//! The sections of a machine's file that describe a node and its chips.
 
 use serde::{Deserialize, Serialize};
 
@@ -243,4 +243,48 @@ pub enum WriteMode {
     Clean,
     /// Nothing: the line is dirty, and is written back when it is evicted.
     Dirty,
+}
+
+/// `[chips]`: the chips of a node and the links between them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChipParameters {
+    pub count: usize,
+    /// Cores of each chip, if they are not the processor's.
+    pub cores: Option<usize>,
+    /// What one core copies at most.
+    pub core_gb_s: f64,
+    /// Bandwidth of each chip's memory.
+    pub memory_gb_s: f64,
+    /// For a cache line within a chip.
+    pub local_latency_ns: f64,
+    /// The core of rank 0; later ranks follow, and wrap around.
+    #[serde(default)]
+    pub first_core: usize,
+    /// The chips with I/O.
+    pub io: Vec<usize>,
+    #[serde(default)]
+    pub link: Vec<LinkParameters>,
+    #[serde(default)]
+    pub route: Vec<ExplicitRoute>,
+}
+
+/// A link in both directions.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LinkParameters {
+    pub between: [usize; 2],
+    /// Each direction.
+    pub gb_s: f64,
+    pub latency_ns: f64,
+    /// Parallel links, each with this bandwidth.
+    #[serde(default = "one")]
+    pub count: u32,
+}
+
+/// The chips on the way between two chips, both included.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExplicitRoute {
+    pub path: Vec<usize>,
 }

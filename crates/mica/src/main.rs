@@ -11,16 +11,13 @@ mod bench;
 mod channels;
 mod compiled;
 mod doctor;
-mod draw;
 mod explain;
 mod info;
 mod links;
 mod loggp;
 mod network;
-mod origin;
 mod place;
 mod profile;
-mod scratch;
 mod settings;
 mod sim;
 mod table;
@@ -32,6 +29,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use mica_report::{draw, origin, scratch};
 
 /// Tools of the Mica MPI library.
 #[derive(Parser)]

@@ -321,10 +321,7 @@ mod tests {
             domain: domain.to_owned(),
             fabric: "f".to_owned(),
             address: Address::V4(Ipv4Addr::from(address)),
-            capabilities: Capabilities::MESSAGES
-                | Capabilities::PULL
-                | Capabilities::READ
-                | Capabilities::WRITE,
+            capabilities: Capabilities::MESSAGES | Capabilities::READ | Capabilities::WRITE,
             speed: Some(25_000_000_000),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use mica_report::build;
 use serde::Serialize;
 
 use crate::info;
@@ -31,10 +32,10 @@ pub fn text(json: bool) -> String {
         standard: "MPI 5.0",
         abi: "libmpi_abi.so.1 (the ABI of MPI 5.0)",
         library: library.path,
-        build: env!("MICA_BUILD_PROFILE"),
-        target: env!("MICA_BUILD_TARGET"),
-        compiler: env!("MICA_BUILD_COMPILER"),
-        commit: Some(env!("MICA_BUILD_COMMIT")).filter(|commit| !commit.is_empty()),
+        build: build::PROFILE,
+        target: build::TARGET,
+        compiler: build::COMPILER,
+        commit: build::commit(),
     };
     if json {
         return serde_json::to_string_pretty(&version).expect("plain data is valid JSON") + "\n";

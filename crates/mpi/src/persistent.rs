@@ -51,7 +51,7 @@ pub fn recv_init(comm: &Comm, view: View, source: i32, tag: i32) -> Result<Reque
 ///
 /// # Errors
 /// As [`pt2pt::isend_on`] and [`pt2pt::irecv_on`].
-// arguments: MPI's own argument list.
+#[expect(clippy::too_many_arguments, reason = "MPI's own argument list")]
 pub fn isendrecv(
     comm: &Comm,
     out: &View,

@@ -586,7 +586,7 @@ pub fn imrecv(message: u32, view: &View) -> Result<Request> {
 ///
 /// # Errors
 /// As [`isend_on`] and [`recv`].
-// arguments: MPI's own argument list.
+#[expect(clippy::too_many_arguments, reason = "MPI's own argument list")]
 pub fn sendrecv(
     comm: &Comm,
     out: &View,

@@ -40,7 +40,7 @@ pub use platform::perf;
 #[cfg(feature = "launcher")]
 pub use platform::process;
 pub use platform::{
-    identity, page, pmix, proc_mount, procmap, sealed_file, signals, ticks, unwind,
+    identity, page, pmix, proc_mount, process_stat, procmap, sealed_file, signals, ticks, unwind,
 };
 pub(crate) use primitives::hint;
 pub use primitives::{

@@ -3,6 +3,7 @@
 use std::fs;
 
 use mica_node::identity::boot_id;
+use mica_node::process_stat::ProcessStat;
 use mica_profile::rank_tables::JOB_VARIABLE;
 
 /// The first processing unit of a bound process, and what it belongs to.
@@ -36,10 +37,7 @@ pub fn job() -> String {
     }
     // SAFETY: asks for a number.
     let parent = unsafe { libc::getppid() };
-    let stat = fs::read_to_string(format!("/proc/{parent}/stat")).unwrap_or_default();
-    // The name, in parentheses, may have any signs; the time of its start is the 20th field after.
-    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let start = rest.split_whitespace().nth(19).unwrap_or("0");
+    let start = ProcessStat::of(parent as u32).map_or(0, |stat| stat.started);
     format!("parent:{}:{parent}:{start}", boot_id())
 }
 

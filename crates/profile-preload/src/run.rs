@@ -33,7 +33,7 @@ pub fn is_open() -> bool {
 
 /// The world or a session begins. Returns whether it is the only one.
 pub fn open() -> bool {
-    // Relaxed, as all here: whoever uses several threads for this orders them.
+    // Relaxed, as all here: a caller that uses several threads orders them.
     OPEN.fetch_add(1, Ordering::Relaxed) == 0
 }
 

@@ -365,7 +365,7 @@ impl SimulatedNode {
     /// The program has taken `taken` events and waits for more.
     fn wait(&mut self, taken: u64) {
         let began = self.now();
-        while !self.rest.adapter.has_news(taken) {
+        while !self.rest.adapter.should_wake(taken) {
             let due = self.next_due();
             if due < self.rest.until {
                 self.advance_to(due);

@@ -9,7 +9,7 @@
 //! - [`memory`]: a node's caches, prefetcher and memory, with injection by the adapter.
 //! - [`adapter`]: matching and transfers of the network adapter, and the policies of injection.
 //! - [`network`]: LogGP with topology and contention.
-//! - [`port`]: what a node and the simulator tell each other at the end of each quantum.
+//! - [`port`]: the messages between a node and the simulator at the end of each quantum.
 //! - [`loggp`] and [`replay`]: the LogGP parameters of a channel, and prediction from a trace.
 #![forbid(unsafe_code)]
 

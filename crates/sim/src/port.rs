@@ -1,4 +1,4 @@
-//! What a node and the simulator tell each other: one [`TimeGrant`] and one [`ClockReport`] a
+//! The messages between a node and the simulator: one [`TimeGrant`] and one [`ClockReport`] a
 //! quantum.
 //!
 //! A node runs until the moment that it was granted, then reports what its adapter has sent, and

@@ -6,14 +6,16 @@
 //! module's own re-exports (`pub use`) draw no arrow: `mod.rs` and `lib.rs` may be faces of what
 //! lies below them.
 //!
-//! The reader knows declarations, not the whole language: paths in expressions and what macros
-//! expand to are not seen.
+//! Only declarations count: paths in expressions and what macros expand to are not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::workspace;
+use syn::visit::Visit;
+use syn::{Attribute, Ident, Item, ItemUse, UseTree, Visibility};
+
+use crate::sources::{crate_folders, text};
 
 /// The path of a module or of an item from the crate's root.
 type Segments = Vec<String>;
@@ -39,91 +41,6 @@ struct Module {
 /// The modules of a crate, by path.
 type Modules = BTreeMap<Segments, Module>;
 
-/// The words and signs of a source text; comments, strings and characters are left out.
-fn tokens(text: &str) -> Vec<String> {
-    let bytes = text.as_bytes();
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &text[at..];
-        let first = bytes[at];
-        if rest.starts_with("//") {
-            at += rest.find('\n').unwrap_or(rest.len());
-        } else if rest.starts_with("/*") {
-            at += rest.find("*/").map_or(rest.len(), |end| end + 2);
-        } else if let Some(hashes) = raw_string(rest) {
-            let close = format!("\"{}", "#".repeat(hashes));
-            let open = rest.find('"').expect("a raw string opens") + 1;
-            at += rest[open..].find(&close).map_or(rest.len(), |end| open + end + close.len());
-        } else if first == b'"' {
-            at += string(rest);
-        } else if first == b'\'' {
-            at += character(rest);
-        } else if first.is_ascii_alphanumeric() || first == b'_' {
-            let is_word = |c: char| c.is_alphanumeric() || c == '_';
-            let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
-            found.push(rest[..end].to_owned());
-            at += end;
-        } else {
-            if first.is_ascii_punctuation() {
-                found.push(char::from(first).to_string());
-            }
-            at += rest.chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    found
-}
-
-/// The number of `#` of the raw string that begins here, if one does.
-fn raw_string(text: &str) -> Option<usize> {
-    let text = text.strip_prefix("br").or_else(|| text.strip_prefix('r'))?;
-    let hashes = text.bytes().take_while(|&byte| byte == b'#').count();
-    text[hashes..].starts_with('"').then_some(hashes)
-}
-
-/// The length of the string literal that begins here.
-fn string(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// The length of the character literal or of the quote of the lifetime that begins here.
-fn character(text: &str) -> usize {
-    let mut chars = text.char_indices().skip(1);
-    match chars.next() {
-        Some((_, '\\')) => text[3..].find('\'').map_or(1, |end| end + 4),
-        Some(_) => match chars.next() {
-            Some((at, '\'')) => at + 1,
-            _ => 1,
-        },
-        None => 1,
-    }
-}
-
-/// The index after the bracket that closes the one at `open`.
-fn closed(tokens: &[String], open: usize) -> usize {
-    let mut depth = 0usize;
-    for (at, token) in tokens.iter().enumerate().skip(open) {
-        match token.as_str() {
-            "{" | "(" | "[" => depth += 1,
-            "}" | ")" | "]" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return at + 1;
-        }
-    }
-    tokens.len()
-}
-
 /// Reads a crate from its root file.
 fn read_crate(folder: &Path) -> Modules {
     let mut modules = Modules::new();
@@ -145,142 +62,94 @@ fn read_crate(folder: &Path) -> Modules {
 
 /// Reads a file and those of its modules; `below` is the folder of its children.
 fn read_file(file: &Path, below: &Path, path: Segments, modules: &mut Modules) {
-    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
-    read_items(&tokens(&text), file, below, path, modules);
+    let syntax = syn::parse_file(&text(file)).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+    read_items(&syntax.items, file, below, path, modules);
 }
 
-fn read_items(tokens: &[String], file: &Path, below: &Path, path: Segments, modules: &mut Modules) {
+fn read_items(items: &[Item], file: &Path, below: &Path, path: Segments, modules: &mut Modules) {
     let mut module = Module { file: file.to_owned(), ..Module::default() };
-    let (mut at, mut is_test, mut is_public) = (0, false, false);
-    // `#[path = "..."]` is not read: its string is no token, and no crate uses it.
-    while at < tokens.len() {
-        let next = tokens.get(at + 1).map_or("", String::as_str);
-        match tokens[at].as_str() {
-            "#" => {
-                let open = at + if next == "!" { 2 } else { 1 };
-                let end = closed(tokens, open);
-                let words: Vec<&str> = tokens[open..end].iter().map(String::as_str).collect();
-                let tested = ["cfg", "(", "test"];
-                let all_tested = ["cfg", "(", "all", "(", "test"];
-                is_test |= words.windows(3).any(|w| w == tested)
-                    || words.windows(5).any(|w| w == all_tested);
-                at = end;
-                continue;
-            }
-            "pub" => {
-                is_public = true;
-                at = if next == "(" { closed(tokens, at + 1) } else { at + 1 };
-                continue;
-            }
-            "use" => {
-                let end = at + tokens[at..].iter().position(|t| t == ";").expect("use ends");
-                if !is_test {
-                    imports(&tokens[at + 1..end], &[], is_public, &mut module.imports);
-                }
-                at = end + 1;
-            }
-            "mod" => {
-                let child: Segments = path.iter().cloned().chain([next.to_owned()]).collect();
-                let open = at + 2;
-                let is_inline = tokens.get(open).is_some_and(|token| token == "{");
-                let end = if is_inline { closed(tokens, open) } else { open + 1 };
-                if !is_test {
-                    module.items.insert(next.to_owned());
-                    let folder = below.join(next);
-                    if is_inline {
-                        let inner = &tokens[open + 1..end - 1];
-                        read_items(inner, file, &folder, child, modules);
-                    } else {
-                        let files = [folder.with_extension("rs"), folder.join("mod.rs")];
-                        if let Some(file) = files.iter().find(|file| file.exists()) {
-                            read_file(file, &folder, child, modules);
-                        }
+    for item in items {
+        let (attributes, name) = attributes_and_name(item);
+        if attributes.iter().any(is_for_tests) {
+            continue;
+        }
+        module.items.extend(name.map(Ident::to_string));
+        // `#[path = "..."]` is not read: no crate uses it.
+        if let Item::Mod(child) = item {
+            let name = child.ident.to_string();
+            let folder = below.join(&name);
+            let child_path = path.iter().cloned().chain([name]).collect();
+            match &child.content {
+                Some((_, items)) => read_items(items, file, &folder, child_path, modules),
+                None => {
+                    let files = [folder.with_extension("rs"), folder.join("mod.rs")];
+                    if let Some(file) = files.iter().find(|file| file.exists()) {
+                        read_file(file, &folder, child_path, modules);
                     }
                 }
-                at = end;
             }
-            "struct" | "enum" | "union" | "trait" | "fn" | "type" | "const" | "static" => {
-                module.items.insert(next.to_owned());
-                at += 2;
-                continue;
-            }
-            "macro_rules" => {
-                let name = tokens.get(at + 2).cloned().unwrap_or_default();
-                module.items.insert(name);
-                at += 3;
-                continue;
-            }
-            // Bodies, and what else is in brackets: imports in functions count for their file.
-            "{" => {
-                let end = closed(tokens, at);
-                if !is_test {
-                    body_imports(&tokens[at + 1..end.max(at + 2) - 1], &mut module.imports);
-                }
-                at = end;
-            }
-            ";" => at += 1,
-            _ => {
-                at += 1;
-                continue;
-            }
+        } else {
+            // Imports in functions count for their file.
+            Imports(&mut module.imports).visit_item(item);
         }
-        (is_test, is_public) = (false, false);
     }
     modules.insert(path, module);
 }
 
-/// The imports in a function's body.
-fn body_imports(tokens: &[String], found: &mut Vec<Import>) {
-    for (at, token) in tokens.iter().enumerate() {
-        let starts = at == 0 || matches!(tokens[at - 1].as_str(), "{" | "}" | ";");
-        if token == "use"
-            && starts
-            && let Some(length) = tokens[at..].iter().position(|t| t == ";")
-        {
-            imports(&tokens[at + 1..at + length], &[], false, found);
-        }
+/// An item's attributes, and the name that it defines.
+fn attributes_and_name(item: &Item) -> (&[Attribute], Option<&Ident>) {
+    match item {
+        Item::Const(item) => (&item.attrs, Some(&item.ident)),
+        Item::Enum(item) => (&item.attrs, Some(&item.ident)),
+        Item::Fn(item) => (&item.attrs, Some(&item.sig.ident)),
+        Item::Impl(item) => (&item.attrs, None),
+        Item::Macro(item) => (&item.attrs, item.ident.as_ref()),
+        Item::Mod(item) => (&item.attrs, Some(&item.ident)),
+        Item::Static(item) => (&item.attrs, Some(&item.ident)),
+        Item::Struct(item) => (&item.attrs, Some(&item.ident)),
+        Item::Trait(item) => (&item.attrs, Some(&item.ident)),
+        Item::Type(item) => (&item.attrs, Some(&item.ident)),
+        Item::Union(item) => (&item.attrs, Some(&item.ident)),
+        Item::Use(item) => (&item.attrs, None),
+        _ => (&[], None),
+    }
+}
+
+/// Whether an item with this attribute is compiled for tests alone.
+pub fn is_for_tests(attribute: &Attribute) -> bool {
+    let condition = attribute.meta.require_list().map(|list| list.tokens.to_string());
+    let condition = condition.unwrap_or_default().replace(' ', "");
+    let is_cfg = attribute.path().is_ident("cfg");
+    is_cfg && (condition == "test" || condition.starts_with("all(test"))
+}
+
+/// Collects the imports of an item and of what it contains.
+struct Imports<'a>(&'a mut Vec<Import>);
+
+impl<'ast> Visit<'ast> for Imports<'_> {
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        let is_reexport = !matches!(item.vis, Visibility::Inherited);
+        expand(&item.tree, &[], is_reexport, self.0);
     }
 }
 
 /// Expands a `use` tree.
-fn imports(tree: &[String], prefix: &[String], is_reexport: bool, found: &mut Vec<Import>) {
-    let mut path = prefix.to_vec();
-    let mut at = 0;
-    while at < tree.len() {
-        match tree[at].as_str() {
-            ":" => at += 1,
-            "{" => {
-                let inner = &tree[at + 1..closed(tree, at) - 1];
-                let (mut start, mut depth) = (0, 0usize);
-                for (end, token) in inner.iter().enumerate() {
-                    match token.as_str() {
-                        "{" => depth += 1,
-                        "}" => depth -= 1,
-                        "," if depth == 0 => {
-                            imports(&inner[start..end], &path, is_reexport, found);
-                            start = end + 1;
-                        }
-                        _ => {}
-                    }
-                }
-                if start < inner.len() {
-                    imports(&inner[start..], &path, is_reexport, found);
-                }
-                return;
-            }
-            "as" => break,
-            word => {
-                path.push(word.to_owned());
-                at += 1;
-            }
+fn expand(tree: &UseTree, prefix: &[String], is_reexport: bool, found: &mut Vec<Import>) {
+    let within = |name: String| prefix.iter().cloned().chain([name]).collect::<Segments>();
+    let (name, renamed) = match tree {
+        UseTree::Path(path) => {
+            return expand(&path.tree, &within(path.ident.to_string()), is_reexport, found);
         }
-    }
-    if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
-        path.pop();
-    }
-    let renamed = tree.get(at + 1).filter(|_| at < tree.len());
-    if let Some(name) = renamed.or(path.last()).cloned() {
-        found.push(Import { target: path, name, is_reexport });
+        UseTree::Group(group) => {
+            return group.items.iter().for_each(|tree| expand(tree, prefix, is_reexport, found));
+        }
+        UseTree::Name(name) => (name.ident.to_string(), None),
+        UseTree::Rename(rename) => (rename.ident.to_string(), Some(rename.rename.to_string())),
+        UseTree::Glob(_) => ("*".to_owned(), None),
+    };
+    let target = if name == "self" { prefix.to_vec() } else { within(name) };
+    if let Some(name) = renamed.or(target.last().cloned()) {
+        found.push(Import { target, name, is_reexport });
     }
 }
 
@@ -394,15 +263,8 @@ fn circles_in(folder: &Path) -> Vec<String> {
 
 #[test]
 fn no_file_imports_itself_in_a_circle() {
-    let crates = workspace().join("crates");
-    let mut folders: Vec<PathBuf> = fs::read_dir(crates)
-        .expect("the crates are there")
-        .map(|entry| entry.expect("a readable folder").path())
-        .filter(|folder| folder.join("src").is_dir())
-        .collect();
-    folders.sort();
     let mut wrong = Vec::new();
-    for folder in folders {
+    for folder in crate_folders() {
         let name = folder.file_name().expect("a folder has a name").to_string_lossy();
         let circles = circles_in(&folder);
         wrong.extend(circles.iter().map(|circle| format!("{name}: {circle}")));

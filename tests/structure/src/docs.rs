@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::workspace;
+use crate::sources::workspace;
 
 /// The files of the repository and the folders that they are in, relative to its root. Files that
 /// git does not know yet count, unless it ignores them.

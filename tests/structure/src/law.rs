@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use spdx::{Expression, LicenseReq, ParseMode};
 
-use crate::workspace;
+use crate::sources::workspace;
 
 /// Every crate of the workspace, and the crates of the workspace that it may use.
 const LAW: &[(&str, &[&str])] = &[
@@ -59,6 +59,8 @@ const LAW: &[(&str, &[&str])] = &[
     ),
     // What the profiler loads into ranks, under any vendor's library.
     ("mica-profile-preload", &["mica-profile", "mica-node"]),
+    // What the tools' results are written with: charts, pages, their origin.
+    ("mica-report", &["mica-node"]),
     // The profile as data: what `mica profile` writes and others draw.
     ("mica-profile", &[]),
     // Function, file and line of addresses, for the reports of tools and of the launcher.
@@ -92,6 +94,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-sim",
             "mica-statistics",
             "mica-profile",
+            "mica-report",
             "mica-symbols",
             "mica-mpi",
             "mica-channel",
@@ -101,6 +104,8 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-memory",
         ],
     ),
+    // The thesis's experiments: they run the installed `mica sim run`.
+    ("mica-experiments", &["mica-report", "mica-sim"]),
     // Reads the sources, and nothing of the workspace is compiled for it.
     ("mica-structure", &[]),
     ("mica-tests", &["mica-node"]),

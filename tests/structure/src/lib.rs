@@ -1,5 +1,6 @@
 //! Tests of the sources, which need nothing that is built: the dependency law, circles of imports,
-//! lengths of lines and functions, names of types, and what documents name.
+//! places of modules and their tests, lengths of lines, flags, names of types, and what documents
+//! name.
 
 #![forbid(unsafe_code)]
 
@@ -8,19 +9,16 @@ mod circles;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
+mod flags;
+#[cfg(test)]
 mod law;
 #[cfg(test)]
 mod lines;
+#[cfg(test)]
+mod modules;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
 mod proofs;
 #[cfg(test)]
-mod signatures;
-
-/// The workspace's root directory.
-#[cfg(test)]
-fn workspace() -> std::path::PathBuf {
-    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).expect("tests/structure lies in the workspace").to_path_buf()
-}
+mod sources;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::workspace;
+use crate::sources::workspace;
 
 /// Commits after which all proofs must run again.
 const FULL_EVERY: u32 = 20;

@@ -187,7 +187,7 @@ impl Channel for AdapterTransport {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::MESSAGES | Capabilities::USER_SPACE
+        Capabilities::MESSAGES
     }
 }
 

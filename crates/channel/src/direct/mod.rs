@@ -36,7 +36,6 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{Capabilities, Channel};
 use mica_memory::View;
 use mica_node::peer_table::PeerTable;
 use mica_node::segment::{JobSegment, Limit, Means};
@@ -90,20 +89,6 @@ pub struct Direct {
 
 /// The word that peers read to find out whether they can read this process's memory.
 static PROBE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-
-impl Channel for Direct {
-    fn name(&self) -> &'static str {
-        "direct"
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        let mut capabilities = Capabilities::PULL | Capabilities::SCATTERED;
-        if self.reach.can_load_store() {
-            capabilities |= Capabilities::LOAD_STORE;
-        }
-        capabilities
-    }
-}
 
 impl Direct {
     /// The direct channel of rank `me` with the back ends that `options` allow. Publishes this

@@ -302,6 +302,7 @@ impl Endpoint {
 
     /// # Safety
     /// See [`receive`](Self::receive).
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     pub unsafe fn read(
         &self,
         to: *mut c_void,
@@ -319,6 +320,7 @@ impl Endpoint {
     ///
     /// # Safety
     /// See [`send`](Self::send).
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     pub unsafe fn write(
         &self,
         from: *mut c_void,

@@ -138,7 +138,7 @@ fn offer(info: &FabricInfo) -> ProviderOffer {
         capabilities |= Capabilities::MESSAGES;
     }
     if caps & fi::FI_RMA != 0 {
-        capabilities |= Capabilities::PULL | Capabilities::READ | Capabilities::WRITE;
+        capabilities |= Capabilities::READ | Capabilities::WRITE;
     }
     if caps & fi::FI_ATOMIC != 0 {
         capabilities |= Capabilities::ATOMICS;

@@ -142,5 +142,5 @@ pub(super) fn capabilities(endpoint: &Endpoint) -> Capabilities {
     if caps & fi::FI_RMA == 0 {
         return capabilities;
     }
-    capabilities | Capabilities::PULL | Capabilities::READ | Capabilities::WRITE
+    capabilities | Capabilities::READ | Capabilities::WRITE
 }

@@ -123,6 +123,7 @@ impl Net {
     /// # Errors
     /// If the peer is lost, the provider cannot read, or `view` is shorter than `len` or not
     /// contiguous.
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     pub fn start_read(
         &mut self,
         peer: u32,
@@ -149,6 +150,7 @@ impl Net {
         Err(NetError::Unsupported { operation, provider: self.endpoint.provider.clone() })
     }
 
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     pub(super) fn start_copy(
         &mut self,
         action: RmaAction,

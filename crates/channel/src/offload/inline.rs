@@ -27,7 +27,7 @@ impl CopyEngine for InlineEngine {
     }
 
     fn capabilities(&self) -> EngineCapabilities {
-        EngineCapabilities::OWN_MEMORY | EngineCapabilities::PEER_MEMORY
+        EngineCapabilities::empty()
     }
 
     fn cost(&self) -> EngineCost {

@@ -56,17 +56,11 @@ bitflags::bitflags! {
     /// What a copy engine can do itself; the caller's CPU does the rest.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct EngineCapabilities: u32 {
-        /// Copies within this address space: our own buffers, and windows through which a peer's
-        /// memory is mapped.
-        const OWN_MEMORY = 1;
-        /// Reads and writes a peer's memory by cross memory attach. A device cannot: it works in
-        /// one address space.
-        const PEER_MEMORY = 1 << 1;
         /// Makes progress while the caller computes, and reports completion
         /// ([`OffloadSetup::notify`]).
-        const SELF_DRIVEN = 1 << 2;
+        const SELF_DRIVEN = 1;
         /// Uses no core while it copies.
-        const HARDWARE = 1 << 3;
+        const HARDWARE = 1 << 1;
     }
 }
 

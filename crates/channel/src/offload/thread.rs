@@ -33,9 +33,7 @@ impl CopyEngine for ThreadEngine {
     }
 
     fn capabilities(&self) -> EngineCapabilities {
-        EngineCapabilities::OWN_MEMORY
-            | EngineCapabilities::PEER_MEMORY
-            | EngineCapabilities::SELF_DRIVEN
+        EngineCapabilities::SELF_DRIVEN
     }
 
     fn cost(&self) -> EngineCost {

@@ -59,7 +59,7 @@ impl Channel for Shm {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::MESSAGES | Capabilities::USER_SPACE
+        Capabilities::MESSAGES
     }
 }
 

@@ -24,9 +24,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use mica_node::process::{
-    end_children, interfaces, reap_orphans, signal, tcp_peer_answers, wait_ready,
-};
+use mica_node::process::{end_children, interfaces, reap_orphans, signal, tcp_peer_answers};
 use mica_node::topology::Reservation;
 
 use crate::error::{LaunchError, doing};
@@ -38,16 +36,18 @@ use crate::hosts::ranks_text;
 use crate::link::auth::JobKey;
 use crate::link::listener::AgentListener;
 use crate::link::messages::{AgentMessage, ControllerMessage, KvsEntries};
-use crate::link::{Connection, HEARTBEAT_INTERVAL, LinkLost, encode};
+use crate::link::{Connection, HEARTBEAT_INTERVAL, LinkLost, encode, flush_all};
 use crate::options::values::shell_words::command_line;
 use crate::options::{AgentLauncher, JobOptions};
 use crate::output::OutputTarget;
 use crate::output::writer::OutputWriter;
+use crate::placement::JobNodes;
+use crate::placement::addresses::controller_addresses;
 use crate::placement::environment;
 use crate::placement::node_job::NodeJob;
-use crate::placement::{JobNodes, PlacementError, controller_addresses};
 use crate::remote::order::AgentCommand;
-use crate::remote::{RemoteShell, ShellOutput, commands};
+use crate::remote::order::commands;
+use crate::remote::shell::{RemoteShell, ShellOutput};
 use crate::report::late::LateArrivals;
 use crate::report::rank_end::{Cause, NodeReport, RankEnd};
 use crate::report::traffic::{self, CounterValues};
@@ -62,17 +62,6 @@ mod start;
 
 use nodes::{AgentNode, AgentState, InputWindow};
 
-/// Why the controller cannot do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum ControllerError {
-    /// The address that agents shall connect to cannot be determined.
-    #[error(transparent)]
-    Placement(#[from] PlacementError),
-    /// A system call failed.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-}
-
 /// All agents must have connected within this many times the host timeout.
 const START_FACTOR: u32 = 6;
 /// An agent whose machine answers is lost after this many times the host timeout: with many more
@@ -82,7 +71,7 @@ const STARVED_FACTOR: u32 = 6;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Runs the job and returns its exit status.
-pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError> {
+pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, LaunchError> {
     let signals = take_signals()?;
     let all = interfaces().map_err(doing("cannot list the network interfaces"))?;
     let addresses = controller_addresses(nodes, options.hosts.interface.as_deref(), &all)?;
@@ -97,7 +86,7 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError
     let now = Instant::now();
     job.deadlines.set(Deadline::Heartbeat, now + HEARTBEAT_INTERVAL);
     let mut agents = AgentPool::new(options, nodes, listener);
-    let result = agents.prepare(nodes).and_then(|()| Ok(job.run(&mut agents)?));
+    let result = agents.prepare(nodes).and_then(|()| job.run(&mut agents));
     agents.clean_up(&mut job);
     if result.is_ok() && options.wants_traffic() {
         let counters = agents.nodes.iter().flat_map(|node| &node.counters);
@@ -246,30 +235,8 @@ impl<'a> AgentPool<'a> {
 
     /// Sends what agents have not taken yet, to all of them for at most this time.
     fn flush_all(&mut self, time: Duration) {
-        let end = Instant::now() + time;
-        while !self.unsent.is_empty() && Instant::now() < end {
-            let waiting: Vec<usize> = std::mem::take(&mut self.unsent).into_iter().collect();
-            let links = waiting.iter().filter_map(|&node| self.nodes[node].link());
-            let fds: Vec<_> = links.map(AsFd::as_fd).collect();
-            let left = end.saturating_duration_since(Instant::now());
-            let Ok(ready) = wait_ready(&[], &fds, Some(left)) else {
-                return;
-            };
-            let connected = waiting.into_iter();
-            let connected = connected.filter(|&node| self.nodes[node].link().is_some());
-            for (node, is_ready) in connected.collect::<Vec<_>>().into_iter().zip(ready) {
-                let Some(link) = self.nodes[node].link_mut() else {
-                    continue;
-                };
-                let before = link.unsent_len();
-                link.flush();
-                // A connection that is ready and takes nothing has failed.
-                let has_failed = is_ready && link.unsent_len() == before;
-                if link.has_unsent() && !has_failed {
-                    self.unsent.insert(node);
-                }
-            }
-        }
+        flush_all(self.nodes.iter_mut().filter_map(AgentNode::link_mut).collect(), time);
+        self.unsent.retain(|&node| self.nodes[node].link().is_some_and(Connection::has_unsent));
     }
 
     /// Serves an agent's connection: sends what is left, receives what has come.

@@ -13,6 +13,7 @@ const INPUT_WINDOW: usize = 1 << 16;
 const INPUT_HELD: usize = 64 << 20;
 
 /// A node of the job.
+#[derive(Default)]
 pub(super) struct AgentNode {
     pub host: String,
     pub members: Vec<u32>,
@@ -34,7 +35,9 @@ pub(super) struct AgentNode {
 }
 
 /// How far a node's part of the job has come.
+#[derive(Default)]
 pub(super) enum AgentState {
+    #[default]
     Awaited,
     Running(Box<Connection>),
     Over(Box<Connection>),
@@ -43,19 +46,8 @@ pub(super) enum AgentState {
 
 impl AgentNode {
     pub fn new(node: &NodeRanks) -> AgentNode {
-        AgentNode {
-            host: node.host.clone(),
-            members: node.members.clone(),
-            state: AgentState::Awaited,
-            arrived: None,
-            machine: String::new(),
-            surroundings: Surroundings::default(),
-            counters: Vec::new(),
-            late: LateArrivals::default(),
-            has_reported: false,
-            has_connected: false,
-            shell: None,
-        }
+        let (host, members) = (node.host.clone(), node.members.clone());
+        AgentNode { host, members, ..AgentNode::default() }
     }
 
     pub fn link(&self) -> Option<&Connection> {

@@ -35,7 +35,7 @@ fn has_battery(supplies: &Path) -> bool {
 
 impl AgentPool<'_> {
     /// Finds out the commands that start the agents.
-    pub(super) fn prepare(&mut self, nodes: &JobNodes) -> Result<(), ControllerError> {
+    pub(super) fn prepare(&mut self, nodes: &JobNodes) -> Result<(), LaunchError> {
         let addresses = self.listener.addresses();
         let addresses = addresses.map_err(doing("cannot find out the port for agents"))?;
         let program = std::env::current_exe();
@@ -238,7 +238,7 @@ impl AgentPool<'_> {
     ) -> Result<(), LaunchError> {
         let shell = &mut self.shells[number];
         let before = (shell.has_ended(), shell.refused().len());
-        shell.look(&mut job.poll).map_err(doing("cannot look at a remote shell"))?;
+        shell.update(&mut job.poll).map_err(doing("cannot look at a remote shell"))?;
         if before == (shell.has_ended(), shell.refused().len()) {
             return Ok(());
         }

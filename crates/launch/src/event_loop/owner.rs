@@ -19,7 +19,7 @@ use mica_node::process::{
 
 use crate::error::{LaunchError, doing};
 use crate::link::messages::{AgentMessage, ControllerMessage};
-use crate::link::{Connection, HEARTBEAT_INTERVAL, LinkLost};
+use crate::link::{Connection, HEARTBEAT_INTERVAL, LinkLost, flush_all};
 use crate::options::JobOptions;
 use crate::output::OutputTarget;
 use crate::output::stream;
@@ -118,7 +118,7 @@ impl JobOwner<'_> {
     pub fn fail(&mut self, status: u8, text: String) -> u8 {
         self.send(&AgentMessage::Failed { status, text });
         if let JobOwner::Controller(uplink) = self {
-            uplink.link.flush_for(HEARTBEAT_INTERVAL);
+            flush_all(vec![&mut uplink.link], HEARTBEAT_INTERVAL);
         }
         status
     }

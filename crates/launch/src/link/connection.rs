@@ -25,6 +25,7 @@ use std::net::{IpAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use mica_node::process::wait_ready;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -176,25 +177,6 @@ impl Connection {
         !self.unsent.is_empty()
     }
 
-    /// Bytes that wait to be sent.
-    pub fn unsent_len(&self) -> usize {
-        self.unsent.len()
-    }
-
-    /// Sends what is left; for at most this time.
-    pub fn flush_for(&mut self, time: Duration) {
-        let end = Instant::now() + time;
-        while self.has_unsent() && Instant::now() < end {
-            let left = end.saturating_duration_since(Instant::now());
-            let _ = mica_node::process::wait_ready(&[], &[self.as_fd()], Some(left));
-            let before = self.unsent.len();
-            self.flush();
-            if self.unsent.len() == before {
-                break;
-            }
-        }
-    }
-
     /// Receives what has come, up to `most` bytes, so that one busy agent does not keep the others
     /// waiting. Messages that came before a loss are put into `messages` all the same.
     pub fn receive<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), LinkLost> {
@@ -293,6 +275,27 @@ impl Connection {
     /// Starts the silence anew: silence until now does not count.
     pub fn reset_silence(&mut self) {
         self.last_received = Instant::now();
+    }
+}
+
+/// Sends what is left on these connections, to all of them for at most this time.
+pub fn flush_all(mut links: Vec<&mut Connection>, time: Duration) {
+    let end = Instant::now() + time;
+    links.retain(|link| link.has_unsent());
+    while !links.is_empty() && Instant::now() < end {
+        let fds: Vec<_> = links.iter().map(|link| link.as_fd()).collect();
+        let left = end.saturating_duration_since(Instant::now());
+        let Ok(ready) = wait_ready(&[], &fds, Some(left)) else {
+            return;
+        };
+        let mut ready = ready.into_iter();
+        links.retain_mut(|link| {
+            let before = link.unsent.len();
+            link.flush();
+            // A connection that is ready and takes nothing has failed.
+            let has_failed = ready.next() == Some(true) && link.unsent.len() == before;
+            link.has_unsent() && !has_failed
+        });
     }
 }
 

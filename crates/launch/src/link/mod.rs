@@ -9,4 +9,4 @@ pub mod listener;
 #[doc(hidden)]
 pub mod messages;
 
-pub use connection::{Connection, HEARTBEAT_INTERVAL, LinkLost, encode};
+pub use connection::{Connection, HEARTBEAT_INTERVAL, LinkLost, encode, flush_all};

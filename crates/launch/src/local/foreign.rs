@@ -6,10 +6,9 @@
 //! the libraries that its ELF file names (`DT_NEEDED`). Scripts, and programs that load the library
 //! later, are not recognised.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The libraries of Open MPI from version 2 on (version 1 named its library as MPICH does). These
 /// are prefixes, as `.so` and the version follow.
@@ -19,16 +18,6 @@ const OPEN_MPI: [&str; 4] = ["libmpi.so.20", "libmpi.so.40", "libmpi_mpifh.so.",
 pub fn open_mpi_library(program: &Path) -> Option<String> {
     let mut needed = needed_libraries(program)?.into_iter();
     needed.find(|name| OPEN_MPI.iter().any(|library| name.starts_with(library)))
-}
-
-/// The file that the first word of a command names, as the shell finds it.
-pub fn find_program(word: &OsStr, directory: &Path, path: &OsStr) -> Option<PathBuf> {
-    let name = Path::new(word);
-    if name.components().count() > 1 || name.is_absolute() {
-        return Some(directory.join(name));
-    }
-    let candidates = std::env::split_paths(path).map(|folder| directory.join(folder).join(name));
-    candidates.into_iter().find(|file| file.is_file())
 }
 
 /// Maximum entries of an ELF table that are read: a damaged file must not keep the launcher busy.
@@ -149,16 +138,5 @@ mod tests {
             let _ = needed_libraries(&path);
         }
         std::fs::remove_file(&path).unwrap();
-    }
-
-    #[test]
-    fn programs_are_found_as_a_shell_does() {
-        let found = |word: &str, directory: &str| {
-            find_program(OsStr::new(word), Path::new(directory), OsStr::new("/no/such:/bin"))
-        };
-        assert_eq!(found("sh", "/"), Some("/bin/sh".into()));
-        assert_eq!(found("./sh", "/bin"), Some("/bin/./sh".into()));
-        assert_eq!(found("/x/y", "/bin"), Some("/x/y".into()));
-        assert_eq!(found("mica-no-such-program", "/bin"), None);
     }
 }

@@ -10,4 +10,5 @@ mod foreign;
 mod input;
 mod pmi;
 mod ranks;
+mod requests;
 pub mod supervisor;

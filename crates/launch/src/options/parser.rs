@@ -18,11 +18,11 @@ pub(super) struct Spec {
     /// The text for the help.
     pub help: &'static str,
     /// The values that it takes, and what it does with them.
-    pub effect: Effect,
+    pub effect: OptionEffect,
 }
 
 /// What an option does.
-pub(super) enum Effect {
+pub(super) enum OptionEffect {
     /// It takes no value.
     Flag(fn(&mut OptionParser)),
     /// It takes one value, which has this name in the help. An error names the option as written.
@@ -41,9 +41,9 @@ impl Spec {
     /// The names of its values, one for each argument that it takes.
     pub fn values(&self) -> &[&'static str] {
         match &self.effect {
-            Effect::Flag(_) | Effect::SameAs(..) => &[],
-            Effect::Value(name, _) => std::slice::from_ref(name),
-            Effect::Variable(_) => &["NAME", "VALUE"],
+            OptionEffect::Flag(_) | OptionEffect::SameAs(..) => &[],
+            OptionEffect::Value(name, _) => std::slice::from_ref(name),
+            OptionEffect::Variable(_) => &["NAME", "VALUE"],
         }
     }
 }
@@ -73,7 +73,7 @@ impl OptionParser {
     pub fn new(table: &'static [&'static [Spec]]) -> OptionParser {
         OptionParser {
             table,
-            options: JobOptions::default(),
+            options: JobOptions::new(),
             section: ProgramSection::new(),
             from_file: false,
             input_given: false,
@@ -167,7 +167,7 @@ impl OptionParser {
         let spec = self.spec(bare).ok_or_else(|| self.unknown(text, bare))?;
         let needed = match (&spec.effect, arguments.first()) {
             // Hydra accepts `-genv NAME=VALUE` as well.
-            (Effect::Variable(_), Some(pair)) if pair.as_encoded_bytes().contains(&b'=') => 1,
+            (OptionEffect::Variable(_), Some(pair)) if pair.as_encoded_bytes().contains(&b'=') => 1,
             _ => spec.values().len(),
         };
         match attached {
@@ -192,10 +192,10 @@ impl OptionParser {
         values: &[OsString],
     ) -> Result<(), UsageError> {
         match &spec.effect {
-            Effect::Flag(set) => set(self),
-            Effect::Value(_, read) => read(self, option, &values[0])?,
-            Effect::Variable(set) => set(self, variable(option, values)?),
-            Effect::SameAs(other, value) => {
+            OptionEffect::Flag(set) => set(self),
+            OptionEffect::Value(_, read) => read(self, option, &values[0])?,
+            OptionEffect::Variable(set) => set(self, variable(option, values)?),
+            OptionEffect::SameAs(other, value) => {
                 let other = self.spec(other).expect("an option of the table");
                 self.apply(other, option, &[OsString::from(value)])?;
             }

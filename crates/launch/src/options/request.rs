@@ -68,7 +68,7 @@ impl AgentLauncher {
 }
 
 /// A job as the user wants it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct JobOptions {
     /// The programs, in rank order.
     pub sections: Vec<ProgramSection>,
@@ -105,7 +105,7 @@ pub struct JobOptions {
 }
 
 /// The hosts of a job, and how agents on them are started and reached.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct HostOptions {
     /// The hosts named on the command line; one named twice appears twice.
     pub named: Vec<Host>,
@@ -132,48 +132,16 @@ pub struct HostOptions {
     pub ports: Option<(u16, u16)>,
 }
 
-impl Default for JobOptions {
-    fn default() -> JobOptions {
-        JobOptions {
-            sections: Vec::new(),
-            environment: Vec::new(),
-            inherit: Inherit::All,
-            output: OutputRules::default(),
-            input: RankSet::one(0),
-            tools: Vec::new(),
-            verbose: false,
-            report_bindings: false,
-            timeout: None,
-            hang_report: None,
-            signals: SignalRules::default(),
-            grace: Duration::from_secs(2),
-            binding: Binding::default(),
-            profile: None,
-            traffic: RecordedTraffic::default(),
-            hosts: HostOptions::default(),
-        }
-    }
-}
-
-impl Default for HostOptions {
-    fn default() -> HostOptions {
-        HostOptions {
-            named: Vec::new(),
-            file: None,
-            per_host: None,
-            launcher: None,
-            launcher_exec: None,
-            launcher_args: Vec::new(),
-            fanout: None,
-            timeout: Duration::from_secs(10),
-            head_timeout: None,
-            interface: None,
-            ports: None,
-        }
-    }
-}
-
 impl JobOptions {
+    /// What an empty command line asks for.
+    pub(super) fn new() -> JobOptions {
+        JobOptions {
+            grace: Duration::from_secs(2),
+            hosts: HostOptions { timeout: Duration::from_secs(10), ..HostOptions::default() },
+            ..JobOptions::default()
+        }
+    }
+
     /// The number of ranks in the job.
     pub fn ranks(&self) -> usize {
         self.sections.iter().map(|section| section.ranks).sum()
@@ -258,41 +226,19 @@ pub enum UsageError {
     Unknown(String, String),
     /// A file of options cannot be used.
     #[error("{}: {what}", path.display())]
-    ConfigFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and on which line.
-        what: String,
-    },
+    ConfigFile { path: PathBuf, what: String },
     /// A value is missing.
     #[error("{option} needs {wanted}")]
-    Missing {
-        /// The option as written.
-        option: String,
-        /// The names of its values.
-        wanted: String,
-    },
+    Missing { option: String, wanted: String },
     /// A value is invalid.
     #[error("{option}: {value:?} is not {wanted}")]
-    Value {
-        /// The option as written.
-        option: String,
-        /// The value given.
-        value: String,
-        /// What a valid value is.
-        wanted: String,
-    },
+    Value { option: String, value: String, wanted: String },
     /// The environment variable that `-x` should export is not set.
     #[error("-x {0}: the variable is not set; give it a value with -x {0}=VALUE")]
     Unset(String),
     /// No number of ranks is allowed.
     #[error("-soft {soft}: no number in it is from 1 to {limit}, the ranks asked for")]
-    Soft {
-        /// The numbers given.
-        soft: String,
-        /// The largest number that would do.
-        limit: usize,
-    },
+    Soft { soft: String, limit: usize },
     /// A section has no program.
     #[error("no program given{0}")]
     NoProgram(&'static str),

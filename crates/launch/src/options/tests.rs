@@ -200,7 +200,7 @@ fn help_and_version() {
 /// An option that is another one with a value names one that there is, and a value that it takes.
 #[test]
 fn options_that_stand_for_others_are_read() {
-    let others = options().filter(|spec| matches!(spec.effect, Effect::SameAs(..)));
+    let others = options().filter(|spec| matches!(spec.effect, OptionEffect::SameAs(..)));
     let all: Vec<JobOptions> = others.map(|spec| job(&format!("{} a", spec.names[0]))).collect();
     assert_eq!(all.len(), 9);
     assert!(all.iter().all(|options| *options != job("a")));

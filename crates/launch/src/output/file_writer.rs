@@ -1,14 +1,12 @@
 //! Files that get output of ranks through this process, written by threads: regular files share
 //! one, a named pipe has its own, since it may have no reader.
 
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::output::writer_thread::{OutputSink, WriteItem, WriteReports, WriterThread};
+use crate::output::writer_thread::{OutputSink, TextWriter};
 
 /// A file for output, as far as it can be opened without waiting.
 pub enum OpenedFile {
@@ -18,84 +16,56 @@ pub enum OpenedFile {
     NamedPipe,
 }
 
-struct OutputFile {
-    name: PathBuf,
-    sink: Arc<OutputSink>,
-    /// The thread of a named pipe.
-    thread: Option<WriterThread>,
-    is_named_pipe: bool,
-    /// An error has been reported.
-    failed: bool,
-}
-
 /// The files that this process writes, by number.
 pub struct FileWriter {
-    files: Vec<OutputFile>,
-    numbers: HashMap<PathBuf, u32>,
-    /// The thread of files that are no named pipes.
-    thread: Option<WriterThread>,
-    reports: WriteReports,
+    writer: TextWriter,
+    /// The name of each, and whether an error has been reported.
+    files: Vec<(PathBuf, bool)>,
 }
+
+/// The thread of files that are no named pipes.
+const SHARED_THREAD: usize = 0;
 
 impl FileWriter {
     /// Without files yet.
     pub fn new() -> io::Result<FileWriter> {
-        Ok(FileWriter {
-            files: Vec::new(),
-            numbers: HashMap::new(),
-            thread: None,
-            reports: WriteReports::new()?,
-        })
+        Ok(FileWriter { writer: TextWriter::new()?, files: Vec::new() })
     }
 
     /// The number of a file, which is `opened` if it is new.
     pub fn add(&mut self, name: &Path, opened: OpenedFile) -> u32 {
-        if let Some(&number) = self.numbers.get(name) {
-            return number;
+        if let Some(known) = self.files.iter().position(|(known, _)| known == name) {
+            return known as u32;
         }
+        self.files.push((name.to_owned(), false));
         let path = name.to_owned();
-        let is_named_pipe = matches!(opened, OpenedFile::NamedPipe);
-        let sink = match opened {
-            OpenedFile::File(file) => OutputSink::new(move || file.try_clone()),
-            OpenedFile::NamedPipe => {
-                OutputSink::new(move || OpenOptions::new().append(true).open(&path))
+        match opened {
+            OpenedFile::File(file) => {
+                self.writer.add(OutputSink::new(move || file.try_clone()), SHARED_THREAD)
             }
-        };
-        let number = self.files.len() as u32;
-        self.numbers.insert(name.to_owned(), number);
-        self.files.push(OutputFile {
-            name: name.to_owned(),
-            sink: Arc::new(sink),
-            thread: None,
-            is_named_pipe,
-            failed: false,
-        });
-        number
+            OpenedFile::NamedPipe => {
+                let open = move || OpenOptions::new().append(true).open(&path);
+                self.writer.add(OutputSink::new(open), self.files.len())
+            }
+        }
     }
 
     /// Gives a text of the stream with number `source` to the thread of a file.
     pub fn write(&mut self, number: u32, text: Vec<u8>, source: u32) {
-        let file = &mut self.files[number as usize];
-        let item =
-            WriteItem { sink: Arc::clone(&file.sink), channel: number, text, source: Some(source) };
-        let thread = match file.is_named_pipe {
-            true => &mut file.thread,
-            false => &mut self.thread,
-        };
-        WriterThread::give(thread, &mut self.reports, item);
+        self.writer.write(number, text, Some(source));
     }
 
     /// What was written since the last call, as streams and bytes, and the first error of each
     /// file, in words.
     pub fn written(&mut self) -> (Vec<(usize, u32)>, Vec<String>) {
         let (mut all, mut problems) = (Vec::new(), Vec::new());
-        while let Some(report) = self.reports.next() {
+        while let Some(report) = self.writer.next_report() {
             all.extend(report.source.map(|source| (source, report.bytes)));
-            let file = &mut self.files[report.channel as usize];
+            let (name, has_failed) = &mut self.files[report.file as usize];
             if let Some(error) = report.error
-                && !std::mem::replace(&mut file.failed, true)
+                && !std::mem::replace(has_failed, true)
             {
-                let name = file.name.display();
+                let name = name.display();
                 problems.push(format!("mpiexec: cannot write to {name}: {error}\n"));
             }
         }
@@ -104,14 +74,14 @@ impl FileWriter {
 
     /// Whether all is written.
     pub fn is_idle(&self) -> bool {
-        self.reports.is_idle()
+        self.writer.is_idle()
     }
 }
 
 impl AsFd for FileWriter {
     /// Readable when a thread has reported.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.reports.as_fd()
+        self.writer.as_fd()
     }
 }
 

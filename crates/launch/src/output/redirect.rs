@@ -71,7 +71,7 @@ impl StreamOutlet {
 impl PipeOutlet {
     /// The stream with number `id` that reads a rank's pipe.
     pub fn stream(self, id: u32, pipe: impl Pipe + 'static) -> RankStream {
-        RankStream::new(id, self.label, pipe, self.target).into_file(self.file)
+        RankStream::new(id, self.label, pipe, self.target, self.file)
     }
 }
 

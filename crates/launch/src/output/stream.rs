@@ -11,8 +11,11 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use mica_node::process::wait_readable;
+
 use crate::options::values::pattern::{NamePattern, PatternRank};
 use crate::output::OutputTarget;
+use crate::output::file_writer::FileWriter;
 
 /// Bytes of one rank's stream in flight; above this, the rank has to wait until they are written.
 pub const WINDOW: usize = 256 << 10;
@@ -37,6 +40,17 @@ pub struct RankStream {
     file: Option<StreamFile>,
     /// Identifies the stream.
     pub id: u32,
+    /// Its text that is not reported as written.
+    pub unwritten: UnwrittenBytes,
+}
+
+/// Bytes of a stream that are in flight.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UnwrittenBytes {
+    /// To its target.
+    pub output: usize,
+    /// To its file.
+    pub file: usize,
 }
 
 /// A file that gets the text of a stream.
@@ -61,19 +75,17 @@ pub trait Pipe: Read + AsFd {}
 impl<T: Read + AsFd> Pipe for T {}
 
 impl RankStream {
-    /// Reads a rank's `pipe` for `target`, and puts the label, if there is one, before each line.
+    /// Reads a rank's `pipe` for `target`, or for a file, and puts the label, if there is one,
+    /// before each line.
     pub fn new(
         id: u32,
         label: Option<LineLabel>,
         pipe: impl Pipe + 'static,
         target: OutputTarget,
+        file: Option<StreamFile>,
     ) -> RankStream {
-        RankStream { pipe: Box::new(pipe), lines: LineCutter::new(label), target, file: None, id }
-    }
-
-    /// Adds a file to the stream.
-    pub fn into_file(self, file: Option<StreamFile>) -> RankStream {
-        RankStream { file, ..self }
+        let (pipe, lines) = (Box::new(pipe), LineCutter::new(label));
+        RankStream { pipe, lines, target, file, id, unwritten: UnwrittenBytes::default() }
     }
 
     /// The descriptor to wait for.
@@ -81,14 +93,29 @@ impl RankStream {
         self.pipe.as_fd()
     }
 
-    /// The file that its lines go to, if there is one.
-    pub fn file(&self) -> Option<StreamFile> {
-        self.file
+    /// Whether there is something to read, or the end.
+    pub fn is_readable(&self) -> bool {
+        let ready = wait_readable(&[self.as_fd()], Some(Duration::ZERO));
+        ready.is_ok_and(|ready| ready[0])
     }
 
     /// Where its lines go.
     pub fn target(&self) -> OutputTarget {
         self.target
+    }
+
+    /// Gives text of the stream to the thread of its file, if it has one. Returns what goes to its
+    /// target.
+    pub fn pass_to_file(&mut self, text: Vec<u8>, files: &mut FileWriter) -> Vec<u8> {
+        match self.file {
+            Some(file) if !text.is_empty() => {
+                self.unwritten.file += text.len();
+                let copy = if file.copy { text.clone() } else { Vec::new() };
+                files.write(file.number, text, self.id);
+                copy
+            }
+            _ => text,
+        }
     }
 
     /// Reads the available bytes; to be called when the pipe is readable.

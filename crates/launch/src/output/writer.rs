@@ -9,21 +9,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 
 use crate::output::OutputTarget;
-use crate::output::writer_thread::{OutputSink, WriteItem, WriteReports, WriterThread};
+use crate::output::writer_thread::{OutputSink, TextWriter};
 use crate::output::{is_one_file, own};
 
 /// Writes to this process's output, in order.
 pub struct OutputWriter {
-    /// For standard output, or for both.
-    out: Option<WriterThread>,
-    /// For standard error, unless they are the same file.
-    err: Option<WriterThread>,
-    is_one_file: bool,
-    sinks: [Arc<OutputSink>; 2],
-    reports: WriteReports,
+    writer: TextWriter,
     state: [TargetState; 2],
 }
 
@@ -40,46 +33,31 @@ impl OutputWriter {
     /// Prepares to write. Signals must be blocked already: threads inherit the mask.
     pub fn start() -> io::Result<OutputWriter> {
         let sink = |target| OutputSink::new(move || own(target));
-        let sinks = [OutputTarget::Out, OutputTarget::Err].map(sink);
-        let writer = OutputWriter::with_sinks(sinks)?;
-        Ok(OutputWriter { is_one_file: is_one_file(), ..writer })
+        let err_thread = if is_one_file() { 0 } else { 1 };
+        OutputWriter::with_sinks([OutputTarget::Out, OutputTarget::Err].map(sink), err_thread)
     }
 
     /// Writes to these files in place of this process's output.
     #[cfg(test)]
     pub fn to_files(out: std::fs::File, err: std::fs::File) -> io::Result<OutputWriter> {
-        let sinks = [out, err].map(|file| OutputSink::new(move || file.try_clone()));
-        OutputWriter::with_sinks(sinks)
+        OutputWriter::with_sinks(
+            [out, err].map(|file| OutputSink::new(move || file.try_clone())),
+            1,
+        )
     }
 
-    /// Two files, one for each output.
-    fn with_sinks(sinks: [OutputSink; 2]) -> io::Result<OutputWriter> {
-        Ok(OutputWriter {
-            out: None,
-            err: None,
-            is_one_file: false,
-            sinks: sinks.map(Arc::new),
-            reports: WriteReports::new()?,
-            state: [TargetState::default(); 2],
-        })
+    fn with_sinks([out, err]: [OutputSink; 2], err_thread: usize) -> io::Result<OutputWriter> {
+        let mut writer = TextWriter::new()?;
+        writer.add(out, 0);
+        writer.add(err, err_thread);
+        Ok(OutputWriter { writer, state: [TargetState::default(); 2] })
     }
 
     /// Gives a thread a text to write, on behalf of `source`, if it is to be informed.
     pub fn write(&mut self, target: OutputTarget, text: Vec<u8>, source: Option<usize>) {
-        if self.state[target as usize].closed {
-            return;
+        if !self.is_closed(target) {
+            self.writer.write(target as u32, text, source.map(|source| source as u32));
         }
-        let thread = match target {
-            OutputTarget::Err if !self.is_one_file => &mut self.err,
-            _ => &mut self.out,
-        };
-        let item = WriteItem {
-            sink: Arc::clone(&self.sinks[target as usize]),
-            channel: target as u32,
-            text,
-            source: source.map(|source| source as u32),
-        };
-        WriterThread::give(thread, &mut self.reports, item);
     }
 
     /// Writes to standard error.
@@ -89,16 +67,16 @@ impl OutputWriter {
 
     /// Whether all is written.
     pub fn is_idle(&self) -> bool {
-        self.reports.is_idle()
+        self.writer.is_idle()
     }
 
     /// What was written since the last call: sources and bytes.
     pub fn written(&mut self) -> Vec<(usize, u32)> {
         let mut all = Vec::new();
-        while let Some(report) = self.reports.next() {
+        while let Some(report) = self.writer.next_report() {
             all.extend(report.source.map(|source| (source, report.bytes)));
             if let Some(error) = report.error {
-                let target = match report.channel {
+                let target = match report.file {
                     0 => OutputTarget::Out,
                     _ => OutputTarget::Err,
                 };
@@ -133,17 +111,14 @@ impl OutputWriter {
 
     /// Ends the threads after they have written all; does not wait for one whose reader does not
     /// read.
-    pub fn finish(mut self) {
-        let is_idle = self.is_idle();
-        for thread in [self.out.take(), self.err.take()].into_iter().flatten() {
-            thread.finish(is_idle);
-        }
+    pub fn finish(self) {
+        self.writer.finish();
     }
 }
 
 impl AsFd for OutputWriter {
     /// Readable when a thread has reported.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.reports.as_fd()
+        self.writer.as_fd()
     }
 }

@@ -2,11 +2,11 @@
 //! held, a pipe whose reader does not read, a file server that hangs), so that the event loop does
 //! not wait.
 //!
-//! The event loop gives texts ([`WriterThread::give`]) and takes reports ([`WriteReports::next`]);
-//! a thread writes what is in its queue, in order, and reports each text through a pipe that the
-//! loop polls. A report is at most `PIPE_BUF` bytes, so that those of several threads are not
-//! mixed. A text is pending from `give` to its report, whatever becomes of it: an error is
-//! reported as one, with the bytes, so that what waits for room goes on.
+//! The event loop gives texts ([`TextWriter::write`]) and takes reports
+//! ([`TextWriter::next_report`]); a thread writes what is in its queue, in order, and reports each
+//! text through a pipe that the loop polls. A report is at most `PIPE_BUF` bytes, so that those of
+//! several threads are not mixed. A text is pending from `write` to its report, whatever becomes
+//! of it: an error is reported as one, with the bytes, so that what waits for room goes on.
 //!
 //! What is in the queues is bounded by the loop: it stops reading a rank's output while too much
 //! of it is not reported as written ([`WINDOW`](crate::output::stream::WINDOW)). A thread is
@@ -36,7 +36,7 @@ impl OutputSink {
     }
 
     /// Writes all bytes, even if another process has made the file non-blocking.
-    pub fn write_all(&self, mut text: &[u8]) -> io::Result<()> {
+    fn write_all(&self, mut text: &[u8]) -> io::Result<()> {
         let mut file = match self.file.get() {
             Some(file) => file,
             None => {
@@ -60,15 +60,11 @@ impl OutputSink {
 }
 
 /// A text to write.
-pub struct WriteItem {
-    /// Where to.
-    pub sink: Arc<OutputSink>,
-    /// A number for the sink, which the report repeats.
-    pub channel: u32,
-    /// The text.
-    pub text: Vec<u8>,
-    /// The source to inform, if one is.
-    pub source: Option<u32>,
+struct WriteItem {
+    sink: Arc<OutputSink>,
+    file: u32,
+    text: Vec<u8>,
+    source: Option<u32>,
 }
 
 impl WriteItem {
@@ -80,8 +76,8 @@ impl WriteItem {
 
 /// What became of a text.
 pub struct WriteReport {
-    /// The number of its sink.
-    pub channel: u32,
+    /// The number of its file.
+    pub file: u32,
     /// Its source.
     pub source: Option<usize>,
     /// Its length.
@@ -90,30 +86,62 @@ pub struct WriteReport {
     pub error: Option<io::Error>,
 }
 
-/// The reports of all threads of an owner.
-pub struct WriteReports {
-    read: PipeReader,
-    write: PipeWriter,
+/// Files by number, and the threads that write them.
+pub struct TextWriter {
+    /// Each file, and the number of its thread.
+    files: Vec<(Arc<OutputSink>, usize)>,
+    /// Those that have been given a text.
+    threads: Vec<Option<WriterThread>>,
+    reports: PipeReader,
+    /// What threads report to.
+    report: PipeWriter,
     /// Texts that were accepted and not yet reported.
     pending: usize,
 }
 
-/// Bytes of a report: source (from 1; 0: none), bytes, error number (0: none), channel.
+/// Bytes of a report: source (from 1; 0: none), bytes, error number (0: none), file.
 const REPORT: usize = 16;
 
-impl WriteReports {
-    /// No reports yet.
-    pub fn new() -> io::Result<WriteReports> {
-        let (read, write) = io::pipe()?;
-        set_nonblocking(read.as_fd())?;
-        Ok(WriteReports { read, write, pending: 0 })
+impl TextWriter {
+    /// Without files yet.
+    pub fn new() -> io::Result<TextWriter> {
+        let (reports, report) = io::pipe()?;
+        set_nonblocking(reports.as_fd())?;
+        Ok(TextWriter { files: Vec::new(), threads: Vec::new(), reports, report, pending: 0 })
+    }
+
+    /// Adds a file for the thread with this number, and returns the file's number.
+    pub fn add(&mut self, sink: OutputSink, thread: usize) -> u32 {
+        let threads = self.threads.len().max(thread + 1);
+        self.threads.resize_with(threads, || None);
+        self.files.push((Arc::new(sink), thread));
+        self.files.len() as u32 - 1
+    }
+
+    /// Gives a text to the thread of a file, which is started if it does not run. If it cannot be
+    /// started, the text is written at once: blocking is better than losing it.
+    pub fn write(&mut self, file: u32, text: Vec<u8>, source: Option<u32>) {
+        let (sink, thread) = &self.files[file as usize];
+        let item = WriteItem { sink: Arc::clone(sink), file, text, source };
+        self.pending += 1;
+        let place = &mut self.threads[*thread];
+        if place.is_none() {
+            *place = self.report.try_clone().and_then(WriterThread::start).ok();
+        }
+        let refused = match place {
+            Some(thread) => thread.items.send(item).err().map(|refused| refused.0),
+            None => Some(item),
+        };
+        if let Some(item) = refused {
+            item.write(&self.report);
+        }
     }
 
     /// The next report, if there is one.
-    pub fn next(&mut self) -> Option<WriteReport> {
+    pub fn next_report(&mut self) -> Option<WriteReport> {
         let mut report = [0; REPORT];
         // Reports are written whole: a pipe does not split writes of at most PIPE_BUF bytes.
-        let Ok(REPORT) = self.read.read(&mut report) else {
+        let Ok(REPORT) = self.reports.read(&mut report) else {
             return None;
         };
         self.pending = self.pending.saturating_sub(1);
@@ -123,7 +151,7 @@ impl WriteReports {
             source: word(0).checked_sub(1).map(|source| source as usize),
             bytes: word(4),
             error: (error != 0).then(|| io::Error::from_raw_os_error(error as i32)),
-            channel: word(12),
+            file: word(12),
         })
     }
 
@@ -131,52 +159,38 @@ impl WriteReports {
     pub fn is_idle(&self) -> bool {
         self.pending == 0
     }
+
+    /// Ends the threads after they have written all; waits for that only if nothing is pending.
+    pub fn finish(self) {
+        let is_idle = self.is_idle();
+        for WriterThread { items, thread } in self.threads.into_iter().flatten() {
+            drop(items);
+            if is_idle {
+                let _ = thread.join();
+            }
+        }
+    }
 }
 
-impl AsFd for WriteReports {
+impl AsFd for TextWriter {
     /// Readable when a thread has reported.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.read.as_fd()
+        self.reports.as_fd()
     }
 }
 
 /// A thread and its queue.
-pub struct WriterThread {
+struct WriterThread {
     items: Sender<WriteItem>,
     thread: JoinHandle<()>,
 }
 
 impl WriterThread {
-    /// Gives an item to the thread in `place`, which is started if there is none. If none can be
-    /// started, the text is written at once: blocking is better than losing it.
-    pub fn give(place: &mut Option<WriterThread>, reports: &mut WriteReports, item: WriteItem) {
-        reports.pending += 1;
-        if place.is_none() {
-            let report = reports.write.try_clone();
-            *place = report.and_then(WriterThread::start).ok();
-        }
-        let refused = match place {
-            Some(thread) => thread.items.send(item).err().map(|refused| refused.0),
-            None => Some(item),
-        };
-        if let Some(item) = refused {
-            item.write(&reports.write);
-        }
-    }
-
     fn start(report: PipeWriter) -> io::Result<WriterThread> {
         let (items, queue): (_, Receiver<WriteItem>) = channel();
         let run = move || queue.into_iter().for_each(|item| item.write(&report));
         let thread = std::thread::Builder::new().spawn(run)?;
         Ok(WriterThread { items, thread })
-    }
-
-    /// Ends the thread after it has written all, and waits for that end if it `is_idle`.
-    pub fn finish(self, is_idle: bool) {
-        drop(self.items);
-        if is_idle {
-            let _ = self.thread.join();
-        }
     }
 }
 
@@ -188,7 +202,7 @@ fn send(mut report: &PipeWriter, item: &WriteItem, written: &io::Result<()>) {
         item.source.map_or(0, |source| source + 1),
         item.text.len() as u32,
         error as u32,
-        item.channel,
+        item.file,
     ];
     let mut message = [0; REPORT];
     for (to, word) in message.chunks_exact_mut(4).zip(words) {

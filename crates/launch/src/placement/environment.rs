@@ -136,10 +136,18 @@ pub fn find_program(job: &NodeJob, section: &ProgramSection, program: &OsStr) ->
         return program.to_owned();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|folder| folder.join(Path::new(program)))
-        .find(|file| file.is_file());
+    let found = find_in_path(program, Path::new(""), &path);
     found.map_or(program.to_owned(), Into::into)
+}
+
+/// The file that the first word of a command names, as the shell finds it.
+pub fn find_in_path(word: &OsStr, directory: &Path, path: &OsStr) -> Option<PathBuf> {
+    let name = Path::new(word);
+    if name.components().count() > 1 || name.is_absolute() {
+        return Some(directory.join(name));
+    }
+    let candidates = std::env::split_paths(path).map(|folder| directory.join(folder).join(name));
+    candidates.into_iter().find(|file| file.is_file())
 }
 
 fn goes_along(name: &OsStr, launcher: AgentLauncher) -> bool {
@@ -197,5 +205,16 @@ mod tests {
         assert_eq!(found("-path b ./prog"), "./prog");
         assert_eq!(found("prog"), "prog");
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn programs_are_found_as_a_shell_does() {
+        let found = |word: &str, directory: &str| {
+            find_in_path(OsStr::new(word), Path::new(directory), OsStr::new("/no/such:/bin"))
+        };
+        assert_eq!(found("sh", "/"), Some("/bin/sh".into()));
+        assert_eq!(found("./sh", "/bin"), Some("/bin/./sh".into()));
+        assert_eq!(found("/x/y", "/bin"), Some("/x/y".into()));
+        assert_eq!(found("mica-no-such-program", "/bin"), None);
     }
 }

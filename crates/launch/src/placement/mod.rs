@@ -5,19 +5,16 @@
 //! ranks a program and processors, [`environment`] its variables. `profiled` exchanges the places
 //! of ranks by recorded traffic.
 
+pub mod addresses;
 pub mod environment;
 pub mod node_job;
 pub mod plan;
 mod profiled;
-mod route;
 pub mod widths;
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use mica_node::identity::host_name;
-use mica_node::process::Interface;
 use mica_profile::recorded::{RecordedTraffic, TrafficError};
 
 use crate::hosts::{self, Host, HostError};
@@ -44,7 +41,6 @@ pub struct JobNodes {
 /// One node and its ranks.
 #[derive(Debug, PartialEq)]
 pub struct NodeRanks {
-    /// The host's name.
     pub host: String,
     /// Its ranks, in ascending order; at least one.
     pub members: Vec<u32>,
@@ -67,14 +63,7 @@ pub enum PlacementError {
     NoAllocation,
     /// An option names a rank that the job does not have.
     #[error("{option}: there is no rank {rank}: the job has {size} ranks (0 to {})", size - 1)]
-    Rank {
-        /// The option.
-        option: &'static str,
-        /// The rank.
-        rank: u32,
-        /// The number of ranks in the job.
-        size: usize,
-    },
+    Rank { option: &'static str, rank: u32, size: usize },
     /// One file for ranks on several nodes.
     #[error(
         "-outfile-pattern or -errfile-pattern names one file for ranks on {0} nodes: put %r \
@@ -89,17 +78,7 @@ pub enum PlacementError {
         "--map-by profile: {} is of a job of {recorded} ranks, and this job has {size}; record one \
         with mica profile at {size} ranks", file.display()
     )]
-    ProfileSize {
-        /// The file.
-        file: PathBuf,
-        /// The ranks of the job in it.
-        recorded: usize,
-        /// The ranks of this job.
-        size: usize,
-    },
-    /// There is no such interface.
-    #[error("--interface {0}: no network interface of this name or address is up (there are: {1})")]
-    Interface(String, String),
+    ProfileSize { file: PathBuf, recorded: usize, size: usize },
 }
 
 /// Decides where the job runs, and how many ranks a program without `-n` has.
@@ -238,56 +217,6 @@ pub fn is_this_machine(name: &str) -> bool {
     [this.as_str(), short, "localhost", "127.0.0.1", "::1"].contains(&name)
 }
 
-/// The addresses of this machine that agents shall connect to: of the interface given, or else
-/// those that lead to the hosts.
-///
-/// # Errors
-/// When there is no such interface.
-pub fn controller_addresses(
-    nodes: &JobNodes,
-    interface: Option<&str>,
-    all: &[Interface],
-) -> Result<Vec<IpAddr>, PlacementError> {
-    addresses_towards(nodes, interface, all, &route::sources)
-}
-
-/// [`controller_addresses`], where `sources` gives the addresses that lead to some hosts.
-fn addresses_towards(
-    nodes: &JobNodes,
-    interface: Option<&str>,
-    all: &[Interface],
-    sources: &dyn Fn(&BTreeSet<&str>) -> Option<Vec<IpAddr>>,
-) -> Result<Vec<IpAddr>, PlacementError> {
-    let loopback = IpAddr::from([127, 0, 0, 1]);
-    let local = nodes.launcher == AgentLauncher::Fork
-        || nodes.nodes.iter().all(|node| is_this_machine(&node.host));
-    let wanted: Vec<IpAddr> = match interface {
-        Some(wanted) => {
-            let fits = |i: &&Interface| i.name == wanted || i.address.to_string() == wanted;
-            let found: Vec<IpAddr> = all.iter().filter(fits).map(|i| i.address).collect();
-            if found.is_empty() {
-                let mut names: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
-                names.dedup();
-                return Err(PlacementError::Interface(wanted.to_owned(), names.join(", ")));
-            }
-            found
-        }
-        None if local => vec![loopback],
-        None => {
-            let outside = all.iter().filter(|i| !i.is_loopback);
-            let outside: Vec<IpAddr> = outside.map(|i| i.address).collect();
-            let hosts = nodes.nodes.iter().map(|node| node.host.as_str());
-            let hosts = hosts.filter(|host| !is_this_machine(host)).collect();
-            // An address that leads to a host over loopback, or that is none of this machine's, is
-            // not where that host's agent comes from.
-            let leading = sources(&hosts)
-                .filter(|leading| leading.iter().all(|address| outside.contains(address)));
-            leading.unwrap_or(outside)
-        }
-    };
-    Ok(if wanted.is_empty() { vec![loopback] } else { wanted })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,47 +335,5 @@ mod tests {
         assert_eq!(placed("p", &one).unwrap(), "here 1");
         assert_eq!(placed("--launcher srun p", &one).unwrap(), format!("Srun {here}:0"));
         assert!(placed("--launcher srun p", &[]).unwrap_err().contains("no Slurm allocation"));
-    }
-
-    #[test]
-    fn addresses_for_agents() {
-        let interface = |name: &str, address: &str| Interface {
-            name: name.to_owned(),
-            address: address.parse().unwrap(),
-            is_loopback: name == "lo",
-        };
-        let all = [
-            interface("lo", "127.0.0.1"),
-            interface("ib0", "10.0.0.1"),
-            interface("eth0", "10.1.0.1"),
-        ];
-        let nodes = |launcher, host: &str| JobNodes {
-            launcher,
-            nodes: vec![NodeRanks { host: host.to_owned(), members: vec![0] }],
-        };
-        // As the kernel's routes would say.
-        let sources = |hosts: &BTreeSet<&str>| {
-            let source = |host: &&str| match *host {
-                "far" => Some(IpAddr::from([10, 1, 0, 1])),
-                "strange" => Some(IpAddr::from([127, 0, 0, 1])),
-                _ => None,
-            };
-            hosts.iter().map(source).collect()
-        };
-        let of = |launcher, host, wanted| {
-            let addresses = addresses_towards(&nodes(launcher, host), wanted, &all, &sources);
-            addresses.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
-        };
-        assert_eq!(of(AgentLauncher::Fork, "a", None).unwrap(), "127.0.0.1");
-        assert_eq!(of(AgentLauncher::Ssh, "localhost", None).unwrap(), "127.0.0.1");
-        assert_eq!(of(AgentLauncher::Ssh, "a", None).unwrap(), "10.0.0.1 10.1.0.1");
-        for launcher in [AgentLauncher::Ssh, AgentLauncher::Srun] {
-            assert_eq!(of(launcher, "far", None).unwrap(), "10.1.0.1");
-            assert_eq!(of(launcher, "strange", None).unwrap(), "10.0.0.1 10.1.0.1");
-        }
-        assert_eq!(of(AgentLauncher::Ssh, "a", Some("ib0")).unwrap(), "10.0.0.1");
-        assert_eq!(of(AgentLauncher::Srun, "a", Some("10.1.0.1")).unwrap(), "10.1.0.1");
-        let none = of(AgentLauncher::Ssh, "a", Some("ib1")).unwrap_err().to_string();
-        assert!(none.contains("ib1") && none.contains("lo, ib0, eth0"), "{none}");
     }
 }

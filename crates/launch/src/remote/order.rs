@@ -17,8 +17,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::link::auth::{from_hex, to_hex};
-use crate::options::{Agent, STARTER};
+use crate::link::auth::{JobKey, from_hex, to_hex};
+use crate::options::{Agent, AgentLauncher, HostOptions, STARTER};
+use crate::placement::{JobNodes, NodeRanks, is_this_machine};
 
 /// Agents that one host starts itself, unless `--fanout` says otherwise.
 pub const FANOUT: usize = 32;
@@ -37,7 +38,6 @@ pub struct AgentCommand {
     pub input: String,
     /// Whether it runs a starter ([`crate::remote::starter`]).
     pub is_starter: bool,
-    /// The command.
     pub command: Vec<OsString>,
 }
 
@@ -61,7 +61,6 @@ pub struct StartMethod {
 pub struct NodeStart {
     /// The node's number.
     pub number: u32,
-    /// The host's name.
     pub host: String,
     /// The secret of its agent, as a line of text.
     pub secret: String,
@@ -71,7 +70,7 @@ pub struct NodeStart {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartOrder {
     /// How agents are started.
-    pub means: StartMethod,
+    pub method: StartMethod,
     /// The nodes, of which the first is the starter's own.
     pub nodes: Vec<NodeStart>,
 }
@@ -86,7 +85,7 @@ impl StartMethod {
     }
 
     /// The command that starts an agent on this machine.
-    pub fn here(&self, node: &NodeStart) -> AgentCommand {
+    pub fn on_this_machine(&self, node: &NodeStart) -> AgentCommand {
         AgentCommand {
             nodes: vec![node.number as usize],
             input: node.secret.clone(),
@@ -96,7 +95,7 @@ impl StartMethod {
     }
 
     /// The commands that start agents on other hosts.
-    pub fn deal(&self, nodes: &[NodeStart]) -> Vec<AgentCommand> {
+    pub fn commands_for(&self, nodes: &[NodeStart]) -> Vec<AgentCommand> {
         let groups = match self.fanout {
             0 => nodes.len(),
             fanout => fanout.min(nodes.len()),
@@ -108,16 +107,16 @@ impl StartMethod {
     /// The command that starts the agents of a group, on the host of its first.
     fn start(&self, group: &[NodeStart]) -> AgentCommand {
         if let [node] = group {
-            let command = self.reach(&node.host, self.agent(node));
-            return AgentCommand { command, ..self.here(node) };
+            let command = self.on_host(&node.host, self.agent(node));
+            return AgentCommand { command, ..self.on_this_machine(node) };
         }
-        let order = StartOrder { means: self.clone(), nodes: group.to_vec() };
+        let order = StartOrder { method: self.clone(), nodes: group.to_vec() };
         let starter = vec![self.program.clone(), STARTER.into()];
         AgentCommand {
             nodes: group.iter().map(|node| node.number as usize).collect(),
             input: order.to_line(),
             is_starter: true,
-            command: self.reach(&group[0].host, starter),
+            command: self.on_host(&group[0].host, starter),
         }
     }
 
@@ -133,7 +132,7 @@ impl StartMethod {
     }
 
     /// A command on a host.
-    fn reach(&self, host: &str, command: Vec<OsString>) -> Vec<OsString> {
+    fn on_host(&self, host: &str, command: Vec<OsString>) -> Vec<OsString> {
         let Some(shell) = &self.shell else {
             return command;
         };
@@ -149,14 +148,89 @@ impl StartMethod {
     }
 }
 
+/// The commands for a job's nodes, in the order of the nodes. `program` is the path of mpiexec.
+pub fn commands(
+    nodes: &JobNodes,
+    options: &HostOptions,
+    program: &Path,
+    addresses: &[SocketAddr],
+    key: &JobKey,
+) -> Vec<AgentCommand> {
+    let shell = options.launcher_exec.as_deref();
+    let is_fork = nodes.launcher == AgentLauncher::Fork && shell.is_none();
+    let method = StartMethod {
+        shell: (!is_fork).then(|| StartMethod::shell_words(shell)),
+        extra: options.launcher_args.clone(),
+        program: program.as_os_str().to_owned(),
+        addresses: addresses.to_vec(),
+        // Another remote shell than ssh may be there on this host only.
+        fanout: options.fanout.unwrap_or(match shell {
+            None => FANOUT,
+            Some(_) => 0,
+        }),
+    };
+    if nodes.launcher == AgentLauncher::Srun {
+        return vec![slurm_command(nodes, options, &method, key)];
+    }
+    let is_here = |node: &NodeStart| shell.is_none() && !is_fork && is_this_machine(&node.host);
+    let start = |(index, node): (usize, &NodeRanks)| NodeStart {
+        number: index as u32,
+        host: node.host.clone(),
+        secret: key.secret(Some(index as u32)).to_hex(),
+    };
+    let all = nodes.nodes.iter().enumerate().map(start);
+    let (here, elsewhere): (Vec<NodeStart>, Vec<NodeStart>) = all.partition(is_here);
+    let mut commands: Vec<AgentCommand> =
+        here.iter().map(|node| method.on_this_machine(node)).collect();
+    commands.extend(method.commands_for(&elsewhere));
+    commands.sort_by_key(|start| start.nodes[0]);
+    commands
+}
+
+/// Slurm starts all agents with one command.
+fn slurm_command(
+    nodes: &JobNodes,
+    options: &HostOptions,
+    method: &StartMethod,
+    key: &JobKey,
+) -> AgentCommand {
+    let count = nodes.nodes.len();
+    let names: Vec<&str> = nodes.nodes.iter().map(|node| node.host.as_str()).collect();
+    let srun = ["srun".to_owned()];
+    let words = options.launcher_exec.as_deref().unwrap_or(&srun);
+    let mut command: Vec<OsString> = words.iter().map(OsString::from).collect();
+    // One agent per host, with all of the host's processors; it binds the ranks itself.
+    command.extend([
+        format!("--nodes={count}").into(),
+        format!("--ntasks={count}").into(),
+        "--ntasks-per-node=1".into(),
+        format!("--nodelist={}", names.join(",")).into(),
+        "--mpi=none".into(),
+        "--cpu-bind=none".into(),
+        "--overlap".into(),
+        // Each agent reads the secret, whatever SLURM_STDINMODE says.
+        "--input=all".into(),
+    ]);
+    command.extend(options.launcher_args.iter().map(OsString::from));
+    command
+        .extend(method.agent_command(&Agent { addresses: method.addresses.clone(), node: None }));
+    AgentCommand {
+        nodes: (0..count).collect(),
+        // srun gives all the same input.
+        input: key.secret(None).to_hex(),
+        is_starter: false,
+        command,
+    }
+}
+
 impl StartOrder {
     /// The commands that carry it out.
     pub fn commands(&self) -> Vec<AgentCommand> {
         let Some((own, others)) = self.nodes.split_first() else {
             return Vec::new();
         };
-        let mut commands = vec![self.means.here(own)];
-        commands.extend(self.means.deal(others));
+        let mut commands = vec![self.method.on_this_machine(own)];
+        commands.extend(self.method.commands_for(others));
         commands
     }
 
@@ -169,7 +243,7 @@ impl StartOrder {
     /// The order that a line of text holds; `None` if there is none, or it cannot be carried out.
     pub fn from_line(line: &[u8]) -> Option<StartOrder> {
         let order: StartOrder = postcard::from_bytes(&from_hex(line)?).ok()?;
-        let shell_is_sound = order.means.shell.as_ref().is_none_or(|s| !s.is_empty());
+        let shell_is_sound = order.method.shell.as_ref().is_none_or(|s| !s.is_empty());
         (!order.nodes.is_empty() && shell_is_sound).then_some(order)
     }
 }
@@ -202,6 +276,7 @@ fn quoted(words: &[OsString]) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::values::shell_words::command_line;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -212,7 +287,7 @@ mod tests {
             secret: format!("{number:064x}"),
         };
         StartOrder {
-            means: StartMethod {
+            method: StartMethod {
                 shell: Some(vec!["rsh".to_owned()]),
                 extra: Vec::new(),
                 program: "/bin/mpiexec".into(),
@@ -266,7 +341,7 @@ mod tests {
     fn up_to_the_fanout_the_controller_starts_all_itself() {
         for (nodes, fanout) in [(32, 32), (1, 32), (1000, 0)] {
             let order = order(nodes, fanout);
-            let commands = order.means.deal(&order.nodes);
+            let commands = order.method.commands_for(&order.nodes);
             assert_eq!(commands.len(), nodes as usize);
             assert!(commands.iter().all(|start| !start.is_starter));
         }
@@ -278,7 +353,7 @@ mod tests {
         for (nodes, depth) in [(33, 1), (313, 1), (1056, 1), (1057, 2), (10_000, 2)] {
             let order = order(nodes, FANOUT);
             let mut tree = StartTree::default();
-            tree.run("head", 0, order.means.deal(&order.nodes));
+            tree.run("head", 0, order.method.commands_for(&order.nodes));
             assert_eq!(tree.agents.len(), nodes as usize);
             assert_eq!(tree.widest, FANOUT, "{nodes}");
             assert_eq!(tree.deepest, depth, "{nodes}");
@@ -298,12 +373,88 @@ mod tests {
         }
     }
 
+    fn lines(launcher: AgentLauncher, hosts: &[&str], shell: Option<&str>) -> Vec<String> {
+        lines_with(launcher, hosts, shell, &[])
+    }
+
+    fn lines_with(
+        launcher: AgentLauncher,
+        hosts: &[&str],
+        shell: Option<&str>,
+        extra: &[String],
+    ) -> Vec<String> {
+        let node = |host: &&str| NodeRanks { host: host.to_string(), members: vec![0] };
+        let nodes = JobNodes { launcher, nodes: hosts.iter().map(node).collect() };
+        let options = HostOptions {
+            launcher_exec: shell.map(|words| words.split(' ').map(str::to_owned).collect()),
+            launcher_args: extra.to_vec(),
+            ..HostOptions::default()
+        };
+        let addresses = ["10.0.0.1:5".parse().unwrap()];
+        let key = JobKey::new().unwrap();
+        let starts = commands(&nodes, &options, Path::new("/a b/it's"), &addresses, &key);
+        let line = |start: AgentCommand| command_line(&start.command);
+        starts.into_iter().map(line).collect()
+    }
+
+    /// Hosts that are this machine are not started from another, which would take the name for its
+    /// own; and another remote shell than ssh may be there on this host only.
+    #[test]
+    fn a_tree_of_ssh_has_this_machine_outside() {
+        let names: Vec<String> = (0..64).map(|host| format!("h{host}")).collect();
+        let mut hosts: Vec<&str> = names.iter().map(String::as_str).collect();
+        let custom = lines(AgentLauncher::Ssh, &hosts, Some("rsh"));
+        assert_eq!(custom.len(), 64);
+        hosts.insert(1, "localhost");
+        let ssh = lines(AgentLauncher::Ssh, &hosts, None);
+        assert_eq!(ssh.len(), FANOUT + 1);
+        assert_eq!(ssh[0], r"ssh -x -o BatchMode=yes h0 exec '/a b/it'\''s' '--starter'");
+        assert_eq!(ssh[1], "/a b/it's --agent 10.0.0.1:5 1");
+    }
+
+    #[test]
+    fn ssh_gets_one_quoted_line() {
+        let wanted = r"ssh -x -o BatchMode=yes h exec '/a b/it'\''s' '--agent' '10.0.0.1:5' '0'";
+        assert_eq!(lines(AgentLauncher::Ssh, &["h"], None), [wanted]);
+        let own = lines(AgentLauncher::Ssh, &["h"], Some("/usr/bin/ssh -p 2222"));
+        assert!(own[0].starts_with("/usr/bin/ssh -p 2222 h exec '/a b"), "{own:?}");
+        let mixed = lines(AgentLauncher::Ssh, &["h", "localhost"], None);
+        assert_eq!(mixed[1], "/a b/it's --agent 10.0.0.1:5 1", "this machine needs no ssh");
+    }
+
+    #[test]
+    fn more_arguments_come_before_the_host() {
+        let extra = ["-p".to_owned(), "2222".to_owned()];
+        let ssh = lines_with(AgentLauncher::Ssh, &["h"], None, &extra);
+        assert!(ssh[0].starts_with("ssh -x -o BatchMode=yes -p 2222 h exec"), "{ssh:?}");
+        let srun = lines_with(AgentLauncher::Srun, &["h"], None, &extra);
+        assert!(srun[0].contains("--overlap --input=all -p 2222 /a b"), "{srun:?}");
+    }
+
+    #[test]
+    fn other_shells_get_words() {
+        let words = lines(AgentLauncher::Ssh, &["n1", "n2"], Some("ip netns exec"));
+        assert_eq!(words[1], "ip netns exec n2 /a b/it's --agent 10.0.0.1:5 1");
+        let forked = lines(AgentLauncher::Fork, &["n1"], None);
+        assert_eq!(forked, ["/a b/it's --agent 10.0.0.1:5 0"]);
+    }
+
+    #[test]
+    fn slurm_starts_all_at_once() {
+        let words = lines(AgentLauncher::Srun, &["n1", "n2"], None);
+        assert_eq!(
+            words,
+            ["srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2 --mpi=none \
+              --cpu-bind=none --overlap --input=all /a b/it's --agent 10.0.0.1:5 slurm"]
+        );
+    }
+
     proptest! {
         #[test]
         fn every_agent_is_started_once(nodes in 1u32..400, fanout in 0usize..9) {
             let order = order(nodes, fanout);
             let mut tree = StartTree::default();
-            tree.run("head", 0, order.means.deal(&order.nodes));
+            tree.run("head", 0, order.method.commands_for(&order.nodes));
             prop_assert!(tree.agents.keys().copied().eq(0..nodes as usize));
             prop_assert!(fanout == 0 || tree.widest <= fanout);
         }

@@ -20,7 +20,7 @@ use crate::error::{LaunchError, doing};
 use crate::event_loop::owner::take_signals;
 use crate::event_loop::poll_set::{PollSet, PollSource, Polled};
 use crate::remote::order::{StartOrder, refused_line};
-use crate::remote::{RemoteShell, ShellOutput};
+use crate::remote::shell::{RemoteShell, ShellOutput};
 use crate::report::{INTERNAL, say};
 use crate::signals::SignalRules;
 
@@ -60,8 +60,8 @@ fn try_run() -> Result<u8, StarterError> {
         let ready = poll.wait(&Polled::default(), None).map_err(doing("poll"))?;
         for source in ready {
             match source {
-                PollSource::Shell(shell) => starts.look(shell as usize, &mut poll)?,
-                PollSource::ShellOutput(pipe) => starts.look(pipe as usize / 2, &mut poll)?,
+                PollSource::Shell(shell) => starts.update(shell as usize, &mut poll)?,
+                PollSource::ShellOutput(pipe) => starts.update(pipe as usize / 2, &mut poll)?,
                 PollSource::Uplink => return Ok(INTERNAL),
                 _ => {}
             }
@@ -117,10 +117,10 @@ impl ShellStarts<'_> {
     }
 
     /// Reads what a shell says, and reports one that has failed.
-    fn look(&mut self, number: usize, poll: &mut PollSet) -> Result<(), LaunchError> {
+    fn update(&mut self, number: usize, poll: &mut PollSet) -> Result<(), LaunchError> {
         let shell = &mut self.shells[number];
         let had_ended = shell.has_ended();
-        shell.look(poll).map_err(doing("cannot look at a remote shell"))?;
+        shell.update(poll).map_err(doing("cannot look at a remote shell"))?;
         if !had_ended && shell.has_failed() {
             let (nodes, text) = (shell.nodes.clone(), shell.describe());
             self.refuse(&nodes, &text);

@@ -21,9 +21,7 @@ use crate::signals::signal_name;
 /// How the process of a rank ended.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessEnd {
-    /// The rank.
     pub rank: u32,
-    /// Its process.
     pub pid: u32,
     /// How the process ended.
     pub exit: Exit,

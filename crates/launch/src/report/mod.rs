@@ -21,6 +21,8 @@ use crate::report::rank_end::{Cause, NodeReport, RankEnd, RankStage, signal_stat
 
 /// Exit status when the launcher itself cannot do its work.
 pub const INTERNAL: u8 = 1;
+/// Exit status of a wrong command line.
+pub const USAGE: u8 = 2;
 /// Exit status of a job that ran out of time, as with timeout(1).
 const TIMED_OUT: u8 = 124;
 
@@ -32,11 +34,8 @@ pub fn say(text: impl fmt::Display) {
 /// A failed rank.
 #[derive(Debug, Clone)]
 pub struct RankFailure {
-    /// The rank.
     pub rank: u32,
-    /// Its process.
     pub pid: u32,
-    /// The machine.
     pub host: String,
     /// Its program, as typed.
     pub program: String,

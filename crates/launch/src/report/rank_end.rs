@@ -11,22 +11,15 @@ use crate::signals::describe_signal;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// It called MPI_Abort.
-    Aborted {
-        /// The code it gave.
-        code: i32,
-    },
+    Aborted { code: i32 },
     /// A signal killed it.
     Killed {
-        /// The signal.
         number: i32,
         /// Whether there is a core file.
         core_dumped: bool,
     },
     /// It exited with a status that is not zero.
-    Exited {
-        /// The status.
-        code: i32,
-    },
+    Exited { code: i32 },
     /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open. That
     /// is a failure only if others cannot go on without it ([`crate::local::departed`]).
     NotFinalized,
@@ -47,10 +40,7 @@ pub enum RankStage {
     /// It called MPI_Finalize, and has no session open.
     Finalized,
     /// It called MPI_Abort.
-    Aborted {
-        /// The code it gave.
-        code: i32,
-    },
+    Aborted { code: i32 },
 }
 
 impl Cause {
@@ -122,9 +112,7 @@ impl fmt::Display for Cause {
 /// A rank that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RankEnd {
-    /// The rank.
     pub rank: u32,
-    /// Its process.
     pub pid: u32,
     /// Why it counts as failed, if it does.
     pub cause: Option<Cause>,

@@ -70,7 +70,7 @@ pub fn mean_interval(values: &[f64], resamples: usize, seed: u64) -> Interval {
 
 /// The bootstrap's interval of the median of values that are independent of each other.
 pub fn median_interval(values: &[f64], resamples: usize, seed: u64) -> Interval {
-    interval_of(values, resamples, seed, |drawn| median(drawn))
+    interval_of(values, resamples, seed, median)
 }
 
 /// The bootstrap's interval of a statistic of values that are independent of each other.

@@ -20,7 +20,7 @@ use crate::data::DataError;
 use crate::intensity::{IoIntensity, StreamIntensity, TrafficIntensity};
 use crate::model::observe_model;
 use crate::predictor::payoff::{choosing, in_worlds, postponing};
-use crate::predictor::{Patience, PayoffTrial, PredictorWorld, SchedulePredictor};
+use crate::predictor::{PayoffTrial, PostponeLimits, PredictorWorld, SchedulePredictor};
 use crate::schedule::RecordedSchedule;
 use crate::study::{BackgroundRow, ChoosingStudy, ModelStudy};
 
@@ -112,8 +112,8 @@ pub fn study(plan: &StudyPlan, done: &(dyn Fn() + Sync)) -> Result<ModelStudy, D
         .map(|schedule| learn(new_world(plan.trial.first_seed + LEARNING_SEED), schedule, plan))
         .collect();
     done();
-    let patience = Patience { step: WAIT_STEP, looks: WAITS_MAX };
-    let postponing = postponing(new_world, &learnt[0].0.tree, patience, plan.trial);
+    let limits = PostponeLimits { step: WAIT_STEP, readings: WAITS_MAX };
+    let postponing = postponing(new_world, &learnt[0].0.tree, limits, plan.trial);
     done();
     let fixed = (0..learnt.len()).min_by(|a, b| learnt[*a].1.total_cmp(&learnt[*b].1));
     let predictors: Vec<SchedulePredictor> = learnt.into_iter().map(|(one, _)| one).collect();

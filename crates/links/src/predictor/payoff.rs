@@ -45,7 +45,7 @@ pub struct Payoff {
     pub saved_in_calls: f64,
     /// Its interval over worlds.
     pub in_calls_interval: Interval,
-    /// What can be said.
+    /// The verdict.
     pub verdict: PayoffVerdict,
 }
 
@@ -72,13 +72,13 @@ impl PayoffVerdict {
     }
 }
 
-/// How a call is postponed.
+/// For how long a call is postponed at most.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct PostponeLimits {
     /// The time between two readings of the counters.
     pub step: f64,
     /// Readings after which the call is made whatever is predicted.
-    pub looks: usize,
+    pub readings: usize,
 }
 
 /// How much is run.
@@ -137,7 +137,7 @@ fn predict<W: PredictorWorld>(tree: &DecisionTree, world: &mut W) -> TimeClass {
 pub fn postponing<W: PredictorWorld>(
     new_world: impl Fn(u64) -> W + Sync,
     tree: &DecisionTree,
-    patience: Patience,
+    limits: PostponeLimits,
     trial: PayoffTrial,
 ) -> Payoff {
     let run = |seed| {
@@ -146,12 +146,12 @@ pub fn postponing<W: PredictorWorld>(
         let mut world = new_world(seed);
         let (mut with, mut waiting) = (0.0, 0.0);
         for _ in 0..trial.calls {
-            for _ in 0..patience.looks {
+            for _ in 0..limits.readings {
                 if predict(tree, &mut world) != TimeClass::Long {
                     break;
                 }
-                world.wait(patience.step);
-                waiting += patience.step;
+                world.wait(limits.step);
+                waiting += limits.step;
             }
             with += world.call(0);
         }

@@ -170,10 +170,10 @@ fn choosing_takes_the_faster_schedule_if_both_are_predicted_short() {
 
 #[test]
 fn postponing_pays_only_if_the_wait_is_shorter_than_the_delay() {
-    let patience = Patience { step: 0.5, looks: 100 };
+    let limits = PostponeLimits { step: 0.5, readings: 100 };
     let run = |lasts, slow| {
         let tree = learnt(0, lasts, slow).0;
-        postponing(|seed| TwoLinks::new(seed, lasts, slow), &tree, patience, TRIAL)
+        postponing(|seed| TwoLinks::new(seed, lasts, slow), &tree, limits, TRIAL)
     };
     // A busy link of 1 s makes a call 20 s long: wait. One of 40 s makes it 2 s long: do not.
     let (short, long) = (run(1.0, 20.0), run(40.0, 2.0));

@@ -46,9 +46,9 @@ pub fn validate(
         let tree = DecisionTree::learn(features, durations, &learn);
         let constant = most_frequent(durations, &learn);
         for call in held {
-            let (is, said) = (durations[call], tree.predict(|link| features[link][call]));
-            confusion[is as usize][said as usize] += 1;
-            right.push((is == said, is == constant));
+            let (is, predicted) = (durations[call], tree.predict(|link| features[link][call]));
+            confusion[is as usize][predicted as usize] += 1;
+            right.push((is == predicted, is == constant));
         }
     }
     let share = |which: fn(&(bool, bool)) -> bool| {

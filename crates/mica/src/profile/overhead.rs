@@ -20,6 +20,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
+use mica_node::process_stat::ProcessStat;
 use serde::Serialize;
 
 use super::records::{self, RankRecords, RecordingEnd};
@@ -121,13 +122,8 @@ pub fn overhead(
 
 /// Processor time of all processes that this one has waited for, and theirs: seconds.
 fn children_cpu() -> Result<f64, Box<dyn Error>> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
-    // cutime and cstime: fields 16 and 17 of proc(5), the first one here being the third.
-    let ticks = fields.split_ascii_whitespace().skip(13).take(2);
-    let ticks: Result<Vec<u64>, _> = ticks.map(str::parse).collect();
-    let per_second = rustix::param::clock_ticks_per_second() as f64;
-    Ok(ticks?.iter().sum::<u64>() as f64 / per_second)
+    let stat = ProcessStat::own().ok_or("/proc/self/stat cannot be read")?;
+    Ok(stat.children_ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// What the calls cost the rank whose time they take the largest part of.

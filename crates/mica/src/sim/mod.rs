@@ -1,11 +1,9 @@
 //! `mica sim`: MPI programs on a cluster that does not exist (docs/sim.md, leon-2009).
 //!
 //! - [`run`]: an unmodified program on simulated nodes.
-//! - [`experiment`]: the experiments of the thesis.
 //! - [`sensitivity`]: its time with each parameter of the network raised.
 //! - [`replay`]: a program on many ranks, predicted from the recorded calls of a small run.
 
-mod experiment;
 mod replay;
 mod run;
 mod sensitivity;
@@ -32,8 +30,6 @@ enum SimCommand {
     Sensitivity(sensitivity::SensitivityOptions),
     /// Predict the time of a recorded program on other numbers of ranks, or another network.
     Replay(replay::ReplayOptions),
-    /// Run an experiment of the thesis, and put its results beside the thesis's.
-    Experiment(experiment::ExperimentOptions),
     /// List the machines that ship with Mica.
     Machines,
 }
@@ -42,7 +38,6 @@ enum SimCommand {
 pub fn main(options: &SimOptions) -> ExitCode {
     let text = match &options.command {
         SimCommand::Run(options) => return run::main(options),
-        SimCommand::Experiment(options) => return experiment::main(options),
         SimCommand::Replay(options) => replay::replay(options),
         SimCommand::Sensitivity(options) => sensitivity::text(options),
         SimCommand::Machines => Ok(machines()),

@@ -19,11 +19,11 @@ use std::time::SystemTime;
 
 use mica_node::attach::{JobDescription, VERSION, printable};
 use mica_node::handover::FileIdentity;
+use mica_node::process_stat::ProcessStat;
 use mica_node::segment::{SegmentReader, layout};
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 
 use super::part::{JobPart, end_of};
-use super::process::ProcessSample;
 
 /// What the kernel says of a descriptor of a segment.
 const LINK: &str = "/memfd:mica-job (deleted)";
@@ -53,7 +53,7 @@ pub fn parts(known: &[FileIdentity]) -> Vec<JobPart> {
     segments.into_iter().filter_map(part).collect()
 }
 
-/// Device and number of a segment's file.
+/// The file of a segment.
 pub fn key_of(segment: &SegmentReader) -> Option<FileIdentity> {
     segment.file().metadata().ok().map(|file| FileIdentity::from(&file))
 }
@@ -114,7 +114,7 @@ fn part((key, holders): (FileIdentity, Vec<SegmentHolder>)) -> Option<JobPart> {
     // Parts of one job on this machine have the launcher in common.
     let name = match elsewhere {
         true => format!("direct_here_{}_0", started_by.unwrap_or(first)),
-        false => format!("direct_{}_{}_{}", key.device, first, key.inode),
+        false => format!("direct_{}_{first}_{}", key.device, key.inode),
     };
     let pid = match segment.job_size() {
         1 => first,
@@ -150,7 +150,8 @@ fn launcher(segment: &SegmentReader, first: u32) -> Option<u32> {
 
 /// The parent of a process, its parent and so on, without the first process of all.
 fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
-    let parent = |pid: &u32| ProcessSample::parent_of(*pid).filter(|&parent| parent > 1);
+    let parent =
+        |pid: &u32| ProcessStat::of(*pid).map(|stat| stat.parent).filter(|&parent| parent > 1);
     std::iter::successors(parent(&pid), move |pid| parent(pid))
 }
 
@@ -168,7 +169,7 @@ fn started_ms(pid: u32) -> u64 {
     let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let uptime: f64 = uptime.split(' ').next().and_then(|s| s.parse().ok()).unwrap_or(0.0);
     let per_second = rustix::param::clock_ticks_per_second() as f64;
-    let started = ProcessSample::of(pid).map_or(uptime, |p| p.started as f64 / per_second);
+    let started = ProcessStat::of(pid).map_or(uptime, |p| p.started as f64 / per_second);
     let age = (uptime - started).max(0.0);
     (now.as_secs_f64() * 1e3 - age * 1e3).max(0.0) as u64
 }

@@ -106,11 +106,11 @@ fn sample_rank(part: &JobPart, index: usize, known: &mut Option<(u32, u64)>) -> 
     });
     // Another process that has got the number later is not the rank.
     let found = found.filter(|(pid, process)| match known {
-        Some((known_pid, since)) if known_pid == pid => *since == process.started,
+        Some((known_pid, since)) if known_pid == pid => *since == process.stat.started,
         _ => true,
     });
     if let Some((pid, process)) = &found {
-        *known = Some((*pid, process.started));
+        *known = Some((*pid, process.stat.started));
     }
     RankSample {
         rank,

@@ -2,16 +2,13 @@
 
 use std::fs;
 
+use mica_node::process_stat::ProcessStat;
+
 /// Processor time, memory and state of a process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessSample {
-    /// State of its main thread: `R`, `S`, `D`, `T`, `t`, `Z`.
-    pub state: char,
-    /// Processor time of all its threads, in clock ticks.
-    pub ticks: u64,
-    /// When it was started, in clock ticks since boot: tells it from another process that has
-    /// got its number.
-    pub started: u64,
+    /// What the kernel says in its line.
+    pub stat: ProcessStat,
     /// Resident memory in bytes.
     pub resident: u64,
 }
@@ -19,38 +16,15 @@ pub struct ProcessSample {
 impl ProcessSample {
     /// The process with this number; `None` if there is none.
     pub fn of(pid: u32) -> Option<ProcessSample> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let sample = parse_stat(&String::from_utf8_lossy(&stat))?;
+        let stat = ProcessStat::of(pid)?;
         let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-        Some(ProcessSample { resident: resident(&String::from_utf8_lossy(&status)), ..sample })
-    }
-
-    /// The parent of the process with this number.
-    pub fn parent_of(pid: u32) -> Option<u32> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
-        let (_, fields) = stat.rsplit_once(") ")?;
-        fields.split_ascii_whitespace().nth(1)?.parse().ok()
+        Some(ProcessSample { stat, resident: resident(&String::from_utf8_lossy(&status)) })
     }
 
     /// Whether it still runs: a zombie does not.
     pub fn is_alive(&self) -> bool {
-        !matches!(self.state, 'Z' | 'X' | 'x')
+        !matches!(self.stat.state, 'Z' | 'X' | 'x')
     }
-}
-
-/// Fields of `/proc/PID/stat`, counted behind the name, which may contain anything.
-fn parse_stat(stat: &str) -> Option<ProcessSample> {
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
-    // Fields are counted from 3 in proc(5).
-    let number = |at: usize| fields.get(at - 3)?.parse::<u64>().ok();
-    Some(ProcessSample {
-        state: fields.first()?.chars().next()?,
-        ticks: number(14)?.saturating_add(number(15)?),
-        started: number(22)?,
-        resident: 0,
-    })
 }
 
 fn resident(status: &str) -> u64 {
@@ -68,18 +42,8 @@ mod tests {
     #[test]
     fn this_process_is_read() {
         let own = ProcessSample::of(std::process::id()).unwrap();
-        assert!(own.is_alive() && own.resident > 0 && own.started > 0);
+        assert!(own.is_alive() && own.resident > 0 && own.stat.started > 0);
         assert_eq!(ProcessSample::of(u32::MAX), None);
-    }
-
-    #[test]
-    fn names_with_parentheses_do_not_shift_the_fields() {
-        let stat = "42 (a) R 7 (b) S 1 2 3 4 5 6 7 8 9 10 120 30 0 0 20 0 1 0 777 1 2";
-        let sample = parse_stat(stat).unwrap();
-        assert_eq!((sample.state, sample.ticks, sample.started), ('S', 150, 777));
-        for bad in ["", "42 (x", "42 (x) S 1 2", "42 (x) "] {
-            assert_eq!(parse_stat(bad), None, "{bad}");
-        }
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Activity {
             return Activity::Starting;
         };
         match view.state {
-            _ if matches!(process.state, 'T' | 't') => Activity::Stopped,
+            _ if matches!(process.stat.state, 'T' | 't') => Activity::Stopped,
             RankState::Absent => Activity::Starting,
             RankState::Finalized => Activity::Finalized,
             RankState::Aborted { .. } => Activity::Aborted,
@@ -236,9 +236,9 @@ impl RankRow {
             rank: after.rank,
             pid: after.pid,
             activity,
-            process_state: after.process.map(|process| process.state),
+            process_state: after.process.map(|process| process.stat.state),
             waiting,
-            cpu: ticks.map(|(a, b)| 100.0 * rate(a.ticks, b.ticks) / per_second),
+            cpu: ticks.map(|(a, b)| 100.0 * rate(a.stat.ticks, b.stat.ticks) / per_second),
             resident: after.process.map(|process| process.resident),
             counters: counters(after),
             totals: new,
@@ -346,6 +346,8 @@ fn totals(counters: &Counters) -> [MovedAmount<u64>; CHANNEL_COUNT] {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use mica_node::process_stat::ProcessStat;
+
     use crate::top::process::ProcessSample;
     use mica_node::segment::{RankView, Waiting};
 
@@ -354,10 +356,12 @@ pub(super) mod tests {
         let mut counters = Counters::default();
         counters.add_messages(TrafficClass::Ring, sent, 10 * sent);
         counters.add_messages(TrafficClass::Direct, 1, 5);
+        let own = ProcessStat::own().expect("this process");
+        let stat = ProcessStat { state: 'S', ticks, started: 1, ..own };
         RankSample {
             rank,
             pid: Some(100 + rank),
-            process: Some(ProcessSample { state: 'S', ticks, started: 1, resident: 3 << 20 }),
+            process: Some(ProcessSample { stat, resident: 3 << 20 }),
             view: Some(RankView {
                 state: RankState::Running { pid: 100 + rank },
                 pid: 100 + rank,
@@ -426,9 +430,9 @@ pub(super) mod tests {
         let before = sample(1, 0, 0, None);
         let of = |rank: &RankSample| Activity::of(&before, rank, 1e9);
         assert_eq!(of(&rank), Activity::Computes);
-        rank.process.as_mut().unwrap().state = 'T';
+        rank.process.as_mut().unwrap().stat.state = 'T';
         assert_eq!(of(&rank), Activity::Stopped);
-        rank.process.as_mut().unwrap().state = 'R';
+        rank.process.as_mut().unwrap().stat.state = 'R';
         rank.view.as_mut().unwrap().state = RankState::Absent;
         assert_eq!(of(&rank), Activity::Starting);
         rank.view.as_mut().unwrap().state = RankState::Finalized;

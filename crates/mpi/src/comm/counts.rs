@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// asks for arrivals, and only grow.
 #[derive(Debug, Default)]
 pub(crate) struct CommCounts {
-    /// Handles of variables about what is sent.
+    /// Handles of variables about what is sent. Read and written with the lock
+    /// `route::MADE_AND_SUSPENDED` only.
     pub(super) sent_observers: AtomicU32,
     pub sent: MessageCount,
     pub arrived: MessageCount,
@@ -40,14 +41,5 @@ impl MessageCount {
 
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
-    }
-}
-
-impl CommCounts {
-    /// Whether someone wants to know what is sent.
-    pub(super) fn is_sent_observed(&self) -> bool {
-        // SYNC sent-observer: read after the fence in `Route::remember`, pairs with the increment
-        // in `Comm::observe_sent`.
-        self.sent_observers.load(Ordering::SeqCst) > 0
     }
 }

@@ -106,7 +106,10 @@ impl Comm {
         Comm::assemble(handle, context, group, peers, None, me, state)
     }
 
-    // arguments: one for each thing that a communicator is made of.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one for each thing that a communicator is made of"
+    )]
     pub(super) fn assemble(
         handle: u32,
         context: u64,

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::counts::CommCounts;
 use super::object::Comm;
-use super::route::Route;
+use super::route::{MADE_AND_SUSPENDED, Route};
+use crate::sync::lock;
 
 /// While it exists, the messages that a communicator sends are counted.
 #[derive(Debug)]
@@ -16,8 +17,9 @@ pub(crate) struct SentObserver {
 
 impl Drop for SentObserver {
     fn drop(&mut self) {
-        // SYNC sent-observer: a thread that makes a line after this reads that no one observes.
-        if self.counts.sent_observers.fetch_sub(1, Ordering::SeqCst) == 1 {
+        let _guard = lock(&MADE_AND_SUSPENDED);
+        // Relaxed: the lock orders it.
+        if self.counts.sent_observers.fetch_sub(1, Ordering::Relaxed) == 1 {
             Route::resume(self.handle);
         }
     }
@@ -32,11 +34,11 @@ impl Comm {
     /// Counts what is sent from now on.
     pub(crate) fn observe_sent(&self) -> SentObserver {
         let counts = self.counts();
-        // SYNC sent-observer: before the line is suspended. A thread that makes the line at the
-        // same time stores its handle, fences and reads this count: it sees the observer, or
-        // `suspend` sees the handle.
-        counts.sent_observers.fetch_add(1, Ordering::SeqCst);
+        let guard = lock(&MADE_AND_SUSPENDED);
+        // Relaxed: the lock orders it.
+        counts.sent_observers.fetch_add(1, Ordering::Relaxed);
         Route::suspend(self.handle());
+        drop(guard);
         SentObserver { handle: self.handle(), counts }
     }
 

@@ -11,11 +11,15 @@
 //! communicator is erroneous, and may see either state.
 //!
 //! A line may be suspended for a time, while a tool counts the communicator's messages: the
-//! complement of the handle stands in its place, and the other fields stay.
+//! complement of the handle stands in its place, and the other fields stay. A lock
+//! ([`MADE_AND_SUSPENDED`]) keeps that apart from the making of a line.
 
+use super::counts::CommCounts;
 use super::object::Comm;
 use crate::constants as c;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::lock;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Number of lines. Handles count up, so this many consecutive communicators have a line each.
 const LINES: usize = 64;
@@ -23,6 +27,10 @@ const LINES: usize = 64;
 /// In place of a handle: the line is free, or being written.
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
+
+/// Held while a line is made, suspended or resumed, so that the line of a communicator is out of
+/// use exactly while its messages are counted.
+pub(super) static MADE_AND_SUSPENDED: Mutex<()> = Mutex::new(());
 
 #[derive(Debug)]
 #[repr(align(64))]
@@ -91,19 +99,20 @@ impl Route {
     }
 
     /// Takes the line of the communicator `handle` out of use, and keeps it from others: a thread
-    /// that has just found the line reads what is still true.
+    /// that has just found the line reads what is still true. The caller holds
+    /// [`MADE_AND_SUSPENDED`].
     pub(super) fn suspend(handle: u32) {
-        // SeqCst: with the fence in `remember`. Messages at the same time may take either path. The
-        // complement of a handle belongs to another line, so it is no other communicator's.
+        // Relaxed: messages at the same time may take either path. The complement of a handle
+        // belongs to another line, so it is no other communicator's.
         let _ = line(handle).handle.compare_exchange(
             handle,
             !handle,
-            Ordering::SeqCst,
+            Ordering::Relaxed,
             Ordering::Relaxed,
         );
     }
 
-    /// Puts it to use again.
+    /// Puts it to use again, under the same lock.
     pub(super) fn resume(handle: u32) {
         // SYNC route: the fields have not changed.
         let _ = line(handle).handle.compare_exchange(
@@ -124,6 +133,11 @@ impl Route {
             return;
         }
         let line = line(handle);
+        // Relaxed: a line that is freed at the same time is for the next call.
+        if line.handle.load(Ordering::Relaxed) != FREE {
+            return;
+        }
+        let _guard = lock(&MADE_AND_SUSPENDED);
         // Relaxed: the claim orders nothing; the store of the handle does.
         let claimed =
             line.handle.compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Relaxed);
@@ -133,9 +147,8 @@ impl Route {
             line.reach.store(reach, Ordering::Relaxed);
             // SYNC route
             line.handle.store(handle, Ordering::Release);
-            // SYNC sent-observer: either this thread sees an observer, or the observer the handle.
-            fence(Ordering::SeqCst);
-            if comm.0.counts.get().is_some_and(|c| c.is_sent_observed()) {
+            let observers = |counts: &CommCounts| counts.sent_observers.load(Ordering::Relaxed);
+            if comm.0.counts.get().is_some_and(|counts| observers(counts) > 0) {
                 Route::suspend(handle);
             }
         }

@@ -128,8 +128,7 @@ impl Datatype {
 
     /// `MPI_Type_create_darray`: what process `rank` of `size` holds of a distributed array. The
     /// slices have one element for each dimension.
-    // arguments: MPI's own argument list.
-    #[allow(clippy::too_many_arguments, reason = "they are the standard's")]
+    #[expect(clippy::too_many_arguments, reason = "MPI's own argument list")]
     pub fn darray(
         size: i32,
         rank: i32,

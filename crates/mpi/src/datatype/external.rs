@@ -44,7 +44,7 @@ fn size_of(datatype: &Datatype, count: i64, argument: &'static str) -> Result<u6
 }
 
 /// `MPI_Pack_external`: returns the position after what was packed.
-// arguments: MPI's own argument list.
+#[expect(clippy::too_many_arguments, reason = "MPI's own argument list")]
 pub fn pack_external(
     datarep: &str,
     from: Region,
@@ -76,7 +76,7 @@ pub fn pack_external(
 }
 
 /// `MPI_Unpack_external`: returns the position after what was unpacked.
-// arguments: MPI's own argument list.
+#[expect(clippy::too_many_arguments, reason = "MPI's own argument list")]
 pub fn unpack_external(
     datarep: &str,
     from: &Region,

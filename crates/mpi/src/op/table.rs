@@ -15,7 +15,7 @@ use crate::datatype::BasicType;
 /// The standard has no operator for `MPI_CHAR` and Fortran's `CHARACTER` either; MPICH and Intel
 /// MPI treat them as C's `char`, and programs rely on that. `MPI_WCHAR` they refuse. Signed
 /// integers wrap on overflow.
-// long: a table, one arm for each operator and type.
+#[expect(clippy::too_many_lines, reason = "a table, one arm for each operator and type")]
 pub(super) fn kernel(op: PredefinedOp, basic: BasicType) -> Option<Kernel> {
     macro_rules! integer {
         ($type:ty) => {

@@ -311,7 +311,7 @@ impl Reaction for PartitionedReceiver {
 /// # Errors
 /// `MPI_ERR_RANK` and `MPI_ERR_TAG`, also for wildcards; `MPI_ERR_ARG`, `MPI_ERR_COUNT`,
 /// `MPI_ERR_TYPE`; `MPI_ERR_NO_MEM`.
-// arguments: MPI's own argument list.
+#[expect(clippy::too_many_arguments, reason = "MPI's own argument list")]
 pub fn precv_init(
     comm: &Comm,
     region: Region,

@@ -172,7 +172,7 @@ impl RequestOperation for Sender {
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`, `MPI_ERR_ARG`, `MPI_ERR_COUNT`, `MPI_ERR_TYPE`; `MPI_ERR_NO_MEM`.
-// arguments: MPI's own argument list.
+#[expect(clippy::too_many_arguments, reason = "MPI's own argument list")]
 pub fn psend_init(
     comm: &Comm,
     region: Region,

@@ -298,7 +298,7 @@ impl Window {
     #[inline]
     pub(super) fn gate(&self, target: &WindowTarget) -> (AccumulateGate<'_>, u32) {
         let number = target.number.expect("its memory is reached, so its locks are shared");
-        (self.0.locks.accumulate_gate(number), self.0.neighbours.me)
+        (self.0.locks.accumulate_gate(number), self.0.node_peers.me)
     }
 
     fn compare_and_swap(

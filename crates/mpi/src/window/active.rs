@@ -194,7 +194,7 @@ impl Window {
         for &target in &targets.members.ranks {
             self.0.targets[target].flag.set(TargetAccess::Closed);
         }
-        let wake = self.0.neighbours.waker(engine);
+        let wake = self.0.node_peers.waker(engine);
         counts.with(|counts| counts.complete(&targets.members.numbers, wake));
         epochs.access = AccessEpoch::None;
     }
@@ -227,7 +227,7 @@ impl Window {
     #[inline(always)]
     pub(super) fn expose(&self, engine: &Engine, epochs: &mut Epochs) {
         let Epochs { counts, origins, .. } = epochs;
-        let wake = self.0.neighbours.waker(engine);
+        let wake = self.0.node_peers.waker(engine);
         counts.with(|counts| counts.post(&origins.members.numbers, wake));
         epochs.is_exposed = true;
     }

@@ -49,7 +49,7 @@ struct OwnState {
 pub(super) enum PeerAttachments {
     /// This rank itself.
     Own(Arc<OwnAttachments>),
-    /// A neighbour.
+    /// A node peer.
     Peer {
         table: PeerAttachmentTable,
         /// Of the window.

@@ -27,7 +27,7 @@ use super::choice::{LockService, WindowAccess, WindowChoices};
 use super::counts::WindowCountsBlock;
 use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
 use super::movable::{CreatedMemory, CreatedTarget, MovableMemory};
-use super::neighbours::Neighbours;
+use super::node_peers::NodePeers;
 use super::object::{
     EpochsLock, PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties,
 };
@@ -83,11 +83,11 @@ pub(super) struct Announcement {
 
 impl WindowSpec {
     /// Refuses a shared window of ranks that share no memory.
-    fn check_neighbours(&self, neighbours: &Neighbours, comm: &Comm) -> Result<()> {
+    fn check_node_peers(&self, node_peers: &NodePeers, comm: &Comm) -> Result<()> {
         let all = comm.size();
-        let number = neighbours.window_ranks.len();
+        let number = node_peers.window_ranks.len();
         if self.is_shared() && number < all {
-            let what_to_do = match neighbours.is_shared {
+            let what_to_do = match node_peers.is_shared {
                 true => {
                     "make a communicator of ranks that do (MPI_Comm_split_type with \
                          MPI_COMM_TYPE_SHARED)"
@@ -152,7 +152,7 @@ pub(super) struct OwnMemory {
     words: [u64; 2],
     published: Option<PublishedBuffer>,
     pub attachments: Option<Arc<OwnAttachments>>,
-    /// Those that this rank has allocated for its neighbours.
+    /// Those that this rank has allocated for its node peers.
     locks: Option<WindowLocks>,
 }
 
@@ -161,7 +161,7 @@ pub(super) struct Creation<'a> {
     pub engine: &'a Engine,
     pub comm: &'a Comm,
     spec: &'a WindowSpec,
-    neighbours: Arc<Neighbours>,
+    node_peers: Arc<NodePeers>,
     pub sizes: Sizes,
     pub choices: WindowChoices,
     has_locks: bool,
@@ -173,7 +173,7 @@ pub(super) struct Creation<'a> {
 pub(super) struct Sizes {
     pub bytes: Vec<usize>,
     units: Vec<usize>,
-    /// Each rank reaches all memory of its neighbours, wherever it lies.
+    /// Each rank reaches all memory of its node peers, wherever it lies.
     reach_all: bool,
 }
 
@@ -206,17 +206,17 @@ impl Window {
     fn create_on(comm: &Comm, spec: &WindowSpec, hints: &Info) -> Result<Window> {
         let engine = process::engine()?;
         let choices = WindowChoices::in_force(engine);
-        let neighbours = Arc::new(Neighbours::of(engine, comm, spec.is_shared()));
+        let node_peers = Arc::new(NodePeers::of(engine, comm, spec.is_shared()));
         let wanted = choices.as_ref().map_err(Error::clone).and_then(|_| {
             let sizes = spec.sizes()?;
-            spec.check_neighbours(&neighbours, comm)?;
-            Ok((sizes, neighbours.reach_all(engine, comm)?))
+            spec.check_node_peers(&node_peers, comm)?;
+            Ok((sizes, node_peers.reach_all(engine, comm)?))
         });
         let creation = Creation {
             engine,
             comm,
             spec,
-            neighbours: Arc::clone(&neighbours),
+            node_peers: Arc::clone(&node_peers),
             sizes: Sizes::agree(comm, wanted)?,
             choices: choices?,
             has_locks: !is_set(hints, "no_locks"),
@@ -247,7 +247,7 @@ impl Window {
                     counters: counts_block.words(),
                     own: creation.own_target(&targets, &own, &locks),
                     locks: Arc::clone(&locks),
-                    neighbours: Arc::clone(&neighbours),
+                    node_peers: Arc::clone(&node_peers),
                     design: choices.locking.design,
                     registered: creation.registered(&all_needs),
                 };
@@ -257,7 +257,7 @@ impl Window {
         let attachments = own.attachments.clone();
         let created = creation.created(own, &locks);
         let predefined = creation.predefined(&targets[comm.rank()].memory);
-        let epochs = Epochs::new(OwnCounts::new(&locks, neighbours.me));
+        let epochs = Epochs::new(OwnCounts::new(&locks, node_peers.me));
         let window = handle.fill(|handle| {
             Window(Arc::new(WindowInner {
                 handle,
@@ -268,7 +268,7 @@ impl Window {
                 locks,
                 choices,
                 has_locks: creation.has_locks,
-                neighbours,
+                node_peers,
                 counters: counts_block.words(),
                 counts_block,
                 remote,
@@ -353,7 +353,7 @@ impl Window {
 
 impl Sizes {
     /// What all ranks have asked for, given what this one asks for, and whether it reaches all of
-    /// its neighbours' memory.
+    /// its node peers' memory.
     fn agree(comm: &Comm, own: Result<((usize, usize), bool)>) -> Result<Sizes> {
         let own = own.map(|((bytes, unit), reaches_all)| Announcement {
             words: [bytes as u64, unit as u64, u64::from(reaches_all)],
@@ -386,7 +386,7 @@ impl Creation<'_> {
     /// This rank's memory, if the program has given it.
     fn created(&self, own: OwnMemory, locks: &Arc<WindowLocks>) -> Option<Arc<CreatedMemory>> {
         let (address, bytes) = (own.region.address(), self.sizes.bytes[self.comm.rank()]);
-        let (locks, me) = (Arc::clone(locks), self.neighbours.me);
+        let (locks, me) = (Arc::clone(locks), self.node_peers.me);
         let published = Mutex::new(own.published?);
         Some(Arc::new(CreatedMemory { address, bytes, published, locks, me }))
     }
@@ -410,7 +410,7 @@ impl Creation<'_> {
     fn own_memory(&self) -> Result<OwnMemory> {
         let me = self.comm.rank();
         let bytes = self.sizes.bytes[me];
-        let numbers = self.neighbours.numbers();
+        let numbers = self.node_peers.numbers();
         let mut own = OwnMemory {
             region: Region::null(),
             words: [0, 0],
@@ -418,9 +418,9 @@ impl Creation<'_> {
             attachments: None,
             locks: None,
         };
-        if !self.neighbours.is_shared {
+        if !self.node_peers.is_shared {
             own.locks = Some(WindowLocks::private(numbers)?);
-        } else if self.neighbours.me == 0 {
+        } else if self.node_peers.me == 0 {
             own.locks = Some(self.engine.allocate_window_locks(numbers)?);
         }
         match self.spec {
@@ -448,7 +448,7 @@ impl Creation<'_> {
             }
             WindowSpec::Dynamic => {
                 let attachments =
-                    OwnAttachments::new(self.engine, WINDOWS.mode(), self.neighbours.is_shared)?;
+                    OwnAttachments::new(self.engine, WINDOWS.mode(), self.node_peers.is_shared)?;
                 own.words = [attachments.offset(), 0];
                 own.attachments = Some(Arc::new(attachments));
             }
@@ -457,7 +457,7 @@ impl Creation<'_> {
     }
 
     fn allocate(&self, own: &mut OwnMemory, bytes: usize) -> Result<()> {
-        if !self.neighbours.is_shared {
+        if !self.node_peers.is_shared {
             own.region = Block::allocate(bytes)?;
             return Ok(());
         }
@@ -467,19 +467,19 @@ impl Creation<'_> {
         Ok(())
     }
 
-    /// Maps the memory and the locks of all neighbours.
+    /// Maps the memory and the locks of all node peers.
     fn open_all(
         &self,
         places: &[Announcement],
         mut own: OwnMemory,
     ) -> Result<(Box<[WindowTarget]>, Arc<WindowLocks>, OwnMemory)> {
-        let first = self.neighbours.window_ranks[0];
+        let first = self.node_peers.window_ranks[0];
         let locks = Arc::new(match own.locks.take() {
             Some(locks) => locks,
             None => self.engine.open_window_locks(
                 self.comm.peer(first),
                 places[first].words[2],
-                self.neighbours.numbers(),
+                self.node_peers.numbers(),
             )?,
         });
         let memories: Vec<TargetMemory> = match self.is_contiguous {
@@ -496,7 +496,7 @@ impl Creation<'_> {
 
     fn target(&self, rank: usize, memory: TargetMemory, locks: &Arc<WindowLocks>) -> WindowTarget {
         let bytes = self.sizes.bytes[rank];
-        let number = self.neighbours.number(rank);
+        let number = self.node_peers.number(rank);
         let LockService { design, by_thread } = self.choices.locking;
         let own_locks = number.filter(|_| !self.choices.sends_accumulates());
         let mapped = OnceLock::new();
@@ -516,7 +516,7 @@ impl Creation<'_> {
             number,
             locks: own_locks.map(|number| {
                 let design = (self.has_locks && !by_thread).then_some(design);
-                OwnLocks::new(locks, design, number, self.neighbours.me)
+                OwnLocks::new(locks, design, number, self.node_peers.me)
             }),
             flag: TargetFlag::closed(),
         }
@@ -569,7 +569,7 @@ impl Creation<'_> {
         let by_messages =
             TargetMemory::Messages { is_dynamic: matches!(self.spec, WindowSpec::Dynamic) };
         let is_compared = self.choices.access == WindowAccess::Messages && !self.spec.is_shared();
-        let Some(number) = self.neighbours.number(rank).filter(|_| !is_compared) else {
+        let Some(number) = self.node_peers.number(rank).filter(|_| !is_compared) else {
             return Ok(by_messages);
         };
         let context = self.comm.context();

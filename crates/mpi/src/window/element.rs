@@ -202,6 +202,7 @@ impl ElementUpdate {
 impl ElementUpdate {
     /// Changes `n` elements side by side at `place` in the name of rank `me`; stores the previous
     /// values in `result`, if there is one.
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     pub fn apply_run(
         &self,
         gate: AccumulateGate<'_>,

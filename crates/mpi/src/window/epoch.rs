@@ -57,7 +57,7 @@ pub(super) struct EpochGroup {
 pub(super) struct EpochMembers {
     /// Ranks in the window.
     pub ranks: Vec<usize>,
-    /// The [numbers](super::neighbours::Neighbours) of those that share counts with this rank.
+    /// The [numbers](super::node_peers::NodePeers) of those that share counts with this rank.
     pub numbers: Vec<u32>,
     /// The other ranks.
     pub others: Vec<usize>,

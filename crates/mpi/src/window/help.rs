@@ -156,7 +156,7 @@ impl Window {
     /// Lets the origins of long transfers have this rank's help, and those that use its memory
     /// often have it migrated.
     pub(super) fn offer_help(&self, engine: &Engine) {
-        if self.0.neighbours.job_ranks.len() == 1 {
+        if self.0.node_peers.job_ranks.len() == 1 {
             return;
         }
         let region = match &self.0.targets[self.0.comm.rank()].memory {

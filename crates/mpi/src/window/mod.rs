@@ -47,7 +47,7 @@ mod epoch;
 pub mod fast_path;
 mod help;
 mod movable;
-mod neighbours;
+mod node_peers;
 mod object;
 mod passive;
 mod place;

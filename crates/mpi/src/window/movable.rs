@@ -105,12 +105,12 @@ pub(super) struct CreatedTarget {
     memory: MovableMemory,
     bytes: usize,
     locks: Arc<WindowLocks>,
-    /// The target's number among the neighbours.
+    /// The target's number among the node peers.
     number: u32,
 }
 
 impl CreatedTarget {
-    /// The memory as it was opened, of the neighbour with this number.
+    /// The memory as it was opened, of the node peer with this number.
     pub fn new(
         memory: MovableMemory,
         bytes: usize,
@@ -163,7 +163,7 @@ pub(super) struct CreatedMemory {
     /// Peers reach the memory as long as this lives.
     pub published: Mutex<PublishedBuffer>,
     pub locks: Arc<WindowLocks>,
-    /// This rank's number among the neighbours.
+    /// This rank's number among the node peers.
     pub me: u32,
 }
 

@@ -15,7 +15,7 @@ use super::choice::WindowChoices;
 use super::counts::WindowCountsBlock;
 use super::epoch::{AccessEpoch, Epochs, HeldLock};
 use super::movable::CreatedMemory;
-use super::neighbours::Neighbours;
+use super::node_peers::NodePeers;
 use super::remote::RemoteSide;
 use super::target::WindowTarget;
 use crate::attribute::AttributeSet;
@@ -43,7 +43,7 @@ pub(super) struct WindowInner {
     /// False where the program has promised that nothing is locked (`no_locks`). No target has a
     /// [brief lock](WindowTarget::brief_lock) then.
     pub has_locks: bool,
-    pub neighbours: Arc<Neighbours>,
+    pub node_peers: Arc<NodePeers>,
     /// Where this window counts.
     pub counters: WindowCounterRef,
     /// Keeps it from other windows.

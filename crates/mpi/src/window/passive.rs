@@ -88,7 +88,7 @@ impl Window {
     #[inline(always)]
     pub(super) fn join_queue(&self, target: usize, number: u32, mode: LockMode) -> LockTicket {
         let lock = self.window_lock(number);
-        let mut ticket = lock.begin(self.0.neighbours.me, mode);
+        let mut ticket = lock.begin(self.0.node_peers.me, mode);
         if lock.poll(&mut ticket) {
             self.0.targets[target].flag.set(TargetAccess::Passive);
         }
@@ -116,7 +116,7 @@ impl Window {
         let Some(number) = self.lock_number(target) else {
             return;
         };
-        let me = self.0.neighbours.me;
+        let me = self.0.node_peers.me;
         self.window_lock(number).serve_waiters(me, &mut |next| self.wake(next, number));
     }
 
@@ -124,7 +124,7 @@ impl Window {
     fn wake(&self, next: u32, number: u32) {
         // While the library ends, no rank waits.
         if let Ok(engine) = process::engine() {
-            self.0.neighbours.wake(engine, next, number);
+            self.0.node_peers.wake(engine, next, number);
         }
     }
 
@@ -322,7 +322,7 @@ impl Window {
         let Some(lock) = self.0.targets[target].number else {
             return "a rank that shares no memory with this one, perhaps".to_owned();
         };
-        let ranks = &self.0.neighbours.window_ranks;
+        let ranks = &self.0.node_peers.window_ranks;
         let holders: Vec<String> = self
             .window_lock(lock)
             .holders()

@@ -24,10 +24,10 @@ pub(super) struct WindowTarget {
     pub bytes: usize,
     /// Its displacement unit in bytes.
     pub unit: u32,
-    /// Its number among the [neighbours](super::neighbours::Neighbours), if it is one: locks and
+    /// Its number among the [node peers](super::node_peers::NodePeers), if it is one: locks and
     /// counts are shared then, otherwise they go by messages.
     pub number: Option<u32>,
-    /// The locks of a neighbour, where accumulates go by loads and stores.
+    /// The locks of a node peer, where accumulates go by loads and stores.
     pub locks: Option<OwnLocks>,
     /// What may be accessed of it now.
     pub flag: TargetFlag,

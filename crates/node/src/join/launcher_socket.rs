@@ -25,7 +25,8 @@ impl LauncherSocket {
     /// # Errors
     /// When no descriptor, or another one than this socket, is open under the number.
     pub fn inherited(number: i32, identity: Option<&str>) -> io::Result<LauncherSocket> {
-        if identity.is_some_and(|wanted| identity_of(number).as_deref() != Some(wanted)) {
+        let held = identity_of(number).map(|key| key.to_string());
+        if identity.is_some_and(|wanted| held.as_deref() != Some(wanted)) {
             return Err(io::ErrorKind::NotFound.into());
         }
         // SAFETY: all-zero bytes are a valid stat.
@@ -179,8 +180,8 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         // Another socket than the one that was passed: it stays open.
         let (one, mut other) = UnixStream::pair().expect("a pair");
-        let wanted = identity(other.as_fd());
-        assert!(wanted.is_some() && wanted != identity(one.as_fd()));
+        let wanted = identity(other.as_fd()).map(|key| key.to_string());
+        assert!(wanted.is_some() && identity(other.as_fd()) != identity(one.as_fd()));
         let error =
             LauncherSocket::inherited(one.as_raw_fd(), wanted.as_deref()).expect_err("another");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

@@ -10,6 +10,7 @@ pub mod pmix;
 pub mod proc_mount;
 #[cfg(feature = "launcher")]
 pub mod process;
+pub mod process_stat;
 pub mod procmap;
 pub mod sealed_file;
 pub mod signals;

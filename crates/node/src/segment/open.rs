@@ -151,7 +151,7 @@ impl JobSegment {
 
     /// Identifies this segment among all files of this machine, for [`inherited_descriptor`].
     pub fn identity(&self) -> String {
-        handover::identity(self.as_fd()).unwrap_or_default()
+        handover::identity(self.as_fd()).map_or_else(String::new, |key| key.to_string())
     }
 
     /// Whether the calling process, which a rank of this node started, is the first such process to
@@ -333,7 +333,7 @@ pub fn inherited_descriptor(number: u32, identity: Option<&str>) -> Result<Owned
     let Some(held) = held else {
         return Err(SegmentError::ClosedDescriptor { fd });
     };
-    if identity.is_some_and(|wanted| wanted != held) {
+    if identity.is_some_and(|wanted| wanted != held.to_string()) {
         return Err(SegmentError::NotASegment { fd });
     }
     // The contents are checked too: who adopts the descriptor closes it if it is no segment.

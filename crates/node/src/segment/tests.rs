@@ -32,7 +32,8 @@ fn a_segment_is_attached_by_descriptor_and_claimed_once() {
 fn a_descriptor_that_is_no_segment_is_left_open() {
     let file = std::fs::File::open("/proc/self/exe").expect("own program");
     let number = std::os::fd::AsRawFd::as_raw_fd(&file);
-    let named = crate::handover::identity(std::os::fd::AsFd::as_fd(&file)).expect("open");
+    let named =
+        crate::handover::identity(std::os::fd::AsFd::as_fd(&file)).expect("open").to_string();
     // Even if the environment names this very file.
     for identity in [None, Some(named.as_str())] {
         let refused = inherited_descriptor(number as u32, identity).expect_err("a program");

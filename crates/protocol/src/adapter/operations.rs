@@ -134,17 +134,6 @@ impl AdapterMatching {
             AdapterOperationKind::Query => false,
         }
     }
-
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        self.operations.is_empty() && self.queued.is_empty() && self.fault.is_none()
-    }
-
-    /// The token of the operation at `at`.
-    #[cfg(test)]
-    pub fn token(&self, at: u32) -> u64 {
-        self.operations[at as usize].token
-    }
 }
 
 pub(crate) fn match_key(pattern: &MatchPattern) -> MatchKey {

@@ -9,6 +9,20 @@
 //! A transport has packets like the rings, with longer payloads, but no cells: long messages that
 //! cannot be read from their sender's memory are sent in chunks, as through the FIFOs of the basic
 //! design.
+//!
+//! **Credit.** A ring bounds what is in flight by its size; over a transport the sender of a pair
+//! counts its messages, and the receiver reports how many it has received, after each quarter of a
+//! window:
+//!
+//! | word of [`RemotePeer`] | written by |
+//! |---|---|
+//! | `sent` | a message leaves: if `sent - acknowledged` < [`WINDOW`], and not `held` |
+//! | `acknowledged`, `held` | `CREDIT` and `HOLD` of the peer, in order with its other packets |
+//! | `received`, `reported` | a message of the peer was handled; a `CREDIT` was sent for it |
+//!
+//! A sender that always finds room receives nothing, so it polls for these packets itself, once in
+//! [`UNPOLLED_SENDS`] messages; other packets that it finds are handled later. Control packets need
+//! no credit: they are bounded by the operations that they belong to.
 
 #[doc(hidden)]
 pub mod packet;

@@ -181,7 +181,10 @@ impl Engine {
     ///
     /// # Errors
     /// When a tunable's value is invalid, or the wake-up socket cannot be created.
-    // long: more than half are the names of its parts and of the engine's fields.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "more than half are the names of its parts and of the engine's fields"
+    )]
     pub(crate) fn assemble(parts: EngineParts) -> Result<Engine, StartError> {
         let EngineParts {
             segment,

@@ -85,11 +85,6 @@ impl<T> OperationTable<T> {
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|(_, entry)| &entry.operation)
     }
-
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
 }
 
 /// By an index that names an operation in progress.

@@ -78,6 +78,7 @@ impl EngineState {
     }
 
     #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     fn send_more(
         &mut self,
         peer: u32,

@@ -273,6 +273,7 @@ impl EngineState {
     }
 
     /// Opens the buffer to the sender and copies the pieces that the sender does not take.
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     fn cooperate(
         &mut self,
         id: RecvId,
@@ -317,6 +318,7 @@ impl EngineState {
     }
 
     /// Sends `JOIN`: where the buffer of receive `id` lies, and who copies.
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     fn send_join(
         &mut self,
         id: RecvId,

@@ -1,4 +1,18 @@
-//! Long messages whose bytes a copy engine moves while the program computes (chai-2009, 5.2).
+//! Long messages whose bytes a copy engine moves while the program computes (chai-2009, 5.1.2 and
+//! 5.2: SCI, MCI and MCNI are engines of `mica_channel::offload`).
+//!
+//! | state of a job | moves by |
+//! |---|---|
+//! | started | the receive is matched, the message long, and nobody waits who could copy |
+//! | pending | the engine by itself, if it is self-driven; else whoever polls it |
+//! | done, failed | the poll that finds it so: `FIN` to the sender, or `CTS` for cells |
+//!
+//! The progress thread polls, if there is one; else any thread in progress does, and one that waits
+//! copies pieces itself. The cookie is dropped before the window that the job reads through and
+//! before the receive buffer is released ([`Copying`]), so an engine never
+//! writes to memory that is the program's again. Cost: n beta of the engine, which the program's
+//! computation hides, and a start and a poll by this core; below `MICA_OFFLOAD_MIN` a copy by the
+//! core is shorter.
 
 use crate::channels::packet::RtsPacket;
 use crate::engine::{EngineState, Fault, NOTIFY_WAITERS};
@@ -19,6 +33,7 @@ impl EngineState {
 
     /// Has the copy engine copy the message: through `window`, or else by the kernel. False if the
     /// location of the message in the sender's memory cannot be determined.
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     pub(crate) fn offload(
         &mut self,
         id: RecvId,

@@ -1,11 +1,24 @@
-//! Long messages over the network, after their RTS.
+//! Long messages over the network, after their RTS; and what transports complete, lose, and wait
+//! for.
 //!
-//! | message | transfer | packets after the RTS |
-//! |---|---|---|
-//! | readable | the receiver reads it (RMA; jiang-2004, 2.1.1) | receiver: `FIN` |
-//! | other, or the read is refused | the sender sends it | receiver: `CTS`; sender: `CHUNK` ... |
+//! | message | transfer | packets after the RTS | cost of the receive |
+//! |---|---|---|---|
+//! | readable | the receiver reads it (RMA; jiang-2004, 2.1.1) | r: `FIN` | 3 alpha + n beta |
+//! | other, or refused | the sender sends it | r: `CTS`; s: `CHUNK` ... | 3 alpha + 3 n beta |
 //!
-//! A message is readable if it is contiguous on both sides and the provider reads remote memory.
+//! (r: receiver, s: sender; alpha: a packet's way, beta: a byte's; chunks are copied on both
+//! sides.) A message is readable if it is contiguous on both sides and the provider reads remote
+//! memory.
+//!
+//! | state of a read | moves by |
+//! |---|---|
+//! | waiting | the provider's queue has room: started, in the order of the matches |
+//! | under way | its completion: `FIN` to the sender; or it was refused: `CTS` |
+//! | under way when its peer is lost | nothing: the loss ends the wait for the receive |
+//!
+//! The sender's memory stays registered from the RTS until its send ends. A completion is reported
+//! by the provider after the bytes are here, so nothing else orders them. All is under the engine's
+//! lock.
 
 use crate::channels::packet::{self, RtsPacket};
 use crate::engine::{EngineState, Fault};

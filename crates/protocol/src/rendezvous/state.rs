@@ -90,11 +90,6 @@ impl RemoteReads {
         }
         Ok(())
     }
-
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.waiting.is_empty()
-    }
 }
 
 #[derive(Debug, Clone, Copy)]

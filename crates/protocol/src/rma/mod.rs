@@ -108,20 +108,6 @@ pub(crate) struct TransferPart {
     pub bounce: Option<(Region, usize, usize)>,
 }
 
-#[cfg(test)]
-impl RmaTransfers {
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.parts.is_empty() && self.unstarted.is_empty()
-    }
-
-    /// Parts under way, and bytes of bounce buffers that they hold.
-    pub fn under_way(&self) -> (usize, usize) {
-        let bounced = |part: &TransferPart| part.bounce.as_ref().map_or(0, |bounce| bounce.2);
-        let parts = self.parts.iter().map(|(_, part)| part);
-        (self.parts.len(), parts.map(bounced).sum())
-    }
-}
-
 impl ActiveTransfer {
     pub fn has_unstarted(&self) -> bool {
         self.position < self.transfer.view.len()

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use fastrand::Rng;
 use mica_channel::adapter::fake::{FakeDelivery, FakeNetwork};
 use mica_memory::View;
 use mica_node::adapter::EVENTS;
@@ -12,7 +13,6 @@ use proptest::prelude::*;
 
 use super::buffers::Buffer;
 use super::program::{Call, ObservedNetwork, Run, call};
-use super::random::Random;
 use super::rig::{assert_idle, over_adapters, over_packets_of_adapters};
 use super::scripted::Head;
 use crate::adapter::operations::Injection;
@@ -27,8 +27,8 @@ const LENGTHS: &[usize] = &[0, 1, 40, 41, 199, 200, 201, 1500];
 const EAGER_MAX: usize = 200;
 
 impl ObservedNetwork for FakeNetwork {
-    fn bring(&self, rank: u32, random: &mut Random) {
-        FakeNetwork::bring(self, rank, &mut |n| random.below(n));
+    fn bring(&self, rank: u32, random: &mut Rng) {
+        FakeNetwork::bring(self, rank, &mut |n| random.usize(..n));
     }
 
     fn take_heads(&self) -> Vec<Head> {
@@ -213,10 +213,10 @@ fn schedules_of_collectives_run_at_four_ranks() {
                 engine.enter(|state| Some(state.start_schedule(1, 5, stages)))
             })
             .collect();
-        let mut random = Random(seed);
+        let mut random = Rng::with_seed(seed);
         for step in 0.. {
             assert!(step < 100_000, "hangs");
-            let rank = random.below(SIZE as usize);
+            let rank = random.usize(..SIZE as usize);
             ObservedNetwork::bring(&network, rank as u32, &mut random);
             engines[rank].enter(|state| state.progress()).expect("no fault");
             let result = ids[rank].and_then(|id| engines[rank].enter(|s| s.take_schedule(id)));
@@ -310,7 +310,8 @@ fn hints_name_the_receives_of_their_communicator() {
             let ReceiveStage::AtAdapter { operation } = stage else {
                 panic!("{stage:?}");
             };
-            let token = state.adapter.as_ref().expect("there is one").token(operation);
+            let adapter = state.adapter.as_ref().expect("there is one");
+            let token = adapter.operations[operation as usize].token;
             state.cancel_receive(id);
             assert!(state.take_received(id).expect("ended").cancelled);
             token

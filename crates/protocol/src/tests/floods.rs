@@ -5,11 +5,11 @@
 //! progress any more, everything is received. Without `HOLD`, all messages would be kept; without
 //! the window (`CREDIT`), all could be in flight before the `HOLD` arrives.
 
+use fastrand::Rng;
 use mica_node::counters::Counter;
 use proptest::prelude::*;
 
 use super::buffers::Buffer;
-use super::random::Random;
 use super::rig::{assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
 use crate::channels::packet;
@@ -86,7 +86,7 @@ const IDLE: usize = 500;
 /// bytes that any rank kept.
 fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
     let (engines, fabric) = over_fabric(ranks, script, seed, HOLD);
-    let mut random = Random(!seed);
+    let mut random = Rng::with_seed(!seed);
     let pairs = (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to)));
     let mut flows: Vec<Flow> = pairs
         .filter(|(from, to)| from != to)
@@ -95,13 +95,13 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
     let (mut most, mut idle) = (0, 0);
     while idle < IDLE {
         idle += 1;
-        let at = random.below(flows.len());
-        for _ in 0..random.below(40) {
+        let at = random.usize(..flows.len());
+        for _ in 0..random.usize(..40) {
             if flows[at].step(&engines, &fabric) {
                 idle = 0;
             }
         }
-        let rank = random.below(ranks as usize);
+        let rank = random.usize(..ranks as usize);
         engines[rank].enter(|state| {
             if state.progress().expect("no fault") {
                 idle = 0;
@@ -113,13 +113,13 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
     while received.iter().any(|&n| n < MESSAGES) {
         idle += 1;
         assert!(idle < 200 * IDLE, "hangs: {received:?} received");
-        let at = random.below(flows.len());
+        let at = random.usize(..flows.len());
         flows[at].step(&engines, &fabric);
         let Flow { from, to, .. } = flows[at];
         let pattern = MatchPattern { context: 0, source: Some(from), tag: Some(0) };
         engines[to as usize].enter(|state| {
             state.progress().expect("no fault");
-            for _ in 0..random.below(100) {
+            for _ in 0..random.usize(..100) {
                 let Some(found) = state.probe(&pattern) else {
                     break;
                 };

@@ -94,7 +94,7 @@ fn losing_peer_ends_receive_during_read() {
     let id = engines[0].enter(|state| {
         let id = state.receive(pattern(Some(1)), &to.view).expect("no fault");
         assert!(state.progress().expect("no fault"));
-        assert!(!state.rendezvous.reads.is_empty() && !state.is_received(id));
+        assert!(!state.rendezvous.reads.all.is_empty() && !state.is_received(id));
         id
     });
     fabric.lose(1);

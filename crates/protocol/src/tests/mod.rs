@@ -8,7 +8,6 @@
 mod buffers;
 mod model;
 mod program;
-mod random;
 mod rig;
 mod scripted;
 

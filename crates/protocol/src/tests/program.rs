@@ -7,12 +7,12 @@
 //! synchronous; its buffer is overwritten as soon as it has completed. For all: that everything
 //! completes, within a number of steps, and that the engines keep nothing.
 
+use fastrand::Rng;
 use mica_memory::Region;
 use proptest::prelude::*;
 
 use super::buffers::Buffer;
 use super::model::{Message, Model, Receive};
-use super::random::Random;
 use super::rig::assert_idle;
 use super::scripted::Head;
 use crate::engine::Engine;
@@ -91,7 +91,7 @@ const STEPS_MAX: usize = 100_000;
 /// A network that reports what arrives, in order.
 pub trait ObservedNetwork {
     /// Brings some of what is on the way to `rank`, if polls do not.
-    fn bring(&self, _rank: u32, _random: &mut Random) {}
+    fn bring(&self, _rank: u32, _random: &mut Rng) {}
     /// `rank` may send from this memory.
     fn add_buffer(&self, _rank: u32, _region: Region, _bytes: usize) {}
     /// A send of `rank` from this address has completed.
@@ -106,7 +106,7 @@ pub struct Run<'a> {
     engines: &'a [Engine],
     fabric: Option<&'a dyn ObservedNetwork>,
     pub model: Model,
-    random: Random,
+    random: Rng,
     active: Vec<UnderWay>,
     receives: usize,
 }
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
             engines,
             fabric,
             model: Model::new(engines.len()),
-            random: Random(seed),
+            random: Rng::with_seed(seed),
             active: engines.iter().map(|_| UnderWay::default()).collect(),
             receives: 0,
         }
@@ -135,8 +135,8 @@ impl<'a> Run<'a> {
             waiting[*rank as usize].push(call);
         }
         while waiting.iter().any(|calls| !calls.is_empty()) {
-            let rank = self.random.below(self.engines.len()) as u32;
-            match self.random.below(3) {
+            let rank = self.random.usize(..self.engines.len()) as u32;
+            match self.random.usize(..3) {
                 0 => self.progress(rank),
                 _ => {
                     if let Some(call) = waiting[rank as usize].pop() {
@@ -152,12 +152,12 @@ impl<'a> Run<'a> {
     fn settle(&mut self) {
         for step in 0.. {
             assert!(step < STEPS_MAX, "hangs with {:#?}", self.active);
-            let rank = self.random.below(self.engines.len()) as u32;
+            let rank = self.random.usize(..self.engines.len()) as u32;
             self.progress(rank);
-            if self.random.one_in(4) {
+            if self.random.usize(..4) == 0 {
                 self.receive_leftovers(rank);
             }
-            if self.model.is_over() && self.random.one_in(20) && self.try_finish() {
+            if self.model.is_over() && self.random.usize(..20) == 0 && self.try_finish() {
                 break;
             }
         }
@@ -211,7 +211,7 @@ impl<'a> Run<'a> {
                 self.assert_found(expected, found.map(|a| (a.envelope, a.bytes)));
             }
             Call::MatchedProbe(pattern) => {
-                if self.random.one_in(2)
+                if self.random.usize(..2) == 0
                     && let Some((message, id)) = self.active[rank as usize].probed.pop()
                 {
                     self.receive_probed(rank, message, id);

@@ -171,9 +171,13 @@ pub fn engine(
 pub fn assert_idle(engine: &Engine) {
     engine.enter(|state| {
         let rank = state.me;
-        assert!(state.sends.ops.is_empty(), "rank {rank} keeps sends: {:?}", state.sends.ops);
         assert!(
-            state.receives.ops.is_empty(),
+            state.sends.ops.iter().next().is_none(),
+            "rank {rank} keeps sends: {:?}",
+            state.sends.ops
+        );
+        assert!(
+            state.receives.ops.iter().next().is_none(),
             "rank {rank} keeps receives: {:?}",
             state.receives.ops
         );
@@ -197,11 +201,18 @@ pub fn assert_idle(engine: &Engine) {
         );
         let adapter = state.adapter.as_ref();
         assert!(
-            adapter.is_none_or(|adapter| adapter.is_empty()),
+            adapter.is_none_or(|a| {
+                a.operations.is_empty() && a.queued.is_empty() && a.fault.is_none()
+            }),
             "rank {rank} has posted {adapter:?}"
         );
-        assert!(state.rendezvous.reads.is_empty(), "rank {rank} reads");
-        assert!(state.rma.is_empty(), "rank {rank} has transfers");
+        let reads = &state.rendezvous.reads;
+        assert!(reads.all.is_empty() && reads.waiting.is_empty(), "rank {rank} reads");
+        let rma = &state.rma;
+        assert!(
+            rma.all.is_empty() && rma.parts.is_empty() && rma.unstarted.is_empty(),
+            "rank {rank} has transfers"
+        );
         assert!(state.lost.is_none(), "rank {rank} has lost {:?}", state.lost);
     });
 }

@@ -36,7 +36,10 @@ fn start(
 fn end(engines: &[Engine], id: RmaId) -> Result<(), Fault> {
     for _ in 0..100_000 {
         let ended = engines[0].enter(|state| {
-            let (parts, bounced) = state.rma.under_way();
+            let parts = state.rma.parts.len();
+            let under_way = state.rma.parts.iter();
+            let bounced: usize =
+                under_way.filter_map(|(_, part)| Some(part.bounce.as_ref()?.2)).sum();
             assert!(parts <= PARTS_MAX && bounced <= PARTS_MAX * BOUNCE_MAX);
             let _ = state.progress();
             state.take_rma(id)

@@ -17,6 +17,7 @@ use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use fastrand::Rng;
 use mica_channel::shm::{INLINE, Packet};
 use mica_channel::transport::{LostPeer, NetError};
 use mica_channel::transport::{ReadableRegion, Transport, TransportCompletion, WaitMode};
@@ -24,7 +25,6 @@ use mica_channel::{Capabilities, Channel, ChannelError, PacketSource, RemoteMemo
 use mica_memory::{Block, Region, Shape, View};
 
 use super::program::ObservedNetwork;
-use super::random::Random;
 use crate::channels::packet;
 use crate::matching::MatchEnvelope;
 use crate::rma::RmaDirection;
@@ -110,7 +110,7 @@ struct Port {
 #[derive(Debug)]
 struct Inner {
     script: Script,
-    random: Random,
+    random: Rng,
     ranks: usize,
     /// By sender, then by receiver.
     links: Vec<VecDeque<Parcel>>,
@@ -137,7 +137,7 @@ impl Fabric {
         };
         Fabric(Arc::new(Mutex::new(Inner {
             script,
-            random: Random(seed),
+            random: Rng::with_seed(seed),
             ranks,
             links: (0..ranks * ranks).map(|_| VecDeque::new()).collect(),
             ports: (0..ranks).map(|_| port()).collect(),
@@ -267,14 +267,14 @@ impl Inner {
         assert!(self.polls <= self.polls_max, "rank {me} waits for ever");
         let rank = me as usize;
         self.ports[rank].stuck.fill(false);
-        for _ in 0..self.random.below(self.script.brings + 1) {
-            let source = self.random.below(self.ranks);
+        for _ in 0..self.random.usize(..self.script.brings + 1) {
+            let source = self.random.usize(..self.ranks);
             self.deliver(source, rank);
         }
         let mut at = 0;
         while at < self.ports[rank].reads.len() {
             let peer = self.ports[rank].reads[at].peer;
-            if self.lost[peer as usize] || self.random.one_in(2) {
+            if self.lost[peer as usize] || self.random.usize(..2) == 0 {
                 let read = self.ports[rank].reads.swap_remove(at);
                 self.end_read(rank, &read);
             } else {
@@ -286,7 +286,7 @@ impl Inner {
     fn end_read(&mut self, reader: usize, read: &Read) {
         let peer = read.peer as usize;
         let refused =
-            self.script.refuses_reads > 0 && self.random.one_in(self.script.refuses_reads);
+            self.script.refuses_reads > 0 && self.random.usize(..self.script.refuses_reads) == 0;
         let mut bytes = read.len;
         let result = if self.lost[peer] {
             bytes = 0;
@@ -294,7 +294,7 @@ impl Inner {
         } else if refused {
             // Some bytes may have been read before the failure.
             bytes = match read.direction {
-                RmaDirection::Get => self.random.below(read.len),
+                RmaDirection::Get => self.random.usize(..read.len),
                 RmaDirection::Put => 0,
             };
             Err(NetError::Call {
@@ -337,6 +337,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
+    #[expect(clippy::too_many_arguments, reason = "those of put and get, and which it is")]
     fn start_copy(
         &mut self,
         direction: RmaDirection,
@@ -351,7 +352,7 @@ impl Scripted {
         assert!(view.as_contiguous().is_some_and(|(_, bytes)| len <= bytes));
         let refused = inner.script.refuses_sends > 0 && {
             let odds = inner.script.refuses_sends;
-            inner.random.one_in(odds)
+            inner.random.usize(..odds) == 0
         };
         if refused {
             return Ok(false);
@@ -427,7 +428,7 @@ impl Transport for Scripted {
         let link = inner.link(self.me as usize, peer as usize);
         let is_stuck = inner.ports[self.me as usize].stuck[peer as usize];
         let is_full = inner.links[link].len() >= script.link_room;
-        let refused = script.refuses_sends > 0 && inner.random.one_in(script.refuses_sends);
+        let refused = script.refuses_sends > 0 && inner.random.usize(..script.refuses_sends) == 0;
         if is_stuck || is_full || refused {
             inner.ports[self.me as usize].stuck[peer as usize] = true;
             return Ok(false);

@@ -1,4 +1,18 @@
 //! What the packets do that arrive, and how a matched message gets into its buffer.
+//!
+//! The protocol between two adapters, as MPI libraries have it (eager, rendezvous by a read):
+//!
+//! ```text
+//! eager         Eager ------------------> matched or kept; written; event
+//!               <------------ Acknowledge if the send is synchronous, when it is matched
+//! rendezvous    Announce ---------------> matched or kept
+//!               <------------------- Pull when it is matched, for as much as there is room
+//!               Data -------------------> written; event
+//! ```
+//!
+//! Both ends have an event of their own: the sender when its buffer is free, the receiver when the
+//! payload is written. An answer names the operation by the token that came with the question, and
+//! is checked against the rank that it was sent to. States are those of `engine`.
 
 use mica_node::adapter::OperationStatus;
 

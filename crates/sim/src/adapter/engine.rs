@@ -1,5 +1,27 @@
-//! The adapter's state, and what its surroundings tell it. What the commands and packets do is in
-//! `operations` and `arrivals`.
+//! The adapter's state, and the calls of its node. What commands and packets do is in `operations`
+//! and `arrivals`; `mod.rs` has the times.
+//!
+//! States of an operation, which its token names. Commands of the process and packets of other
+//! adapters move it, each at its time; nothing else does.
+//!
+//! ```text
+//! send, eager          -> payload read -> departed: complete
+//! send, synchronous    -> departed -> in `sends` for an Acknowledge: complete
+//! send, announced      -> in `sends` for a Pull -> payload departed: complete
+//! receive              -> posted (`matching`) -> matched: payload written: complete
+//!                      -> matched with an announcement: in `pulls` for the Data -> complete
+//! probe                -> complete
+//! extract              -> complete; the token names a message in `extracted` until it is received
+//! ```
+//!
+//! States of a message at its receiver: unexpected (`matching`), extracted, matched (a
+//! [`Delivery`]), delivered. A message is in one of these places, a token in `tokens` from its
+//! command until its event is entered. A packet that fits no state is a stray: dropped and counted.
+//!
+//! Order: commands and packets are processed one after another (`last_processed`), and packets
+//! leave one after another (`last_departure`), so that messages of a pair do not overtake each
+//! other. What is due later is in the agenda, and only [`Adapter::advance`] carries it out: nothing
+//! that the process can see changes before its time.
 
 use std::collections::{HashMap, HashSet};
 
@@ -267,14 +289,15 @@ impl Adapter {
         self.agenda.next_due().unwrap_or(SimTime::NEVER)
     }
 
-    /// The process waits, and has taken `taken` events. Whether there is something new for it; if
-    /// not, ask again after what happens next; if there is, the wait ends, and the unexpected
-    /// messages up to now are no news for the next one. Call [`Adapter::advance`] before.
-    pub fn has_news(&mut self, taken: u64) -> bool {
-        let has_news = self.counts.events > taken || self.has_unexpected;
-        self.is_awaited = !has_news;
-        self.has_unexpected &= !has_news;
-        has_news
+    /// Whether a process that waits and has taken `taken` events wakes: there are events or
+    /// unexpected messages that it has not seen. If not, ask again after what happens next; if so,
+    /// the wait ends, and the unexpected messages up to now do not end another. Call
+    /// [`Adapter::advance`] before.
+    pub fn should_wake(&mut self, taken: u64) -> bool {
+        let wakes = self.counts.events > taken || self.has_unexpected;
+        self.is_awaited = !wakes;
+        self.has_unexpected &= !wakes;
+        wakes
     }
 
     /// The program will use the payload of this receive at once.
@@ -366,7 +389,7 @@ impl Adapter {
         self.count_lines([(1, target)], host);
     }
 
-    /// Tells the policy of lines that were written.
+    /// Reports lines that were written to the policy.
     pub(super) fn count_lines(
         &mut self,
         lines: impl IntoIterator<Item = (u64, InjectTarget)>,

@@ -1,7 +1,7 @@
 //! The network adapter: operating-system bypass, no copies, matching by itself (leon-2009 3.1,
 //! Table 3.2). The contract with the library's driver is `mica_node::adapter`.
 //!
-//! [`Adapter`] is a state machine without threads. The node tells it of doorbells and commands,
+//! [`Adapter`] is a state machine without threads. The node calls it for doorbells and commands,
 //! arrived packets and waits, each with its moment, in order of time; it reads and writes the
 //! process's memory through [`AdapterHost`], and hands over packets that leave. What completes
 //! later is in its agenda: the node calls [`Adapter::advance`] at [`Adapter::next_due`], and at the

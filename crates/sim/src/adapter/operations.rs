@@ -1,4 +1,6 @@
-//! What the commands do.
+//! What the commands of the process do. A command is checked first; one that is not valid, or whose
+//! token is in use, completes with `Status::Invalid` and changes nothing else. States are those of
+//! `engine`.
 
 use mica_node::adapter::{ANY_SOURCE, ANY_TAG, CommandKind, OperationStatus};
 

@@ -35,11 +35,6 @@ impl AccessCounts {
     pub fn l2_misses(&self) -> u64 {
         self.from_l3 + self.from_other_core + self.from_memory
     }
-
-    /// Hit the L1.
-    pub fn l1_hits(&self) -> u64 {
-        self.accesses - self.device - self.unmodelled - self.merged - self.l1_misses()
-    }
 }
 
 /// Lines that the memory controller has read.

@@ -14,8 +14,21 @@
 //! - A line that is used above leaves an exclusive cache and takes its dirtiness along.
 //! - [`INJECTED`] goes with the line to the level where it is, and ends when the program uses it.
 //!
-//! The caches hold no data. All lines have the same size. Levels are told apart by the functions'
-//! names, since each has rules of its own; [`super::NodeMemory`] is the only caller.
+//! A line's state in a level: absent; clean or [`DIRTY`] (newer than what is below); each may be
+//! [`INJECTED`] or [`PREFETCHED`] until its first use. Who moves it: reads and stores of the core
+//! ([`Hierarchy::read`], `super::l1`), evictions by a fill, the prefetcher, and the adapter's
+//! writes (`super::inject`); its reads change nothing.
+//!
+//! Order: one access is carried out whole, with its evictions, before the next, at
+//! [`Hierarchy::now`]; only a prefetched line comes later ([`InFlight`]). Invariant: an inclusive
+//! level has every line of those above it. A naive model that shares no code has the same contents,
+//! stalls and counts (`tests/naive`).
+//!
+//! Cost: a level costs one search of a set; a miss of all adds memory's latency and queue
+//! (`super::controller`).
+//!
+//! The caches hold no data. All lines have the same size. Functions name their level, since each
+//! has rules of its own; [`super::NodeMemory`] is the only caller.
 
 use super::cache::{Cache, DIRTY, FLAGS, INJECTED, PREFETCHED};
 use super::controller::Controller;

@@ -125,13 +125,9 @@ impl L1 {
         hit
     }
 
-    /// Hits by the fast path, all or since [`forget_hits`](Self::forget_hits).
+    /// Hits by the fast path.
     pub(super) fn hits(&self) -> u64 {
         self.uses - self.other_uses
-    }
-
-    pub(super) fn forget_hits(&mut self) {
-        self.other_uses = self.uses;
     }
 
     // Everything else.

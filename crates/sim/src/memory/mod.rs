@@ -85,12 +85,6 @@ impl Stall {
     pub fn is_device(self) -> bool {
         self.0 & Stall::DEVICE != 0
     }
-
-    /// No cycles, and not the device: what nearly all accesses return.
-    #[inline]
-    pub fn is_nothing(self) -> bool {
-        self.0 == 0
-    }
 }
 
 /// What the core does at an address.
@@ -292,14 +286,6 @@ impl NodeMemory {
         counts.loads.accesses += self.levels.l1d.hits() - self.store_hits;
         counts.fetches.accesses += self.levels.l1i.hits();
         counts
-    }
-
-    /// Sets all counts to 0, as at the start of a region of interest.
-    pub fn reset_counts(&mut self) {
-        self.levels.counts = MemoryCounts::default();
-        self.store_hits = 0;
-        self.levels.l1d.forget_hits();
-        self.levels.l1i.forget_hits();
     }
 
     #[inline(always)]

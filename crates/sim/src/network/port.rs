@@ -7,8 +7,8 @@
 //! that is alone needs `L + (b - 1) G`.
 //!
 //! A [`Port`] serves in the order in which it is asked. That is the order of departure for a
-//! sending port; `network` receives by a calendar instead, since packets are known in that order
-//! and arrive in another, and the replayer receives by a port, in the order in which its rank waits.
+//! sending port. `network` receives by a calendar instead, since packets are known in that order
+//! and arrive in another; the replayer receives by a port, in the order in which its ranks wait.
 
 use crate::time::{ByteTimes, SimTime};
 

@@ -172,15 +172,6 @@ fn throttling_scales_the_time_of_bytes() {
     }
 }
 
-/// A random number in (0, 1): splitmix64.
-fn uniform(state: &mut u64) -> f64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 + 1e-17
-}
-
 /// Mean and half width of the 99 % interval of the mean of `values`, by batches.
 fn interval(values: &[f64], batches: usize) -> (f64, f64) {
     let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
@@ -195,12 +186,12 @@ fn random_packets_to_one_node_wait_as_in_an_m_d_1_queue() {
     let bytes = 2801;
     let service = times(bytes).0 as f64;
     for (load, seed) in [(0.3, 1), (0.6, 2), (0.8, 3)] {
-        let mut state = seed;
+        let mut random = fastrand::Rng::with_seed(seed);
         let mut now = 0.0;
         let mut network = Network::new(&crossbar(), 65).expect("a network");
         let mut waits = Vec::new();
         for number in 0..120_000 {
-            now -= uniform(&mut state).ln() * service / load;
+            now -= (1.0 - random.f64()).ln() * service / load;
             // A sender for each packet in turn, so that the receiver's port alone has a queue.
             let from = 1 + (number % 64) as u32;
             let at = now as u64;
@@ -290,8 +281,7 @@ proptest! {
         let wanted = network.carry(&mut whole);
 
         let mut shuffled = packets.clone();
-        let mut state = seed;
-        shuffled.sort_by_cached_key(|_| (uniform(&mut state) * 1e9) as u64);
+        fastrand::Rng::with_seed(seed).shuffle(&mut shuffled);
         let mut again = Network::new(&parameters, 12).expect("a network");
         prop_assert_eq!(again.carry(&mut shuffled), wanted.clone());
         prop_assert_eq!(&shuffled, &whole);

@@ -168,6 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::replay::Grid;
 
     fn route(routes: &Routes, from: u32, to: u32) -> Vec<u32> {
         let mut route = Vec::new();
@@ -187,15 +188,7 @@ mod tests {
 
     /// Coordinates of a node; the last varies fastest.
     fn coordinates(dimensions: &[u32], node: u32) -> Vec<u32> {
-        let mut rest = node;
-        let from_last = dimensions.iter().rev().map(|size| {
-            let place = rest % size;
-            rest /= size;
-            place
-        });
-        let mut places: Vec<u32> = from_last.collect();
-        places.reverse();
-        places
+        Grid::open(dimensions).coordinates(node)
     }
 
     /// Follows a route of links from router to router; ends at the coordinates where it ends.

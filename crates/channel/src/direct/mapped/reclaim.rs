@@ -18,8 +18,6 @@
 //! `exit` would have to wait for, ends when no thread of the program is left (`pthread_exit` by
 //! all), and the library is never unloaded (`-z nodelete`).
 
-use std::fs::File;
-use std::io::Read;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -29,6 +27,7 @@ use super::eligibility::{HelperThread, SkipReason};
 use super::migration::SignalsBlocked;
 use super::owners::OWNERS;
 use mica_node::futex::{self, FutexScope};
+use mica_node::process_stat::ProcessStat;
 
 /// Bytes of migrated memory up to which the long interval applies.
 const BOUND: usize = 64 << 20;
@@ -119,17 +118,8 @@ fn reclaim_until_alone() {
 /// Whether all threads of the program have ended. The process ends with its last thread, which must
 /// not be this one.
 fn is_left_alone() -> bool {
-    let mut text = [0u8; 1024];
-    let read = File::open("/proc/self/stat").and_then(|mut stat| stat.read(&mut text));
-    let Ok(stat) = read.map(|len| str::from_utf8(&text[..len]).unwrap_or_default()) else {
-        return false;
-    };
-    // Skip the name, which may contain any character. Then come the first thread's state, and 17
-    // fields later the number of threads.
-    let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
-    let has_ended = fields.next() == Some("Z");
-    let threads = fields.nth(16).and_then(|count| count.parse().ok());
-    has_ended && threads.is_some_and(|count: u32| count <= 1 + HelperThread::count())
+    let helpers = u64::from(HelperThread::count());
+    ProcessStat::own().is_some_and(|stat| stat.state == 'Z' && stat.threads <= 1 + helpers)
 }
 
 /// What one check found.

@@ -194,7 +194,7 @@ impl CopyEngine for DsaEngine {
     }
 
     fn capabilities(&self) -> EngineCapabilities {
-        EngineCapabilities::OWN_MEMORY | EngineCapabilities::HARDWARE
+        EngineCapabilities::HARDWARE
     }
 
     fn cost(&self) -> EngineCost {
@@ -274,10 +274,7 @@ impl CopyEngine for DsaThreadEngine {
     }
 
     fn capabilities(&self) -> EngineCapabilities {
-        EngineCapabilities::OWN_MEMORY
-            | EngineCapabilities::PEER_MEMORY
-            | EngineCapabilities::SELF_DRIVEN
-            | EngineCapabilities::HARDWARE
+        EngineCapabilities::SELF_DRIVEN | EngineCapabilities::HARDWARE
     }
 
     fn cost(&self) -> EngineCost {

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs::File;
+use std::io::PipeWriter;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,10 +18,10 @@ use mica_node::tunables::FOREIGN_MPI;
 use mica_profile::rank_tables::JOB_VARIABLE;
 
 use super::*;
-use crate::local::foreign::{find_program, open_mpi_library};
+use crate::local::foreign::open_mpi_library;
 use crate::options::values::tool;
 use crate::output::is_left_to_ranks;
-use crate::output::redirect::StreamOutlet;
+use crate::output::redirect::{PipeOutlet, StreamOutlet};
 
 /// The variable that names the interface for ranks to use among hosts.
 const INTERFACE_VARIABLE: &str = "MICA_NET_INTERFACE";
@@ -58,7 +59,7 @@ impl RankProcesses<'_> {
             .env("PMI_RANK", plan.rank.to_string())
             .env("PMI_SIZE", self.job.size.to_string())
             .env("PMI_HOSTNAME", &self.job.host)
-            .envs(identity(connection.as_fd()).map(|id| (MANAGER_ID_VARIABLE, id)));
+            .envs(identity(connection.as_fd()).map(|key| (MANAGER_ID_VARIABLE, key.to_string())));
         if self.job.network.pmi {
             command.env(EXCHANGE_VARIABLE, "pmi");
         }
@@ -155,29 +156,24 @@ impl RankProcesses<'_> {
         let is_joined = is_one && out.is_bare_pipe() && err.is_bare_pipe();
         let failed = || doing("cannot make pipes for a rank's output");
         let mut streams = Vec::new();
-        let mut connect = |outlet: StreamOutlet| -> Result<Stdio, LaunchError> {
-            let StreamOutlet::Pipe(pipe) = outlet else {
-                return outlet.stdio().map_err(failed());
-            };
+        let mut open = |pipe: PipeOutlet| -> Result<PipeWriter, LaunchError> {
             let (read, write) = io::pipe().map_err(failed())?;
-            let id = self.unwritten.len() as u32;
-            self.unwritten.push(UnwrittenBytes::default());
-            streams.push(pipe.stream(id, read));
-            Ok(write.into())
+            streams.push(pipe.stream(self.next_stream, read));
+            self.next_stream += 1;
+            Ok(write)
         };
-        if is_joined {
-            let StreamOutlet::Pipe(pipe) = out else { unreachable!("both are pipes") };
-            let (read, write) = io::pipe().map_err(failed())?;
-            command.stderr(write.try_clone().map_err(failed())?);
-            command.stdout(write);
-            let id = self.unwritten.len() as u32;
-            self.unwritten.push(UnwrittenBytes::default());
-            return Ok((vec![pipe.stream(id, read)], Vec::new()));
+        if is_joined && let StreamOutlet::Pipe(pipe) = out {
+            let write = open(pipe)?;
+            command.stderr(write.try_clone().map_err(failed())?).stdout(write);
+            return Ok((streams, Vec::new()));
         }
         let file = |outlet: &StreamOutlet| outlet.file().map_err(failed());
         let files = [file(&out)?, file(&err)?].into_iter().flatten().collect();
-        command.stdout(connect(out)?);
-        command.stderr(connect(err)?);
+        let mut stdio = |outlet: StreamOutlet| match outlet {
+            StreamOutlet::Pipe(pipe) => Ok(Stdio::from(open(pipe)?)),
+            own => own.stdio().map_err(failed()),
+        };
+        command.stdout(stdio(out)?).stderr(stdio(err)?);
         Ok((streams, files))
     }
 
@@ -224,7 +220,7 @@ impl RankProcesses<'_> {
             let directory = self.directory_or_own(plan);
             let path = set("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
             let program = environment::program(plan.section, &directory);
-            let program = find_program(&program, &directory, &path);
+            let program = environment::find_in_path(&program, &directory, &path);
             let Some(program) = program else { continue };
             if let Some(library) = open_mpi_library(&program) {
                 return Err(LaunchError::ForeignProgram {

@@ -26,15 +26,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use mica_bootstrap::inherited::{DescriptorKind, DescriptorRequest};
 use mica_node::handover::FileIdentity;
 use mica_node::proc_mount::proc_is_ours;
 use mica_node::process::{
     ChildProcess, ChildSetup, Exit, Keeper, end_children, is_foreground, reap_orphans,
-    set_nonblocking, signal, take_terminal_back, wait_readable,
+    set_nonblocking, signal, take_terminal_back,
 };
 use mica_node::segment::{AreaBudget, JobSegment, JobSpec, RankState, WaitKind};
 use mica_node::topology::{CorePlace, CpuSet, affinity_of};
@@ -46,6 +47,7 @@ use crate::local::callers::HandoverCallers;
 use crate::local::departed::{RankActivity, WaitingRank};
 use crate::local::input::Input;
 use crate::local::pmi;
+use crate::local::requests::Requests;
 use crate::output::OutputTarget;
 use crate::output::file_writer::FileWriter;
 use crate::output::redirect::Redirect;
@@ -62,9 +64,6 @@ mod attach;
 mod command;
 mod hang;
 mod lingering;
-mod requests;
-
-use requests::Requests;
 
 /// Time for processes that the ranks started to die.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -88,17 +87,8 @@ impl RankProcess {
     }
 }
 
-/// Bytes of a stream that are in flight.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct UnwrittenBytes {
-    /// To this process's output.
-    pub output: usize,
-    /// To the stream's file.
-    pub file: usize,
-}
-
-/// Takes text of the stream with this number, and returns whether it takes more.
-type DrainSink<'a> = dyn FnMut(OutputTarget, Vec<u8>, u32, &mut UnwrittenBytes) -> bool + 'a;
+/// Takes text of a stream, and returns whether it takes more.
+type DrainSink<'a> = dyn FnMut(&mut RankStream, Vec<u8>) -> bool + 'a;
 
 /// The ranks of this node.
 pub struct RankProcesses<'a> {
@@ -120,8 +110,8 @@ pub struct RankProcesses<'a> {
     pub input: Option<Input>,
     /// Writes the files of ranks that pass through this process.
     pub file_writer: FileWriter,
-    /// By the stream's id.
-    pub unwritten: Vec<UnwrittenBytes>,
+    /// The id of the next stream.
+    next_stream: u32,
     /// What the user is to be told of the start of ranks.
     pub notes: Vec<String>,
     /// The ranks' process manager.
@@ -185,7 +175,7 @@ impl<'a> RankProcesses<'a> {
             terminal_lent: false,
             has_one_reader,
             file_writer: FileWriter::new().map_err(doing("cannot make a pipe for output"))?,
-            unwritten: Vec::new(),
+            next_stream: 0,
             notes: Vec::new(),
             pmi,
             requests: Requests::open(job.members.len()).ok(),
@@ -436,6 +426,41 @@ impl<'a> RankProcesses<'a> {
         ranks.filter_map(line).collect()
     }
 
+    /// Serves processes that ask for descriptors that they did not inherit. Returns the numbers on
+    /// the node of the ranks that have a new connection to the process manager.
+    pub fn serve_requests(&mut self) -> Vec<usize> {
+        let mut replaced = Vec::new();
+        let Some(requests) = &mut self.requests else {
+            return replaced;
+        };
+        let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
+        let mut give = |request: DescriptorRequest| -> Result<OwnedFd, String> {
+            let index = members.binary_search(&request.rank);
+            let index = index.map_err(|_| format!("rank {} is not on this node", request.rank))?;
+            match request.wanted {
+                DescriptorKind::Values => pmi.table().map_err(|error| error.to_string()),
+                DescriptorKind::Segment => {
+                    let copy = segment.as_fd().try_clone_to_owned();
+                    copy.map_err(|error| error.to_string())
+                }
+                DescriptorKind::Manager => match pmi.replace(index) {
+                    Ok(Some(theirs)) => {
+                        replaced.push(index);
+                        Ok(theirs.into())
+                    }
+                    Ok(None) => Err(format!("rank {} has used its connection", request.rank)),
+                    Err(error) => Err(error.to_string()),
+                },
+            }
+        };
+        if requests.serve(&mut give).is_err() {
+            // Descriptors may have run out: with the service the loop would never sleep, so it
+            // is stopped.
+            self.requests = None;
+        }
+        replaced
+    }
+
     /// The values of each rank's counters.
     pub fn counters(&self) -> Vec<CounterValues> {
         let ranks = self.plan.ranks.iter();
@@ -463,13 +488,6 @@ impl<'a> RankProcesses<'a> {
         reap_orphans(&|pid| self.alive.contains(&pid));
     }
 
-    /// Gives the text of a stream to the thread of its file, if it has one. Returns what goes to
-    /// this process's output.
-    pub fn pass_to_file(&mut self, stream: &RankStream, text: Vec<u8>) -> Vec<u8> {
-        let unwritten = &mut self.unwritten[stream.id as usize];
-        pass_to_file(stream, text, &mut self.file_writer, unwritten)
-    }
-
     /// Passes on what the streams of ended ranks still hold, until `sink` refuses more.
     pub fn drain(&mut self, ended: &[usize], sink: &mut DrainSink<'_>) {
         let ids = ended.iter().flat_map(|&index| &self.ranks[index].streams);
@@ -477,12 +495,10 @@ impl<'a> RankProcesses<'a> {
             let Some(stream) = self.streams.get_mut(id) else {
                 continue;
             };
-            while is_readable(stream) {
+            while stream.is_readable() {
                 let pumped = stream.pump();
-                let unwritten = &mut self.unwritten[*id as usize];
-                let writer = &mut self.file_writer;
-                let text = pass_to_file(stream, pumped.text, writer, unwritten);
-                let goes_on = sink(stream.target(), text, stream.id, unwritten);
+                let text = stream.pass_to_file(pumped.text, &mut self.file_writer);
+                let goes_on = sink(stream, text);
                 if !pumped.is_open || !goes_on {
                     break;
                 }
@@ -498,15 +514,21 @@ impl<'a> RankProcesses<'a> {
         // All writers are gone; what they wrote is in the pipes.
         for mut stream in std::mem::take(&mut self.streams).into_values() {
             let mut is_open = true;
-            while is_open && is_readable(&stream) {
-                let pumped = stream.pump();
-                sink(stream.target(), self.pass_to_file(&stream, pumped.text));
-                is_open = pumped.is_open;
-            }
-            if is_open {
-                // A process that could not be ended holds it open.
-                let rest = stream.rest();
-                sink(stream.target(), self.pass_to_file(&stream, rest));
+            while is_open {
+                let text = match stream.is_readable() {
+                    true => {
+                        let pumped = stream.pump();
+                        is_open = pumped.is_open;
+                        pumped.text
+                    }
+                    // A process that could not be ended holds it open.
+                    false => {
+                        is_open = false;
+                        stream.rest()
+                    }
+                };
+                let text = stream.pass_to_file(text, &mut self.file_writer);
+                sink(stream.target(), text);
             }
         }
         self.keeper.dismiss();
@@ -523,28 +545,6 @@ impl<'a> RankProcesses<'a> {
             )
         })
     }
-}
-
-fn pass_to_file(
-    stream: &RankStream,
-    text: Vec<u8>,
-    writer: &mut FileWriter,
-    unwritten: &mut UnwrittenBytes,
-) -> Vec<u8> {
-    match stream.file() {
-        Some(file) if !text.is_empty() => {
-            unwritten.file += text.len();
-            let copy = if file.copy { text.clone() } else { Vec::new() };
-            writer.write(file.number, text, stream.id);
-            copy
-        }
-        _ => text,
-    }
-}
-
-fn is_readable(stream: &RankStream) -> bool {
-    let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
-    ready.is_ok_and(|ready| ready[0])
 }
 
 /// `process 4711 (sleep)`.

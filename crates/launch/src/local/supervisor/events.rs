@@ -9,8 +9,7 @@
 //! rank writes to a paused stream stays in its pipe, and the rank waits there.
 
 use super::*;
-use crate::local::ranks::UnwrittenBytes;
-use crate::output::stream::{self, RankStream};
+use crate::output::stream::{self, RankStream, UnwrittenBytes};
 
 impl LocalRanks<'_> {
     /// Adds the sources of ranks that have been started.
@@ -109,7 +108,7 @@ impl LocalRanks<'_> {
         let Some(stream) = processes.streams.get_mut(&id) else {
             return;
         };
-        if !has_room(&job.owner, processes.unwritten[id as usize]) {
+        if !has_room(&job.owner, stream.unwritten) {
             job.poll.remove(PollSource::Stream(id), stream.as_fd());
             self.paused.insert(id);
             return;
@@ -127,21 +126,21 @@ impl LocalRanks<'_> {
 
     /// Writes text of a stream to its file and target.
     fn write(&mut self, job: &mut JobLoop<'_>, id: u32, text: Vec<u8>) {
-        let Some(stream) = self.processes.streams.remove(&id) else {
-            return;
-        };
-        let text = self.processes.pass_to_file(&stream, text);
-        let written = job.owner.write(stream.target(), text, id as usize);
-        self.processes.unwritten[id as usize].output += written;
-        self.processes.streams.insert(id, stream);
+        let processes = &mut self.processes;
+        if let Some(stream) = processes.streams.get_mut(&id) {
+            let text = stream.pass_to_file(text, &mut processes.file_writer);
+            stream.unwritten.output += job.owner.write(stream.target(), text, id as usize);
+        }
     }
 
     /// Threads have written to files of ranks.
     fn on_files_written(&mut self, job: &mut JobLoop<'_>) {
         let (written, problems) = self.processes.file_writer.written();
         for (id, bytes) in written {
-            let unwritten = &mut self.processes.unwritten[id].file;
-            *unwritten = unwritten.saturating_sub(bytes as usize);
+            if let Some(stream) = self.processes.streams.get_mut(&(id as u32)) {
+                let unwritten = &mut stream.unwritten.file;
+                *unwritten = unwritten.saturating_sub(bytes as usize);
+            }
         }
         problems.iter().for_each(|text| job.owner.say(text));
         self.resume_streams(job);
@@ -180,7 +179,7 @@ impl LocalRanks<'_> {
             let Some(stream) = processes.streams.get(&id) else {
                 return false;
             };
-            let has_room = has_room(owner, processes.unwritten[id as usize]);
+            let has_room = has_room(owner, stream.unwritten);
             if has_room {
                 poll.add(PollSource::Stream(id), stream.as_fd());
             }
@@ -202,9 +201,9 @@ impl LocalRanks<'_> {
     /// Passes on what ranks wrote before they ended, unless its reader does not keep up.
     fn drain(&mut self, job: &mut JobLoop<'_>, ended: &[usize]) {
         let owner = &mut job.owner;
-        let mut sink = |target, text: Vec<u8>, id: u32, unwritten: &mut UnwrittenBytes| {
-            unwritten.output += owner.write(target, text, id as usize);
-            has_room(owner, *unwritten)
+        let mut sink = |stream: &mut RankStream, text| {
+            stream.unwritten.output += owner.write(stream.target(), text, stream.id as usize);
+            has_room(owner, stream.unwritten)
         };
         self.processes.drain(ended, &mut sink);
     }

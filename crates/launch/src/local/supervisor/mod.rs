@@ -407,8 +407,10 @@ impl Workers for LocalRanks<'_> {
 
     fn on_written(&mut self, job: &mut JobLoop<'_>, written: &[(usize, u32)]) {
         for &(id, bytes) in written {
-            let unwritten = &mut self.processes.unwritten[id].output;
-            *unwritten = unwritten.saturating_sub(bytes as usize);
+            if let Some(stream) = self.processes.streams.get_mut(&(id as u32)) {
+                let unwritten = &mut stream.unwritten.output;
+                *unwritten = unwritten.saturating_sub(bytes as usize);
+            }
         }
         self.resume_streams(job);
     }

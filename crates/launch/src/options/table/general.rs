@@ -7,7 +7,7 @@ pub(super) const GENERAL: &[Spec] = &[
         names: &["--timeout"],
         scope: Scope::Job,
         help: "End the job after this time, with exit status 124.",
-        effect: Effect::Value("SECONDS", |parser, option, value| {
+        effect: OptionEffect::Value("SECONDS", |parser, option, value| {
             parser.options.timeout = Some(seconds(option, value)?);
             Ok(())
         }),
@@ -17,7 +17,7 @@ pub(super) const GENERAL: &[Spec] = &[
         scope: Scope::Job,
         help: "Print what every rank waits for if the job still runs after this time. \
                `kill -USR1` to mpiexec prints it at any time.",
-        effect: Effect::Value("SECONDS", |parser, option, value| {
+        effect: OptionEffect::Value("SECONDS", |parser, option, value| {
             parser.options.hang_report = Some(seconds(option, value)?);
             Ok(())
         }),
@@ -28,7 +28,7 @@ pub(super) const GENERAL: &[Spec] = &[
         help: "Print at the end, for each place in the program that calls a collective, how long \
                ranks waited there for the last one to come, and which that was. The same as -x \
                MICA_LATE=on.",
-        effect: Effect::Flag(|parser| {
+        effect: OptionEffect::Flag(|parser| {
             let on = (OsString::from(LATE.env), OsString::from("on"));
             parser.options.environment.push(on);
         }),
@@ -39,7 +39,7 @@ pub(super) const GENERAL: &[Spec] = &[
         help: "The error handler that MPI_COMM_WORLD and MPI_COMM_SELF have at first: \
                mpi_errors_are_fatal (the default), mpi_errors_abort or mpi_errors_return. The same \
                as -x MICA_ERRHANDLER=fatal, abort or return.",
-        effect: Effect::Value("NAME", |parser, option, value| {
+        effect: OptionEffect::Value("NAME", |parser, option, value| {
             let chosen = match value.to_str() {
                 Some("mpi_errors_are_fatal") => "fatal",
                 Some("mpi_errors_abort") => "abort",
@@ -58,13 +58,13 @@ pub(super) const GENERAL: &[Spec] = &[
         scope: Scope::Job,
         help: "The kinds of memory that the program asks for. Mica provides mpi and system, \
                whatever it asks for; MPI_INFO_ENV says so.",
-        effect: Effect::Value("KIND,...", |_, _, _| Ok(())),
+        effect: OptionEffect::Value("KIND,...", |_, _, _| Ok(())),
     },
     Spec {
         names: &["--grace"],
         scope: Scope::Job,
         help: "Time between asking ranks to end (SIGTERM) and killing them (default 2).",
-        effect: Effect::Value("SECONDS", |parser, option, value| {
+        effect: OptionEffect::Value("SECONDS", |parser, option, value| {
             parser.options.grace = seconds(option, value)?;
             Ok(())
         }),
@@ -76,7 +76,7 @@ pub(super) const GENERAL: &[Spec] = &[
                URG and the real-time ones; none takes what stands before it out of the list. With \
                USR1 in it, the signal no longer prints the hang report; TERM, INT, HUP and QUIT no \
                longer end the job.",
-        effect: Effect::Value("none|NAME,...", |parser, option, value| {
+        effect: OptionEffect::Value("none|NAME,...", |parser, option, value| {
             let added = value.to_str().and_then(|list| parser.options.signals.add(list));
             added.ok_or_else(|| wrong(option, value, SignalRules::WANTED))
         }),
@@ -95,30 +95,30 @@ pub(super) const GENERAL: &[Spec] = &[
         ],
         scope: Scope::Job,
         help: "Accepted for familiarity: Mica does so anyway.",
-        effect: Effect::Flag(|_| {}),
+        effect: OptionEffect::Flag(|_| {}),
     },
     Spec {
         names: &["-demux", "-topolib"],
         scope: Scope::Job,
         help: "Accepted for familiarity, without effect.",
-        effect: Effect::Value("NAME", |_, _, _| Ok(())),
+        effect: OptionEffect::Value("NAME", |_, _, _| Ok(())),
     },
     Spec {
         names: &["-v", "--verbose", "--display-map"],
         scope: Scope::Job,
         help: "Say on standard error what is started, and where.",
-        effect: Effect::Flag(|parser| parser.options.verbose = true),
+        effect: OptionEffect::Flag(|parser| parser.options.verbose = true),
     },
     Spec {
         names: &["-V", "--version", "-info"],
         scope: Scope::Job,
         help: "Print the version.",
-        effect: Effect::Flag(|parser| parser.answer = Some(CommandRequest::Version)),
+        effect: OptionEffect::Flag(|parser| parser.answer = Some(CommandRequest::Version)),
     },
     Spec {
         names: &["-h", "--help"],
         scope: Scope::Job,
         help: "Print this help.",
-        effect: Effect::Flag(|parser| parser.answer = Some(CommandRequest::Help)),
+        effect: OptionEffect::Flag(|parser| parser.answer = Some(CommandRequest::Help)),
     },
 ];

@@ -10,7 +10,7 @@ pub(super) const HOSTS: &[Spec] = &[
                an equal share, before the next has its turn; when all are full it goes on with \
                the first. Without -n the job has as many ranks as there are slots, a host without \
                a number having 1.",
-        effect: Effect::Value("NAME[:SLOTS],...", |parser, option, value| {
+        effect: OptionEffect::Value("NAME[:SLOTS],...", |parser, option, value| {
             let hosts = crate::hosts::parse_list(&value.to_string_lossy());
             let hosts = hosts
                 .map_err(|bad| wrong(option, OsStr::new(&bad), "a host (NAME or NAME:SLOTS)"))?;
@@ -23,7 +23,7 @@ pub(super) const HOSTS: &[Spec] = &[
         scope: Scope::Job,
         help: "Read the hosts from a file: lines of NAME, NAME:SLOTS or NAME slots=N; # begins a \
             comment.",
-        effect: Effect::Value("FILE", |parser, _, value| {
+        effect: OptionEffect::Value("FILE", |parser, _, value| {
             parser.options.hosts.file = Some(PathBuf::from(value));
             Ok(())
         }),
@@ -33,7 +33,7 @@ pub(super) const HOSTS: &[Spec] = &[
         scope: Scope::Job,
         help: "Give each host N ranks before the next has its turn, whatever its slots; without \
             -n the job has N ranks on each host.",
-        effect: Effect::Value("N", |parser, option, value| {
+        effect: OptionEffect::Value("N", |parser, option, value| {
             parser.options.hosts.per_host = Some(ranks(option, value)?);
             Ok(())
         }),
@@ -42,14 +42,14 @@ pub(super) const HOSTS: &[Spec] = &[
         names: &["--pernode", "--bynode", "-rr"],
         scope: Scope::Job,
         help: "The same as -ppn 1.",
-        effect: Effect::SameAs("ppn", "1"),
+        effect: OptionEffect::SameAs("ppn", "1"),
     },
     Spec {
         names: &["--launcher", "-bootstrap"],
         scope: Scope::Job,
         help: "How hosts are reached: by ssh; by Slurm (the default in an allocation if no hosts \
                are given); or fork, where all hosts are virtual nodes on this machine.",
-        effect: Effect::Value("ssh|fork|srun", |parser, option, value| {
+        effect: OptionEffect::Value("ssh|fork|srun", |parser, option, value| {
             let launcher = value.to_str().and_then(AgentLauncher::parse);
             let wanted = || format!("one of {}", AgentLauncher::NAMES);
             parser.options.hosts.launcher =
@@ -61,7 +61,7 @@ pub(super) const HOSTS: &[Spec] = &[
         names: &["--launcher-exec", "-bootstrap-exec"],
         scope: Scope::Job,
         help: "The remote shell in place of ssh: it is run as PROGRAM ARGS HOST COMMAND...",
-        effect: Effect::Value("\"PROGRAM ARGS\"", |parser, option, value| {
+        effect: OptionEffect::Value("\"PROGRAM ARGS\"", |parser, option, value| {
             let words = value.to_string_lossy();
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
             if words.is_empty() {
@@ -75,7 +75,7 @@ pub(super) const HOSTS: &[Spec] = &[
         names: &["--launcher-args"],
         scope: Scope::Job,
         help: "More arguments for the remote shell (or srun), before the host.",
-        effect: Effect::Value("\"ARGS\"", |parser, _, value| {
+        effect: OptionEffect::Value("\"ARGS\"", |parser, _, value| {
             let words = value.to_string_lossy();
             let words = words.split_whitespace().map(str::to_owned);
             parser.options.hosts.launcher_args.extend(words);
@@ -89,7 +89,7 @@ pub(super) const HOSTS: &[Spec] = &[
                (default 32 with ssh and fork). 0: this host starts all, 32 at a time, as it does \
                with --launcher-exec; where hosts of the job cannot reach each other by ssh, use \
                this.",
-        effect: Effect::Value("N", |parser, option, value| {
+        effect: OptionEffect::Value("N", |parser, option, value| {
             parser.options.hosts.fanout = Some(number(option, value, "a number of hosts")?);
             Ok(())
         }),
@@ -100,7 +100,7 @@ pub(super) const HOSTS: &[Spec] = &[
         help: "A host that is not heard of for this time is lost, and the job is ended (default \
                10). To start it may take six times as long, and so may its silence if its machine \
                answers.",
-        effect: Effect::Value("SECONDS", |parser, option, value| {
+        effect: OptionEffect::Value("SECONDS", |parser, option, value| {
             let time = seconds(option, value)?;
             if time < Duration::from_secs(2) {
                 return Err(wrong(
@@ -118,7 +118,7 @@ pub(super) const HOSTS: &[Spec] = &[
         scope: Scope::Job,
         help: "The hosts end the job when this machine has not answered for this time (default: as \
                --host-timeout; 12 hours if this machine has a battery, since it may be suspended).",
-        effect: Effect::Value("SECONDS", |parser, option, value| {
+        effect: OptionEffect::Value("SECONDS", |parser, option, value| {
             parser.options.hosts.head_timeout = Some(seconds(option, value)?);
             Ok(())
         }),
@@ -128,7 +128,7 @@ pub(super) const HOSTS: &[Spec] = &[
         scope: Scope::Job,
         help: "The network interface that hosts connect to, and that ranks use among hosts \
                (MICA_NET_INTERFACE, unless it is set).",
-        effect: Effect::Value("NAME|ADDRESS", |parser, _, value| {
+        effect: OptionEffect::Value("NAME|ADDRESS", |parser, _, value| {
             parser.options.hosts.interface = Some(value.to_string_lossy().into_owned());
             Ok(())
         }),
@@ -138,7 +138,7 @@ pub(super) const HOSTS: &[Spec] = &[
         scope: Scope::Job,
         help: "Use only these ports for connections among hosts: of mpiexec and its agents, and \
             of ranks where the network is TCP.",
-        effect: Effect::Value("LOW:HIGH", |parser, option, value| {
+        effect: OptionEffect::Value("LOW:HIGH", |parser, option, value| {
             let text = value.to_string_lossy();
             let range = text.split_once([':', '-', ',']).and_then(|(low, high)| {
                 let range: (u16, u16) = (low.trim().parse().ok()?, high.trim().parse().ok()?);

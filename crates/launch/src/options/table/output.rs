@@ -7,7 +7,7 @@ pub(super) const OUTPUT: &[Spec] = &[
         names: &["-l", "--label", "-prepend-rank", "--tag-output"],
         scope: Scope::Job,
         help: "Begin each line of output with the rank that wrote it: \"[3] ...\".",
-        effect: Effect::Flag(|parser| parser.options.output.label_ranks()),
+        effect: OptionEffect::Flag(|parser| parser.options.output.label_ranks()),
     },
     Spec {
         names: &["-prepend-pattern"],
@@ -15,7 +15,7 @@ pub(super) const OUTPUT: &[Spec] = &[
         help: "Begin each line of output with this text, in which %r is the rank, %h its host, %t \
             the time in seconds, %p the number of its node, %g the number of the job (0), %% a \
             percent sign.",
-        effect: Effect::Value("PATTERN", |parser, option, value| {
+        effect: OptionEffect::Value("PATTERN", |parser, option, value| {
             let pattern = pattern(option, value)?;
             parser.options.output.label_both(&pattern);
             Ok(())
@@ -25,7 +25,7 @@ pub(super) const OUTPUT: &[Spec] = &[
         names: &["--timestamp-output"],
         scope: Scope::Job,
         help: "The same as -prepend-pattern \"%t \".",
-        effect: Effect::SameAs("prepend-pattern", "%t "),
+        effect: OptionEffect::SameAs("prepend-pattern", "%t "),
     },
     Spec {
         names: &["-outfile-pattern", "-outfile"],
@@ -33,7 +33,7 @@ pub(super) const OUTPUT: &[Spec] = &[
         help: "Write standard output of each rank to this file, with places as in \
             -prepend-pattern: -outfile-pattern out.%r. Ranks that have the same file all write to \
             its end.",
-        effect: Effect::Value("PATTERN", |parser, option, value| {
+        effect: OptionEffect::Value("PATTERN", |parser, option, value| {
             let pattern = pattern(option, value)?;
             parser.options.output.out.file = Some(pattern);
             Ok(())
@@ -43,7 +43,7 @@ pub(super) const OUTPUT: &[Spec] = &[
         names: &["-errfile-pattern", "-errfile"],
         scope: Scope::Job,
         help: "The same for standard error.",
-        effect: Effect::Value("PATTERN", |parser, option, value| {
+        effect: OptionEffect::Value("PATTERN", |parser, option, value| {
             let pattern = pattern(option, value)?;
             parser.options.output.err.file = Some(pattern);
             Ok(())
@@ -54,7 +54,7 @@ pub(super) const OUTPUT: &[Spec] = &[
         scope: Scope::Job,
         help: "Write what ranks print also to DIR/1/rank.N/stdout and stderr; with nocopy only \
             there, with nojobid without the 1.",
-        effect: Effect::Value("DIR[:nocopy,nojobid]", |parser, option, value| {
+        effect: OptionEffect::Value("DIR[:nocopy,nojobid]", |parser, option, value| {
             let read = value.to_str().and_then(|text| parser.options.output.read_directory(text));
             read.ok_or_else(|| wrong(option, value, "DIR, DIR:nocopy or DIR:nojobid"))
         }),
@@ -65,7 +65,7 @@ pub(super) const OUTPUT: &[Spec] = &[
         help: "As Open MPI 5 has it: tag is -l, timestamp -prepend-pattern \"%t \", merge \
             --merge-stderr-to-stdout, dir=DIR --output-filename DIR:nocopy, file=NAME writes to \
             NAME.N.out and NAME.N.err.",
-        effect: Effect::Value(
+        effect: OptionEffect::Value(
             "tag|timestamp|merge|dir=DIR|file=NAME,...",
             |parser, option, value| {
                 let read = value.to_str().and_then(|text| parser.options.output.read_words(text));
@@ -79,13 +79,13 @@ pub(super) const OUTPUT: &[Spec] = &[
         names: &["--merge-stderr-to-stdout"],
         scope: Scope::Job,
         help: "Standard error of ranks goes where their standard output goes.",
-        effect: Effect::Flag(|parser| parser.options.output.merge = true),
+        effect: OptionEffect::Flag(|parser| parser.options.output.merge = true),
     },
     Spec {
         names: &["-output-from"],
         scope: Scope::Job,
         help: "Show only what these ranks print (all, none, or as in 0,2-5).",
-        effect: Effect::Value("RANKS", |parser, option, value| {
+        effect: OptionEffect::Value("RANKS", |parser, option, value| {
             parser.options.output.only = rank_set(option, value)?;
             Ok(())
         }),
@@ -95,7 +95,7 @@ pub(super) const OUTPUT: &[Spec] = &[
         scope: Scope::Job,
         help: "The ranks that get standard input: all, none, or as in 0,2-5 (default 0). Each of \
             them gets all of it; others read end-of-file.",
-        effect: Effect::Value("RANKS", |parser, option, value| {
+        effect: OptionEffect::Value("RANKS", |parser, option, value| {
             parser.options.input = rank_set(option, value)?;
             parser.input_given = true;
             Ok(())

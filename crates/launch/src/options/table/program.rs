@@ -8,7 +8,7 @@ pub(super) const PROGRAM: &[Spec] = &[
         scope: Scope::Section,
         help: "Start N ranks of the program. Without it: as many as -ppn and the slots of the \
             hosts give, else 1. There is no limit of slots.",
-        effect: Effect::Value("N", |parser, option, value| {
+        effect: OptionEffect::Value("N", |parser, option, value| {
             parser.section.ranks = ranks(option, value)?;
             parser.section.counted = true;
             Ok(())
@@ -18,7 +18,7 @@ pub(super) const PROGRAM: &[Spec] = &[
         names: &["-wdir", "-wd"],
         scope: Scope::Section,
         help: "Run the program in this directory.",
-        effect: Effect::Value("DIR", |parser, option, value| {
+        effect: OptionEffect::Value("DIR", |parser, option, value| {
             if value.is_empty() {
                 return Err(wrong(option, value, "a directory"));
             }
@@ -30,7 +30,7 @@ pub(super) const PROGRAM: &[Spec] = &[
         names: &["-path"],
         scope: Scope::Section,
         help: "Look for the program in these directories, before those of PATH.",
-        effect: Effect::Value("DIR:...", |parser, _, value| {
+        effect: OptionEffect::Value("DIR:...", |parser, _, value| {
             parser.section.path = Some(value.to_owned());
             Ok(())
         }),
@@ -40,7 +40,7 @@ pub(super) const PROGRAM: &[Spec] = &[
         scope: Scope::Section,
         help: "The numbers of ranks that the program can run with: A, or A to B, or every C-th of \
             these. It gets the largest that is not above -n.",
-        effect: Effect::Value("A[:B[:C]],...", |parser, option, value| {
+        effect: OptionEffect::Value("A[:B[:C]],...", |parser, option, value| {
             let text = value.to_string_lossy();
             if !soft::is_valid(&text) {
                 return Err(wrong(option, value, "a list of numbers, as in 1,4:16:4"));
@@ -54,7 +54,7 @@ pub(super) const PROGRAM: &[Spec] = &[
         scope: Scope::Section,
         help: "The architecture that the program needs. All ranks of a job run on the one of this \
             machine; another is refused.",
-        effect: Effect::Value("NAME", |parser, option, value| {
+        effect: OptionEffect::Value("NAME", |parser, option, value| {
             let own = std::env::consts::ARCH;
             if value != own {
                 return Err(wrong(option, value, &format!("that of this machine, {own}")));
@@ -68,7 +68,7 @@ pub(super) const PROGRAM: &[Spec] = &[
         scope: Scope::Section,
         help: "The standard leaves the meaning to the implementation: none here. MPI_INFO_ENV has \
             the name.",
-        effect: Effect::Value("FILE", |parser, _, value| {
+        effect: OptionEffect::Value("FILE", |parser, _, value| {
             parser.section.file = Some(value.to_string_lossy().into_owned());
             Ok(())
         }),
@@ -79,7 +79,7 @@ pub(super) const PROGRAM: &[Spec] = &[
         help: "Read the programs from a file: a line stands for each, with its options as on the \
             command line, in the place of \":\". # begins a comment, \\ at the end goes on with \
             the next line, quotes are as in a shell.",
-        effect: Effect::Value("FILE", |parser, option, value| {
+        effect: OptionEffect::Value("FILE", |parser, option, value| {
             parser.read_config_file(option, Path::new(value))
         }),
     },
@@ -88,7 +88,7 @@ pub(super) const PROGRAM: &[Spec] = &[
         scope: Scope::Job,
         help: "Start the program of these ranks (all, or as in 0,2-5) under a command: --tool \
             \"valgrind -q:all\". Several are divided by \";\".",
-        effect: Effect::Value("\"COMMAND:RANKS\"", |parser, option, value| {
+        effect: OptionEffect::Value("\"COMMAND:RANKS\"", |parser, option, value| {
             let text = value.to_string_lossy();
             let tools = Tool::parse(&text);
             let wanted = "COMMAND:RANKS, where RANKS is all or as in 0,2-5";
@@ -102,7 +102,7 @@ pub(super) const PROGRAM: &[Spec] = &[
         help: "Start these ranks (all, or as in 0,2-5) under the debugger (gdb, or \
             MICA_DEBUGGER): one rank takes the terminal; several get a window each (xterm, or \
             MICA_TERMINAL).",
-        effect: Effect::Value("RANKS", |parser, option, value| {
+        effect: OptionEffect::Value("RANKS", |parser, option, value| {
             parser.options.tools.push(Tool::debugger(rank_set(option, value)?));
             Ok(())
         }),
@@ -111,6 +111,6 @@ pub(super) const PROGRAM: &[Spec] = &[
         names: &["-gdb"],
         scope: Scope::Job,
         help: "The same as --debug all.",
-        effect: Effect::SameAs("debug", "all"),
+        effect: OptionEffect::SameAs("debug", "all"),
     },
 ];

@@ -5,9 +5,10 @@ use std::ffi::{OsStr, OsString};
 use serde::{Deserialize, Serialize};
 
 /// Which variables of the launcher's own environment ranks get.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Inherit {
     /// All of it.
+    #[default]
     All,
     /// These variables.
     Only(Vec<OsString>),

@@ -6,7 +6,7 @@ use crate::options::values::pattern::NamePattern;
 use crate::options::values::rank_set::RankSet;
 
 /// The user's rules for the ranks' output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OutputRules {
     /// For standard output.
     pub out: StreamRules,
@@ -27,18 +27,6 @@ pub struct StreamRules {
     pub label: Option<NamePattern>,
     /// The file that the stream goes to.
     pub file: Option<NamePattern>,
-}
-
-impl Default for OutputRules {
-    fn default() -> OutputRules {
-        OutputRules {
-            out: StreamRules::default(),
-            err: StreamRules::default(),
-            copy: false,
-            merge: false,
-            only: RankSet::All,
-        }
-    }
 }
 
 fn fixed(pattern: &str) -> NamePattern {

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 /// The ranks that an option applies to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum RankSet {
     /// Every rank.
+    #[default]
     All,
     /// The ranks in these ranges, first and last; no rank if there is no range.
     Ranges(Vec<(u32, u32)>),

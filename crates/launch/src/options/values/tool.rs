@@ -36,12 +36,7 @@ pub enum ToolError {
     NoDisplay(usize),
     /// A variable cannot be read as a command.
     #[error("{variable}={value:?} is not a command")]
-    Command {
-        /// The variable.
-        variable: &'static str,
-        /// Its value.
-        value: String,
-    },
+    Command { variable: &'static str, value: String },
 }
 
 impl Tool {

@@ -46,7 +46,6 @@ pub struct NodePlan<'a> {
 pub struct RankPlan<'a> {
     /// Its number in the job.
     pub rank: u32,
-    /// Its program.
     pub section: &'a ProgramSection,
     /// The section's number (MPI_APPNUM).
     pub section_number: u32,

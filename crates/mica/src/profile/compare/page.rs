@@ -14,7 +14,7 @@ use crate::draw::text::{count, escape, time, volume};
 /// Rows of the tables of calls.
 const ROWS: usize = 40;
 
-/// What a row of a table is about: the call, and the site where they are told apart.
+/// What a row of a table is about: the call, and the site where sites are distinguished.
 type RowKey = (String, String);
 
 /// The calls of a side that belong to a row.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fastrand::Rng;
 use mica_profile::model::size_class;
 use mica_profile::summary::level;
 use mica_profile::{
@@ -32,24 +33,11 @@ const SITES: [(&str, &str, u32); 9] = [
     ("MPI_Put", "steal_work", 178),
 ];
 
-/// A generator of numbers that are the same each time (splitmix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound.max(1)
-    }
-}
-
 /// A program in steps: a halo exchange with four neighbours, a reduction, now and then a transpose.
 /// Every seventh rank has more work than the others.
 fn generated(ranks: u32, steps: u32) -> Profile {
     let mut profile = Profile::example();
-    let mut numbers = Numbers(u64::from(ranks));
+    let mut numbers = Rng::with_seed(u64::from(ranks));
     let template = profile.ranks[0].clone();
     let site = profile.sites[0].clone();
     profile.job.command = ["mpiexec", "-n", &ranks.to_string(), "./heat", "--grid", "4096x4096"]
@@ -96,8 +84,8 @@ fn generated(ranks: u32, steps: u32) -> Profile {
         .filter(|rank| rank % 7 == 3)
         .flat_map(|rank| [(rank, 3), (rank, 4)])
         .map(|(rank, site)| {
-            let times = u64::from(steps) / (2 + u64::from(site)) + numbers.below(4);
-            let behind = times * (700 + numbers.below(500)) * US;
+            let times = u64::from(steps) / (2 + u64::from(site)) + numbers.u64(..4);
+            let behind = times * (700 + numbers.u64(..500)) * US;
             LateArrival {
                 call: SITES[site as usize].0.into(),
                 site,
@@ -126,11 +114,11 @@ fn generated(ranks: u32, steps: u32) -> Profile {
     profile
 }
 
-fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Numbers) -> Vec<TimelineInterval> {
+fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Rng) -> Vec<TimelineInterval> {
     let step_ns = 4000 * US;
     let mut intervals = Vec::new();
     for step in 0..u64::from(steps) {
-        let mut now = step * step_ns + numbers.below(200 * US);
+        let mut now = step * step_ns + numbers.u64(..200 * US);
         let mut put = |site: u32, length: u64, bytes: u64, peer: Option<u32>| {
             intervals.push(TimelineInterval {
                 rank,
@@ -151,14 +139,14 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Numbers) -> Vec<Ti
         }
         for distance in [1, 4] {
             let peer = (rank + distance) % ranks;
-            put(1, 3 * US + numbers.below(2 * US), 0, Some(peer));
-            put(0, 8 * US + numbers.below(9 * US), 8192 << (distance / 2), Some(peer));
+            put(1, 3 * US + numbers.u64(..2 * US), 0, Some(peer));
+            put(0, 8 * US + numbers.u64(..9 * US), 8192 << (distance / 2), Some(peer));
         }
-        put(2, 150 * US + numbers.below(300 * US), 0, None);
+        put(2, 150 * US + numbers.u64(..300 * US), 0, None);
         if step % 4 == 3 {
-            put(4, 500 * US + numbers.below(300 * US), 24_576, None);
+            put(4, 500 * US + numbers.u64(..300 * US), 24_576, None);
         }
-        let work = if rank % 7 == 3 { 2600 } else { 1500 } * US + numbers.below(200 * US);
+        let work = if rank % 7 == 3 { 2600 } else { 1500 } * US + numbers.u64(..200 * US);
         let reduce = step * step_ns + 3950 * US;
         now = (now + work).min(reduce - 20 * US);
         let mut put_reduce = |length| {
@@ -203,7 +191,7 @@ fn records(intervals: &[TimelineInterval]) -> Vec<CallRecord> {
 }
 
 /// Sizes and the matrix that follow from the intervals, with a few more sizes.
-fn traffic(profile: &mut Profile, numbers: &mut Numbers) {
+fn traffic(profile: &mut Profile, numbers: &mut Rng) {
     let count = profile.ranks.len() as u32;
     let mut sizes: BTreeMap<_, SizeCount> = BTreeMap::new();
     let mut pairs: BTreeMap<(u32, u32), RankPair> = BTreeMap::new();
@@ -214,8 +202,8 @@ fn traffic(profile: &mut Profile, numbers: &mut Numbers) {
     }
     for rank in 0..count {
         for _ in 0..6 {
-            let to = (rank + 1 + numbers.below(u64::from(count) - 1) as u32) % count;
-            sent.push((rank, "MPI_Put".into(), Some(to), 1 << numbers.below(21)));
+            let to = (rank + 1 + numbers.u32(..(count - 1).max(1))) % count;
+            sent.push((rank, "MPI_Put".into(), Some(to), 1 << numbers.u64(..21)));
         }
     }
     for (from, call, to, bytes) in sent {

@@ -127,7 +127,10 @@ fn inherited(descriptor: impl AsFd, least: i32) -> io::Result<OwnedFd> {
 fn is_of_a_job(name: &str) -> bool {
     let of_launchers =
         ["PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDI_", "HYDRA_", "SLURM_", "MPI_LOCAL"];
-    let is_tunable = || tunables::all().iter().any(|tunable| tunable.name == name);
+    let is_tunable = || {
+        let mut variables = tunables::all().iter().flat_map(|tunable| tunable.variables());
+        variables.any(|variable| variable == name)
+    };
     name == "_"
         || name.starts_with("MICA_") && !is_tunable()
         || of_launchers.iter().any(|prefix| name.starts_with(prefix))

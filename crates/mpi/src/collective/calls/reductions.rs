@@ -23,7 +23,7 @@ use crate::op::Op;
 const LIMITS: MessageThresholds = MessageThresholds::DEFAULT;
 
 /// `MPI_Reduce`, `MPI_Ireduce`, `MPI_Reduce_init`.
-// arguments: MPI's own argument list.
+#[expect(clippy::too_many_arguments, reason = "MPI's own argument list")]
 pub fn reduce(
     comm: &Comm,
     send: Option<Region>,
@@ -205,7 +205,10 @@ pub fn exscan(
     prefix(comm, ScanKind::Exclusive, send, receive, count, datatype, op)
 }
 
-// arguments: the list of MPI_Scan, and which of the two calls it is.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the list of MPI_Scan, and which of the two calls it is"
+)]
 fn prefix(
     comm: &Comm,
     kind: ScanKind,

@@ -227,12 +227,6 @@ impl<'a> OperationSlot<'a> {
         self.group.area.stamp(self.at, member) >= self.stamp(phase)
     }
 
-    /// Whether all others have reached `phase`.
-    #[inline]
-    pub fn have_all_reached(&self, phase: u32) -> bool {
-        self.group.others().all(|member| self.has_reached(member, phase))
-    }
-
     /// Polls a few times, if this rank has nothing else to do.
     #[inline]
     fn reaches(&self, member: usize, phase: u32) -> bool {

@@ -382,6 +382,7 @@ impl RemoteSide {
     }
 
     /// As [`ask_for`](Self::ask_for), inside the engine.
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     pub(super) fn ask_inside(
         &self,
         state: &mut EngineState,

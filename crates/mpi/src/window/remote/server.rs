@@ -245,7 +245,7 @@ impl RemoteSide {
             None => None,
             Some(_) => Some(answer(c::SUCCESS, request.runs.iter().map(each).sum())?),
         };
-        let gate = self.locks.accumulate_gate(self.neighbours.me);
+        let gate = self.locks.accumulate_gate(self.node_peers.me);
         let mut position = 0;
         for run in &request.runs {
             let (at, n, length) = (run.0 as isize, run.1 as usize, each(run));
@@ -257,7 +257,7 @@ impl RemoteSide {
                 .as_ref()
                 .map(|(message, _)| message.offset((ANSWER_HEAD + position) as isize));
             let of_run = self.on_own_memory(request, at, length, |place| {
-                update.apply_run(gate, self.neighbours.me, place, &input, back.as_ref(), n)
+                update.apply_run(gate, self.node_peers.me, place, &input, back.as_ref(), n)
             });
             if of_run != c::SUCCESS {
                 error = of_run;
@@ -286,10 +286,10 @@ impl RemoteSide {
         let bytes = request.element.size() as usize;
         let (message, length) = answer(c::SUCCESS, bytes)?;
         let result = message.offset(ANSWER_HEAD as isize);
-        let gate = self.locks.accumulate_gate(self.neighbours.me);
+        let gate = self.locks.accumulate_gate(self.node_peers.me);
         let error = self.on_own_memory(request, 0, bytes, |place| {
             let values = [data, &data.offset(bytes as isize), &result];
-            compare_element(gate, self.neighbours.me, place, bytes, values)
+            compare_element(gate, self.node_peers.me, place, bytes, values)
         });
         set_error(&message, error);
         self.reply(state, origin, request.answer, message, length)
@@ -313,7 +313,7 @@ impl RemoteSide {
 
     fn unlock_for(&self, state: &mut EngineState, origin: usize) -> Result<()> {
         let wake = |number| self.wake(number);
-        let own_lock = (self.own_lock(), self.neighbours.proxies());
+        let own_lock = (self.own_lock(), self.node_peers.proxies());
         lock(&self.server).locks.unlock(own_lock, origin, wake);
         self.advance_locks(state)
     }
@@ -322,7 +322,7 @@ impl RemoteSide {
     fn advance_locks(&self, state: &mut EngineState) -> Result<()> {
         let granted = {
             let mut server = lock(&self.server);
-            let proxies = self.neighbours.proxies();
+            let proxies = self.node_peers.proxies();
             let granted = server.locks.advance(self.own_lock(), proxies);
             server.locks.poll_if_awaited(state);
             granted
@@ -335,12 +335,12 @@ impl RemoteSide {
     }
 
     fn own_lock(&self) -> WindowLock<'_> {
-        self.locks.lock(self.design, self.neighbours.me)
+        self.locks.lock(self.design, self.node_peers.me)
     }
 
     fn wake(&self, number: u32) {
         if let Ok(engine) = process::engine() {
-            self.neighbours.wake(engine, number, self.neighbours.me);
+            self.node_peers.wake(engine, number, self.node_peers.me);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::constants as c;
 use crate::error::Result;
 use crate::process;
 use crate::sync::lock;
-use crate::window::neighbours::Neighbours;
+use crate::window::node_peers::NodePeers;
 use crate::window::target::WindowTarget;
 
 /// What a window has for operations by messages. Both sides of this rank use it.
@@ -27,7 +27,7 @@ pub(in crate::window) struct RemoteSide {
     /// This rank's part of the window.
     pub(super) own: WindowTarget,
     pub(super) locks: Arc<WindowLocks>,
-    pub(super) neighbours: Arc<Neighbours>,
+    pub(super) node_peers: Arc<NodePeers>,
     pub(super) design: LockDesign,
     pub(super) registered: RegisteredMemory,
     pub(super) counters: WindowCounterRef,
@@ -56,7 +56,7 @@ pub(in crate::window) struct RemoteParts {
     /// This rank's part of the window.
     pub own: WindowTarget,
     pub locks: Arc<WindowLocks>,
-    pub neighbours: Arc<Neighbours>,
+    pub node_peers: Arc<NodePeers>,
     pub design: LockDesign,
     pub registered: RegisteredMemory,
 }
@@ -102,13 +102,13 @@ impl RemoteSide {
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
     pub fn open(comm: &Comm, parts: RemoteParts) -> Result<Arc<RemoteSide>> {
-        let RemoteParts { counters, own, locks, neighbours, design, registered } = parts;
+        let RemoteParts { counters, own, locks, node_peers, design, registered } = parts;
         let ranks = comm.size();
         let side = Arc::new(RemoteSide {
             comm: comm.clone(),
             own,
             locks,
-            neighbours,
+            node_peers,
             design,
             registered,
             counters,

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use fastrand::Rng;
 use mica_memory::View;
 use mica_mpi::collective::ScanKind;
 use mica_mpi::collective::intranode::{CollectiveOperation, Parts};
 use mica_policy::collective::Collective;
 
-use super::rig::{How, Means, Operation, Random, Went};
+use super::rig::{Means, NodePath, NodePathTaken, Operation};
 use crate::collective_common::{Kind, Memory, Operator, UNTOUCHED, value, values};
 
 /// Datatypes and operators, made once in a test.
@@ -70,25 +71,25 @@ pub struct Case {
 }
 
 impl Spec {
-    pub fn random(random: &mut Random, kit: &Kit, size: usize, cell: usize, salt: usize) -> Spec {
-        let collective = random.pick(&Collective::ALL);
-        let kind = match random.one_in(3) {
-            true if collective.reduces() => random.below(Kit::REDUCED),
-            true => random.below(kit.kinds()),
+    pub fn random(random: &mut Rng, kit: &Kit, size: usize, cell: usize, salt: usize) -> Spec {
+        let collective = random.choice(Collective::ALL).expect("some");
+        let kind = match random.usize(..3) == 0 {
+            true if collective.reduces() => random.usize(..Kit::REDUCED),
+            true => random.usize(..kit.kinds()),
             false => 0,
         };
-        let uneven = random.one_in(2);
+        let uneven = random.usize(..2) == 0;
         Spec {
             collective,
             size,
-            count: random.pick(&counts(collective, size, cell)),
-            root: random.below(size),
-            in_place: random.one_in(3),
+            count: random.choice(counts(collective, size, cell)).expect("some"),
+            root: random.usize(..size),
+            in_place: random.usize(..3) == 0,
             kind,
-            sent: if random.one_in(3) { random.below(kit.kinds()) } else { kind },
-            commutes: random.one_in(2),
+            sent: if random.usize(..3) == 0 { random.usize(..kit.kinds()) } else { kind },
+            commutes: random.usize(..2) == 0,
             uneven,
-            scattered: uneven && random.one_in(2),
+            scattered: uneven && random.usize(..2) == 0,
             salt,
         }
     }
@@ -167,20 +168,20 @@ impl Case {
         case
     }
 
-    pub fn operation(&self, how: How) -> Operation {
-        let how = match (self.spec.collective, how) {
+    pub fn operation(&self, path: NodePath) -> Operation {
+        let path = match (self.spec.collective, path) {
             // There is nothing to copy.
-            (Collective::Barrier, _) => How::Cells { base: 0 },
-            (_, how) => how,
+            (Collective::Barrier, _) => NodePath::Cells { base: 0 },
+            (_, path) => path,
         };
-        Operation::new(self.parts.clone(), how, format!("{:?} {how:?}", self.spec))
+        Operation::new(self.parts.clone(), path, format!("{:?} {path:?}", self.spec))
     }
 
     /// Panics unless all ranks have ended well, in the same way unless some may miss what others
     /// have, with the right result.
     pub fn check(
         &self,
-        results: &[mica_mpi::Result<Went>],
+        results: &[mica_mpi::Result<NodePathTaken>],
         means: Means,
         label: &dyn std::fmt::Debug,
     ) {
@@ -198,9 +199,9 @@ impl Case {
         }
     }
 
-    /// How it must have gone, if that is known: by these means, where copies by the kernel would do
-    /// or not.
-    pub fn must_go(&self, means: Means, by_address: bool) -> Option<Went> {
+    /// The path it must have taken, if that is known: by these means, where copies by the kernel
+    /// would do or not.
+    pub fn must_go(&self, means: Means, by_address: bool) -> Option<NodePathTaken> {
         let spec = &self.spec;
         let is_plain =
             spec.kind == 0 && !spec.scattered && (spec.sent == 0 || spec.collective.reduces());
@@ -214,10 +215,10 @@ impl Case {
             Means::Mixed | Means::Mapped | Means::OneCannot | Means::Refusing => return None,
         };
         match spec.collective {
-            Collective::Barrier => Some(Went::Cells),
+            Collective::Barrier => Some(NodePathTaken::Cells),
             _ if spec.size == 1 || spec.count == 0 || spec.uneven => None,
-            _ if !reached => Some(Went::Cells),
-            _ if is_plain => Some(Went::Direct),
+            _ if !reached => Some(NodePathTaken::Cells),
+            _ if is_plain => Some(NodePathTaken::Direct),
             _ => None,
         }
     }

@@ -7,10 +7,10 @@ use mica_mpi::constants as c;
 use mica_policy::collective::Collective;
 
 use super::cases::{Case, Kit, Spec};
-use super::rig::{Form, How, Means, Operation, Ranks};
+use super::rig::{Form, Means, NodePath, Operation, Ranks};
 use crate::collective_common::{Kind, Memory, UNTOUCHED, values};
 
-const CELLS: How = How::Cells { base: 0 };
+const CELLS: NodePath = NodePath::Cells { base: 0 };
 
 fn spec(collective: Collective, size: usize, count: usize) -> Spec {
     Spec {
@@ -28,17 +28,17 @@ fn spec(collective: Collective, size: usize, count: usize) -> Spec {
     }
 }
 
-/// All ways that there are to copy.
-fn ways() -> Vec<(Means, How)> {
+/// All paths that there are to copy.
+fn paths() -> Vec<(Means, NodePath)> {
     use RootedDirection::{Auto, Both, Pull, Push};
-    let mut ways = vec![(Means::Nothing, CELLS), (Means::Nothing, How::Cells { base: 2 })];
+    let mut paths = vec![(Means::Nothing, CELLS), (Means::Nothing, NodePath::Cells { base: 2 })];
     for means in [Means::Off, Means::Cma, Means::Windows, Means::Mixed] {
         for direction in [Auto, Pull, Push, Both] {
-            let how = How::Direct { by_address: true, direction };
-            ways.push((means, how));
+            let path = NodePath::Direct { by_address: true, direction };
+            paths.push((means, path));
         }
     }
-    ways
+    paths
 }
 
 fn ranks(size: usize, means: Means) -> Ranks {
@@ -95,7 +95,7 @@ fn the_error_names_both_calls() {
 #[test]
 fn a_message_that_is_too_long_is_the_error_of_its_receiver() {
     let kind = Kind::plain();
-    for (means, how) in ways() {
+    for (means, path) in paths() {
         for (size, long, short) in
             [(2, 5, 4), (4, 20, 3), (4, 17, 16), (5, 300, 120), (4, 9000, 8000)]
         {
@@ -110,8 +110,8 @@ fn a_message_that_is_too_long_is_the_error_of_its_receiver() {
                 let part =
                     |memory: &Memory| CollectiveOperation::Bcast { view: memory.view(), root: 0 };
                 let parts = memories.iter().map(part).collect();
-                let label = format!("{means:?} {how:?} {long} to {short} at {odd} of {size}");
-                let operation = Operation::new(parts, how, label.clone());
+                let label = format!("{means:?} {path:?} {long} to {short} at {odd} of {size}");
+                let operation = Operation::new(parts, path, label.clone());
                 let results = ranks(size, means).run(&[operation], 1, odd as u64).remove(0);
                 for (rank, result) in results.iter().enumerate() {
                     if rank == odd {
@@ -163,7 +163,7 @@ fn waits_for(call: &str, root: usize, rank: usize, other: usize) -> bool {
 #[test]
 fn no_rank_waits_for_one_that_has_called_something_else() {
     let kit = Kit::new();
-    let cells = [CELLS, How::Cells { base: 2 }];
+    let cells = [CELLS, NodePath::Cells { base: 2 }];
     for (size, count, fan) in [(2, 3, None), (4, 3, None), (3, 100, None), (4, 5, Some(2))] {
         let ranks = Ranks::new(Form { fan, ..Form::flat(size, 256) });
         let calls = calls(&kit, size, count, 0);
@@ -171,17 +171,17 @@ fn no_rank_waits_for_one_that_has_called_something_else() {
             for odd in 0..size {
                 let mut parts = parts.clone();
                 parts[odd] = other[odd].clone();
-                let how = cells[odd % 2];
+                let path = cells[odd % 2];
                 let name = format!("{odd} of {size} in {one}, others in {most}, {count}, {fan:?}");
-                let operation = Operation::new(parts, how, name.clone());
+                let operation = Operation::new(parts, path, name.clone());
                 let results = ranks.run(&[operation], 1, odd as u64).remove(0);
                 let errors = results.iter().filter_map(|result| result.as_ref().err());
                 let texts: Vec<String> = errors.map(ToString::to_string).collect();
-                let must_be_told = (0..size)
+                let must_be_reported = (0..size)
                     .filter(|&rank| rank != odd)
                     .any(|rank| waits_for(one, 0, odd, rank) || waits_for(most, 0, rank, odd));
-                let is_told = texts.iter().any(|text| text.contains("has called"));
-                assert!(is_told || !must_be_told, "{name}: {results:?}");
+                let is_reported = texts.iter().any(|text| text.contains("has called"));
+                assert!(is_reported || !must_be_reported, "{name}: {results:?}");
             }
         }
     }
@@ -197,13 +197,13 @@ fn pairs<T>(all: &[T]) -> impl Iterator<Item = (&T, &T)> {
 #[test]
 fn gather_and_scatter_are_told_apart() {
     let kit = Kit::new();
-    for (means, how) in ways() {
+    for (means, path) in paths() {
         for count in [3, 100, 2000] {
             let [gather, scatter] = [Collective::Gather, Collective::Scatter]
                 .map(|collective| Case::new(&kit, spec(collective, 2, count)).parts);
             let parts = vec![gather[0].clone(), scatter[1].clone()];
-            let name = format!("{means:?} {how:?} {count}");
-            let operation = Operation::new(parts, how, name.clone());
+            let name = format!("{means:?} {path:?} {count}");
+            let operation = Operation::new(parts, path, name.clone());
             let results = ranks(2, means).run(&[operation], 1, 3).remove(0);
             let (gather, scatter) = ("MPI_Gather(v)", "MPI_Scatter(v)");
             for (rank, theirs, ours) in [(0, scatter, gather), (1, gather, scatter)] {
@@ -221,15 +221,15 @@ fn gather_and_scatter_are_told_apart() {
 #[test]
 fn scan_and_exscan_are_told_apart() {
     let kit = Kit::new();
-    for (means, how) in ways() {
+    for (means, path) in paths() {
         for count in [3, 100] {
             let [scan, exscan] = [false, true].map(|uneven| {
                 let spec = Spec { uneven, ..spec(Collective::Scan, 2, count) };
                 Case::new(&kit, spec).parts
             });
-            let name = format!("{means:?} {how:?} {count}");
+            let name = format!("{means:?} {path:?} {count}");
             let parts = vec![scan[0].clone(), exscan[1].clone()];
-            let operation = Operation::new(parts, how, name.clone());
+            let operation = Operation::new(parts, path, name.clone());
             let results = ranks(2, means).run(&[operation], 1, 3).remove(0);
             let error = results[1].as_ref().expect_err(&name).to_string();
             let said = "has called MPI_Scan where this rank has called MPI_Exscan";
@@ -244,7 +244,7 @@ fn scan_and_exscan_are_told_apart() {
 fn all_ranks_report_different_roots() {
     use Collective::{Allreduce, Bcast, Gather, Reduce, Scatter};
     let kit = Kit::new();
-    for (means, how) in ways() {
+    for (means, path) in paths() {
         for (collective, size) in [(Bcast, 2), (Bcast, 3), (Gather, 3), (Scatter, 3), (Reduce, 3)] {
             for (count, shift) in [(3, 0), (100, 1), (2000, 0), (2000, 1)] {
                 let case = |root| {
@@ -254,10 +254,10 @@ fn all_ranks_report_different_roots() {
                 // Each takes itself for the root, or the next one.
                 let parts: Vec<_> =
                     (0..size).map(|rank| case((rank + shift) % size).swap_remove(rank)).collect();
-                let name = format!("{collective:?} of {size} {means:?} {how:?} {count} {shift}");
+                let name = format!("{collective:?} of {size} {means:?} {path:?} {count} {shift}");
                 let next = Case::new(&kit, spec(Allreduce, size, 5));
                 let operations = [
-                    Operation::new(parts, how, name.clone()),
+                    Operation::new(parts, path, name.clone()),
                     next.operation(CELLS),
                     next.operation(CELLS),
                 ];
@@ -265,8 +265,8 @@ fn all_ranks_report_different_roots() {
                 for rank in 0..size {
                     let mut errors =
                         results[..2].iter().filter_map(|results| results[rank].as_ref().err());
-                    let is_told = errors.any(|error| error.code() == c::ERR_ROOT);
-                    assert!(is_told, "{name}, rank {rank}: {results:?}");
+                    let is_reported = errors.any(|error| error.code() == c::ERR_ROOT);
+                    assert!(is_reported, "{name}, rank {rank}: {results:?}");
                 }
                 assert!(results[2].iter().all(Result::is_ok), "{name}: {results:?}");
             }
@@ -279,7 +279,7 @@ fn all_ranks_report_different_roots() {
 fn different_roots_are_refused() {
     use Collective::{Bcast, Gather, Reduce, Scatter};
     let kit = Kit::new();
-    for (means, how) in ways() {
+    for (means, path) in paths() {
         for collective in [Bcast, Gather, Scatter, Reduce] {
             for count in [3, 100, 2000] {
                 let [first, second] = [0, 1].map(|root| {
@@ -290,16 +290,16 @@ fn different_roots_are_refused() {
                     vec![first[0].clone(), second[1].clone()],
                     vec![second[0].clone(), first[1].clone()],
                 ] {
-                    let name = format!("{collective:?} {means:?} {how:?} {count}");
+                    let name = format!("{collective:?} {means:?} {path:?} {count}");
                     let roots = [0, 1].map(|rank: usize| parts[rank].root().expect("a root"));
-                    let must_be_told = [0, 1]
+                    let must_be_reported = [0, 1]
                         .into_iter()
                         .any(|rank| waits_for(collective.name(), roots[rank], rank, 1 - rank));
-                    let operation = Operation::new(parts, how, name.clone());
+                    let operation = Operation::new(parts, path, name.clone());
                     let results = ranks(2, means).run(&[operation], 1, 5).remove(0);
                     let mut errors = results.iter().filter_map(|result| result.as_ref().err());
-                    let is_told = errors.any(|error| error.code() == c::ERR_ROOT);
-                    assert!(is_told || !must_be_told, "{name}: {results:?}");
+                    let is_reported = errors.any(|error| error.code() == c::ERR_ROOT);
+                    assert!(is_reported || !must_be_reported, "{name}: {results:?}");
                 }
             }
         }
@@ -313,8 +313,8 @@ fn different_lengths_are_refused() {
     use Collective::{Allgather, Allreduce, Alltoall, Gather, Reduce, ReduceScatter, Scan};
     let kit = Kit::new();
     let amounts = [(3, 4), (8, 30), (100, 101), (500, 3000), (4100, 4101)];
-    let direct = How::Direct { by_address: true, direction: RootedDirection::Auto };
-    for (means, how) in ways() {
+    let direct = NodePath::Direct { by_address: true, direction: RootedDirection::Auto };
+    for (means, path) in paths() {
         for size in [2, 4] {
             for (count, more) in amounts {
                 for collective in
@@ -325,22 +325,25 @@ fn different_lengths_are_refused() {
                     let mut other = Case::new(&kit, spec(collective, size, more)).parts;
                     parts[odd] = other.swap_remove(odd);
                     let name = format!(
-                        "{collective:?} {means:?} {how:?} {count}, {more} at {odd} of {size}"
+                        "{collective:?} {means:?} {path:?} {count}, {more} at {odd} of {size}"
                     );
-                    let operation = || Operation::new(parts.clone(), how, name.clone());
-                    let odd_ways = match how {
-                        How::Cells { base: 0 } => vec![operation(), operation().but(odd, direct)],
-                        How::Cells { .. } => vec![operation()],
-                        How::Direct { .. } => vec![operation(), operation().but(odd, CELLS)],
+                    let operation = || Operation::new(parts.clone(), path, name.clone());
+                    let odd_operations = match path {
+                        NodePath::Cells { base: 0 } => {
+                            vec![operation(), operation().but(odd, direct)]
+                        }
+                        NodePath::Cells { .. } => vec![operation()],
+                        NodePath::Direct { .. } => vec![operation(), operation().but(odd, CELLS)],
                     };
-                    for operation in odd_ways {
+                    for operation in odd_operations {
                         let results =
                             ranks(size, means).run(&[operation], 1, count as u64).remove(0);
                         let errors: Vec<_> =
                             results.iter().filter_map(|result| result.as_ref().err()).collect();
                         // An all-to-all announces the sizes of blocks only through cells.
-                        let is_told = collective != Alltoall || matches!(how, How::Cells { .. });
-                        assert!(!errors.is_empty() || !is_told, "{name}: {results:?}");
+                        let is_reported =
+                            collective != Alltoall || matches!(path, NodePath::Cells { .. });
+                        assert!(!errors.is_empty() || !is_reported, "{name}: {results:?}");
                         for error in errors {
                             assert_eq!(error.code(), c::ERR_TRUNCATE, "{name}: {error}");
                         }
@@ -353,10 +356,10 @@ fn different_lengths_are_refused() {
 
 /// After an error the other operations of the node group still work.
 #[test]
-fn a_team_survives_calls_that_do_not_go_together() {
+fn a_node_group_survives_calls_that_do_not_go_together() {
     let kit = Kit::new();
     let ranks = ranks(3, Means::Cma);
-    let direct = How::Direct { by_address: true, direction: RootedDirection::Auto };
+    let direct = NodePath::Direct { by_address: true, direction: RootedDirection::Auto };
     let case = |collective| Case::new(&kit, spec(collective, 3, 50));
     let (good, bad) = (case(Collective::Allreduce), case(Collective::Gather));
     let mut parts = bad.parts.clone();

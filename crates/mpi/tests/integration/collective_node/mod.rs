@@ -7,32 +7,33 @@ mod errors;
 mod rig;
 
 use cases::{Case, Kit, Spec, counts};
+use fastrand::Rng;
 use mica_memory::{Shape, View};
 use mica_mpi::collective::intranode::context::RootedDirection;
 use mica_mpi::collective::intranode::{CollectiveOperation, Parts};
 use mica_mpi::constants as c;
 use mica_policy::collective::Collective;
-use rig::{Form, How, Means, Operation, Random, Ranks};
+use rig::{Form, Means, NodePath, Operation, Ranks};
 
 /// Runs these collectives one after the other, some at once, and checks them all.
-fn check(ranks: &Ranks, cases: &[Case], hows: &[How], width: usize, seed: u64) {
+fn check(ranks: &Ranks, cases: &[Case], paths: &[NodePath], width: usize, seed: u64) {
     let operations: Vec<_> =
-        cases.iter().zip(hows).map(|(case, &how)| case.operation(how)).collect();
+        cases.iter().zip(paths).map(|(case, &path)| case.operation(path)).collect();
     let results = ranks.run(&operations, width, seed);
     for (i, case) in cases.iter().enumerate() {
         let means = ranks.form.means;
-        case.check(&results[i], means, &(seed, i, hows[i], ranks.form));
-        if let How::Direct { by_address, .. } = hows[i]
-            && let Some(went) = case.must_go(ranks.form.means, by_address)
+        case.check(&results[i], means, &(seed, i, paths[i], ranks.form));
+        if let NodePath::Direct { by_address, .. } = paths[i]
+            && let Some(taken) = case.must_go(ranks.form.means, by_address)
         {
-            assert_eq!(results[i][0], Ok(went), "{:?} {:?}", case.spec, hows[i]);
+            assert_eq!(results[i][0], Ok(taken), "{:?} {:?}", case.spec, paths[i]);
         }
     }
 }
 
 /// Random operations on one node group, so that turns are used again and again.
-fn sequence(kit: &Kit, form: Form, length: usize, seed: u64, how: impl Fn(&mut Random) -> How) {
-    let mut random = Random(seed);
+fn sequence(kit: &Kit, form: Form, length: usize, seed: u64, path: impl Fn(&mut Rng) -> NodePath) {
+    let mut random = Rng::with_seed(seed);
     let ranks = Ranks::new(form);
     let mut cases = Vec::new();
     while cases.len() < length {
@@ -42,9 +43,9 @@ fn sequence(kit: &Kit, form: Form, length: usize, seed: u64, how: impl Fn(&mut R
             cases.push(case);
         }
     }
-    let hows: Vec<How> = cases.iter().map(|_| how(&mut random)).collect();
-    let width = random.pick(&[1, 2, 4, 7]);
-    check(&ranks, &cases, &hows, width, seed);
+    let paths: Vec<NodePath> = cases.iter().map(|_| path(&mut random)).collect();
+    let width = random.choice([1, 2, 4, 7]).expect("some");
+    check(&ranks, &cases, &paths, width, seed);
 }
 
 const CELLS: [usize; 3] = [256, 1024, 32 << 10];
@@ -57,8 +58,8 @@ fn long_sequences_through_cells() {
             for fan in [None, Some([2, 3, 8][(size + i) % 3])] {
                 let seed = (size * 100 + i * 10 + fan.unwrap_or(0)) as u64;
                 let form = Form { fan, ..Form::flat(size, cell) };
-                sequence(&kit, form, 24, seed, |random| How::Cells {
-                    base: random.pick(&[0, 0, 1, 3]),
+                sequence(&kit, form, 24, seed, |random| NodePath::Cells {
+                    base: random.choice([0, 0, 1, 3]).expect("some"),
                 });
             }
         }
@@ -83,19 +84,19 @@ fn long_sequences_of_direct_copies() {
             for has_cores in [false, true] {
                 let seed = (size * 100 + i * 10 + usize::from(has_cores)) as u64;
                 let form = Form { means, has_cores, ..Form::flat(size, CELLS[(size + i) % 2]) };
-                sequence(&kit, form, 24, seed, how);
+                sequence(&kit, form, 24, seed, random_path);
             }
         }
     }
 }
 
-fn how(random: &mut Random) -> How {
+fn random_path(random: &mut Rng) -> NodePath {
     use RootedDirection::{Auto, Both, Pull, Push};
-    match random.one_in(5) {
-        true => How::Cells { base: 0 },
-        false => How::Direct {
-            by_address: random.one_in(2),
-            direction: random.pick(&[Auto, Pull, Push, Both]),
+    match random.usize(..5) == 0 {
+        true => NodePath::Cells { base: 0 },
+        false => NodePath::Direct {
+            by_address: random.usize(..2) == 0,
+            direction: random.choice([Auto, Pull, Push, Both]).expect("some"),
         },
     }
 }
@@ -136,8 +137,8 @@ fn every_collective_of_every_length() {
                 let ranks = &forms[seed % forms.len()];
                 cases.retain(|case| ranks.fits(&case.parts[0]));
                 let base = [0, 2][seed % 2];
-                let hows = vec![How::Cells { base }; cases.len()];
-                check(ranks, &cases, &hows, 1 + seed % 5, seed as u64);
+                let paths = vec![NodePath::Cells { base }; cases.len()];
+                check(ranks, &cases, &paths, 1 + seed % 5, seed as u64);
             }
         }
     }
@@ -173,8 +174,8 @@ fn long_direct_copies_go_every_way() {
                         },
                     ));
                 }
-                let how = How::Direct { by_address: true, direction };
-                check(&ranks, &cases, &[how; 10], 4, seed as u64);
+                let path = NodePath::Direct { by_address: true, direction };
+                check(&ranks, &cases, &[path; 10], 4, seed as u64);
             }
         }
     }
@@ -210,9 +211,9 @@ fn buffers_that_move_keep_their_content() {
         };
         cases.push(Case::new(&kit, spec));
     }
-    let how = How::Direct { by_address: true, direction: RootedDirection::Auto };
+    let path = NodePath::Direct { by_address: true, direction: RootedDirection::Auto };
     for time in 0..4 {
-        check(&ranks, &cases, &[how; 9], 3, time);
+        check(&ranks, &cases, &[path; 9], 3, time);
     }
     assert_ne!(ranks.moves(), Some(0), "nothing was used again");
 }
@@ -226,10 +227,10 @@ fn no_rank_leaves_a_barrier_before_all_have_come() {
             let ranks = Ranks::new(Form { fan, ..Form::flat(size, 256) });
             let spec = Spec {
                 collective: Collective::Barrier,
-                ..Spec::random(&mut Random(size as u64), &kit, size, 256, 1)
+                ..Spec::random(&mut Rng::with_seed(size as u64), &kit, size, 256, 1)
             };
             let cases: Vec<_> = (0..20).map(|_| Case::new(&kit, spec)).collect();
-            check(&ranks, &cases, &[How::Cells { base: 0 }; 20], size % 5 + 1, size as u64);
+            check(&ranks, &cases, &[NodePath::Cells { base: 0 }; 20], size % 5 + 1, size as u64);
         }
     }
 }
@@ -261,7 +262,7 @@ fn a_part_of_too_many_pieces_is_an_error_at_both_ends() {
     };
     let all = Parts::Each(vec![nowhere(0), nowhere(2 << 30)]);
     let parts = vec![gather(0, Some(all)), gather(2 << 30, None)];
-    let operation = Operation::new(parts, How::Cells { base: 0 }, String::new());
+    let operation = Operation::new(parts, NodePath::Cells { base: 0 }, String::new());
     let results = ranks.run(&[operation], 1, 5).remove(0);
     for result in results {
         let error = result.expect_err("too long");

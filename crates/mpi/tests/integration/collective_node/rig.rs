@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use fastrand::Rng;
 use mica_channel::direct::{Direct, DirectOptions, Usage, XpmemDevice};
 use mica_mpi::collective::intranode::CollectiveOperation;
 use mica_mpi::collective::intranode::context::RootedDirection;
@@ -26,27 +27,6 @@ use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::CorePlace;
 use mica_node::tunables::{SegmentShape, segment_shape};
 use mica_policy::select::CoreUse;
-
-/// Numbers that a seed gives.
-#[derive(Clone, Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as usize % limit
-    }
-
-    pub fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
 
 /// How the members of a node group reach each other's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +184,7 @@ const IDLE: usize = 100_000;
 /// All ranks of a node group.
 pub struct Ranks {
     pub form: Form,
-    teams: Vec<Rc<NodeGroup>>,
+    groups: Vec<Rc<NodeGroup>>,
     channels: Vec<Option<Direct>>,
 }
 
@@ -242,7 +222,7 @@ impl Ranks {
                 &SEVERAL_THREADS,
             ))
         };
-        Ranks { form, teams: channels.iter().enumerate().map(group).collect(), channels }
+        Ranks { form, groups: channels.iter().enumerate().map(group).collect(), channels }
     }
 
     /// Buffers that were moved to the job's file, or were to be and could not; `None` where this
@@ -255,13 +235,18 @@ impl Ranks {
 
     /// Whether the operation's operands find room in cells.
     pub fn fits(&self, what: &CollectiveOperation) -> bool {
-        what.fits(&self.teams[0])
+        what.fits(&self.groups[0])
     }
 
     /// Runs operations on all ranks, each of which begins them in this order with at most `width`
     /// under way at once. Gives each operation's results, one for each rank. Panics if one waits
     /// for ever.
-    pub fn run(&self, operations: &[Operation], width: usize, seed: u64) -> Vec<Vec<Result<Went>>> {
+    pub fn run(
+        &self,
+        operations: &[Operation],
+        width: usize,
+        seed: u64,
+    ) -> Vec<Vec<Result<NodePathTaken>>> {
         let results = self.run_while_it_goes(operations, width, seed);
         let stuck: Vec<_> = results
             .iter()
@@ -282,15 +267,16 @@ impl Ranks {
         operations: &[Operation],
         width: usize,
         seed: u64,
-    ) -> Vec<Vec<Option<Result<Went>>>> {
-        let mut random = Random(seed);
+    ) -> Vec<Vec<Option<Result<NodePathTaken>>>> {
+        let mut random = Rng::with_seed(seed);
         let size = self.form.size;
-        let mut results: Vec<Vec<Option<Result<Went>>>> =
+        let mut results: Vec<Vec<Option<Result<NodePathTaken>>>> =
             operations.iter().map(|_| (0..size).map(|_| None).collect()).collect();
         let mut under_way: Vec<Vec<(usize, Task)>> = (0..size).map(|_| Vec::new()).collect();
         let mut begun = vec![0; size];
         // Some ranks are slower than others.
-        let slowness: Vec<usize> = (0..size).map(|_| random.pick(&[1, 1, 2, 12])).collect();
+        let slowness: Vec<usize> =
+            (0..size).map(|_| random.choice([1, 1, 2, 12]).expect("some")).collect();
         let mut polling = Context::from_waker(Waker::noop());
         let (mut left, mut idle) = (size * operations.len(), 0);
         while left > 0 {
@@ -299,25 +285,25 @@ impl Ranks {
                 break;
             }
             for _ in 0..size {
-                let rank = random.below(size);
-                if !random.one_in(slowness[rank]) {
+                let rank = random.usize(..size);
+                if !random.usize(..slowness[rank]) == 0 {
                     continue;
                 }
                 let tasks = &mut under_way[rank];
                 if begun[rank] < operations.len()
                     && tasks.len() < width
-                    && (tasks.is_empty() || random.one_in(2))
+                    && (tasks.is_empty() || random.usize(..2) == 0)
                 {
                     let operation = &operations[begun[rank]];
-                    tasks.push((begun[rank], operation.begin(&self.teams[rank], rank)));
+                    tasks.push((begun[rank], operation.begin(&self.groups[rank], rank)));
                     begun[rank] += 1;
                     idle = 0;
                 }
                 if tasks.is_empty() {
                     continue;
                 }
-                let at = random.below(tasks.len());
-                for _ in 0..=random.below(3) {
+                let at = random.usize(..tasks.len());
+                for _ in 0..=random.usize(..3) {
                     if let Poll::Ready(result) = tasks[at].1.as_mut().poll(&mut polling) {
                         let (operation, _) = tasks.swap_remove(at);
                         results[operation][rank] = Some(result);
@@ -331,18 +317,18 @@ impl Ranks {
     }
 }
 
-type Task = Pin<Box<dyn Future<Output = Result<Went>>>>;
+type Task = Pin<Box<dyn Future<Output = Result<NodePathTaken>>>>;
 
-/// How a rank's part went.
+/// The path that a rank's part has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Went {
+pub enum NodePathTaken {
     Cells,
     Direct,
 }
 
-/// How an operation is to go, on all ranks alike.
+/// The path that an operation is to take, on all ranks alike.
 #[derive(Clone, Copy, Debug)]
-pub enum How {
+pub enum NodePath {
     /// Through cells, after the phase `base`.
     Cells { base: u32 },
     /// Directly, or through cells where that cannot be.
@@ -359,9 +345,9 @@ const MUCH: usize = 256;
 /// An operation with all ranks' buffers.
 pub struct Operation {
     pub parts: Vec<CollectiveOperation>,
-    pub how: How,
+    pub path: NodePath,
     /// A rank that goes another way.
-    odd: Option<(usize, How)>,
+    odd: Option<(usize, NodePath)>,
     /// For people.
     name: String,
     /// Ranks that have begun it.
@@ -369,20 +355,20 @@ pub struct Operation {
 }
 
 impl Operation {
-    pub fn new(parts: Vec<CollectiveOperation>, how: How, name: String) -> Operation {
-        Operation { parts, name, how, odd: None, begun: Rc::default() }
+    pub fn new(parts: Vec<CollectiveOperation>, path: NodePath, name: String) -> Operation {
+        Operation { parts, name, path, odd: None, begun: Rc::default() }
     }
 
     /// The same, but that this `rank` goes another way.
-    pub fn but(self, rank: usize, how: How) -> Operation {
-        Operation { odd: Some((rank, how)), ..self }
+    pub fn but(self, rank: usize, path: NodePath) -> Operation {
+        Operation { odd: Some((rank, path)), ..self }
     }
 
     /// This rank's part.
     fn begin(&self, group: &Rc<NodeGroup>, rank: usize) -> Task {
-        let how = match self.odd {
-            Some((odd, how)) if odd == rank => how,
-            _ => self.how,
+        let path = match self.odd {
+            Some((odd, path)) if odd == rank => path,
+            _ => self.path,
         };
         let (what, group) = (self.parts[rank].clone(), Rc::clone(group));
         let (begun, size) = (Rc::clone(&self.begun), self.parts.len());
@@ -398,11 +384,11 @@ impl Operation {
             true if (self.parts.len() + rank) % 5 == 1 => OfferChoice::InPlace,
             true => OfferChoice::Packed,
         };
-        let (by_address, is_direct, how) = match how {
-            How::Cells { base } => (false, false, dispatch::PathChoice::Cells { base }),
-            How::Direct { by_address, direction } => {
-                let how = dispatch::PathChoice::Direct { direction, offers };
-                (by_address, true, how)
+        let (by_address, is_direct, path) = match path {
+            NodePath::Cells { base } => (false, false, dispatch::PathChoice::Cells { base }),
+            NodePath::Direct { by_address, direction } => {
+                let path = dispatch::PathChoice::Direct { direction, offers };
+                (by_address, true, path)
             }
         };
         let by_address = match by_address {
@@ -414,14 +400,16 @@ impl Operation {
         Box::pin(async move {
             let slot = OperationSlot::new(&group, operation, mode);
             slot.begin(what.own_bytes(rank)).await;
-            let result = perform(&slot, &what, how).await;
+            let result = perform(&slot, &what, path).await;
             if matches!(what, CollectiveOperation::Barrier) && result.is_ok() {
                 assert_eq!(begun.get(), size, "rank {rank} has left the barrier");
             }
             slot.finish();
-            result.map(|went| match went {
-                dispatch::PathTaken::Cells => Went::Cells,
-                dispatch::PathTaken::Mapped | dispatch::PathTaken::ByAddress => Went::Direct,
+            result.map(|taken| match taken {
+                dispatch::PathTaken::Cells => NodePathTaken::Cells,
+                dispatch::PathTaken::Mapped | dispatch::PathTaken::ByAddress => {
+                    NodePathTaken::Direct
+                }
             })
         })
     }

@@ -30,12 +30,13 @@ pub fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// A file or socket among all of this machine, whoever has it open.
+/// A file or socket among all of this machine, whoever has it open: device and inode. As text, it
+/// is passed from process to process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileIdentity {
     /// The device that it is on.
     pub device: u64,
-    /// Its inode there.
+    /// Its number there.
     pub inode: u64,
 }
 
@@ -51,16 +52,16 @@ impl fmt::Display for FileIdentity {
     }
 }
 
-/// The [`FileIdentity`] behind a descriptor in text; `None` if the descriptor is closed.
-pub fn identity(fd: BorrowedFd<'_>) -> Option<String> {
+/// What is behind a descriptor; `None` if the descriptor is closed.
+pub fn identity(fd: BorrowedFd<'_>) -> Option<FileIdentity> {
     identity_of(fd.as_raw_fd())
 }
 
 /// [`identity`] of the descriptor with this number.
-pub(crate) fn identity_of(number: i32) -> Option<String> {
+pub(crate) fn identity_of(number: i32) -> Option<FileIdentity> {
     // SAFETY: all-zero bytes are a valid stat.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: fstat writes to `stat` only, and fails for a descriptor that is not open.
     let open = unsafe { libc::fstat(number, &mut stat) } == 0;
-    open.then(|| FileIdentity { device: stat.st_dev, inode: stat.st_ino }.to_string())
+    open.then_some(FileIdentity { device: stat.st_dev, inode: stat.st_ino })
 }

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use super::{check, wait_id, wait_readable};
 use crate::proc_mount::proc_is_ours;
+use crate::process_stat::ProcessStat;
 
 /// The kernel allocates no pid above this (`PID_MAX_LIMIT` on 64-bit machines).
 const PID_LIMIT: u32 = 1 << 22;
@@ -101,19 +102,12 @@ pub fn unreaped_orphans(spare: &dyn Fn(u32) -> bool, keeper: u32) -> Vec<Orphan>
 /// started becomes a child of this process only then: whoever looked at the children meanwhile has
 /// seen neither.
 pub fn is_ending(child: u32) -> bool {
-    kinship(child) != Kinship::Running || flags_of(child).is_none_or(|flags| flags & EXITING != 0)
+    let is_exiting = |stat: ProcessStat| stat.flags & EXITING != 0;
+    kinship(child) != Kinship::Running || ProcessStat::of(child).is_none_or(is_exiting)
 }
 
 /// In a process's flags: it is ending (`PF_EXITING`).
 const EXITING: u64 = 1 << 2;
-
-/// The kernel's flags of a process.
-fn flags_of(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, in parentheses: state, parent, group, session, terminal, its group, flags.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(6)?.parse().ok()
-}
 
 /// Sends a signal to the process groups of these [`orphans`]. No child may have been reaped since
 /// they were listed: their numbers, and those of their groups, are still theirs.

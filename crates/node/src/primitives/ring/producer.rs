@@ -139,6 +139,7 @@ impl<R: Deref<Target = RingStorage>> RingProducer<R> {
     /// Pushes a packet whose inline bytes `fill` writes, without a payload in the arena. Returns
     /// false when the ring is full.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     pub fn push_inline(
         &mut self,
         kind: u8,

@@ -147,25 +147,25 @@ fn announced_messages_are_matched_in_their_turn() {
 #[test]
 fn wait_wakes_for_events_and_for_unexpected_messages() {
     let mut node = node();
-    assert!(!node.adapter.has_news(0));
+    assert!(!node.adapter.should_wake(0));
     node.arrive(SimTime(0), 1, eager(7, b"abc"));
-    assert!(!node.adapter.has_news(0), "not before it is known");
+    assert!(!node.adapter.should_wake(0), "not before it is known");
     node.finish();
-    assert!(node.adapter.has_news(0));
-    assert!(!node.adapter.has_news(0), "it has ended one wait");
+    assert!(node.adapter.should_wake(0));
+    assert!(!node.adapter.should_wake(0), "it has ended one wait");
     node.arrive(SimTime(1 << 30), 1, eager(7, b"abc"));
     node.finish();
     let other = AdapterRequest { tag: 8, flags: 0, ..request(CommandKind::Probe, 1) };
     node.command(SimTime(1 << 40), &other);
-    assert!(!node.adapter.has_news(0), "it was probed since");
+    assert!(!node.adapter.should_wake(0), "it was probed since");
     assert_eq!(status(&mut node), (1, OperationStatus::NotFound));
-    assert!(node.adapter.has_news(0) && !node.adapter.has_news(1));
+    assert!(node.adapter.should_wake(0) && !node.adapter.should_wake(1));
     // One that matches is an event and nothing else.
     node.command(SimTime(2 << 40), &receive(1, 9, (BUFFERS, 9), 2));
     node.arrive(SimTime(3 << 40), 1, eager(9, b"abc"));
-    assert!(!node.adapter.has_news(1));
+    assert!(!node.adapter.should_wake(1));
     node.finish();
-    assert!(node.adapter.has_news(1) && !node.adapter.has_news(2));
+    assert!(node.adapter.should_wake(1) && !node.adapter.should_wake(2));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn probe_that_sees_a_message_leaves_no_news() {
     node.arrive(SimTime(0), 1, eager(7, b"abc"));
     node.command(SimTime(1), &request(CommandKind::Probe, 1));
     assert_eq!(status(&mut node), (1, OperationStatus::Done));
-    assert!(!node.adapter.has_news(1));
+    assert!(!node.adapter.should_wake(1));
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn adapter_asks_its_policy() {
     assert_eq!(written("hint", nothing), (MEMORY, MEMORY));
     assert_eq!(written("hint", |node| node.adapter.hint(1)), (L2, MEMORY));
     assert_eq!(written("on-wait", nothing), (MEMORY, MEMORY));
-    let wait = |node: &mut Node| assert!(!node.adapter.has_news(0));
+    let wait = |node: &mut Node| assert!(!node.adapter.should_wake(0));
     assert_eq!(written("on-wait", wait), (L2, MEMORY));
     let hold = |node: &mut Node| node.host.holds = |_, cache| cache == L3;
     assert_eq!(written("in-cache", hold), (L3, MEMORY));

@@ -2,7 +2,7 @@
 
 use super::{LINE, memory};
 use crate::machine::WriteMode;
-use crate::memory::{InjectTarget, MemoryMode, NodeMemory};
+use crate::memory::{InjectTarget, MemoryMode, NodeMemory, Stall};
 use crate::time::SimTime;
 
 const L2: InjectTarget = InjectTarget::L2 { core: 0 };
@@ -23,10 +23,10 @@ fn line_of(n: u64, sets: u64) -> u64 {
 fn misses_come_from_memory_once_and_hit_after() {
     let mut memory = memory(&[]);
     assert_eq!(memory.load(0, 4096, 8).cycles(), 200);
-    assert!(memory.load(200, 4100, 4).is_nothing());
-    assert!(memory.load(200, 4096 + 56, 8).is_nothing());
+    assert_eq!(memory.load(200, 4100, 4), Stall(0));
+    assert_eq!(memory.load(200, 4096 + 56, 8), Stall(0));
     let loads = memory.counts().loads;
-    assert_eq!((loads.accesses, loads.from_memory, loads.l1_hits()), (3, 1, 2));
+    assert_eq!((loads.accesses, loads.from_memory, loads.l1_misses()), (3, 1, 1));
 }
 
 #[test]
@@ -36,8 +36,8 @@ fn an_access_that_straddles_lines_waits_for_both_and_counts_once() {
     let loads = memory.counts().loads;
     assert_eq!((loads.accesses, loads.from_memory), (1, 1));
     assert_eq!(memory.counts().memory_reads.demand, 2);
-    assert!(memory.load(400, 4096, 8).is_nothing());
-    assert!(memory.load(400, 4096 + 64, 8).is_nothing());
+    assert_eq!(memory.load(400, 4096, 8), Stall(0));
+    assert_eq!(memory.load(400, 4096 + 64, 8), Stall(0));
     // Half in the L1: counts as the farther half.
     memory.load(400, 8192, 8);
     memory.load(400, 8192 + 60, 8);
@@ -91,7 +91,7 @@ fn without_inclusion_levels_evict_alone() {
     load_set(&mut memory, 12, 5);
     let first = line_of(0, 12);
     assert!(!memory.holds(first, L2));
-    assert!(memory.load(9000, first, 8).is_nothing());
+    assert_eq!(memory.load(9000, first, 8), Stall(0));
 }
 
 #[test]
@@ -114,12 +114,12 @@ fn an_l1_that_writes_through_keeps_no_dirty_line_and_does_not_allocate() {
     // A store that misses goes to the L2 and stays out of the L1.
     assert_eq!(memory.store(0, 4096, 8).cycles(), 200);
     // More stores merge with it until the core does something else outside of the L1.
-    assert!(memory.store(0, 4104, 8).is_nothing());
+    assert_eq!(memory.store(0, 4104, 8), Stall(0));
     assert_eq!(memory.counts().stores.merged, 1);
     memory.load(0, 8192, 8);
     assert_eq!(memory.store(0, 4096, 8).cycles(), 10);
     assert_eq!(memory.load(0, 4096, 8).cycles(), 10);
-    assert!(memory.store(0, 4096, 8).is_nothing());
+    assert_eq!(memory.store(0, 4096, 8), Stall(0));
     // The L2 has the change: evicting the line writes it to memory in the end.
     for n in 1..=8 {
         memory.load(0, 4096 + n * 24 * LINE, 8);
@@ -140,7 +140,7 @@ fn caches_that_write_through_pass_stores_on_at_once() {
 fn instructions_and_data_share_the_l2() {
     let mut memory = memory(&[]);
     assert_eq!(memory.fetch(0, 4096, 4).cycles(), 200);
-    assert!(memory.fetch(0, 4100, 4).is_nothing());
+    assert_eq!(memory.fetch(0, 4100, 4), Stall(0));
     assert_eq!(memory.load(0, 4096, 8).cycles(), 10);
     let fetches = memory.counts().fetches;
     assert_eq!((fetches.accesses, fetches.from_memory), (2, 1));
@@ -173,7 +173,7 @@ fn loose_mode_costs_the_same_everywhere_and_fast_forward_nothing() {
     assert_eq!(memory.load(0, 4096, 8).cycles(), 3);
     assert_eq!(memory.fetch(0, 1 << 30, 4).cycles(), 3);
     memory.set_mode(MemoryMode::FastForward);
-    assert!(memory.store(0, 4096, 8).is_nothing());
+    assert_eq!(memory.store(0, 4096, 8), Stall(0));
     assert_eq!(memory.counts().stores.unmodelled, 1);
 }
 

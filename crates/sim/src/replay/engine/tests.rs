@@ -1,4 +1,7 @@
 use super::*;
+use crate::machine::SimulatedMachine;
+use crate::network::{Network, PacketHead};
+use crate::replay::HopLatency;
 
 /// The operations of each rank, all in one step.
 struct Script(Vec<Vec<ReplayOperation>>);
@@ -283,4 +286,30 @@ fn says_who_waits_for_ever() {
     assert!(missing.contains("not all of its ranks call"), "{missing}");
     let absent = outcome(vec![vec![send(1, 1)]]).to_string();
     assert!(absent.contains("names rank 1 in step 0, and there are 1 ranks"), "{absent}");
+}
+
+/// A train of messages between two nodes of a torus that nobody else uses.
+#[test]
+fn without_contention_the_simulated_network_has_the_same_times() {
+    let machine = SimulatedMachine::named("power5-redstorm").unwrap();
+    let parameters = &machine.network;
+    let mut cluster = ReplayCluster::of(Parameters {
+        latency: parameters.latency_ns,
+        gap: parameters.gap_ns,
+        gap_per_byte: parameters.gap_per_byte_ns,
+        ..Parameters::default()
+    });
+    cluster.hops = Some(HopLatency::of(parameters));
+    for (to, bytes, messages) in [(1, 0, 1), (23, 1, 1), (30, 4097, 1), (25, 100_000, 7)] {
+        let mut script = vec![Vec::new(); to as usize + 1];
+        script[0] = vec![send(to, bytes); messages];
+        script[to as usize] = vec![post(0); messages];
+        script[to as usize].push(ReplayOperation::Wait);
+        let replayed = replay(&Script(script), &cluster, &mut |_| {}).unwrap().time;
+        let start = SimTime::default();
+        let head = |number| PacketHead { at: start, last: start, from: 0, number, to, bytes };
+        let mut heads: Vec<PacketHead> = (0..messages as u64).map(head).collect();
+        let came = Network::new(parameters, 100).unwrap().carry(&mut heads);
+        assert_eq!(Some(replayed), came.last().map(|times| times.last), "{to}: {bytes} bytes");
+    }
 }
