@@ -36,7 +36,7 @@ proofs_of() {
         # Compiled for the other architecture: they read its registers, or hold words that processes share.
         crates/sim-plugin/* | crates/profile-preload/* | crates/bootstrap/src/*) echo aarch64 ;;
         # Pure code, tools and the launcher: their tests run always.
-        crates/policy/src/* | crates/launch/* | crates/symbols/* | crates/mica/src/* | crates/profile/src/* | crates/report/* | crates/experiments/* | crates/links/* | crates/machine/* | crates/sim/* | crates/statistics/*) ;;
+        crates/algorithms/src/* | crates/policy/src/* | crates/launch/* | crates/symbols/* | crates/mica/src/* | crates/profile/src/* | crates/report/* | crates/experiments/* | crates/links/* | crates/machine/* | crates/sim/* | crates/statistics/*) ;;
         crates/*/tests/* | crates/*/examples/*) ;;
         # Corpora run always, by the tests of the crate fuzz.
         fuzz/*) ;;

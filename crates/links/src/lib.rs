@@ -3,9 +3,9 @@
 //!
 //! [`data`] has the table of observed calls, which every source fills and every analysis reads;
 //! [`mod@file`] stores it. [`ChipMachine`] describes a machine, [`schedule`] what a collective
-//! moves, [`background`] what others do meanwhile; [`model`] runs the three together on
-//! [`network`], by the rates of [`fairness`], and [`study`] is what it finds beyond one
-//! observation. [`discover`]
+//! moves ([`described`]: by messages), [`background`] what others do meanwhile; [`model`] runs the
+//! three together on [`network`], by the rates of [`fairness`], and [`study`] is what it finds
+//! beyond one observation. [`discover`]
 //! finds a real machine's counting units and memory domains, [`counters`] the events that count
 //! links, [`account`] routes what the library says that it moved. [`analysis`] has the statistics,
 //! as pure functions over columns; [`predictor`] says before a call whether it will be long;
@@ -19,6 +19,7 @@ pub mod analysis;
 pub mod background;
 pub mod counters;
 pub mod data;
+pub mod described;
 pub mod discover;
 pub mod explain;
 pub mod fairness;

@@ -9,8 +9,9 @@
 //! Records ([`RecordedSchedule::from_records`]) become schedules, which are stored as text
 //! ([`RecordedSchedule::parse`], `Display`); [`SHIPPED`] were recorded on 32 ranks by
 //! `crates/links/schedules/record.sh`. What is not recorded: a rank's copies within its own
-//! buffers, and collectives by messages. The tree of short operations follows the machine that
-//! they were recorded on. [`model`](crate::model) runs schedules.
+//! buffers, and collectives by messages, which the module `described` makes from the library's
+//! descriptions. The tree of short operations follows the machine that they were recorded
+//! on. [`model`](crate::model) runs schedules.
 //!
 //! Invariant of a schedule: it can run to its end ([`RecordedSchedule::check`]).
 
@@ -24,7 +25,7 @@ use crate::data::PairBytes;
 pub const SHIPPED: &[(&str, &str)] = &include!("../schedules/list.rs");
 
 /// Ranks; bounds the tables made for a schedule.
-const RANKS_MAX: usize = 4096;
+pub(crate) const RANKS_MAX: usize = 4096;
 
 /// A call of a collective, as all its ranks carried it out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +101,10 @@ pub enum ScheduleError {
     #[error("{0}")]
     Range(String),
     /// No such schedule is shipped.
-    #[error("no schedule is named {name:?}; shipped are {}", known.join(", "))]
+    #[error(
+        "no schedule is named {name:?}; shipped are {}; an algorithm of messages is named \
+        COLLECTIVE/ALGORITHM/BYTES/RANKS", known.join(", ")
+    )]
     Unknown {
         /// The name that was asked for.
         name: String,
@@ -110,16 +114,19 @@ pub enum ScheduleError {
 }
 
 impl RecordedSchedule {
-    /// The shipped schedule of this name.
+    /// The shipped schedule of this name, or that of the algorithm of messages that it names
+    /// ([`RecordedSchedule::described_by`]).
     ///
     /// # Errors
     /// If there is none.
     pub fn shipped(name: &str) -> Result<RecordedSchedule, ScheduleError> {
         match SHIPPED.iter().find(|(known, _)| *known == name) {
             Some((_, text)) => RecordedSchedule::parse(text),
-            None => Err(ScheduleError::Unknown {
-                name: name.to_owned(),
-                known: SHIPPED.iter().map(|(name, _)| *name).collect(),
+            None => RecordedSchedule::described_by(name).unwrap_or_else(|| {
+                Err(ScheduleError::Unknown {
+                    name: name.to_owned(),
+                    known: SHIPPED.iter().map(|(name, _)| *name).collect(),
+                })
             }),
         }
     }

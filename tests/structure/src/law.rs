@@ -16,7 +16,9 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-memory", &[]),
     ("mica-node", &["mica-memory"]),
     ("mica-channel", &["mica-node", "mica-memory"]),
-    ("mica-policy", &["mica-node"]),
+    // The collective algorithms as data: pure, and read by all that run, choose or model them.
+    ("mica-algorithms", &[]),
+    ("mica-policy", &["mica-algorithms", "mica-node"]),
     ("mica-bootstrap", &["mica-node"]),
     (
         "mica-protocol",
@@ -28,6 +30,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-protocol",
             "mica-channel",
             "mica-policy",
+            "mica-algorithms",
             "mica-bootstrap",
             "mica-node",
             "mica-memory",
@@ -63,14 +66,24 @@ const LAW: &[(&str, &[&str])] = &[
     // Function, file and line of addresses, for the reports of tools and of the launcher.
     ("mica-symbols", &[]),
     // Which links make a collective slow: data, model, analysis. `mica links` runs it.
-    ("mica-links", &["mica-machine", "mica-statistics"]),
+    ("mica-links", &["mica-algorithms", "mica-machine", "mica-statistics"]),
     // What a machine is, as a file describes it, for the models of `sim` and `links`.
     ("mica-machine", &[]),
     // Medians and quantiles of what tools measure.
     ("mica-statistics", &[]),
     // The models of the simulated cluster; `node` has the layout of the adapter's memory, `policy`
-    // the algorithms of collectives, `profile` the calls that the replayer repeats.
-    ("mica-sim", &["mica-machine", "mica-statistics", "mica-profile", "mica-policy", "mica-node"]),
+    // the choice of collective algorithms, `profile` the calls that the replayer repeats.
+    (
+        "mica-sim",
+        &[
+            "mica-machine",
+            "mica-statistics",
+            "mica-profile",
+            "mica-policy",
+            "mica-algorithms",
+            "mica-node",
+        ],
+    ),
     // A simulated node, loaded into the emulator.
     ("mica-sim-plugin", &["mica-sim", "mica-node"]),
     // `mica sim` is an MPI program itself, in Rust, so it uses `mpi` where others use mpi.h.
@@ -114,6 +127,7 @@ const LAW: &[(&str, &[&str])] = &[
 
 /// The crates that make up the library loaded into every rank.
 const LIBRARY: &[&str] = &[
+    "mica-algorithms",
     "mica-memory",
     "mica-node",
     "mica-channel",

@@ -5,10 +5,11 @@
 //! Ranks of one node work in memory that they share ([`intranode`]) or by messages; `mica_policy`
 //! chooses the algorithm by cost (`docs/design/collectives.md`).
 //!
-//! A message-based algorithm is a pure function from a rank's [`RankPlace`], [`MessageThresholds`]
-//! and buffers to the [`schedule::Schedule`] of that rank. It knows no communicator and sends
-//! nothing, so tests run all ranks of it in one process, and one schedule serves the blocking,
-//! non-blocking and persistent call.
+//! A message-based algorithm is described in `mica_algorithms`, without memory. Here, a pure
+//! function from a rank's [`RankPlace`], [`MessageThresholds`] and buffers chooses one and binds it
+//! (`bind`): the result is the [`schedule::Schedule`] of that rank. It knows no communicator and
+//! sends nothing, so tests run all ranks of it in one process, and one schedule serves the
+//! blocking, non-blocking and persistent call.
 //!
 //! | collective | short | long | v- and w-forms |
 //! |---|---|---|---|
@@ -40,9 +41,9 @@ pub mod alltoall;
 mod arguments;
 pub mod barrier;
 pub mod bcast;
+mod bind;
 pub mod calls;
 pub mod execute;
-mod fold;
 pub mod gather;
 pub mod inter;
 pub mod intranode;
@@ -57,7 +58,6 @@ mod reduction;
 mod refused;
 pub mod scan;
 pub mod schedule;
-mod split;
 mod thresholds;
 pub mod two_level;
 

@@ -1,5 +1,6 @@
 //! What is reduced: operator, datatype and number of elements.
 
+pub use mica_algorithms::ScanKind;
 use mica_memory::Region;
 
 use super::absent::copy_to_present;
@@ -55,13 +56,4 @@ impl Reduction {
     pub(super) fn temporary(&self, count: usize) -> Result<Elements> {
         Elements::temporary(&self.datatype, count)
     }
-}
-
-/// Whether a rank's own operand is part of its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanKind {
-    /// `MPI_Scan`.
-    Inclusive,
-    /// `MPI_Exscan`; the result of rank 0 is undefined, its receive buffer stays as it is.
-    Exclusive,
 }

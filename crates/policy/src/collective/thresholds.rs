@@ -40,7 +40,7 @@ impl MessageThresholds {
         allgather_ring: 64 << 10,
         alltoall_bruck: 256,
         alltoall_bruck_ranks: 8,
-        alltoall_window: 32,
+        alltoall_window: mica_algorithms::alltoall::WINDOW,
         reduce_split: 16 << 10,
         reduce_scatter_pairwise: 256 << 10,
     };
@@ -53,7 +53,7 @@ impl MessageThresholds {
         allgather_ring: 128 << 10,
         alltoall_bruck: 256,
         alltoall_bruck_ranks: 8,
-        alltoall_window: 32,
+        alltoall_window: mica_algorithms::alltoall::WINDOW,
         reduce_split: 32 << 10,
         reduce_scatter_pairwise: 256 << 10,
     };

@@ -57,7 +57,7 @@ pub enum StepKind {
         collective: Collective,
         /// Root.
         root: u32,
-        /// As [`super::algorithm::Plan::bytes`] counts.
+        /// As [`mica_algorithms::MessageCall::bytes`] counts.
         bytes: u64,
     },
 }

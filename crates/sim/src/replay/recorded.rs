@@ -63,7 +63,7 @@ pub enum CallKind {
         collective: Collective,
         /// Root, as a rank of the job.
         root: u32,
-        /// As [`super::algorithm::Plan::bytes`] counts.
+        /// As [`mica_algorithms::MessageCall::bytes`] counts.
         bytes: u64,
         /// Ranks of the communicator.
         size: u32,

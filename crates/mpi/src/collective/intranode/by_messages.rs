@@ -67,7 +67,7 @@ impl CollectiveOperation {
                     let (send, receive) = (send.views(me.size)?, receive.views(me.size)?);
                     Ok(alltoall::exchange(me, limits, &send, &receive))
                 }
-                (None, Parts::Each(receive)) => alltoall::swap(me, receive),
+                (None, Parts::Each(receive)) => Ok(alltoall::swap(me, receive)),
             },
             CollectiveOperation::Reduce { reduction, send, result, root: None } => {
                 let result = result.as_ref().expect("an allreduce has a receive buffer everywhere");

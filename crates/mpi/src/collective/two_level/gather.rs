@@ -4,10 +4,11 @@
 //! Packed blocks lie in the order of the tree: nodes from the root's on, and in each node the
 //! members from its leader on.
 
+use mica_algorithms::BinomialTree;
 use mica_memory::{Region, View};
 
 use super::super::gather as ga;
-use super::super::place::{BinomialTree, Blocks};
+use super::super::place::Blocks;
 use super::super::schedule::Schedule;
 use super::super::thresholds::{NodeTreatment, TwoLevel};
 use super::{FlatGroup, RanksByNode, leader, offsets, piece, place};

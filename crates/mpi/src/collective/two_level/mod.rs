@@ -17,12 +17,13 @@ pub use alltoall::{alltoall, exchange};
 pub use gather::{gather, scatter};
 pub use reduce::{allreduce, reduce, reduce_scatter};
 
+use mica_algorithms::BinomialTree;
 use mica_memory::{Region, View};
 
 use super::intranode::CollectiveOperation;
 use super::intranode::plan::node_step;
 use super::layout::RanksByNode;
-use super::place::{BinomialTree, RankPlace, bytes_at};
+use super::place::{RankPlace, bytes_at};
 use super::schedule::Schedule;
 use super::thresholds::{MessageThresholds, NodeTreatment, TwoLevel};
 use super::{barrier as ba, bcast as bc};

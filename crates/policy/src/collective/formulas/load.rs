@@ -32,3 +32,17 @@ impl Load {
         }
     }
 }
+
+/// `once`, repeated `n` times.
+pub(super) fn times(n: usize, once: Load) -> Load {
+    Load {
+        passes: n * once.passes,
+        chain_ns: n as f64 * once.chain_ns,
+        work_ns: n as f64 * once.work_ns,
+    }
+}
+
+/// A load with these nanoseconds of the longest chain and of all ranks together.
+pub(super) fn busy(chain_ns: f64, work_ns: f64) -> Load {
+    Load { passes: 0, chain_ns, work_ns }
+}

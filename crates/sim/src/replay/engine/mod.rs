@@ -13,7 +13,7 @@
 //! their arrival, and those of different waits in the order of these waits (an approximation: a
 //! message that no rank waits for yet does not keep the port busy).
 //!
-//! Collectives are carried out message by message ([`Plan`]). Those whose number of messages
+//! Collectives are carried out message by message ([`MessageCall`]). Those whose number of messages
 //! grows with the square of the ranks are not, in groups of more than [`EXPANDED_MAX`]: their ranks
 //! leave together, the last to enter and the time of one rank's rounds later, which is exact if all
 //! enter at the same time and else an upper bound.
@@ -21,9 +21,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Add as _;
 
-use mica_policy::collective::Collective;
+use mica_algorithms::{Collective, MessageCall};
 
-use super::algorithm::{Plan, RankRound};
+use super::algorithm::{RoundStep, chosen, rounds};
 use super::cluster::ReplayCluster;
 use crate::loggp::Parameters;
 use crate::network::{Port, PortTiming};
@@ -71,7 +71,7 @@ pub struct GroupCollective {
     pub collective: Collective,
     /// Root, by its number in the group.
     pub root: u32,
-    /// Bytes, as [`Plan::bytes`].
+    /// Bytes, as [`MessageCall::bytes`].
     pub bytes: u64,
     /// The ranks.
     pub group: RankGroup,
@@ -228,9 +228,11 @@ struct ReplayRank {
     step: u32,
     /// The operation of `operations` that is next, or under way.
     at: usize,
-    /// The round of the collective under way, and whether its messages are sent.
-    round: u32,
-    is_sent: bool,
+    /// Some rounds of the collective under way, the step of them that is next, and how many rounds
+    /// have been described so far.
+    round_steps: Vec<RoundStep>,
+    step_at: usize,
+    described: u32,
     is_blocked: bool,
     has_ended: bool,
     operations: Vec<ReplayOperation>,
@@ -264,11 +266,13 @@ struct ReplayEngine<'a> {
     ready: VecDeque<u32>,
     entered: HashMap<RankGroup, Entered>,
     /// Time of one rank's rounds, of plans that were carried out as a whole.
-    durations: HashMap<Plan, SimTime>,
-    round: RankRound,
+    durations: HashMap<MessageCall, SimTime>,
     prediction: Prediction,
     begun: u64,
 }
+
+/// Rounds that are described at once, which bounds the memory of ranks that are in a collective.
+const ROUNDS_AT_ONCE: u32 = 8;
 
 /// Steps between two calls of `progress`.
 const REPORT_EVERY: u64 = 1 << 16;
@@ -286,7 +290,6 @@ impl<'a> ReplayEngine<'a> {
             ready: (0..ranks).collect(),
             entered: HashMap::new(),
             durations: HashMap::new(),
-            round: RankRound::default(),
             prediction: Prediction { ranks, ..Prediction::default() },
             begun: 0,
         }
@@ -468,50 +471,50 @@ impl<'a> ReplayEngine<'a> {
     /// Goes on with a collective.
     fn collective(&mut self, rank: u32, call: &GroupCollective) -> OperationOutcome {
         let (count, me) = self.place(call.group, rank);
-        let plan = Plan::new(call.collective, count, call.root, call.bytes);
-        if count > EXPANDED_MAX && plan.is_symmetric_and_long() && plan.rounds() > 0 {
+        let plan = chosen(call.collective, count, call.root, call.bytes);
+        if count > EXPANDED_MAX && plan.is_quadratic() && plan.bytes > 0 {
             return self.as_a_whole(rank, call.group, &plan);
         }
-        let mut round = std::mem::take(&mut self.round);
-        let mut outcome = OperationOutcome::GoesOn;
-        while self.ranks[rank as usize].round < plan.rounds() {
-            let number = self.ranks[rank as usize].round;
-            plan.round(me, number, &mut round);
-            if !self.ranks[rank as usize].is_sent {
-                for &(to, bytes) in &round.sends {
+        loop {
+            let state = &mut self.ranks[rank as usize];
+            match state.round_steps.get(state.step_at).copied() {
+                None => {
+                    rounds(&plan, me, state.described, ROUNDS_AT_ONCE, &mut state.round_steps);
+                    (state.described, state.step_at) = (state.described + ROUNDS_AT_ONCE, 0);
+                    if state.round_steps.is_empty() {
+                        state.described = 0;
+                        return OperationOutcome::GoesOn;
+                    }
+                    continue;
+                }
+                Some(RoundStep::Send { to, bytes }) => {
                     let to = self.member(call.group, to);
                     self.send(rank, to, bytes, Context::Collective);
                 }
-                for &from in &round.receives {
+                Some(RoundStep::Receive { from }) => {
                     let from = self.member(call.group, from);
                     let expected = &mut self.ranks[rank as usize].expected;
                     expected.push((from, Context::Collective));
                 }
-                self.ranks[rank as usize].is_sent = true;
+                Some(RoundStep::End { combine }) => {
+                    if let OperationOutcome::Blocks = self.wait(rank) {
+                        return OperationOutcome::Blocks;
+                    }
+                    let combining = self.combining(combine);
+                    self.ranks[rank as usize].clock += combining;
+                }
             }
-            if let OperationOutcome::Blocks = self.wait(rank) {
-                outcome = OperationOutcome::Blocks;
-                break;
-            }
-            let combining = self.combining(&round);
-            let state = &mut self.ranks[rank as usize];
-            state.clock += combining;
-            (state.round, state.is_sent) = (number + 1, false);
+            self.ranks[rank as usize].step_at += 1;
         }
-        self.round = round;
-        if let OperationOutcome::GoesOn = outcome {
-            self.ranks[rank as usize].round = 0;
-        }
-        outcome
     }
 
     /// The last rank to enter releases all.
-    fn as_a_whole(&mut self, rank: u32, group: RankGroup, plan: &Plan) -> OperationOutcome {
+    fn as_a_whole(&mut self, rank: u32, group: RankGroup, plan: &MessageCall) -> OperationOutcome {
         let clock = self.ranks[rank as usize].clock;
         let entered = self.entered.entry(group).or_default();
         entered.ranks.push(rank);
         entered.latest = entered.latest.max(clock);
-        if entered.ranks.len() < plan.ranks as usize {
+        if entered.ranks.len() < plan.ranks {
             return OperationOutcome::Blocks;
         }
         let Entered { ranks, latest } = self.entered.remove(&group).expect("just entered");
@@ -534,45 +537,50 @@ impl<'a> ReplayEngine<'a> {
 
     /// The time of the rounds of one rank, whose messages arrive as its own do at others. The part
     /// of a broadcast that is a tree is the longest path down.
-    fn symmetric_duration(&self, group: RankGroup, plan: &Plan) -> SimTime {
-        let (level, links) = self.mean_level(group, plan.ranks);
+    fn symmetric_duration(&self, group: RankGroup, plan: &MessageCall) -> SimTime {
+        let (level, links) = self.mean_level(group, plan.ranks as u32);
         let mut clock = SimTime::default();
         let (mut sending, mut receiving) = (Port::default(), Port::default());
-        let mut round = RankRound::default();
-        let mut heads = Vec::new();
-        for number in 0..plan.rounds() {
-            // The last rank of a group has no children in a tree.
-            plan.round(plan.ranks - 1, number, &mut round);
-            if round.sends.is_empty() && !round.receives.is_empty() {
+        let (mut steps, mut heads, mut received) = (Vec::new(), Vec::new(), 0);
+        for phase in plan.phases() {
+            if !phase.is_symmetric() {
                 clock += self.tree_path(plan, &level, links);
                 continue;
             }
-            heads.clear();
-            for &(_, bytes) in &round.sends {
-                clock += level.send_overhead;
-                let start = sending.send(clock, clock, bytes, &level.port).first;
-                heads.push((start + links, bytes));
+            rounds(&phase, 0, 0, u32::MAX, &mut steps);
+            for &step in &steps {
+                match step {
+                    RoundStep::Send { bytes, .. } => {
+                        clock += level.send_overhead;
+                        let start = sending.send(clock, clock, bytes, &level.port).first;
+                        heads.push((start + links, bytes));
+                    }
+                    RoundStep::Receive { .. } => received += 1,
+                    RoundStep::End { combine } => {
+                        for (head, bytes) in heads.drain(..).take(std::mem::take(&mut received)) {
+                            let done = receiving.receive(head, bytes, &level.port);
+                            clock = clock.max(done + level.port.latency) + level.receive_overhead;
+                        }
+                        clock += self.combining(combine);
+                    }
+                }
             }
-            for &(head, bytes) in heads.iter().take(round.receives.len()) {
-                let done = receiving.receive(head, bytes, &level.port);
-                clock = clock.max(done + level.port.latency) + level.receive_overhead;
-            }
-            clock += self.combining(&round);
         }
         clock
     }
 
-    /// What combining takes in a round.
-    fn combining(&self, round: &RankRound) -> SimTime {
-        SimTime((self.combine_byte * round.combine as f64).round() as u64)
+    /// What it takes to combine operands of `bytes`.
+    fn combining(&self, bytes: u64) -> SimTime {
+        SimTime((self.combine_byte * bytes as f64).round() as u64)
     }
 
     /// Down the tree: half of the data, a quarter, and so on.
-    fn tree_path(&self, plan: &Plan, level: &LevelTimes, links: SimTime) -> SimTime {
-        let depth = super::algorithm::ceil_log2(plan.ranks);
+    fn tree_path(&self, plan: &MessageCall, level: &LevelTimes, links: SimTime) -> SimTime {
+        let depth = super::algorithm::ceil_log2(plan.ranks as u32);
         let hop = |k: u32| {
             let overheads = level.send_overhead + level.receive_overhead;
-            overheads + links + level.port.latency + level.port.transfer(plan.bytes >> k)
+            let transfer = level.port.transfer(plan.bytes as u64 >> k);
+            overheads + links + level.port.latency + transfer
         };
         (1..=depth).map(hop).fold(SimTime::default(), SimTime::add)
     }

@@ -1,4 +1,5 @@
-//! The cost formulas of the algorithms, for each collective.
+//! The cost formulas of the algorithms, for each collective. Those of messages are the sums over
+//! their descriptions in `mica_algorithms` ([`shape`]).
 //!
 //! Every formula returns a [`Load`]: how often all ranks wait for one another (`passes`), the time
 //! of the longest chain of steps if each rank has a core (`chain_ns`), and the total time of all
@@ -20,8 +21,10 @@ use super::{Algorithm, Collective, CollectiveCall, Reachability};
 
 mod load;
 mod messages;
+mod shape;
 
 pub use load::Load;
+use load::{busy, times};
 use messages::MessageFormulas;
 
 /// Children of a rank in a tree of the shared area: the default of `MICA_COLL_FAN`.
@@ -103,20 +106,6 @@ impl StampFormulas {
         let ns = syncs * self.sync_ns;
         Load { passes: 1, chain_ns: ns, work_ns: ns * self.ranks as f64 }
     }
-}
-
-/// `once`, repeated `n` times.
-fn times(n: usize, once: Load) -> Load {
-    Load {
-        passes: n * once.passes,
-        chain_ns: n as f64 * once.chain_ns,
-        work_ns: n as f64 * once.work_ns,
-    }
-}
-
-/// A load with these nanoseconds of the longest chain and of all ranks together.
-fn busy(chain_ns: f64, work_ns: f64) -> Load {
-    Load { passes: 0, chain_ns, work_ns }
 }
 
 /// Costs of algorithms through the shared area: in pieces of half a cell, each copied in, announced

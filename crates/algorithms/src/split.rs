@@ -7,13 +7,11 @@
 
 use std::ops::Range;
 
-use super::place::{Elements, Halves};
-use super::reduction::Reduction;
-use super::schedule::Schedule;
-use crate::error::Result;
+use crate::fold::combine;
+use crate::{BufferPlace, Halves, ReductionShape, RoundSink};
 
 /// One step of the halving; the inverse phase replays it.
-pub(super) struct HalvingStep {
+pub(crate) struct HalvingStep {
     pub bit: usize,
     /// The partner's rank.
     pub partner: usize,
@@ -23,16 +21,15 @@ pub(super) struct HalvingStep {
     pub given: Range<usize>,
 }
 
-/// Reduces `vector` (changed in place) over the active ranks. The last step's `kept` is this rank's
-/// part of the result.
-pub(super) fn reduce_scatter(
-    schedule: &mut Schedule,
-    reduction: &Reduction,
+/// Reduces `vector` (changed in place) over the active ranks; `number` is this rank's among them.
+/// Operands arrive in `staging`. The last step's `kept` is this rank's part of the result.
+pub(crate) fn reduce_scatter(
+    reduction: ReductionShape,
     halves: &Halves,
     number: usize,
-    vector: &Elements,
-    staging: &Elements,
-) -> Result<Vec<HalvingStep>> {
+    (vector, staging): (BufferPlace, BufferPlace),
+    out: &mut impl RoundSink,
+) -> Vec<HalvingStep> {
     let mut steps = Vec::new();
     let mut range = 0..reduction.count;
     let mut bit = 1;
@@ -41,22 +38,22 @@ pub(super) fn reduce_scatter(
         let (lower, upper) = (range.start..middle, middle..range.end);
         let partner = halves.rank(number ^ bit);
         let (kept, given) = if number & bit == 0 { (lower, upper) } else { (upper, lower) };
-        let round = schedule.round();
+        out.round();
         if !kept.is_empty() {
-            round.receive(partner, staging.view(0, kept.len())?);
+            out.receive(partner, staging.part(kept.len()));
         }
         if !given.is_empty() {
-            round.send(partner, vector.view(given.start, given.len())?);
+            out.send(partner, vector.after(given.start).part(given.len()));
         }
-        let value = vector.from(kept.start);
+        let value = vector.after(kept.start);
         if number & bit == 0 {
-            reduction.append(round, &value, staging, kept.len())?;
+            reduction.append(value, staging, kept.len(), out);
         } else {
-            reduction.apply(round, staging, &value, kept.len());
+            combine(staging, value, kept.len(), out);
         }
         range = kept.clone();
         steps.push(HalvingStep { bit, partner, kept, given });
         bit *= 2;
     }
-    Ok(steps)
+    steps
 }
