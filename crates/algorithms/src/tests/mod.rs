@@ -100,7 +100,7 @@ fn barrier_hears_of_all_ranks() {
         assert!(heard.iter().flatten().all(|heard| *heard), "{size}");
         for delivery in deliveries() {
             let empty = |_| Memory::new(Vec::new(), Vec::new());
-            run(size, delivery, empty, |me, out| barrier::dissemination(me, out));
+            run(size, delivery, empty, barrier::dissemination);
         }
     }
 }

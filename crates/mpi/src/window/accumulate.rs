@@ -254,7 +254,7 @@ impl Window {
             done += n;
             let (input, result) =
                 (origin.offset(here), result.as_ref().map(|result| result.offset(back)));
-            update.apply_in_locked(place.offset(there), &input, result.as_ref(), n)
+            update.apply_locked(place.offset(there), &input, result.as_ref(), n)
         })?;
         drop(locked);
         Ok(())

@@ -156,7 +156,7 @@ impl ElementUpdate {
 
     /// Changes `n` elements side by side at `place`, in a locked update; stores the previous values
     /// in `result`, if there is one.
-    pub fn apply_in_locked(
+    pub fn apply_locked(
         &self,
         place: TargetPlace<'_>,
         input: &Region,
@@ -233,7 +233,7 @@ impl ElementUpdate {
             }
         }
         let _locked = gate.locked(me);
-        self.apply_in_locked(place, input, result, n)
+        self.apply_locked(place, input, result, n)
     }
 
     /// Changes one element of 16 bytes by a processor atomic; stores the previous value in
