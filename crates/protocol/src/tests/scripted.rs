@@ -337,6 +337,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
+    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
     fn start_copy(
         &mut self,
         direction: RmaDirection,
