@@ -13,18 +13,6 @@ use crate::sources::{short, sources_below, text};
 /// Lines of tests in the file that they test: two screens.
 const MAX_TESTS: usize = 160;
 
-/// Folders that are not held to it.
-const EXCEPTIONS: [(&str, &str); 8] = [
-    ("crates/channel/", "is being moved"),
-    ("crates/launch/", "is being moved"),
-    ("crates/links/", "is being moved"),
-    ("crates/mpi/", "is being moved"),
-    ("crates/node/", "is being moved"),
-    ("crates/policy/src/collective/", "is being moved"),
-    ("crates/protocol/", "is being moved"),
-    ("crates/sim/", "is being moved"),
-];
-
 #[test]
 fn modules_and_their_tests_are_where_the_convention_says() {
     let files = sources_below(&["crates", "tests", "fuzz"]);
@@ -32,11 +20,8 @@ fn modules_and_their_tests_are_where_the_convention_says() {
     let mut wrong = Vec::new();
     for file in files {
         let name = short(&file);
-        let is_exception = |&(folder, _): &(&str, &str)| name.starts_with(folder);
-        if !EXCEPTIONS.iter().any(is_exception) {
-            let problems = misplaced(&name, file.with_extension("").is_dir(), &text(&file));
-            wrong.extend(problems.iter().map(|problem| format!("{name}: {problem}")));
-        }
+        let problems = misplaced(&name, file.with_extension("").is_dir(), &text(&file));
+        wrong.extend(problems.iter().map(|problem| format!("{name}: {problem}")));
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

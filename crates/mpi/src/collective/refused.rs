@@ -2,9 +2,9 @@
 //! ([`super::overlap`]).
 //!
 //! A rank with such an error must not leave the others waiting for it. What it sends is valid, so
-//! it takes part with a copy of that and with [other memory](DivertedBuffer) to receive into, and then
-//! raises its error ([`refused`]). The program may use its buffers from then on, even if the call
-//! was non-blocking and others take part later.
+//! it takes part with a copy of that and with [other memory](DivertedBuffer) to receive into, and
+//! then raises its error ([`refused`]). The program may use its buffers from then on, even if the
+//! call was non-blocking and others take part later.
 
 use mica_memory::{Shape, View};
 

@@ -361,7 +361,7 @@ impl Window {
         Some(())
     }
 
-    /// Begins a atomic update of elements of `target`, which this rank reaches; `None` where
+    /// Begins an atomic update of elements of `target`, which this rank reaches; `None` where
     /// accumulates go by messages.
     #[inline(always)]
     fn begin_update<'a>(

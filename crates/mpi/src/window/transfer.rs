@@ -138,7 +138,8 @@ impl Window {
         Ok(Some(()))
     }
 
-    /// Leaves a put to a target that has not posted yet, if [`put_before_post`](Self::put_before_post) can.
+    /// Leaves a put to a target that has not posted yet, if
+    /// [`put_before_post`](Self::put_before_post) can.
     #[cold]
     #[inline(never)]
     fn leaves_put(&self, origin: &View, range: &TargetRange) -> bool {

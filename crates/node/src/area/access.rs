@@ -14,8 +14,9 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// One member's view of an area. A `slot` is the index of an operation slot, below [`OPERATION_SLOTS`]; a
-/// `member` is an index into [`members`](RawArea::members). All methods panic on others.
+/// One member's view of an area. A `slot` is the index of an operation slot, below
+/// [`OPERATION_SLOTS`]; a `member` is an index into [`members`](RawArea::members). All methods
+/// panic on others.
 #[derive(Clone, Debug)]
 pub struct Area {
     area: Arc<RawArea>,

@@ -1,10 +1,11 @@
 //! Tracks which operations of an area one member has completed, on any of its threads.
 //!
 //! A member begins operations in order, one thread at a time (MPI 5.0, 6.14), and completes them in
-//! any order, on any thread that makes progress; at most [`OPERATION_SLOTS`](super::OPERATION_SLOTS) are in progress.
-//! Its *finished number* announces the number up to which it has completed all operations. The
-//! other members overwrite what it has read once the finished number allows it, so the reads of all
-//! its threads must happen before the finished number:
+//! any order, on any thread that makes progress; at most
+//! [`OPERATION_SLOTS`](super::OPERATION_SLOTS) are in progress. Its *finished number* announces the
+//! number up to which it has completed all operations. The other members overwrite what it has read
+//! once the finished number allows it, so the reads of all its threads must happen before the
+//! finished number:
 //!
 //! | step | ordering |
 //! |---|---|

@@ -1,10 +1,10 @@
 //! [`Area`]: memory that the members of one communicator on one node share, for collectives.
 //!
-//! An area has [`OPERATION_SLOTS`] operation slots: operation number `s` on the communicator uses slot
-//! `s % OPERATION_SLOTS`, so that a member may begin the next operation while others still read what it wrote
-//! for the last. In each slot, each member has a [`FlagLine`], with a stamp, an operation header
-//! and a few bytes of payload, and a *cell* of some KiB. Each member has one [`FinishedNumber`] for
-//! all slots.
+//! An area has [`OPERATION_SLOTS`] operation slots: operation number `s` on the communicator uses
+//! slot `s % OPERATION_SLOTS`, so that a member may begin the next operation while others still
+//! read what it wrote for the last. In each slot, each member has a [`FlagLine`], with a stamp, an
+//! operation header and a few bytes of payload, and a *cell* of some KiB. Each member has one
+//! [`FinishedNumber`] for all slots.
 //!
 //! | who | writes |
 //! |---|---|

@@ -404,8 +404,8 @@ impl JobSegment {
         &all[self.index(sender) as usize]
     }
 
-    /// Sets `sender`'s new-sender bit at `receiver`. To be called once, before its first message, so
-    /// that the receiver need not poll the doorbells of ranks that never send to it.
+    /// Sets `sender`'s new-sender bit at `receiver`. To be called once, before its first message,
+    /// so that the receiver need not poll the doorbells of ranks that never send to it.
     pub fn announce_sender(&self, receiver: u32, sender: u32) {
         doorbell::announce_sender(self.new_sender_bits(receiver), self.index(sender));
     }

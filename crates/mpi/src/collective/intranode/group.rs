@@ -5,8 +5,8 @@
 //! its number modulo [`OPERATION_SLOTS`]. Ranks begin operations in the same
 //! order, as they call collectives in the same order. Several operations may be in progress at once
 //! (non-blocking ones), and each advances by itself. What a rank writes for an operation may be
-//! overwritten for the operation that is `OPERATION_SLOTS` later, which therefore first checks that all
-//! members have finished the earlier one
+//! overwritten for the operation that is `OPERATION_SLOTS` later, which therefore first checks that
+//! all members have finished the earlier one
 //! ([`OperationSlot::begin`](super::slot::OperationSlot::begin)). Usually the rank already knows
 //! this: with each operation a member announces the number up to which it has finished all
 //! operations, and a rank that waits for all members learns this from the lines that it reads

@@ -48,8 +48,8 @@ impl Doorbell {
     }
 }
 
-/// The senders that have announced themselves to one receiver: the shared bits, and those that the receiver has
-/// seen.
+/// The senders that have announced themselves to one receiver: the shared bits, and those that the
+/// receiver has seen.
 #[derive(Debug)]
 pub struct NewSenders<B> {
     bits: B,
@@ -58,7 +58,7 @@ pub struct NewSenders<B> {
 
 /// Sets the bit of sender `rank`, whose ring is ready to be polled.
 pub fn announce_sender(bits: &[AtomicU64], rank: u32) {
-    // SYNC new-sender: pairs with the Acquire in `NewSenders`; the ring's memory is allocated before.
+    // SYNC new-sender: pairs with the Acquire in `NewSenders`; the ring's memory is there before.
     bits[rank as usize / 64].fetch_or(1 << (rank % 64), Ordering::Release);
 }
 

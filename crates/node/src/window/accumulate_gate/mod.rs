@@ -25,7 +25,7 @@
 //! atomic updates of several origins share no line but that of the element. The check reads the
 //! lock's line, which nothing writes between locked updates.
 //!
-//! **Until the first locked update** a atomic one needs no fence between its announcement and its
+//! **Until the first locked update** an atomic one needs no fence between its announcement and its
 //! check, which would cost more than the element's own atomic (two locked instructions of 6 ns).
 //! The first locked update of a target says in the lock's line that fences are needed from now on,
 //! and then fences the cores of all ranks, by `membarrier`. A atomic update that had read the line
@@ -45,7 +45,7 @@ use crate::sync::{Ordering, spin_loop, yield_now};
 use crate::window::accumulate_lock::{AccumulateGuard, AccumulateLock};
 use crate::window::lock::words::OriginLine;
 
-/// Polls of an origin's count before the first yield; a atomic update takes less than 1 us unless
+/// Polls of an origin's count before the first yield; an atomic update takes less than 1 us unless
 /// its rank has lost the core.
 const POLLS: u32 = if cfg!(loom) { 0 } else { 64 };
 
@@ -90,8 +90,8 @@ impl<'a> AccumulateGate<'a> {
         AccumulateGate { lock, origins }
     }
 
-    /// Begins a atomic update of rank `origin`. Blocks while a locked update is in progress. Several
-    /// threads of the rank may do this at once.
+    /// Begins an atomic update of rank `origin`. Blocks while a locked update is in progress.
+    /// Several threads of the rank may do this at once.
     ///
     /// # Panics
     /// If there is no line for `origin`.
@@ -127,8 +127,8 @@ impl<'a> AccumulateGate<'a> {
         AtomicUpdate(Admission::Locked(self.lock.lock(origin)))
     }
 
-    /// Begins a locked update of rank `origin`. Blocks while another update is in progress. Not to be
-    /// called by a thread that has an update in progress at this target.
+    /// Begins a locked update of rank `origin`. Blocks while another update is in progress. Not to
+    /// be called by a thread that has an update in progress at this target.
     #[inline]
     pub fn locked(&self, origin: u32) -> LockedUpdate<'a> {
         let guard = self.lock.lock(origin);
@@ -137,7 +137,7 @@ impl<'a> AccumulateGate<'a> {
             fence(Ordering::SeqCst);
         } else {
             self.lock.demand_fences();
-            // SYNC accumulate-gate: a atomic update of a sole thread has announced itself before
+            // SYNC accumulate-gate: an atomic update of a sole thread has announced itself before
             // this, or sees the demand.
             asymmetric::heavy();
         }
@@ -163,8 +163,8 @@ impl<'a> AccumulateGate<'a> {
 }
 
 impl<'a> OwnGate<'a> {
-    /// Begins a atomic update; `None` from the first locked update on: [`AccumulateGate::atomic`] does
-    /// it then. Does not block. This rank has no other update of the target in progress.
+    /// Begins an atomic update; `None` from the first locked update on: [`AccumulateGate::atomic`]
+    /// does it then. Does not block. This rank has no other update of the target in progress.
     #[inline(always)]
     pub fn atomic(&self, _alone: &SoleThread<'_>) -> Option<SingleThreadUpdate<'a>> {
         let updates = &self.line.updates;

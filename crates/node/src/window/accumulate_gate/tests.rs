@@ -97,7 +97,8 @@ fn no_update_of_several_processes_is_lost() {
     shared.check();
 }
 
-/// Targets of which each has its first locked update in the midst of atomic ones. Valid when zeroed.
+/// Targets of which each has its first locked update in the midst of atomic ones. Valid when
+/// zeroed.
 struct ManyTargets([(AccumulateLock, [OriginLine; RANKS], AtomicU64); TARGETS]);
 
 const TARGETS: usize = if cfg!(miri) { 2 } else { 500 };
