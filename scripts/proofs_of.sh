@@ -18,7 +18,7 @@ proofs_of() {
         crates/node/src/primitives/fork_lock/*) echo loom:fork_lock thread aarch64 ;;
         crates/node/src/primitives/futex/*) echo loom:futex,park,fork_lock,lock,area,window,chunk_queue miri-node thread aarch64 ;;
         crates/node/src/primitives/helper_slots/*) echo loom:helper_slots miri-node thread aarch64 ;;
-        crates/node/src/primitives/lock.rs) echo loom:lock,area,window miri-node thread aarch64 ;;
+        crates/node/src/primitives/lock/*) echo loom:lock,area,window miri-node thread aarch64 ;;
         crates/node/src/primitives/migration_gate/*) echo loom:migration_gate thread aarch64 ;;
         crates/node/src/primitives/park/*) echo loom:park,lock,area,window,chunk_queue miri-node thread aarch64 ;;
         crates/node/src/primitives/ring/*) echo loom:ring,fifo miri-node aarch64 ;;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::sources::{short, sources_below, text};
 
 /// Ends of the paths of files that hold models and doubles.
-const DOUBLES: [&str; 3] = ["/model.rs", "_model.rs", "adapter/fake.rs"];
+const DOUBLES: [&str; 3] = ["/model.rs", "_under_loom.rs", "adapter/fake.rs"];
 
 #[test]
 fn no_two_types_have_the_same_name() {

@@ -11,7 +11,7 @@
 #[cfg(not(loom))]
 mod system;
 #[cfg(loom)]
-#[path = "system_model.rs"]
+#[path = "system_under_loom.rs"]
 mod system;
 
 pub use system::{wait, wake_all, wake_one};

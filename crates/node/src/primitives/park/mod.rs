@@ -30,7 +30,7 @@ mod membarrier;
 #[cfg(not(loom))]
 mod socket;
 #[cfg(loom)]
-#[path = "socket_model.rs"]
+#[path = "socket_under_loom.rs"]
 mod socket;
 mod wake_address;
 mod wake_socket;

@@ -18,7 +18,6 @@
 //! wake-up is lost.
 
 #[cfg(all(test, loom))]
-#[path = "job_model.rs"]
 mod model;
 
 use super::ChunkQueue;

@@ -22,6 +22,11 @@
 //!
 //! Where `membarrier` is refused the mutex is never elided.
 
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::borrow::Borrow;
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
@@ -415,144 +420,5 @@ pub(crate) mod fence {
 
     pub fn heavy() {
         fence(Ordering::SeqCst);
-    }
-}
-
-#[cfg(all(test, loom))]
-mod model {
-    use super::*;
-    use loom::sync::Arc;
-    use loom::thread;
-
-    /// The promise ends while its thread is inside or about to enter: two threads are never inside
-    /// (loom's cell reports it).
-    #[test]
-    fn sharing_waits_for_the_thread_that_is_inside() {
-        loom::model(|| {
-            let lock = Arc::new(ThreadLock::new(loom::cell::UnsafeCell::new(0)));
-            // SAFETY: the other thread enters only after `share`.
-            lock.elide(unsafe { OneThreadAtATime::promised() });
-            let add = |lock: &ThreadLock<loom::cell::UnsafeCell<i32>>| {
-                let guard = lock.lock();
-                // SAFETY: the guard excludes others: the model checks this.
-                guard.with_mut(|value| unsafe { *value += 1 });
-            };
-            let theirs = lock.clone();
-            let second = thread::spawn(move || {
-                theirs.share();
-                add(&theirs);
-            });
-            add(&lock);
-            add(&lock);
-            second.join().expect("thread");
-            // SAFETY: no other thread is left.
-            let total = lock.lock().with(|value| unsafe { *value });
-            assert_eq!(total, 3);
-        });
-    }
-
-    /// The same for leaf sections, one after another.
-    #[test]
-    fn sharing_waits_for_a_leaf_section() {
-        loom::model(|| {
-            let mode = Arc::new(ThreadMode::new());
-            // SAFETY: the other thread is inside only after `share`.
-            mode.elide(unsafe { OneThreadAtATime::promised() });
-            let inside = Arc::new(loom::cell::UnsafeCell::new(0));
-            let (their_mode, theirs) = (mode.clone(), inside.clone());
-            let second = thread::spawn(move || {
-                their_mode.share();
-                assert!(their_mode.leaf().is_none());
-                // SAFETY: `share` has waited for the section to end: the model checks this.
-                theirs.with_mut(|value| unsafe { *value += 1 });
-            });
-            for _ in 0..2 {
-                if let Some(_leaf) = mode.leaf() {
-                    // SAFETY: as above.
-                    inside.with_mut(|value| unsafe { *value += 1 });
-                }
-            }
-            second.join().expect("thread");
-        });
-    }
-
-    /// Leaving a nested section does not end the outer one.
-    #[test]
-    fn an_inner_section_leaves_the_outer_one_in_force() {
-        loom::model(|| {
-            let mode = Arc::new(ThreadMode::new());
-            // SAFETY: the other thread is inside only after `share`.
-            mode.elide(unsafe { OneThreadAtATime::promised() });
-            let inside = Arc::new(loom::cell::UnsafeCell::new(0));
-            let (their_mode, theirs) = (mode.clone(), inside.clone());
-            let second = thread::spawn(move || {
-                their_mode.share();
-                assert!(their_mode.sole().is_none());
-                // SAFETY: `share` has waited for the section to end: the model checks this.
-                theirs.with_mut(|value| unsafe { *value += 1 });
-            });
-            if let Some(_outer) = mode.sole() {
-                drop(mode.sole());
-                // SAFETY: as above.
-                inside.with_mut(|value| unsafe { *value += 1 });
-            }
-            second.join().expect("thread");
-        });
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_take_turns() {
-        const OPERATION_SLOTS: u64 = if cfg!(miri) { 100 } else { 10_000 };
-        let lock = ThreadLock::new(0u64);
-        std::thread::scope(|s| {
-            for _ in 0..4 {
-                s.spawn(|| (0..OPERATION_SLOTS).for_each(|_| *lock.lock() += 1));
-            }
-        });
-        assert_eq!(*lock.lock(), 4 * OPERATION_SLOTS);
-    }
-
-    #[test]
-    fn an_elided_lock_still_gives_access() {
-        let lock = ThreadLock::new(1);
-        // SAFETY: one thread only.
-        lock.elide(unsafe { OneThreadAtATime::promised() });
-        *lock.lock() += 1;
-        lock.share();
-        assert_eq!(*lock.lock(), 2);
-    }
-
-    #[test]
-    fn sharing_waits_until_a_guard_without_the_mutex_is_dropped() {
-        use std::sync::atomic::AtomicBool;
-        let lock = ThreadLock::new(0);
-        // SAFETY: the other thread enters only after `share`.
-        lock.elide(unsafe { OneThreadAtATime::promised() });
-        let mut guard = lock.lock();
-        if guard.is_shared() {
-            return eprintln!("skipped: membarrier is refused here, so the mutex stays in force");
-        }
-        let is_shared = AtomicBool::new(false);
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                lock.share();
-                is_shared.store(true, Ordering::SeqCst);
-                assert_eq!(*lock.lock(), 1);
-            });
-            while !lock.is_shared() {
-                std::thread::yield_now();
-            }
-            // Enough time for `share` to return if it did not wait.
-            std::thread::sleep(std::time::Duration::from_millis(50));
-            assert!(!is_shared.load(Ordering::SeqCst), "a guard is held");
-            *guard = 1;
-            drop(guard);
-        });
-        assert!(lock.lock().is_shared());
     }
 }
