@@ -7,10 +7,10 @@ use mica_node::counters::algorithm_index;
 use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, StageWork as Work};
 
 use super::intranode::CollectiveOperation;
-use super::intranode::account::{self, SentMessages};
 use super::intranode::call::NodeCall;
-use super::intranode::group::ReservedOperation;
-use super::intranode::plan::{CollectivePlan, plan_on_area};
+use super::intranode::choice::plan::{CollectivePlan, plan_on_area};
+use super::intranode::protocol::account::{self, SentMessages};
+use super::intranode::protocol::group::ReservedOperation;
 use super::label::CallLabel;
 use super::schedule::{Round, RoundTransfer, RoundWork, Schedule};
 use crate::comm::{Comm, exchange};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::intranode::context::NodeContext;
+use super::intranode::choice::context::NodeContext;
 
 /// Ranks by node. Nodes are numbered from 0 in the order of their first ranks, members of a node by
 /// rank, so all ranks use the same numbers.

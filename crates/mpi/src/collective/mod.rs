@@ -67,7 +67,7 @@ pub use calls::{
     reduce, reduce_scatter, reduce_scatter_block, scan, scatter, scatterv,
 };
 pub use intranode::CollectivePlan;
-pub use intranode::account::control as control_account;
+pub use intranode::protocol::account::control as control_account;
 pub use label::{CallForm, CallLabel, Function};
 pub use layout::RanksByNode;
 pub use place::{Blocks, Elements, RankPlace};

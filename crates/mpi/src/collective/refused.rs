@@ -9,7 +9,7 @@
 use mica_memory::{Shape, View};
 
 use super::arguments::{BlockList, BufferArgument};
-use super::intranode::plan::{CollectivePlan, RefusedCall};
+use super::intranode::choice::plan::{CollectivePlan, RefusedCall};
 use super::place::Elements;
 use crate::collective::absent::{copy_to_present, temporary};
 use crate::error::{Error, Result};

@@ -5,7 +5,7 @@
 //! name different roots so never take each other's messages for their own: these stay in the queue
 //! of messages without a receive, where the next round of a collective on the communicator finds
 //! them (`unlike_roots`), and a hang report shows them. Within a node, where collectives go
-//! through shared memory, operation headers tell (`collective::intranode::header`).
+//! through shared memory, operation headers tell (`collective::intranode::protocol::header`).
 //!
 //! | bits | what |
 //! |---|---|

@@ -10,7 +10,7 @@ use super::context::spares;
 use super::counts::CommCounts;
 use crate::attribute::AttributeSet;
 use crate::collective::RanksByNode;
-use crate::collective::intranode::context::NodeContext;
+use crate::collective::intranode::choice::context::NodeContext;
 use crate::constants as c;
 use crate::errhandler::{Errhandler, HandlerFamily};
 use crate::error::Result;

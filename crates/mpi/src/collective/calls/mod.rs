@@ -20,7 +20,7 @@ use mica_memory::View;
 
 use super::arguments::{BlockList, BufferArgument};
 use super::inter::{self, InterSides};
-use super::intranode::plan::{CollectivePlan, plan};
+use super::intranode::choice::plan::{CollectivePlan, plan};
 use super::intranode::{CollectiveOperation, Parts};
 use super::overlap;
 use super::refused::{DivertedBuffer, refused};

@@ -6,7 +6,7 @@ use super::checks::{needed, needed_for, place, reduction, root_only, rooted, spr
 use crate::collective::arguments::checked_count;
 use crate::collective::inter::{self, InterSides, Root};
 use crate::collective::intranode::CollectiveOperation;
-use crate::collective::intranode::plan::{CollectivePlan, plan};
+use crate::collective::intranode::choice::plan::{CollectivePlan, plan};
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
 use crate::collective::reduction::ScanKind;

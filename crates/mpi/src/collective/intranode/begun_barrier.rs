@@ -4,8 +4,8 @@
 use mica_policy::collective::Collective;
 
 use super::fast_path::{count, open, wait_for_all};
-use super::fast_slot::FastSlot;
-use super::header::OperationHeader;
+use crate::collective::intranode::protocol::fast_slot::FastSlot;
+use crate::collective::intranode::protocol::header::OperationHeader;
 use crate::comm::Comm;
 use crate::error::Result;
 

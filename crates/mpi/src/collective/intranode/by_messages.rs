@@ -6,7 +6,7 @@ use mica_memory::View;
 
 use super::call::NodeCall;
 use super::operation::CollectiveOperation;
-use super::parts::Parts;
+use crate::collective::intranode::cells::parts::Parts;
 use crate::collective::place::{Blocks, RankPlace};
 use crate::collective::schedule::Schedule;
 use crate::collective::thresholds::MessageThresholds;

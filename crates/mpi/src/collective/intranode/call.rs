@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use mica_policy::collective::{Algorithm, Reachability};
 
-use super::context::{MUCH, NodeContext};
-use super::group::{AddressUse, NodeGroup, ReservedOperation};
 use super::operation::CollectiveOperation;
+use crate::collective::intranode::choice::context::{MUCH, NodeContext};
+use crate::collective::intranode::protocol::group::{AddressUse, NodeGroup, ReservedOperation};
 use crate::collective::label::CallLabel;
 
 /// This rank's part in a collective on the shared area.

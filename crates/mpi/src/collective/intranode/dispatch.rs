@@ -2,14 +2,17 @@
 //! runs it.
 
 use super::cells::{self, RootMembers};
-use super::context::RootedDirection;
 use super::direct::{self, Rooted};
-use super::exposed::{AddressAccess, CellFallback, DirectOutcome, ExposureChoice};
 use super::operation::CollectiveOperation;
-use super::parts::RootBuffer;
-use super::reduce_cells::{self, Operands};
-use super::reduce_direct::{self, AgreedTerms};
-use super::slot::OperationSlot;
+use crate::collective::intranode::cells::parts::RootBuffer;
+use crate::collective::intranode::choice::context::RootedDirection;
+use crate::collective::intranode::direct::exposed::{
+    AddressAccess, CellFallback, DirectOutcome, ExposureChoice,
+};
+use crate::collective::intranode::protocol::slot::OperationSlot;
+use crate::collective::intranode::reduce;
+use crate::collective::intranode::reduce::cells::Operands;
+use crate::collective::intranode::reduce::direct::AgreedTerms;
 use crate::collective::place::Elements;
 use crate::error::Result;
 
@@ -188,19 +191,19 @@ async fn copy_directly(
             let Some(operands) = Operands::dense(reduction, own(send, result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
-            reduce_direct::reduce(slot, operands, result.as_ref(), *root, terms).await
+            reduce::direct::reduce(slot, operands, result.as_ref(), *root, terms).await
         }
         CollectiveOperation::ReduceScatter { reduction, send, counts, result } => {
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
-            reduce_direct::reduce_scatter(slot, operands, counts, result, terms).await
+            reduce::direct::reduce_scatter(slot, operands, counts, result, terms).await
         }
         CollectiveOperation::Scan { reduction, send, result, kind } => {
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
                 return Ok(DirectOutcome::not(base + 1));
             };
-            reduce_direct::scan(slot, operands, result, *kind, terms).await
+            reduce::direct::scan(slot, operands, result, *kind, terms).await
         }
     }
 }
@@ -235,17 +238,17 @@ async fn in_cells(
         }
         CollectiveOperation::Reduce { reduction, send, result, root } => {
             let operands = Operands::spaced(reduction, kept.unwrap_or_else(|| own(send, result)))?;
-            reduce_cells::reduce(slot, operands, result.as_ref(), *root, base).await
+            reduce::cells::reduce(slot, operands, result.as_ref(), *root, base).await
         }
         CollectiveOperation::ReduceScatter { reduction, send, counts, result } => {
             let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
             let operands = Operands::spaced(reduction, own)?;
-            reduce_cells::reduce_scatter(slot, operands, counts, result, base).await
+            reduce::cells::reduce_scatter(slot, operands, counts, result, base).await
         }
         CollectiveOperation::Scan { reduction, send, result, kind } => {
             let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
             let operands = Operands::spaced(reduction, own)?;
-            reduce_cells::scan(slot, operands, result, *kind, base).await
+            reduce::cells::scan(slot, operands, result, *kind, base).await
         }
     }
 }

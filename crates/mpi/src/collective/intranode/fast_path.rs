@@ -14,12 +14,12 @@ use mica_policy::collective::Algorithm;
 use mica_policy::collective::Collective;
 
 use super::cells::{self, RootMembers};
-use super::fast_limits::FastPath;
-use super::fast_slot::FastSlot;
-use super::group::NodeGroup;
-use super::header::OperationKind;
-use super::parts::Parts;
 use super::run::{block_on, waiting_in};
+use crate::collective::intranode::cells::parts::Parts;
+use crate::collective::intranode::choice::fast_limits::FastPath;
+use crate::collective::intranode::protocol::fast_slot::FastSlot;
+use crate::collective::intranode::protocol::group::NodeGroup;
+use crate::collective::intranode::protocol::header::OperationKind;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::late;

@@ -3,40 +3,27 @@
 //! A collective is described once ([`CollectiveOperation`]). The description yields either the
 //! schedule of a message-based algorithm ([`CollectiveOperation::messages`]), or a
 //! [`NodeCall`](call::NodeCall) on the shared area of the communicator's ranks on this node. Such a
-//! call copies through cells ([`cells`], [`reduce_cells`]) or directly from buffer to buffer
-//! ([`direct`], [`reduce_direct`]; ma-2011). `mica_policy` chooses from what all ranks know alike.
+//! call copies through cells ([`cells`], [`reduce::cells`]) or directly from buffer to buffer
+//! ([`direct`], [`reduce::direct`]; ma-2011). `mica_policy` chooses from what all ranks know alike.
 //!
 //! Each algorithm on an area is one `async` function that waits for stamps of other ranks and does
 //! not know who polls it. A blocking call polls it until it ends; for a non-blocking or persistent
 //! call, the engine polls it in every progress iteration. Tests poll all ranks of a node group in
 //! one thread, in any order.
 
-pub mod account;
 pub mod begun_barrier;
 mod by_messages;
 pub mod call;
 pub mod cells;
-pub mod context;
+pub mod choice;
 pub mod direct;
 pub mod dispatch;
-pub mod exposed;
-mod fast_limits;
 pub mod fast_path;
-mod fast_slot;
-pub mod group;
-pub mod header;
-mod known_choices;
-pub mod operands;
 mod operation;
-pub mod parts;
-pub mod plan;
-pub mod reduce_cells;
-pub mod reduce_direct;
+pub mod protocol;
+pub mod reduce;
 mod run;
-pub mod slot;
-pub mod span;
-pub mod tree;
 
+pub use cells::parts::Parts;
+pub use choice::plan::CollectivePlan;
 pub use operation::CollectiveOperation;
-pub use parts::Parts;
-pub use plan::CollectivePlan;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use mica_memory::View;
 use mica_policy::collective::{Collective, OperandOrder};
 
-use super::group::NodeGroup;
-use super::header::OperationKind;
-use super::operands::stride;
-use super::parts::Parts;
 use crate::collective::absent::absent_view;
+use crate::collective::intranode::cells::parts::Parts;
+use crate::collective::intranode::protocol::group::NodeGroup;
+use crate::collective::intranode::protocol::header::OperationKind;
+use crate::collective::intranode::reduce::operands::stride;
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
 use crate::collective::reduction::ScanKind;

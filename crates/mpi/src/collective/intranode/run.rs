@@ -12,12 +12,12 @@ use mica_node::counters::TrafficClass;
 use mica_policy::collective::{Algorithm, Reachability};
 use mica_protocol::{EngineState, Pending, Prepare, StageTask, TaskError, WaitKind, WaitList};
 
-use super::account::CallPart;
 use super::call::NodeCall;
 use super::dispatch::{PathChoice, PathTaken, perform};
-use super::exposed::ExposureChoice;
-use super::group::ReservedOperation;
-use super::slot::{OperationSlot, RunMode};
+use crate::collective::intranode::direct::exposed::ExposureChoice;
+use crate::collective::intranode::protocol::account::CallPart;
+use crate::collective::intranode::protocol::group::ReservedOperation;
+use crate::collective::intranode::protocol::slot::{OperationSlot, RunMode};
 use crate::error::Result;
 use crate::process;
 

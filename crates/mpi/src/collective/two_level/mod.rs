@@ -21,7 +21,7 @@ use mica_algorithms::BinomialTree;
 use mica_memory::{Region, View};
 
 use super::intranode::CollectiveOperation;
-use super::intranode::plan::node_step;
+use super::intranode::choice::plan::node_step;
 use super::layout::RanksByNode;
 use super::place::{RankPlace, bytes_at};
 use super::schedule::Schedule;

@@ -2,7 +2,7 @@
 //! where no data is expected.
 
 use mica_mpi::collective::intranode::CollectiveOperation;
-use mica_mpi::collective::intranode::context::RootedDirection;
+use mica_mpi::collective::intranode::choice::context::RootedDirection;
 use mica_mpi::constants as c;
 use mica_policy::collective::Collective;
 

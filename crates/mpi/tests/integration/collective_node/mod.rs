@@ -9,7 +9,7 @@ mod rig;
 use cases::{Case, Kit, Spec, counts};
 use fastrand::Rng;
 use mica_memory::{Shape, View};
-use mica_mpi::collective::intranode::context::RootedDirection;
+use mica_mpi::collective::intranode::choice::context::RootedDirection;
 use mica_mpi::collective::intranode::{CollectiveOperation, Parts};
 use mica_mpi::constants as c;
 use mica_policy::collective::Collective;

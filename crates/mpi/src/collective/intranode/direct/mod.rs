@@ -13,18 +13,21 @@
 //! If a copy is refused later, it goes through cells after the second: in an operation with a root,
 //! between the root and the ranks that lack data; otherwise among all.
 
+pub mod exposed;
+pub mod span;
+
 use mica_memory::{Block, Shape, View};
 
-use super::cells::after;
-use super::context::RootedDirection;
-use super::exposed::{
+use crate::collective::intranode::cells::after;
+use crate::collective::intranode::cells::parts::{OwnPart, Parts, RootBuffer};
+use crate::collective::intranode::choice::context::RootedDirection;
+use crate::collective::intranode::direct::exposed::{
     AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, ExposedBuffer,
     ExposureChoice, access, access_to_all, describe, open, open_by, settle, span_of,
 };
-use super::parts::{OwnPart, Parts, RootBuffer};
-use super::reduce_direct::AgreedTerms;
-use super::slot::OperationSlot;
-use super::span::{ExposedPart, ExposedParts, PartsSpan};
+use crate::collective::intranode::direct::span::{ExposedPart, ExposedParts, PartsSpan};
+use crate::collective::intranode::protocol::slot::OperationSlot;
+use crate::collective::intranode::reduce::direct::AgreedTerms;
 use crate::error::Result;
 
 /// A share of the root that is shorter than this (in bytes) is not worth another step.
@@ -274,7 +277,7 @@ impl Actors {
     }
 }
 
-/// Allgather; as [`allgather`](super::cells::allgather). This rank lets others access its part as
+/// Allgather; as [`allgather`](crate::collective::intranode::cells::allgather). This rank lets others access its part as
 /// `offers` says.
 ///
 /// # Errors
@@ -289,7 +292,7 @@ pub async fn allgather(
     let mine = parts.view(slot.me())?;
     let own = send.unwrap_or(&mine);
     if own.len() != mine.len() {
-        return Err(super::cells::unlike(own.len(), mine.len()));
+        return Err(crate::collective::intranode::cells::unlike(own.len(), mine.len()));
     }
     let offer = match own.is_empty() {
         // No rank reads it.
@@ -333,7 +336,7 @@ fn copied_by_all(slot: &OperationSlot<'_>, done: u32) -> DirectOutcome {
     }
 }
 
-/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others access its parts as
+/// All-to-all; as [`alltoall`](crate::collective::intranode::cells::alltoall). This rank lets others access its parts as
 /// `offers` says.
 ///
 /// # Errors

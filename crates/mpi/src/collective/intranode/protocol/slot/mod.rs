@@ -14,8 +14,10 @@ use mica_node::area::{INLINE, OPERATION_SLOTS};
 
 use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 
-use super::group::{AddressUse, NodeGroup, PHASE_BITS, ReservedOperation};
-use super::header::{OperationHeader, OperationKind, RootBefore};
+use crate::collective::intranode::protocol::group::{
+    AddressUse, NodeGroup, PHASE_BITS, ReservedOperation,
+};
+use crate::collective::intranode::protocol::header::{OperationHeader, OperationKind, RootBefore};
 use crate::collective::label::CallLabel;
 use crate::error::Result;
 use crate::late::{self, ArrivalCount};

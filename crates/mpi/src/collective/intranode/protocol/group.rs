@@ -7,7 +7,7 @@
 //! (non-blocking ones), and each advances by itself. What a rank writes for an operation may be
 //! overwritten for the operation that is `OPERATION_SLOTS` later, which therefore first checks that
 //! all members have finished the earlier one
-//! ([`OperationSlot::begin`](super::slot::OperationSlot::begin)). Usually the rank already knows
+//! ([`OperationSlot::begin`](crate::collective::intranode::protocol::slot::OperationSlot::begin)). Usually the rank already knows
 //! this: with each operation a member announces the number up to which it has finished all
 //! operations, and a rank that waits for all members learns this from the lines that it reads
 //! anyway.
@@ -27,31 +27,31 @@ use mica_policy::select::CoreUse;
 
 use mica_protocol::ThreadMode;
 
-use super::account::{self, GroupSums, Sums};
-use super::header::{OperationKind, RootBefore};
-use super::tree::MemberTree;
+use crate::collective::intranode::protocol::account::{self, GroupSums, Sums};
+use crate::collective::intranode::protocol::header::{OperationKind, RootBefore};
+use crate::collective::intranode::protocol::tree::MemberTree;
 use crate::late::{self, ArrivalCount};
 
 /// A communicator's ranks on this node.
 #[derive(Debug)]
 pub struct NodeGroup {
-    pub(super) area: Area,
-    pub(super) reach: Option<PeerAccess>,
+    pub(in crate::collective::intranode) area: Area,
+    pub(in crate::collective::intranode) reach: Option<PeerAccess>,
     /// The arrangement of members where there are many; `None`: each member polls all others.
-    pub(super) tree: Option<MemberTree>,
+    pub(in crate::collective::intranode) tree: Option<MemberTree>,
     /// Whether every member has a core of its own.
-    pub(super) has_cores: bool,
+    pub(in crate::collective::intranode) has_cores: bool,
     /// Number of operations that this rank has begun; from bit 56 on, the root of the last one
     /// ([`RootBefore`]).
-    pub(super) begun: AtomicU64,
+    pub(in crate::collective::intranode) begun: AtomicU64,
     /// The operations that this rank has completed.
-    pub(super) account: Completions,
+    pub(in crate::collective::intranode) account: Completions,
     /// Whether several threads of this rank may be in the library.
-    pub(super) mode: &'static ThreadMode,
+    pub(in crate::collective::intranode) mode: &'static ThreadMode,
     /// Whether an operation has begun that finds out about copies by address.
-    pub(super) asked_for_cma: AtomicBool,
+    pub(in crate::collective::intranode) asked_for_cma: AtomicBool,
     /// Whether all members can reach all others' memory by address; unset until that is known.
-    pub(super) cma: OnceLock<bool>,
+    pub(in crate::collective::intranode) cma: OnceLock<bool>,
     /// For the account of transfers: what the operations move; `None` if it is off.
     sums: Option<GroupSums>,
 }
@@ -60,11 +60,11 @@ pub struct NodeGroup {
 const ROOT_AT: u32 = 56;
 
 /// Bits of a stamp that number the phases of one operation.
-pub(super) const PHASE_BITS: u32 = 24;
+pub(in crate::collective::intranode) const PHASE_BITS: u32 = 24;
 
 /// Maximum number of pieces of a message: a piece takes at most two phases, and an operation takes
 /// a few more.
-pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
+pub(in crate::collective::intranode) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
 
 /// Whether an operation may copy by address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,13 +78,13 @@ pub enum AddressUse {
 /// What is reserved for an operation when it is called: its place in the order of operations.
 #[derive(Debug, Clone)]
 pub struct ReservedOperation {
-    pub(super) number: u64,
-    pub(super) kind: OperationKind,
-    pub(super) before: RootBefore,
-    pub(super) by_address: AddressUse,
-    pub(super) asks_for_cma: bool,
+    pub(in crate::collective::intranode) number: u64,
+    pub(in crate::collective::intranode) kind: OperationKind,
+    pub(in crate::collective::intranode) before: RootBefore,
+    pub(in crate::collective::intranode) by_address: AddressUse,
+    pub(in crate::collective::intranode) asks_for_cma: bool,
     /// The call that it belongs to, if late arrivals are counted.
-    pub(super) arrival: Option<Arc<ArrivalCount>>,
+    pub(in crate::collective::intranode) arrival: Option<Arc<ArrivalCount>>,
 }
 
 impl NodeGroup {
@@ -114,7 +114,7 @@ impl NodeGroup {
     }
 
     /// Where the bytes of the operation in slot `at` are added up, if they are.
-    pub(super) fn sums_of(&self, at: usize) -> Option<Sums<'_>> {
+    pub(in crate::collective::intranode) fn sums_of(&self, at: usize) -> Option<Sums<'_>> {
         self.sums.as_ref().map(|sums| sums.slot(at))
     }
 
@@ -161,7 +161,7 @@ impl NodeGroup {
     }
 
     /// How the members access each other's buffers.
-    pub(super) fn reach(&self) -> Option<&PeerAccess> {
+    pub(in crate::collective::intranode) fn reach(&self) -> Option<&PeerAccess> {
         self.reach.as_ref()
     }
 
@@ -173,7 +173,7 @@ impl NodeGroup {
 
     /// The arrangement of members where there are many.
     #[inline]
-    pub(super) fn tree(&self) -> Option<&MemberTree> {
+    pub(in crate::collective::intranode) fn tree(&self) -> Option<&MemberTree> {
         self.tree.as_ref()
     }
 
@@ -200,14 +200,17 @@ impl NodeGroup {
 
     /// The number of the next operation, of this kind, and what it announces about the one before.
     #[inline(always)]
-    pub(super) fn take_number(&self, kind: OperationKind) -> (u64, RootBefore) {
+    pub(in crate::collective::intranode) fn take_number(
+        &self,
+        kind: OperationKind,
+    ) -> (u64, RootBefore) {
         let taken = self.take_number_if(kind, |_| true);
         taken.expect("any number is taken")
     }
 
     /// As [`take_number`](Self::take_number), if the number `is_wanted`.
     #[inline(always)]
-    pub(super) fn take_number_if(
+    pub(in crate::collective::intranode) fn take_number_if(
         &self,
         kind: OperationKind,
         is_wanted: impl FnOnce(u64) -> bool,
@@ -225,7 +228,7 @@ impl NodeGroup {
     /// Operation `number` has failed: if it was the last one begun, the next operation announces
     /// `said` about it.
     #[cold]
-    pub(super) fn note_wrong(&self, number: u64, said: RootBefore) {
+    pub(in crate::collective::intranode) fn note_wrong(&self, number: u64, said: RootBefore) {
         let begun = self.begun.load(Ordering::Relaxed);
         if begun & ((1 << ROOT_AT) - 1) == number {
             let said = said.bits() << ROOT_AT;
@@ -235,7 +238,7 @@ impl NodeGroup {
 
     /// Completes an operation and announces this to the others. Any thread may complete it.
     #[inline(always)]
-    pub(super) fn finish(&self, number: u64) {
+    pub(in crate::collective::intranode) fn finish(&self, number: u64) {
         if let Some(before) = self.area.complete(&self.account, number, self.mode)
             && self.area.is_awaited(before)
         {
@@ -251,31 +254,31 @@ impl NodeGroup {
 
     /// Wakes the other members, if they sleep, after something was published.
     #[inline(always)]
-    pub(super) fn wake_others(&self) {
+    pub(in crate::collective::intranode) fn wake_others(&self) {
         self.area.wake_all(self.others());
     }
 
     /// The number up to which this rank has completed all operations.
     #[inline]
-    pub(super) fn low(&self) -> u64 {
+    pub(in crate::collective::intranode) fn low(&self) -> u64 {
         self.account.all_up_to()
     }
 
     #[inline]
-    pub(super) fn raise_safe(&self, to: u64) {
+    pub(in crate::collective::intranode) fn raise_safe(&self, to: u64) {
         self.account.raise_safe(to);
     }
 
     /// Whether all members are done with the memory of the slot that operation `number` uses.
     #[inline(always)]
-    pub(super) fn is_free(&self, number: u64) -> bool {
+    pub(in crate::collective::intranode) fn is_free(&self, number: u64) -> bool {
         let before = number.checked_sub(OPERATION_SLOTS as u64);
         before.is_none_or(|before| self.is_safe(before))
     }
 
     /// Whether all members have finished operation `number`; reads their finish marks if that is
     /// not known.
-    pub(super) fn is_safe(&self, number: u64) -> bool {
+    pub(in crate::collective::intranode) fn is_safe(&self, number: u64) -> bool {
         self.account.is_safe(number) || self.is_marked(number)
     }
 

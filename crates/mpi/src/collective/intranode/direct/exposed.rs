@@ -14,7 +14,7 @@
 use mica_channel::direct::{PeerAccessError, PeerBuffer, PublishedBuffer};
 use mica_memory::{Block, Region, View};
 
-use super::slot::OperationSlot;
+use crate::collective::intranode::protocol::slot::OperationSlot;
 use crate::collective::place::Elements;
 use crate::constants as c;
 use crate::error::{Error, Result};

@@ -12,7 +12,7 @@ static KNOWN: Mutex<Vec<Arc<Choices>>> = Mutex::new(Vec::new());
 const KNOWN_MAX: usize = 8;
 
 /// The choices of a communicator with this setting.
-pub(super) fn choices_of(
+pub(in crate::collective::intranode) fn choices_of(
     costs: Arc<CollectiveCosts>,
     forced: ForcedAlgorithms,
     setting: GroupSetting,

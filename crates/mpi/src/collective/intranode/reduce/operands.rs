@@ -20,14 +20,18 @@ pub fn stride(reduction: &Reduction) -> Option<usize> {
 
 impl Reduction {
     /// `count` elements at `region` as a message.
-    pub(super) fn elements(&self, region: Region, count: usize) -> Result<View> {
+    pub(in crate::collective::intranode) fn elements(
+        &self,
+        region: Region,
+        count: usize,
+    ) -> Result<View> {
         Elements::new(region, &self.datatype).view(0, count)
     }
 
     /// `x0 op (x1 op (... xn))` into `result`, where `operand` gives the `members` operands by
     /// number. Of these, only the last may be `result` itself. The order is the same for all ranks
     /// and runs, so the bits are too.
-    pub(super) fn fold<R: Borrow<Region>>(
+    pub(in crate::collective::intranode) fn fold<R: Borrow<Region>>(
         &self,
         members: usize,
         count: usize,
@@ -49,7 +53,12 @@ impl Reduction {
     }
 
     /// Copies `count` elements; gaps between them are left alone.
-    pub(super) fn copy_elements(&self, from: &Region, to: &Region, count: usize) -> Result<()> {
+    pub(in crate::collective::intranode) fn copy_elements(
+        &self,
+        from: &Region,
+        to: &Region,
+        count: usize,
+    ) -> Result<()> {
         if self.datatype.size() == self.datatype.extent() && self.datatype.true_lb() == 0 {
             copy_bytes(from, to, count * self.datatype.size() as usize);
         } else {

@@ -3,22 +3,22 @@
 
 use mica_policy::collective::{Algorithm, Choices, Collective, OperandOrder, Reachability};
 
-use super::cells::share_of;
-use super::reduce_cells::alone_max;
+use crate::collective::intranode::cells::share_of;
+use crate::collective::intranode::reduce::cells::alone_max;
 
 /// Which calls may take the fast path: longest messages in bytes, by collective.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FastPath {
-    pub(super) barrier: bool,
-    pub(super) bcast: usize,
-    pub(super) gather: usize,
-    pub(super) scatter: usize,
-    pub(super) allgather: usize,
-    pub(super) alltoall: usize,
-    pub(super) allreduce: usize,
-    pub(super) reduce: usize,
-    pub(super) reduce_scatter: usize,
-    pub(super) scan: usize,
+    pub(in crate::collective::intranode) barrier: bool,
+    pub(in crate::collective::intranode) bcast: usize,
+    pub(in crate::collective::intranode) gather: usize,
+    pub(in crate::collective::intranode) scatter: usize,
+    pub(in crate::collective::intranode) allgather: usize,
+    pub(in crate::collective::intranode) alltoall: usize,
+    pub(in crate::collective::intranode) allreduce: usize,
+    pub(in crate::collective::intranode) reduce: usize,
+    pub(in crate::collective::intranode) reduce_scatter: usize,
+    pub(in crate::collective::intranode) scan: usize,
 }
 
 impl FastPath {

@@ -8,12 +8,14 @@
 //! has read piece `k`). A half is written again two pieces later, after its readers have announced
 //! that they have read it.
 
+pub mod parts;
+
 use mica_memory::View;
 use mica_node::area::INLINE;
 
-use super::group::NodeGroup;
-use super::parts::Parts;
-use super::slot::OperationSlot;
+use crate::collective::intranode::cells::parts::Parts;
+use crate::collective::intranode::protocol::group::NodeGroup;
+use crate::collective::intranode::protocol::slot::OperationSlot;
 use crate::error::{Error, Result};
 
 /// At the root of an operation that has one, the members with which it exchanges through cells:
@@ -33,13 +35,13 @@ impl RootMembers<'_> {
 
 /// Number of pieces of a message.
 #[inline]
-pub(super) fn pieces(bytes: usize, piece: usize) -> usize {
+pub(in crate::collective::intranode) fn pieces(bytes: usize, piece: usize) -> usize {
     bytes.div_ceil(piece)
 }
 
 /// A stamp's phase.
 #[inline]
-pub(super) fn phase(base: u32, pieces: usize) -> u32 {
+pub(in crate::collective::intranode) fn phase(base: u32, pieces: usize) -> u32 {
     base + pieces as u32
 }
 
@@ -398,13 +400,13 @@ pub async fn alltoall(
 
 /// Bytes of half a cell for each other rank.
 #[inline]
-pub(super) fn share_of_half(group: &NodeGroup) -> usize {
+pub(in crate::collective::intranode) fn share_of_half(group: &NodeGroup) -> usize {
     share_of(group.half_bytes(), group.size())
 }
 
 /// Bytes of `half` for each other rank, among `ranks` ranks.
 #[inline]
-pub(super) fn share_of(half: usize, ranks: usize) -> usize {
+pub(in crate::collective::intranode) fn share_of(half: usize, ranks: usize) -> usize {
     let share = half / (ranks - 1).max(1);
     match share {
         0..64 => share.max(1),
@@ -414,13 +416,17 @@ pub(super) fn share_of(half: usize, ranks: usize) -> usize {
 
 /// Whether parts of `bytes` bytes for all others fit in the line, where all ranks know this length.
 #[inline]
-pub(super) fn fits_in_line(bytes: usize, ranks: usize) -> bool {
+pub(in crate::collective::intranode) fn fits_in_line(bytes: usize, ranks: usize) -> bool {
     bytes * (ranks - 1) <= INLINE
 }
 
 /// Index of the place for `reader` in the memory that `writer` shares out among the others.
 #[inline(always)]
-pub(super) fn place_for(writer: usize, reader: usize, size: usize) -> usize {
+pub(in crate::collective::intranode) fn place_for(
+    writer: usize,
+    reader: usize,
+    size: usize,
+) -> usize {
     wrap(reader + size - writer - 1, size)
 }
 
@@ -432,14 +438,16 @@ fn wrap(n: usize, size: usize) -> usize {
 
 /// The other members, starting with the next one, so that not all access the same member at once.
 #[inline]
-pub(super) fn after(group: &NodeGroup) -> impl Iterator<Item = usize> + use<> {
+pub(in crate::collective::intranode) fn after(
+    group: &NodeGroup,
+) -> impl Iterator<Item = usize> + use<> {
     let (me, size) = (group.me(), group.size());
     (1..size).map(move |distance| wrap(me + distance, size))
 }
 
 /// The error of a rank whose part for itself differs in length between send and receive buffer.
 #[cold]
-pub(super) fn unlike(sent: usize, room: usize) -> Error {
+pub(in crate::collective::intranode) fn unlike(sent: usize, room: usize) -> Error {
     let detail = format!(
         "this rank's own part has {sent} bytes in the send buffer and {room} in the receive buffer"
     );

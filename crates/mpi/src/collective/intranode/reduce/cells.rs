@@ -8,9 +8,9 @@
 use mica_memory::{Block, Region, RegionRef};
 use mica_node::area::INLINE;
 
-use super::cells::{phase, pieces};
-use super::operands::{share, stride};
-use super::slot::OperationSlot;
+use crate::collective::intranode::cells::{phase, pieces};
+use crate::collective::intranode::protocol::slot::OperationSlot;
+use crate::collective::intranode::reduce::operands::{share, stride};
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
 use crate::collective::reduction::ScanKind;
@@ -63,7 +63,7 @@ impl<'a> Operands<'a> {
         is_dense.then_some(Operands { reduction, stride, own })
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::collective::intranode) fn bytes(&self) -> usize {
         self.reduction.count * self.stride
     }
 
@@ -188,7 +188,7 @@ pub async fn reduce(
         }
         slot.publish(reduced);
         if let Some(result) = wants {
-            for member in super::cells::after(slot.group()) {
+            for member in crate::collective::intranode::cells::after(slot.group()) {
                 let theirs = share(count, member, size);
                 slot.reached(member, reduced).await?;
                 if !theirs.is_empty() {
@@ -238,7 +238,7 @@ async fn up_and_down(
     slot: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: &Elements,
-    tree: &super::tree::MemberTree,
+    tree: &crate::collective::intranode::protocol::tree::MemberTree,
     base: u32,
 ) -> Result<()> {
     let (me, reduction) = (slot.me(), operands.reduction);

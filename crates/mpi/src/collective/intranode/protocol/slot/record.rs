@@ -26,7 +26,7 @@ use std::sync::{Mutex, OnceLock};
 use mica_node::tunables::RECORD_TRANSFERS;
 
 use super::OperationSlot;
-use crate::collective::intranode::account::{self, Access, CallPart, Sums};
+use crate::collective::intranode::protocol::account::{self, Access, CallPart, Sums};
 use crate::sync::lock;
 
 static PREFIX: OnceLock<Option<&'static str>> = OnceLock::new();

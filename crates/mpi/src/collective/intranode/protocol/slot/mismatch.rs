@@ -4,7 +4,7 @@
 use mica_node::area::OPERATION_SLOTS;
 
 use super::OperationSlot;
-use crate::collective::intranode::header::{OperationHeader, OperationKind, RootBefore};
+use crate::collective::intranode::protocol::header::{OperationHeader, OperationKind, RootBefore};
 use crate::collective::label::CallLabel;
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -12,7 +12,11 @@ use crate::error::{Error, Result};
 impl OperationSlot<'_> {
     /// Compares a header that differs from this rank's.
     #[cold]
-    pub(in super::super) fn compare(&self, member: usize, header: OperationHeader) -> Result<()> {
+    pub(in crate::collective::intranode) fn compare(
+        &self,
+        member: usize,
+        header: OperationHeader,
+    ) -> Result<()> {
         let (theirs, ours) = (header.kind(), self.kind);
         if theirs != ours {
             let root_before = match theirs.is_same_call(ours) && theirs.root() != ours.root() {

@@ -2,12 +2,12 @@
 
 use mica_memory::{Block, Region, RegionRef, View};
 
-use super::exposed::{
+use crate::collective::intranode::cells::parts::{Parts, RootBuffer};
+use crate::collective::intranode::direct::exposed::{
     AddressAccess, BufferAccess, BufferDivision, ExposedBuffer, ExposureChoice, describe_parts,
     division, span_of, words_to_send,
 };
-use super::parts::{Parts, RootBuffer};
-use super::slot::OperationSlot;
+use crate::collective::intranode::protocol::slot::OperationSlot;
 use crate::error::Result;
 
 /// A stretch of memory that holds the parts of a buffer, each contiguous.
@@ -241,7 +241,7 @@ impl ExposedParts {
 
     /// Puts the descriptions where the others read them; the next stamp publishes them.
     pub fn announce(&self, slot: &OperationSlot<'_>) {
-        let others = || super::cells::after(slot.group());
+        let others = || crate::collective::intranode::cells::after(slot.group());
         match self {
             ExposedParts::None => {
                 describe_parts(slot, BufferDivision::Announced, &ExposedBuffer::NONE, 0)

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use mica_policy::collective::{Algorithm, Choices, Collective, OperandOrder, Reachability};
 use mica_protocol::CounterRef;
 
-use super::fast_limits::FastPath;
-use super::group::NodeGroup;
-use super::operation::CollectiveOperation;
+use crate::collective::intranode::choice::fast_limits::FastPath;
+use crate::collective::intranode::operation::CollectiveOperation;
+use crate::collective::intranode::protocol::group::NodeGroup;
 
 /// What a communicator knows about its ranks on this node.
 #[derive(Debug)]
 pub struct NodeContext {
     /// Shared with communicators of the same kind.
-    pub(super) choices: Arc<Choices>,
-    pub(super) direction: RootedDirection,
+    pub(in crate::collective::intranode) choices: Arc<Choices>,
+    pub(in crate::collective::intranode) direction: RootedDirection,
     /// Which calls take the fast path, without a plan.
-    pub(super) fast_path: FastPath,
+    pub(in crate::collective::intranode) fast_path: FastPath,
     /// The best possible access to buffers; known alike to all members.
-    pub(super) reach: Reachability,
-    pub(super) counters: CounterRef,
+    pub(in crate::collective::intranode) reach: Reachability,
+    pub(in crate::collective::intranode) counters: CounterRef,
     /// `None` if there is no shared area.
-    pub(super) group: Option<NodeGroup>,
+    pub(in crate::collective::intranode) group: Option<NodeGroup>,
 }
 
 /// Who copies in an operation with a root.
@@ -49,7 +49,10 @@ impl Eq for NodeContext {}
 
 impl NodeContext {
     /// The algorithm for an operation.
-    pub(super) fn algorithm(&self, operation: &CollectiveOperation) -> Algorithm {
+    pub(in crate::collective::intranode) fn algorithm(
+        &self,
+        operation: &CollectiveOperation,
+    ) -> Algorithm {
         let (collective, order) = (operation.collective(), operation.order());
         let of = |bytes| self.choices.algorithm(collective, bytes, order, self.reach);
         match operation.bytes() {
@@ -64,7 +67,11 @@ impl NodeContext {
     }
 
     /// Whether a part of `bytes` bytes is worth offering, where not all ranks know the amounts.
-    pub(super) fn is_worth_offering(&self, collective: Collective, bytes: usize) -> bool {
+    pub(in crate::collective::intranode) fn is_worth_offering(
+        &self,
+        collective: Collective,
+        bytes: usize,
+    ) -> bool {
         // These calls have no operator.
         let order = OperandOrder::Any;
         let choice = (self.choices).algorithm(collective, bytes, order, self.reach);
@@ -73,5 +80,5 @@ impl NodeContext {
 }
 
 /// Bytes that stand for unknown amounts: a long and a short part.
-pub(super) const MUCH: usize = 1 << 20;
+pub(in crate::collective::intranode) const MUCH: usize = 1 << 20;
 const LITTLE: usize = 1 << 10;
