@@ -109,7 +109,8 @@ fn the_account_has_collectives_by_messages() {
     assert_eq!(moved, 4 * 3 * 4096, "{pairs:?}");
 }
 
-/// The number of calls of a function in a rank's account (`intranode/protocol/account.rs` has the format).
+/// The number of calls of a function in a rank's account (`intranode/protocol/account.rs` has the
+/// format).
 fn accounted_calls(account: &[u8], function: &str) -> u64 {
     let line = account.iter().position(|byte| *byte == b'\n').expect("a line");
     let (line, records) = account.split_at(line + 1);

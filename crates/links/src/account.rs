@@ -2,10 +2,10 @@
 //! chips, although nothing counted them.
 //!
 //! With `MICA_TRANSFER_ACCOUNT=PREFIX` each rank writes, for each collective, the bytes that it
-//! read from and wrote to every rank's memory (the module `intranode::protocol::account` of the library
-//! describes the file; [`RankAccount::parse`] reads it). A rank's memory is on the chip on which
-//! the rank runs: it touches its buffers first. [`ChipLinks`] says which directed links a transfer
-//! between two chips crosses; [`transfers`] brings both together, one row for each call.
+//! read from and wrote to every rank's memory (the module `intranode::protocol::account` of the
+//! library describes the file; [`RankAccount::parse`] reads it). A rank's memory is on the chip on
+//! which the rank runs: it touches its buffers first. [`ChipLinks`] says which directed links a
+//! transfer between two chips crosses; [`transfers`] brings both together, one row for each call.
 //!
 //! The account has the collective's own traffic alone. What others load on a link, only counters
 //! know; and what a cache keeps never crosses a link, though it is accounted for. So its bytes are

@@ -13,10 +13,10 @@ pub mod parts;
 use mica_memory::View;
 use mica_node::area::INLINE;
 
-use crate::collective::intranode::cells::parts::Parts;
 use crate::collective::intranode::protocol::group::NodeGroup;
 use crate::collective::intranode::protocol::slot::OperationSlot;
 use crate::error::{Error, Result};
+use parts::Parts;
 
 /// At the root of an operation that has one, the members with which it exchanges through cells:
 /// those that direct copies have left without data. `None`: all.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mica_policy::collective::{Algorithm, Choices, Collective, OperandOrder, Reachability};
 use mica_protocol::CounterRef;
 
-use crate::collective::intranode::choice::fast_limits::FastPath;
+use super::fast_limits::FastPath;
 use crate::collective::intranode::operation::CollectiveOperation;
 use crate::collective::intranode::protocol::group::NodeGroup;
 

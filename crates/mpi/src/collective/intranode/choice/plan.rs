@@ -9,11 +9,11 @@ use mica_node::tunables;
 use mica_policy::collective::{Algorithm, AlgorithmFamily, Reachability};
 use mica_policy::select::CoreUse;
 
+use super::context::{NodeContext, RootedDirection};
+use super::fast_limits::FastPath;
+use super::known::choices_of;
 use crate::collective::absent;
 use crate::collective::intranode::call::NodeCall;
-use crate::collective::intranode::choice::context::{NodeContext, RootedDirection};
-use crate::collective::intranode::choice::fast_limits::FastPath;
-use crate::collective::intranode::choice::known::choices_of;
 use crate::collective::intranode::operation::CollectiveOperation;
 use crate::collective::intranode::protocol::group::NodeGroup;
 use crate::collective::intranode::protocol::slot::record;

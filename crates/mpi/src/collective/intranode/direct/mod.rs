@@ -21,14 +21,14 @@ use mica_memory::{Block, Shape, View};
 use crate::collective::intranode::cells::after;
 use crate::collective::intranode::cells::parts::{OwnPart, Parts, RootBuffer};
 use crate::collective::intranode::choice::context::RootedDirection;
-use crate::collective::intranode::direct::exposed::{
-    AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, ExposedBuffer,
-    ExposureChoice, access, access_to_all, describe, open, open_by, settle, span_of,
-};
-use crate::collective::intranode::direct::span::{ExposedPart, ExposedParts, PartsSpan};
 use crate::collective::intranode::protocol::slot::OperationSlot;
 use crate::collective::intranode::reduce::direct::AgreedTerms;
 use crate::error::Result;
+use exposed::{
+    AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, ExposedBuffer,
+    ExposureChoice, access, access_to_all, describe, open, open_by, settle, span_of,
+};
+use span::{ExposedPart, ExposedParts, PartsSpan};
 
 /// A share of the root that is shorter than this (in bytes) is not worth another step.
 const SHARE_MIN: usize = 8 << 10;
@@ -277,8 +277,8 @@ impl Actors {
     }
 }
 
-/// Allgather; as [`allgather`](crate::collective::intranode::cells::allgather). This rank lets others access its part as
-/// `offers` says.
+/// Allgather; as [`allgather`](crate::collective::intranode::cells::allgather). This rank lets
+/// others access its part as `offers` says.
 ///
 /// # Errors
 /// When another rank has called something else or takes part with another amount.
@@ -336,8 +336,8 @@ fn copied_by_all(slot: &OperationSlot<'_>, done: u32) -> DirectOutcome {
     }
 }
 
-/// All-to-all; as [`alltoall`](crate::collective::intranode::cells::alltoall). This rank lets others access its parts as
-/// `offers` says.
+/// All-to-all; as [`alltoall`](crate::collective::intranode::cells::alltoall). This rank lets
+/// others access its parts as `offers` says.
 ///
 /// # Errors
 /// When another rank has called something else.

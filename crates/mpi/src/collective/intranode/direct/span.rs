@@ -2,11 +2,11 @@
 
 use mica_memory::{Block, Region, RegionRef, View};
 
-use crate::collective::intranode::cells::parts::{Parts, RootBuffer};
-use crate::collective::intranode::direct::exposed::{
+use super::exposed::{
     AddressAccess, BufferAccess, BufferDivision, ExposedBuffer, ExposureChoice, describe_parts,
     division, span_of, words_to_send,
 };
+use crate::collective::intranode::cells::parts::{Parts, RootBuffer};
 use crate::collective::intranode::protocol::slot::OperationSlot;
 use crate::error::Result;
 

@@ -2,7 +2,7 @@
 //! rank read from and wrote to each other rank's memory. `mica links run` routes them over the
 //! machine's links.
 //!
-//! It adds up where [`record`](crate::collective::intranode::protocol::slot::record) writes a line for each step: one record for
+//! It adds up where [`record`](super::slot::record) writes a line for each step: one record for
 //! each operation, in memory. A copy is compared with the same one of the last operation, and an
 //! operation without a difference is that record once more. A collective by messages has a record
 //! too: what this rank sends counts as written to the receivers' memory, whichever rank copies it,

@@ -4,11 +4,9 @@
 use mica_memory::RegionRef;
 use mica_node::area::{AreaSlot, OPERATION_SLOTS};
 
-use crate::collective::intranode::protocol::group::{
-    AddressUse, NodeGroup, PHASE_BITS, ReservedOperation,
-};
-use crate::collective::intranode::protocol::header::{OperationHeader, OperationKind, RootBefore};
-use crate::collective::intranode::protocol::slot::{OperationSlot, RunMode};
+use super::group::{AddressUse, NodeGroup, PHASE_BITS, ReservedOperation};
+use super::header::{OperationHeader, OperationKind, RootBefore};
+use super::slot::{OperationSlot, RunMode};
 use crate::error::Result;
 
 /// One operation of a node group, which is called by a blocking call, has one phase, and is not

@@ -7,7 +7,7 @@
 //! (non-blocking ones), and each advances by itself. What a rank writes for an operation may be
 //! overwritten for the operation that is `OPERATION_SLOTS` later, which therefore first checks that
 //! all members have finished the earlier one
-//! ([`OperationSlot::begin`](crate::collective::intranode::protocol::slot::OperationSlot::begin)). Usually the rank already knows
+//! ([`OperationSlot::begin`](super::slot::OperationSlot::begin)). Usually the rank already knows
 //! this: with each operation a member announces the number up to which it has finished all
 //! operations, and a rank that waits for all members learns this from the lines that it reads
 //! anyway.
@@ -27,9 +27,9 @@ use mica_policy::select::CoreUse;
 
 use mica_protocol::ThreadMode;
 
-use crate::collective::intranode::protocol::account::{self, GroupSums, Sums};
-use crate::collective::intranode::protocol::header::{OperationKind, RootBefore};
-use crate::collective::intranode::protocol::tree::MemberTree;
+use super::account::{self, GroupSums, Sums};
+use super::header::{OperationKind, RootBefore};
+use super::tree::MemberTree;
 use crate::late::{self, ArrivalCount};
 
 /// A communicator's ranks on this node.

@@ -8,9 +8,9 @@
 use mica_memory::{Block, Region, RegionRef};
 use mica_node::area::INLINE;
 
+use super::operands::{share, stride};
 use crate::collective::intranode::cells::{phase, pieces};
 use crate::collective::intranode::protocol::slot::OperationSlot;
-use crate::collective::intranode::reduce::operands::{share, stride};
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
 use crate::collective::reduction::ScanKind;

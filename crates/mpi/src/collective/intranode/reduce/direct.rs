@@ -12,13 +12,13 @@
 use mica_channel::direct::PeerBuffer;
 use mica_memory::{Block, Region, Shape, View};
 
+use super::cells::Operands;
+use super::operands::share;
 use crate::collective::intranode::direct::exposed::{
     AddressAccess, BufferAccess, BufferSide, CellFallback, DirectOutcome, ExposedBuffer,
     ResultPlace, access_to, access_to_all, any_in_place, describe_operands, open,
 };
 use crate::collective::intranode::protocol::slot::OperationSlot;
-use crate::collective::intranode::reduce::cells::Operands;
-use crate::collective::intranode::reduce::operands::share;
 use crate::collective::place::Elements;
 use crate::collective::reduction::ScanKind;
 use crate::constants as c;
@@ -198,7 +198,7 @@ async fn part(
     }
 }
 
-/// Allreduce, or reduce to `root`; as [`reduce`](crate::collective::intranode::reduce::cells::reduce).
+/// Allreduce, or reduce to `root`; as [`reduce`](super::cells::reduce).
 ///
 /// # Errors
 /// When another rank has called something else or takes part with another amount.
@@ -272,7 +272,7 @@ pub async fn reduce(
     part(slot, met, outcome).await
 }
 
-/// Reduce-scatter; as [`reduce_scatter`](crate::collective::intranode::reduce::cells::reduce_scatter).
+/// Reduce-scatter; as [`reduce_scatter`](super::cells::reduce_scatter).
 ///
 /// # Errors
 /// As [`reduce`].
@@ -319,7 +319,7 @@ pub async fn reduce_scatter(
     Ok(done)
 }
 
-/// Scan; as [`scan`](crate::collective::intranode::reduce::cells::scan). Each rank computes its share of the result of
+/// Scan; as [`scan`](super::cells::scan). Each rank computes its share of the result of
 /// every rank.
 ///
 /// # Errors
