@@ -27,6 +27,11 @@ BUFFERS = [
     (re.compile(r"(?:\w+buf|buffer) (\w*count) \w*type"), "UserBuffer"),
     (re.compile(r"sendbuf recvbuf \w*count datatype"), "UserOperands"),
 ]
+# Those of one-sided calls that describe one side (`crates/abi/src/shims/rma_sides.rs`).
+SIDES = [
+    (re.compile(r"(?:origin|result)_addr \w+_count \w+_datatype"), "UserElements"),
+    (re.compile(r"target_rank target_disp target_count target_datatype"), "TargetElements"),
+]
 FAST_PATH = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)", re.MULTILINE)
 
 
@@ -60,6 +65,7 @@ class Shims:
         if shim.endswith("_fromint"):
             return f"{function.returns}::from_raw({arguments[0]} as u32)"
         if module := self.module.get(shim):
+            arguments = _with_buffers(names, arguments, SIDES)
             return self._with_leaf(shim, arguments, f"{module}::{shim}({', '.join(arguments)})")
         if send := SEND.match(shim):
             start, mode, init = send.groups()
@@ -71,7 +77,7 @@ class Shims:
         # The last arguments are the request, and before it the hints of a persistent call.
         own = {"blocking": 0, "nonblocking": 1, "persistent": 2}[kind]
         arguments, last = arguments[: len(arguments) - own], arguments[len(arguments) - own :]
-        prepare = f"{base}({', '.join(_with_buffers(names, arguments))})"
+        prepare = f"{base}({', '.join(_with_buffers(names, arguments, BUFFERS))})"
         if kind != "blocking":
             start = "start" if kind == "nonblocking" else "make_persistent"
             return f"collective::{start}({', '.join(reversed(last))}, || collective::{prepare})"
@@ -171,15 +177,15 @@ def shim_signature(functions: list[Function], name: str) -> str:
     return f"pub unsafe fn {plain.shim}({', '.join(params)}) -> {returns}"
 
 
-def _with_buffers(names: list[str], arguments: list[str]) -> list[str]:
+def _with_buffers(names: list[str], arguments: list[str], buffers: list[tuple[re.Pattern, str]]) -> list[str]:
     """The arguments, those that describe a buffer in one; `names` may be longer."""
     for i in range(len(arguments)):
         for length in (3, 4):
-            for pattern, buffer in BUFFERS:
+            for pattern, buffer in buffers:
                 if found := pattern.fullmatch(" ".join(names[i : i + length])):
                     label = [f'"{name}"' for name in found.groups()]
                     whole = f"{buffer}::new({', '.join([*label, *arguments[i : i + length]])})"
-                    rest = _with_buffers(names[i + length :], arguments[i + length :])
+                    rest = _with_buffers(names[i + length :], arguments[i + length :], buffers)
                     return [*arguments[:i], whole, *rest]
     return arguments
 
@@ -266,6 +272,7 @@ def _uses(body: str) -> str:
     called += re.findall(r"\b(attribute|buffer)::", body)
     modules = sorted(set(called))
     buffers = sorted(words & {buffer for _, buffer in BUFFERS})
+    sides = sorted(words & {side for _, side in SIDES})
     collective = [name for name, use in (("self", "collective::"), ("CheckedCall", "CheckedCall::"), ("fast_path", "fast_path::")) if use in body]
     lines = []
     if ffi:
@@ -286,6 +293,8 @@ def _uses(body: str) -> str:
         lines.append(f"use mica_abi::poly::{{{', '.join(poly)}}};")
     if modules:
         lines.append(f"use mica_abi::shims::{{{', '.join(modules)}}};")
+    if sides:
+        lines.append(f"use mica_abi::shims::rma_sides::{{{', '.join(sides)}}};")
     if types:
         lines.append(f"use mica_abi::types::{{{', '.join(types)}}};")
     return "\n".join(lines).strip("\n")

@@ -23,6 +23,7 @@ pub mod request;
 pub mod rma;
 pub mod rma_element;
 pub mod rma_leaf;
+pub mod rma_sides;
 pub mod session;
 pub mod tool_cvar;
 pub mod tool_event;

@@ -10,7 +10,7 @@ use mica_memory::Region;
 use mica_mpi::datatype;
 use mica_mpi::window::fast_path::{self, SumOfEight};
 
-use super::rma::Sides;
+use super::rma_sides::{TargetElements, UserElements};
 use crate::types::*;
 
 /// The caller's memory of an element of 8 bytes; `None` if it is null.
@@ -28,27 +28,9 @@ unsafe fn eight(address: *const c_void) -> Option<Region> {
 /// # Safety
 /// As for [`mpi_put`](super::rma::mpi_put).
 #[inline(always)]
-pub unsafe fn leaf_put(
-    origin_addr: *const c_void,
-    origin_count: MPI_Count,
-    origin_datatype: MPI_Datatype,
-    target_rank: c_int,
-    target_disp: MPI_Aint,
-    target_count: MPI_Count,
-    target_datatype: MPI_Datatype,
-    win: MPI_Win,
-) -> Option<()> {
-    let sides = Sides {
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-    };
+pub unsafe fn leaf_put(origin: UserElements, target: TargetElements, win: MPI_Win) -> Option<()> {
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let (here, there) = unsafe { sides.few_bytes()? };
+    let (here, there) = unsafe { target.few_bytes(origin)? };
     fast_path::put(win.0, here.at(0), there)
 }
 
@@ -57,27 +39,9 @@ pub unsafe fn leaf_put(
 /// # Safety
 /// As for [`mpi_get`](super::rma::mpi_get).
 #[inline(always)]
-pub unsafe fn leaf_get(
-    origin_addr: *mut c_void,
-    origin_count: MPI_Count,
-    origin_datatype: MPI_Datatype,
-    target_rank: c_int,
-    target_disp: MPI_Aint,
-    target_count: MPI_Count,
-    target_datatype: MPI_Datatype,
-    win: MPI_Win,
-) -> Option<()> {
-    let sides = Sides {
-        origin_addr,
-        origin_count,
-        origin_datatype,
-        target_rank,
-        target_disp,
-        target_count,
-        target_datatype,
-    };
+pub unsafe fn leaf_get(origin: UserElements, target: TargetElements, win: MPI_Win) -> Option<()> {
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let (here, there) = unsafe { sides.few_bytes()? };
+    let (here, there) = unsafe { target.few_bytes(origin)? };
     fast_path::get(win.0, here.at(0), there)
 }
 
@@ -87,23 +51,18 @@ pub unsafe fn leaf_get(
 /// As for [`mpi_accumulate`](super::rma::mpi_accumulate).
 #[inline(always)]
 pub unsafe fn leaf_accumulate(
-    origin_addr: *const c_void,
-    origin_count: MPI_Count,
-    origin_datatype: MPI_Datatype,
-    rank: c_int,
-    disp: MPI_Aint,
-    target_count: MPI_Count,
-    target_datatype: MPI_Datatype,
+    origin: UserElements,
+    target: TargetElements,
     op: MPI_Op,
     win: MPI_Win,
 ) -> Option<()> {
-    if (origin_count, target_count) != (1, 1) || origin_datatype != target_datatype {
+    if !origin.is_one() || !target.is_one() || origin.datatype != target.datatype {
         return None;
     }
-    let sum = SumOfEight::of(op.raw(), origin_datatype.raw())?;
+    let sum = SumOfEight::of(op.raw(), origin.datatype.raw())?;
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let origin = unsafe { eight(origin_addr)? };
-    fast_path::accumulate_eight(win.0, sum, (rank, disp), origin.at(0))
+    let element = unsafe { eight(origin.address())? };
+    fast_path::accumulate_eight(win.0, sum, target.place(), element.at(0))
 }
 
 /// MPI_Fetch_and_op.

@@ -7,6 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_abi::export::call;
 use mica_abi::method::{self, *};
 use mica_abi::poly::PolyOut;
+use mica_abi::shims::rma_sides::{TargetElements, UserElements};
 use mica_abi::shims::{rma, rma_element, rma_leaf, window, window_sync};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
@@ -16,10 +17,12 @@ call! {
     MPI_Accumulate PMPI_Accumulate(origin_addr: *const c_void, origin_count: c_int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
-        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, op, win),
-        rma::mpi_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
-        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, op, win)
+    => leaf rma_leaf::leaf_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
+        origin_datatype), TargetElements::new(target_rank, target_disp,
+        MPI_Count::from(target_count), target_datatype), op, win),
+        rma::mpi_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
+        origin_datatype), TargetElements::new(target_rank, target_disp,
+        MPI_Count::from(target_count), target_datatype), op, win)
 }
 
 call! {
@@ -27,10 +30,10 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
         win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_accumulate(origin_addr, origin_count, origin_datatype, target_rank,
-        target_disp, target_count, target_datatype, op, win), rma::mpi_accumulate(origin_addr,
-        origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op,
-        win)
+    => leaf rma_leaf::leaf_accumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win),
+        rma::mpi_accumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win)
 }
 
 call! {
@@ -55,10 +58,12 @@ call! {
     MPI_Get PMPI_Get(origin_addr: *mut c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
         target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_get(origin_addr, MPI_Count::from(origin_count), origin_datatype,
-        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, win),
-        rma::mpi_get(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
-        target_disp, MPI_Count::from(target_count), target_datatype, win)
+    => leaf rma_leaf::leaf_get(UserElements::new(origin_addr, MPI_Count::from(origin_count),
+        origin_datatype), TargetElements::new(target_rank, target_disp,
+        MPI_Count::from(target_count), target_datatype), win),
+        rma::mpi_get(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
+        TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
+        target_datatype), win)
 }
 
 call! {
@@ -66,9 +71,10 @@ call! {
         origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: c_int,
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
-    => rma::mpi_get_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
-        result_addr, MPI_Count::from(result_count), result_datatype, target_rank, target_disp,
-        MPI_Count::from(target_count), target_datatype, op, win)
+    => rma::mpi_get_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
+        origin_datatype), UserElements::new(result_addr, MPI_Count::from(result_count),
+        result_datatype), TargetElements::new(target_rank, target_disp,
+        MPI_Count::from(target_count), target_datatype), op, win)
 }
 
 call! {
@@ -77,37 +83,41 @@ call! {
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
         win: MPI_Win) on Win(win)
-    => rma::mpi_get_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
-        result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op,
-        win)
+    => rma::mpi_get_accumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
+        UserElements::new(result_addr, result_count, result_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win)
 }
 
 call! {
     MPI_Get_c PMPI_Get_c(origin_addr: *mut c_void, origin_count: MPI_Count,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, win), rma::mpi_get(origin_addr, origin_count,
-        origin_datatype, target_rank, target_disp, target_count, target_datatype, win)
+    => leaf rma_leaf::leaf_get(UserElements::new(origin_addr, origin_count, origin_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win),
+        rma::mpi_get(UserElements::new(origin_addr, origin_count, origin_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win)
 }
 
 call! {
     MPI_Put PMPI_Put(origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
         target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_put(origin_addr, MPI_Count::from(origin_count), origin_datatype,
-        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, win),
-        rma::mpi_put(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
-        target_disp, MPI_Count::from(target_count), target_datatype, win)
+    => leaf rma_leaf::leaf_put(UserElements::new(origin_addr, MPI_Count::from(origin_count),
+        origin_datatype), TargetElements::new(target_rank, target_disp,
+        MPI_Count::from(target_count), target_datatype), win),
+        rma::mpi_put(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
+        TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
+        target_datatype), win)
 }
 
 call! {
     MPI_Put_c PMPI_Put_c(origin_addr: *const c_void, origin_count: MPI_Count,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, win), rma::mpi_put(origin_addr, origin_count,
-        origin_datatype, target_rank, target_disp, target_count, target_datatype, win)
+    => leaf rma_leaf::leaf_put(UserElements::new(origin_addr, origin_count, origin_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win),
+        rma::mpi_put(UserElements::new(origin_addr, origin_count, origin_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win)
 }
 
 call! {
@@ -115,8 +125,9 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => rma::mpi_raccumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
-        target_rank, target_disp, MPI_Count::from(target_count), target_datatype, op, win, request)
+    => rma::mpi_raccumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
+        origin_datatype), TargetElements::new(target_rank, target_disp,
+        MPI_Count::from(target_count), target_datatype), op, win, request)
 }
 
 call! {
@@ -124,16 +135,18 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => rma::mpi_raccumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, op, win, request)
+    => rma::mpi_raccumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win,
+        request)
 }
 
 call! {
     MPI_Rget PMPI_Rget(origin_addr: *mut c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
         target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rget(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
-        target_disp, MPI_Count::from(target_count), target_datatype, win, request)
+    => rma::mpi_rget(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
+        TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
+        target_datatype), win, request)
 }
 
 call! {
@@ -142,9 +155,10 @@ call! {
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rget_accumulate(origin_addr, MPI_Count::from(origin_count), origin_datatype,
-        result_addr, MPI_Count::from(result_count), result_datatype, target_rank, target_disp,
-        MPI_Count::from(target_count), target_datatype, op, win, request)
+    => rma::mpi_rget_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
+        origin_datatype), UserElements::new(result_addr, MPI_Count::from(result_count),
+        result_datatype), TargetElements::new(target_rank, target_disp,
+        MPI_Count::from(target_count), target_datatype), op, win, request)
 }
 
 call! {
@@ -153,9 +167,10 @@ call! {
         result_count: MPI_Count, result_datatype: MPI_Datatype, target_rank: c_int,
         target_disp: MPI_Aint, target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
         win: MPI_Win, request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rget_accumulate(origin_addr, origin_count, origin_datatype, result_addr,
-        result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op,
-        win, request)
+    => rma::mpi_rget_accumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
+        UserElements::new(result_addr, result_count, result_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win,
+        request)
 }
 
 call! {
@@ -163,8 +178,8 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, win, request)
+    => rma::mpi_rget(UserElements::new(origin_addr, origin_count, origin_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win, request)
 }
 
 call! {
@@ -172,8 +187,9 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rput(origin_addr, MPI_Count::from(origin_count), origin_datatype, target_rank,
-        target_disp, MPI_Count::from(target_count), target_datatype, win, request)
+    => rma::mpi_rput(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
+        TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
+        target_datatype), win, request)
 }
 
 call! {
@@ -181,8 +197,8 @@ call! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-        target_count, target_datatype, win, request)
+    => rma::mpi_rput(UserElements::new(origin_addr, origin_count, origin_datatype),
+        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win, request)
 }
 
 call! {
