@@ -336,7 +336,10 @@ mod tests {
         let coll = tunables::alike().position(|t| t.name == "coll").unwrap();
         theirs.0[coll] = 2;
         let text = ours.difference(4, &theirs, 1).unwrap().to_string();
-        assert!(text.starts_with("MICA_COLL is auto on rank 4 and shared on rank 1: "), "{text}");
+        assert!(
+            text.starts_with("MICA_COLL is auto on rank 4 and scan=shared on rank 1: "),
+            "{text}"
+        );
     }
 
     #[test]
