@@ -18,11 +18,11 @@ use syn::{Attribute, Ident, Item, ItemUse, UseTree, Visibility};
 use crate::sources::{crate_folders, text};
 
 /// The path of a module or of an item from the crate's root.
-type Segments = Vec<String>;
+pub type Segments = Vec<String>;
 
 /// One name that a module imports.
 #[derive(Clone)]
-struct Import {
+pub struct Import {
     /// From the crate's root; `*` as the last one for a glob.
     target: Segments,
     /// The name in the importing module.
@@ -32,17 +32,17 @@ struct Import {
 
 /// What a module declares, outside tests.
 #[derive(Default)]
-struct Module {
+pub struct Module {
     file: PathBuf,
     items: BTreeSet<String>,
     imports: Vec<Import>,
 }
 
 /// The modules of a crate, by path.
-type Modules = BTreeMap<Segments, Module>;
+pub type Modules = BTreeMap<Segments, Module>;
 
 /// Reads a crate from its root file.
-fn read_crate(folder: &Path) -> Modules {
+pub fn read_crate(folder: &Path) -> Modules {
     let mut modules = Modules::new();
     let source = folder.join("src");
     let roots = ["lib.rs", "main.rs"].map(|name| source.join(name));
@@ -200,9 +200,9 @@ fn definition(target: &[String], modules: &Modules, steps: usize) -> Option<Path
 }
 
 /// The files that each file imports from.
-type Arrows = BTreeMap<PathBuf, BTreeMap<PathBuf, BTreeSet<String>>>;
+pub type Arrows = BTreeMap<PathBuf, BTreeMap<PathBuf, BTreeSet<String>>>;
 
-fn arrows(modules: &Modules) -> Arrows {
+pub fn arrows(modules: &Modules) -> Arrows {
     let mut arrows = Arrows::new();
     for module in modules.values() {
         for import in module.imports.iter().filter(|import| !import.is_reexport) {

@@ -21,4 +21,6 @@ mod names;
 #[cfg(test)]
 mod proofs;
 #[cfg(test)]
+mod rooms;
+#[cfg(test)]
 mod sources;
