@@ -3,7 +3,7 @@
 //!
 //! States of a moment: free, or busy with the label of the work that has it. A moment that was
 //! given away is never given to other work; [`Calendar::forget_before`] and
-//! [`Calendar::keep_newest`] drop moments about which nobody asks any more.
+//! [`Calendar::keep_newest`] drop moments that no later work can use.
 //!
 //! Work is entered in the order in which it is known, which is not the order in which it comes to
 //! the resource: a packet that left early may come late. So later work may use the free moments

@@ -15,9 +15,9 @@
 //! for the farewell. No rank is started before all agents have connected ([`start`]). The job is
 //! over when no node is running and no failure is in doubt.
 //!
-//! Agents are told in the order in which things are decided, over connections that keep it; news
-//! from different agents come in any order, so that the cause of a failure may be heard after its
-//! consequence ([`failures`] waits for it). A connection that does not take what is sent never
+//! Messages to an agent leave in the order of the decisions, and its connection keeps that order.
+//! Messages from different agents arrive in any order, so the cause of a failure may arrive after
+//! its consequence ([`failures`] waits for it). A connection that does not take what is sent never
 //! blocks: the node is in `unsent` until it has. All is done by the event loop's thread.
 
 use std::collections::{BTreeSet, VecDeque};

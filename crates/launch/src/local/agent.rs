@@ -11,8 +11,8 @@
 //! connection ends it, and leaves it time to clean up ([`outlive_parent`]).
 //!
 //! What goes wrong before the plan is an [`AgentError`] on standard error, which the remote shell
-//! carries to the controller, and an exit status. Later the controller is told by a message
-//! (`AgentMessage::Failed`). If it disappears, the event loop kills the ranks
+//! carries to the controller, and an exit status. Later it is a message to the controller
+//! (`AgentMessage::Failed`). If the controller disappears, the event loop kills the ranks
 //! ([`crate::event_loop`]). The controller drops callers when it has too many, so all its addresses
 //! are tried [`ROUNDS`] times.
 
@@ -124,6 +124,7 @@ fn connect(agent: &Agent, secret: &Secret) -> Result<Connection, AgentError> {
                 Err(error) => problems.push(format!("{address}: {error}")),
             }
         }
+        // The controller says nothing when it has room again.
         if round < ROUNDS {
             std::thread::sleep(HEARTBEAT_INTERVAL / 5 * round);
         }

@@ -1,6 +1,6 @@
 //! What the operating system and the processor say and do for the layers above: processes, clocks,
 //! pages, signals, mappings, counters of events, the stack walk; and libpmix, which is loaded at
-//! run time. Nothing here knows of a job segment.
+//! run time.
 
 pub mod identity;
 pub mod page;

@@ -1,12 +1,11 @@
 //! What the kernel says of a process in one line: `/proc/PID/stat` (proc(5)).
 //!
-//! It is read without an allocation, also by a thread that must not make one: the line's first 22
-//! fields fit into a kilobyte.
+//! The line's first 22 fields fit into a kilobyte, so it is read into a buffer on the stack.
 
 use std::fs::File;
 use std::io::Read;
 
-/// The fields of `/proc/PID/stat` that somebody asks for.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
     /// State of its main thread: `R`, `S`, `D`, `T`, `t`, `Z`.
@@ -52,7 +51,7 @@ fn parse(line: &[u8]) -> Option<ProcessStat> {
     let state = fields.next()?.chars().next()?;
     let mut numbers = [0; 19];
     for number in &mut numbers {
-        // Some that nobody asks for may be negative.
+        // Some of the fields that are not used may be negative.
         *number = fields.next()?.parse::<i64>().ok()? as u64;
     }
     let field = |number: usize| numbers[number - 4];

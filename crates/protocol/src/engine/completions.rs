@@ -13,8 +13,7 @@
 //!
 //! So an operation may end anywhere in the engine, with any of its parts borrowed, and nothing is
 //! called back from there. All is behind the engine's lock: no field is atomic. An operation that
-//! was begun as a long message ends as one exactly once, by its actions or by its RTS state,
-//! whoever ends it.
+//! was begun as a long message ends as one exactly once, by its actions or by its RTS state.
 
 use std::collections::VecDeque;
 

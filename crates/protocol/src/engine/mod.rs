@@ -13,8 +13,8 @@
 //!
 //! **Threads.** The lock is a mutex only while several threads may be inside: under
 //! `MPI_THREAD_MULTIPLE`, or with a progress thread. Otherwise the program's promise
-//! ([`OneThreadAtATime`]) elides it, and a message takes no atomic operation for it. Whoever gives
-//! the lock back wakes the threads that a completion concerns ([`completions`]).
+//! ([`OneThreadAtATime`]) elides it, and a message takes no atomic operation for it. The thread
+//! that releases the lock wakes the threads that wait for what has completed ([`completions`]).
 //!
 //! **Cost.** A blocking send of a short message is one call of `enter` and no wait; a blocking
 //! receive first polls its sender's ring without posting itself, `receive_polls` times. The

@@ -6,7 +6,7 @@
 //! | `select` | the choice of the path; thresholds by peer |
 //! | `operation`, `operation_table` | a send, a receive; their tables and keys |
 //! | `sends`, `send` | what this rank's sends own; their protocol |
-//! | `receives`, `queues`, `receive` | the same of its receives |
+//! | `receives`, `queues`, `receive` | what this rank's receives own; their queues and protocol |
 //! | `cancel`, `watched` | `MPI_Cancel` of sends; completions of one among many |
 //! | `holds`, `skew`, `flow_control` | what a receiver asks of senders that are ahead of it |
 //!

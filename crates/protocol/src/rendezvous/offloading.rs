@@ -3,8 +3,8 @@
 //!
 //! | state of a job | moves by |
 //! |---|---|
-//! | started | the receive is matched, the message long, and nobody waits who could copy |
-//! | pending | the engine by itself, if it is self-driven; else whoever polls it |
+//! | started | the receive is matched, the message is long, no waiting thread can copy it |
+//! | pending | the engine by itself, if it is self-driven; else the thread that polls it |
 //! | done, failed | the poll that finds it so: `FIN` to the sender, or `CTS` for cells |
 //!
 //! The progress thread polls, if there is one; else any thread in progress does, and one that waits

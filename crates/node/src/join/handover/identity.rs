@@ -30,8 +30,8 @@ pub fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// A file or socket among all of this machine, whoever has it open: device and inode. As text, it
-/// is passed from process to process.
+/// Identifies a file or socket on this machine: device and inode, the same in every process that
+/// has it open. Processes pass it on as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileIdentity {
     /// The device that it is on.

@@ -288,7 +288,7 @@ fn says_who_waits_for_ever() {
     assert!(absent.contains("names rank 1 in step 0, and there are 1 ranks"), "{absent}");
 }
 
-/// A train of messages between two nodes of a torus that nobody else uses.
+/// A train of messages between two nodes of a torus without other traffic.
 #[test]
 fn without_contention_the_simulated_network_has_the_same_times() {
     let machine = SimulatedMachine::named("power5-redstorm").unwrap();
