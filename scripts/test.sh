@@ -41,7 +41,7 @@ build_tests() {
 step build-tests build_tests
 # What fails from here on does not keep the rest from running: who mends it knows all of it.
 failed=
-(step doc env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --locked) ||
+(step doc env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --keep-going --workspace --no-deps --document-private-items --locked) ||
     failed="$failed doc"
 wait "$library" || fail "build-library or python: see above"
 sh scripts/install.sh "$DIST"

@@ -3,7 +3,7 @@
 //!
 //! An element is 1, 2, 4 or 8 bytes at an address that its size divides ([`AtomicWidth::at`]), or
 //! 16 ([`wide_atomic`](super::wide_atomic)); others are changed in a bulk update, which excludes
-//! these atomics ([`mica_node::window::AccumulateGate`]). A value is the element's bytes as the
+//! these atomics (`mica_node::window::AccumulateGate`). A value is the element's bytes as the
 //! processor stores them, in the low bytes of a word; what they mean (integer, floating point) is
 //! the caller's.
 //!

@@ -1,7 +1,7 @@
 //! The fast path: a blocking barrier, or a short data movement or reduction of elements without
 //! gaps, among ranks that poll each other's flag lines.
 //!
-//! The steps are those of [`cells`] and [`reduce_cells`](super::reduce_cells), on the same memory,
+//! The steps are those of [`cells`] and [`reduce_cells`](super::reduce::cells), on the same memory,
 //! but executed in sequence, without a future and without reference counts ([`FastSlot`]). Such
 //! a call takes little longer than the transfer of a cache line between two cores, so every
 //! instruction shows. Any unusual case takes the slow path. All ranks decide this alike, from their

@@ -13,7 +13,7 @@
 //! - **Barging**: the same queue, but for a bounded time a holder that leaves hands over to no one:
 //!   it leaves the lock open.
 //!
-//! The queue ([`queue`](super::lock_queue)) has only those that wait: a lock that no other rank
+//! The queue ([`queue`]) has only those that wait: a lock that no other rank
 //! wants is taken by one compare-and-swap on `owners`, and given back by one store.
 //!
 //! In all, a shared origin never waits for an exclusive one that waits itself. It must not: a rank

@@ -51,7 +51,7 @@ pub struct OriginLine {
     pub(in crate::window) next: AtomicU32,
     /// Atomic updates of the target that this origin has in progress ([`AccumulateGate`]).
     ///
-    /// [`AccumulateGate`]: super::AccumulateGate
+    /// [`AccumulateGate`]: crate::window::AccumulateGate
     pub(in crate::window) updates: AtomicU32,
     /// For reports, of a number that stands for origins that share no memory with the target: the
     /// rank + 1 of one that has the lock, as the rank that takes it for them names it, and how many

@@ -1,5 +1,5 @@
-//! Which calls of a communicator may take the fast path ([`super::fast_path`]): found out once,
-//! from the choices of the policy.
+//! Which calls of a communicator may take the [fast path](crate::collective::intranode::fast_path):
+//! found out once, from the choices of the policy.
 
 use mica_policy::collective::{Algorithm, Choices, Collective, OperandOrder, Reachability};
 

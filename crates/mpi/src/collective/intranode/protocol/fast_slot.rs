@@ -1,4 +1,4 @@
-//! One operation of a node group as the [fast path](super::fast_path) sees it: an
+//! One operation of a node group as the [fast path](super::super::fast_path) sees it: an
 //! [`OperationSlot`] of which only what a call needs is computed, and kept in registers.
 
 use mica_memory::RegionRef;
