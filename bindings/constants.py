@@ -1,4 +1,4 @@
-"""The constants of the MPI 5.0 standard ABI: `crates/mpi/src/constants.rs`, and what the header needs to know."""
+"""The constants of the MPI 5.0 standard ABI: `crates/objects/src/constants.rs`, and what the header needs to know."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def outputs(functions: list[api.Function], callbacks: list[api.Callback]) -> dic
     shims = exports.find_shims(ROOT / "crates/abi/src", functions)
     files = {
         Path("include/mpi.h"): header.text(functions, callbacks, NOTE),
-        Path("crates/mpi/src/constants.rs"): constants.rust(NOTE),
+        Path("crates/objects/src/constants.rs"): constants.rust(NOTE),
         Path("docs/coverage.md"): coverage.text(functions, shims, NOTE),
         Path("crates/abi/src/shims/mod.rs"): exports.shims_mod(ROOT / "crates/abi/src/shims", NOTE),
     }

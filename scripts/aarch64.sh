@@ -49,7 +49,7 @@ if [ -z "${MICA_BRIEF:-}" ]; then
     step aarch64-protocol cargo test --locked --target "$target" -p mica-bootstrap -p mica-protocol --lib -- \
         --skip serves_own_user_only --skip long_messages_use_kernel_copy
     results aarch64-protocol
-    step aarch64-datatypes cargo test --locked --target "$target" -p mica-mpi --lib -- datatype:: group:: handle:: op::
+    step aarch64-datatypes cargo test --locked --target "$target" -p mica-objects --lib -- datatype:: group:: handle:: op::
     results aarch64-datatypes
 fi
 

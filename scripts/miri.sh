@@ -25,11 +25,11 @@ for part in "$@"; do
             step miri-memory cargo +nightly miri test --locked -p mica-memory --lib --test layout_copy -- \
                 --skip a_pipeline_of_pieces --skip long_and_short_runs
             ;;
-        mpi)
-            step miri-mpi cargo +nightly miri test --locked -p mica-mpi --lib --test integration -- \
+        objects)
+            step miri-objects cargo +nightly miri test --locked -p mica-objects --lib --test integration -- \
                 datatype:: datatypes_are contents_make elements_are
             ;;
-        *) fail "miri.sh: '$part' is neither memory nor node nor mpi" ;;
+        *) fail "miri.sh: '$part' is neither memory nor node nor objects" ;;
     esac
     results "miri-$part"
 done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What shows that claims hold, besides the tests:
 #
-#   proof.sh PROOF...       these (deny, loom, loom:MODULES, miri-memory, miri-node, miri-mpi, thread, address, aarch64); all without any
+#   proof.sh PROOF...       these (deny, loom, loom:MODULES, miri-memory, miri-node, miri-objects, thread, address, aarch64); all without any
 #   proof.sh since [REV]    prints those that the changes since REV need (scripts/proofs_of.sh), or since the last full run; all if that
 #                           is not known
 #   proof.sh all            prints all

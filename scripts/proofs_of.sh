@@ -3,7 +3,7 @@
 # tests/proofs has a deliberate fault for each kind of file, which what is selected here finds (`scripts/proof.sh faults`).
 
 # All of them, as scripts/proof.sh calls them; loom:A,B are the models in these modules of the crate node.
-ALL_PROOFS="deny loom miri-memory miri-node miri-mpi thread address aarch64"
+ALL_PROOFS="deny loom miri-memory miri-node miri-objects thread address aarch64"
 
 # proofs_of PATH: a list, which may be empty: what the tests that always run show is not repeated. What is not known needs all.
 proofs_of() {
@@ -29,8 +29,8 @@ proofs_of() {
         crates/memory/*) echo miri-memory address aarch64 ;;
         crates/channel/src/*) echo thread address aarch64 ;;
         crates/protocol/src/*) echo thread address aarch64 ;;
-        crates/mpi/src/datatype/* | crates/mpi/tests/*datatype*) echo miri-mpi address ;;
-        crates/mpi/src/*) echo thread address ;;
+        crates/objects/src/datatype/* | crates/objects/tests/*datatype*) echo miri-objects address ;;
+        crates/objects/src/* | crates/collective/src/* | crates/mpi/src/*) echo thread address ;;
         crates/abi/src/*) echo thread address aarch64 ;;
         crates/mpi5/src/* | include/*) echo address aarch64 ;;
         # Compiled for the other architecture: they read its registers, or hold words that processes share.
@@ -42,7 +42,7 @@ proofs_of() {
         fuzz/*) ;;
         tests/jobs/sanitizers.rs | tests/sanitizers/* | tests/c/tools/faulty.c | scripts/sanitizers.sh) echo thread address ;;
         tests/c/thr_* | tests/c/rma_threads.c | tests/c/session_threads.c) echo thread address ;;
-        scripts/miri.sh) echo miri-memory miri-node miri-mpi ;;
+        scripts/miri.sh) echo miri-memory miri-node miri-objects ;;
         scripts/aarch64.sh) echo aarch64 ;;
         scripts/proof.sh | scripts/proofs_of.sh | tests/proofs/*.patch) echo "$ALL_PROOFS" ;;
         deny.toml) echo deny ;;

@@ -20,7 +20,7 @@ use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
-use crate::pt2pt::{self, Mode, Plane};
+use crate::pt2pt::{self, Mode};
 use crate::request::{Request, RequestOperation};
 use crate::status::Status;
 use crate::sync::lock;
@@ -292,7 +292,7 @@ pub fn bsend(comm: &Comm, view: &View, dest: i32, tag: i32) -> Result<()> {
     let engine = process::engine()?;
     engine.enter(|state| buffer.reserve(state, bytes))?;
     let sent = pt2pt::packed_copy(view)
-        .and_then(|copy| pt2pt::start_send(comm, Plane::User, Mode::Standard, &copy, dest, tag));
+        .and_then(|copy| pt2pt::start_send(comm, Mode::Standard, &copy, dest, tag));
     let mut ledger = lock(&buffer.ledger);
     match sent {
         Ok(Some(send)) => {

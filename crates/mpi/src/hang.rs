@@ -8,8 +8,9 @@ use mica_node::ranges::ranges;
 use mica_node::segment::answer;
 use mica_protocol::{IdleWait, Pending, QueuedMessages, WaitKind};
 
-use crate::comm::{CollectiveTag, Comm};
+use crate::comm::Comm;
 use crate::late;
+use mica_collective::members::CollectiveTag;
 
 /// Describes a wait: a sentence, a line for each operation if there are several, and a line for
 /// each of the first messages that no receive has matched; for the launcher where in the program

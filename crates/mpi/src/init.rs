@@ -6,25 +6,24 @@
 //! revokes it; the world model can start only once.
 
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 use std::thread;
 
 use mica_protocol::Engine;
 
 use crate::buffered;
-use crate::collective::execute;
 use crate::comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::hang;
 use crate::info;
 use crate::late;
-use crate::process::{self, BEFORE, ENGINE, FINALIZED, IN_USE, PHASE, RUNNING, STARTING};
+use crate::process::{self, Phase};
 use crate::request;
 use crate::sync::lock;
 use crate::tool;
 use crate::window;
 use crate::world::{self, World};
+use mica_collective::execute;
 
 pub use mica_protocol::OneThreadAtATime;
 
@@ -44,7 +43,7 @@ static USERS: Mutex<usize> = Mutex::new(0);
 pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine> {
     // Held until the engine serves: no other thread may use a half-started or half-finished engine.
     let mut users = lock(&USERS);
-    let engine = match ENGINE.get() {
+    let engine = match process::started_engine() {
         Some(engine) => {
             if *users == 0 {
                 engine.resume();
@@ -70,7 +69,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
                 }
                 None => engine.set_thread_multiple(),
             }
-            let engine = ENGINE.get_or_init(|| engine);
+            let engine = process::keep_engine(engine);
             engine.start_progress_thread();
             engine.describe_by(hang::describe, late::current_function);
             late::begin();
@@ -79,8 +78,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
         }
     };
     *users += 1;
-    // Release: publishes the engine to threads that see the flag.
-    IN_USE.store(true, Ordering::Release);
+    process::set_in_use(true);
     Ok(engine)
 }
 
@@ -94,9 +92,7 @@ pub(crate) fn leave() -> Result<()> {
         late::publish(engine);
         execute::flush_account();
         engine.finish()?;
-        // Release: pairs with the Acquire in `process::engine`; who finds the engine out of use
-        // finds it finished.
-        IN_USE.store(false, Ordering::Release);
+        process::set_in_use(false);
         comm::forget_cached();
     }
     *users = users.saturating_sub(1);
@@ -111,24 +107,16 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
         let reason = "this is not one of the MPI_THREAD_* levels";
         return Err(Error::argument(c::ERR_ARG, "required", required, reason));
     }
-    // AcqRel: only one thread proceeds. It acquires what a failed start, which sets BEFORE again
-    // (Release, below), has left behind.
-    PHASE.compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire).map_err(
-        |phase| match phase {
-            FINALIZED => process::not_running(phase),
-            _ => Error::other(c::ERR_OTHER, "MPI_Init has been called already"),
-        },
-    )?;
+    process::begin_start()?;
     let promise = promise.filter(|_| required != c::THREAD_MULTIPLE);
-    let engine = enter(promise).inspect_err(|_| PHASE.store(BEFORE, Ordering::Release))?;
+    let engine = enter(promise).inspect_err(|_| process::set_phase(Phase::Before))?;
     world::begin(World {
         comms: world::predefined(engine),
         main_thread: thread::current().id(),
         thread_level: required,
     });
     engine.set_initialized(true);
-    // Release: publishes the world model to threads that see RUNNING.
-    PHASE.store(RUNNING, Ordering::Release);
+    process::set_phase(Phase::Running);
     Ok(required)
 }
 
@@ -141,8 +129,7 @@ pub fn finalize() -> Result<()> {
     process::engine()?.final_fence()?;
     process::engine()?.set_initialized(false);
     leave()?;
-    // Release: pairs with the Acquire in `process::phase`; who sees the end finds all ended.
-    PHASE.store(FINALIZED, Ordering::Release);
+    process::set_phase(Phase::Finalized);
     comm::forget_cached();
     Ok(())
 }

@@ -1,40 +1,35 @@
-//! MPI's objects and semantics: communicators, groups, datatypes, operators, requests, collectives
-//! (MPI 5.0).
+//! MPI's semantics: communicators, requests, point to point, collectives, windows, topologies,
+//! sessions, the tool interface (MPI 5.0).
+//!
+//! Objects of one process are in [`mica_objects`], whose modules are here under their names; what
+//! collectives are made of is in [`mica_collective`].
 //!
 //! Safe Rust only: memory is named by [`mica_memory`]'s regions and views, callbacks are
 //! closures. The `abi` crate turns C's pointers and handles into these, and errors into codes.
 #![forbid(unsafe_code)]
 
-pub mod attribute;
 pub mod buffered;
 pub mod collective;
 pub mod comm;
-pub mod constants;
-pub mod datatype;
 pub mod errhandler;
-pub mod error;
-pub mod error_codes;
 pub mod generalized;
-pub mod group;
-pub mod handle;
 mod hang;
-pub mod info;
 pub mod init;
-pub mod late;
 mod lenient;
-pub mod op;
 pub mod partitioned;
 pub mod persistent;
-pub mod process;
 pub mod pt2pt;
 pub mod raise;
 pub mod request;
 pub mod session;
-pub mod status;
-mod sync;
 pub mod tool;
 pub mod topology;
 pub mod window;
 pub mod world;
 
-pub use error::{Error, Result};
+pub use mica_collective::late;
+pub(crate) use mica_objects::sync;
+pub use mica_objects::{
+    Error, Result, attribute, constants, datatype, error, error_codes, group, handle, info, op,
+    process, status,
+};

@@ -9,7 +9,7 @@ use mica_protocol::EngineState;
 use crate::buffered;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
-use crate::pt2pt::{self, Mode, Plane};
+use crate::pt2pt::{self, Mode};
 use crate::request::{OnCompletion, Request, RequestOperation};
 use crate::status::Status;
 use crate::sync::lock;
@@ -22,7 +22,7 @@ use crate::sync::lock;
 pub fn send_init(comm: &Comm, mode: Mode, view: View, dest: i32, tag: i32) -> Result<Request> {
     pt2pt::destination(comm, dest, tag)?;
     let of = comm.clone();
-    Ok(Request::persistent(comm, move || pt2pt::isend_on(&of, Plane::User, mode, &view, dest, tag)))
+    Ok(Request::persistent(comm, move || pt2pt::isend_on(&of, mode, &view, dest, tag)))
 }
 
 /// `MPI_Bsend_init`: as [`send_init`]; each start sends a copy through the buffer attached then.
@@ -42,9 +42,9 @@ pub fn bsend_init(comm: &Comm, view: View, dest: i32, tag: i32) -> Result<Reques
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`.
 pub fn recv_init(comm: &Comm, view: View, source: i32, tag: i32) -> Result<Request> {
-    pt2pt::pattern(comm, Plane::User, source, tag)?;
+    pt2pt::pattern(comm, source, tag)?;
     let of = comm.clone();
-    Ok(Request::persistent(comm, move || pt2pt::irecv_on(&of, Plane::User, &view, source, tag)))
+    Ok(Request::persistent(comm, move || pt2pt::irecv_on(&of, &view, source, tag)))
 }
 
 /// `MPI_Isendrecv`: starts to send `out` and to receive into `into`. The status is the receive's.
@@ -62,9 +62,9 @@ pub fn isendrecv(
     recvtag: i32,
 ) -> Result<Request> {
     // The receive's arguments are checked before anything is sent.
-    pt2pt::pattern(comm, Plane::User, source, recvtag)?;
-    let send = pt2pt::isend_on(comm, Plane::User, Mode::Standard, out, dest, sendtag)?;
-    let receive = match pt2pt::irecv_on(comm, Plane::User, into, source, recvtag) {
+    pt2pt::pattern(comm, source, recvtag)?;
+    let send = pt2pt::isend_on(comm, Mode::Standard, out, dest, sendtag)?;
+    let receive = match pt2pt::irecv_on(comm, into, source, recvtag) {
         Ok(receive) => receive,
         Err(error) => {
             send.wait()?; // its buffer is in use until then

@@ -13,17 +13,8 @@ use crate::error::{Error, Result};
 use crate::handle::{HandleKind, HandleTable};
 use crate::process;
 use crate::request::{PROC_NULL_HANDLE, Request, SENT_HANDLE};
-use crate::status::{Cancelled, Status, outcome, status_of};
-
-/// Whose traffic: the program's, or that of collectives and the library itself. The two never match
-/// each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plane {
-    /// The program's messages.
-    User,
-    /// Messages inside a collective.
-    Collective,
-}
+use crate::status::{Cancelled, Status};
+use mica_collective::members::{outcome, status_of};
 
 /// When a send completes (MPI 5.0, 3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,14 +39,6 @@ impl Mode {
 
 /// The largest tag (attribute `MPI_TAG_UB`).
 pub const TAG_UB: i32 = i32::MAX;
-
-#[inline(always)]
-fn context(comm: &Comm, plane: Plane) -> u64 {
-    match plane {
-        Plane::User => comm.context(),
-        Plane::Collective => comm.context() | 1,
-    }
-}
 
 #[cold]
 fn bad_rank(comm: &Comm, argument: &'static str, rank: i32) -> Error {
@@ -89,12 +72,7 @@ pub(crate) fn destination(comm: &Comm, dest: i32, tag: i32) -> Result<Option<u32
 
 /// The match pattern of a receive or probe; `None` for `MPI_PROC_NULL`.
 #[inline(always)]
-pub(crate) fn pattern(
-    comm: &Comm,
-    plane: Plane,
-    source: i32,
-    tag: i32,
-) -> Result<Option<MatchPattern>> {
+pub(crate) fn pattern(comm: &Comm, source: i32, tag: i32) -> Result<Option<MatchPattern>> {
     let tag = match tag {
         c::ANY_TAG => None,
         tag if tag >= 0 => Some(tag),
@@ -109,7 +87,7 @@ pub(crate) fn pattern(
     } else {
         return Err(bad_rank(comm, "source", source));
     };
-    Ok(Some(MatchPattern { context: context(comm, plane), source, tag }))
+    Ok(Some(MatchPattern { context: comm.context(), source, tag }))
 }
 
 /// Where a message of the program goes.
@@ -202,7 +180,7 @@ fn routed_source(comm: u32, source: i32, tag: i32) -> Option<ReceiveSource> {
 /// The messages from rank `source` of any communicator, or from any rank; `None` for
 /// `MPI_PROC_NULL`.
 fn unrouted_source(comm: u32, source: i32, tag: i32) -> Result<Option<ReceiveSource>> {
-    let pattern = comm::with(comm, |comm| pattern(comm, Plane::User, source, tag))??;
+    let pattern = comm::with(comm, |comm| pattern(comm, source, tag))??;
     let route = None;
     Ok(pattern.map(|pattern| ReceiveSource { pattern, route }))
 }
@@ -316,30 +294,12 @@ fn unrouted_outcome(comm: u32, done: &ReceiveCompletion) -> Result<(Status, Opti
     comm::with(comm, |comm| outcome(comm, done))
 }
 
-/// Sends `view` in standard mode on `plane`. Blocks until the buffer is free.
+/// As [`isend`], to a member of `comm`.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
-pub(crate) fn send_on(comm: &Comm, plane: Plane, view: &View, dest: i32, tag: i32) -> Result<()> {
-    let Some(peer) = destination(comm, dest, tag)? else {
-        return Ok(());
-    };
-    Ok(process::engine()?.send(peer, context(comm, plane), tag, view, SendCompletion::Local)?)
-}
-
-/// Starts a send on `plane`.
-///
-/// # Errors
-/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
-pub fn isend_on(
-    comm: &Comm,
-    plane: Plane,
-    mode: Mode,
-    view: &View,
-    dest: i32,
-    tag: i32,
-) -> Result<Request> {
-    Ok(match start_send(comm, plane, mode, view, dest, tag)? {
+pub fn isend_on(comm: &Comm, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<Request> {
+    Ok(match start_send(comm, mode, view, dest, tag)? {
         None => Request::SENT,
         Some(id) => Request::send(comm, id),
     })
@@ -349,7 +309,6 @@ pub fn isend_on(
 #[inline]
 pub(crate) fn start_send(
     comm: &Comm,
-    plane: Plane,
     mode: Mode,
     view: &View,
     dest: i32,
@@ -358,129 +317,38 @@ pub(crate) fn start_send(
     let Some(peer) = destination(comm, dest, tag)? else {
         return Ok(None);
     };
-    if plane == Plane::User {
-        comm.count_sent(view.len());
-    }
-    let context = context(comm, plane);
+    comm.count_sent(view.len());
+    let context = comm.context();
     Ok(process::engine()?.enter(|state| state.send(peer, context, tag, view, mode.completion()))?)
-}
-
-/// Receives into `view` on `plane`. Blocks.
-///
-/// # Errors
-/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_TRUNCATE` when the message is longer than the view,
-/// which holds its beginning then; `MPI_ERR_NO_MEM`, and then the message that comes is received
-/// into no memory, since its sender may wait for that.
-pub(crate) fn recv_on(
-    comm: &Comm,
-    plane: Plane,
-    view: &View,
-    source: i32,
-    tag: i32,
-) -> Result<Status> {
-    let outcome = recv_outcome(comm, plane, view, source, tag);
-    received_or_left(comm, plane, source, tag, outcome)
-}
-
-/// What [`recv_on`] returns, of a receive that came to `outcome`.
-fn received_or_left(
-    comm: &Comm,
-    plane: Plane,
-    source: i32,
-    tag: i32,
-    outcome: Result<(Status, Option<Error>)>,
-) -> Result<Status> {
-    match outcome {
-        Ok((status, None)) => Ok(status),
-        Ok((_, Some(error))) => Err(error),
-        Err(error) => {
-            if let Ok(later) = irecv_on(comm, plane, &View::empty(), source, tag) {
-                later.abandon()?;
-            }
-            Err(error)
-        }
-    }
 }
 
 /// As [`recv`], with the status also of a message that did not fit. No message has been received
 /// when it fails.
 fn recv_outcome(
     comm: &Comm,
-    plane: Plane,
     view: &View,
     source: i32,
     tag: i32,
 ) -> Result<(Status, Option<Error>)> {
-    let Some(pattern) = pattern(comm, plane, source, tag)? else {
+    let Some(pattern) = pattern(comm, source, tag)? else {
         return Ok((Status::PROC_NULL, None));
     };
     let done = process::engine()?.receive(pattern, view)?;
     Ok(outcome(comm, &done))
 }
 
-/// Starts a receive on `plane`.
+/// As [`irecv`], from a member of `comm`.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
-pub fn irecv_on(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> Result<Request> {
-    Ok(match start_receive(comm, plane, view, source, tag)? {
-        None => Request::done(Status::PROC_NULL),
-        Some(StartedReceive::Received(done)) => {
-            Request::done(status_of(comm, &done.envelope, done.sent))
-        }
-        Some(StartedReceive::Posted(id)) => Request::receive(comm, id),
+pub fn irecv_on(comm: &Comm, view: &View, source: i32, tag: i32) -> Result<Request> {
+    let Some(pattern) = pattern(comm, source, tag)? else {
+        return Ok(Request::done(Status::PROC_NULL));
+    };
+    Ok(match process::engine()?.start_receive(pattern, view)? {
+        StartedReceive::Received(done) => Request::done(status_of(comm, &done.envelope, done.sent)),
+        StartedReceive::Posted(id) => Request::receive(comm, id),
     })
-}
-
-/// As [`irecv_on`], for [`finish_receive`]; `None` if there is nobody to receive from.
-pub(crate) fn start_receive(
-    comm: &Comm,
-    plane: Plane,
-    view: &View,
-    source: i32,
-    tag: i32,
-) -> Result<Option<StartedReceive>> {
-    let Some(pattern) = pattern(comm, plane, source, tag)? else {
-        return Ok(None);
-    };
-    Ok(Some(process::engine()?.start_receive(pattern, view)?))
-}
-
-/// The rest of [`recv_on`], after [`start_receive`]. Blocks.
-///
-/// # Errors
-/// As [`recv_on`]; the error of `started`.
-pub(crate) fn finish_receive(
-    comm: &Comm,
-    plane: Plane,
-    started: Result<Option<StartedReceive>>,
-    source: i32,
-    tag: i32,
-) -> Result<Status> {
-    let received = |started| match started {
-        None => Ok((Status::PROC_NULL, None)),
-        Some(StartedReceive::Received(done)) => Ok(outcome(comm, &done)),
-        Some(StartedReceive::Posted(id)) => {
-            Ok(outcome(comm, &process::engine()?.finish_receive(id)?))
-        }
-    };
-    received_or_left(comm, plane, source, tag, started.and_then(received))
-}
-
-/// Waits for a send that was started. If that fails, it goes on by itself. Blocks.
-///
-/// # Errors
-/// `MPI_ERR_NO_MEM`; the error of `sent`.
-pub(crate) fn finish_send(comm: &Comm, sent: Result<Option<SendId>>) -> Result<()> {
-    let Some(id) = sent? else {
-        return Ok(());
-    };
-    let request = Request::send(comm, id);
-    let waited = request.wait();
-    if waited.is_err() {
-        request.abandon()?;
-    }
-    waited.map(drop)
 }
 
 /// Waits for a message and returns its status; the message stays. Blocks.
@@ -488,7 +356,7 @@ pub(crate) fn finish_send(comm: &Comm, sent: Result<Option<SendId>>) -> Result<(
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn probe(comm: &Comm, source: i32, tag: i32) -> Result<Status> {
-    let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
+    let Some(pattern) = pattern(comm, source, tag)? else {
         return Ok(Status::PROC_NULL);
     };
     let found = process::engine()?.probe(pattern, |state| state.probe(&pattern))?;
@@ -501,7 +369,7 @@ pub fn probe(comm: &Comm, source: i32, tag: i32) -> Result<Status> {
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
     let poll = process::begin_poll();
-    let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
+    let Some(pattern) = pattern(comm, source, tag)? else {
         return Ok(Some(Status::PROC_NULL));
     };
     let question = |state: &mut EngineState, arrived: &mut bool| {
@@ -537,7 +405,7 @@ static MESSAGES: HandleTable<MatchedMessage> = HandleTable::new(HandleKind::Mess
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn mprobe(comm: &Comm, source: i32, tag: i32) -> Result<(u32, Status)> {
-    let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
+    let Some(pattern) = pattern(comm, source, tag)? else {
         return Ok((c::MESSAGE_NO_PROC, Status::PROC_NULL));
     };
     let (id, found) = process::engine()?.probe(pattern, |state| state.probe_matched(&pattern))?;
@@ -551,7 +419,7 @@ pub fn mprobe(comm: &Comm, source: i32, tag: i32) -> Result<(u32, Status)> {
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status)>> {
     let poll = process::begin_poll();
-    let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
+    let Some(pattern) = pattern(comm, source, tag)? else {
         return Ok(Some((c::MESSAGE_NO_PROC, Status::PROC_NULL)));
     };
     let question = |state: &mut EngineState, arrived: &mut bool| {
@@ -597,12 +465,14 @@ pub fn sendrecv(
     recvtag: i32,
 ) -> Result<(Status, Option<Error>)> {
     // The receive's arguments are checked before anything is sent.
-    pattern(comm, Plane::User, source, recvtag).map_err(|e| e.renamed(&[("tag", "recvtag")]))?;
-    let sent = start_send(comm, Plane::User, Mode::Standard, out, dest, sendtag)
+    pattern(comm, source, recvtag).map_err(|e| e.renamed(&[("tag", "recvtag")]))?;
+    let sent = start_send(comm, Mode::Standard, out, dest, sendtag)
         .map_err(|e| e.renamed(&[("tag", "sendtag")]))?;
-    let received = recv_outcome(comm, Plane::User, into, source, recvtag);
+    let received = recv_outcome(comm, into, source, recvtag);
     // Also if the receive failed: the buffer is in use until then.
-    finish_send(comm, Ok(sent))?;
+    if let Some(id) = sent {
+        process::engine()?.finish_send(id)?;
+    }
     received
 }
 

@@ -14,7 +14,7 @@ use crate::constants as c;
 use crate::error::Result;
 use crate::group::Group;
 use crate::lenient;
-use crate::process::{self, BEFORE, RUNNING};
+use crate::process::{self, Phase};
 
 /// The state of the world model, from `MPI_Init` to the end of the process.
 pub(crate) struct World {
@@ -35,7 +35,7 @@ static PREDEFINED: OnceLock<PredefinedComms> = OnceLock::new();
 
 pub(crate) fn running() -> Result<&'static World> {
     match (process::phase(), WORLD.get()) {
-        (RUNNING, Some(world)) => Ok(world),
+        (Phase::Running, Some(world)) => Ok(world),
         (phase, _) => Err(process::not_running(phase)),
     }
 }
@@ -68,7 +68,7 @@ fn usable() -> Result<&'static PredefinedComms> {
 
 #[cold]
 fn of_sessions() -> Option<&'static PredefinedComms> {
-    let engine = process::engine().ok().filter(|_| process::phase() == BEFORE)?;
+    let engine = process::engine().ok().filter(|_| process::phase() == Phase::Before)?;
     lenient::WORLD_OF_SESSIONS.note();
     Some(predefined(engine))
 }

@@ -42,10 +42,10 @@ fn a_change_selects_what_can_find_a_fault_there() {
             "aarch64 loom miri-node thread",
         ),
         (&["crates/memory/src/view.rs"], "aarch64 address miri-memory"),
-        (&["crates/mpi/src/datatype/layout.rs"], "address miri-mpi"),
+        (&["crates/objects/src/datatype/layout.rs"], "address miri-objects"),
         (&["crates/protocol/src/pt2pt/send.rs"], "aarch64 address thread"),
         (&["docs/guide.md", "README.md", "crates/mica/src/main.rs"], ""),
-        (&["scripts/miri.sh"], "miri-memory miri-mpi miri-node"),
+        (&["scripts/miri.sh"], "miri-memory miri-node miri-objects"),
     ] {
         assert_eq!(proofs(paths), expected, "{paths:?}");
     }

@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use mica_mpi::Result;
 use mica_mpi::collective::intranode::fast_path;
+use mica_mpi::collective::members::Members;
 use mica_mpi::comm::{self, Comm};
 use mica_mpi::constants::IN_PLACE;
 use mica_mpi::datatype::{Region, dense_bytes};
@@ -19,7 +20,7 @@ use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 /// MPI_Barrier.
 #[inline(always)]
 pub fn barrier(comm: MPI_Comm) -> Option<Result<()>> {
-    comm::with(comm.raw(), fast_path::barrier).ok().flatten()
+    comm::with(comm.raw(), |comm| fast_path::barrier(comm)).ok().flatten()
 }
 
 /// MPI_Bcast of elements without gaps.
@@ -62,7 +63,7 @@ pub unsafe fn scan(operands: UserOperands, op: MPI_Op, comm: MPI_Comm) -> Option
 /// As [`allreduce`].
 #[inline(always)]
 unsafe fn vector(
-    reduce: impl Fn(&Comm, &Region, &Region, usize, Kernel) -> Option<Result<()>>,
+    reduce: impl Fn(&Members, &Region, &Region, usize, Kernel) -> Option<Result<()>>,
     operands: UserOperands,
     op: MPI_Op,
     comm: MPI_Comm,

@@ -18,7 +18,7 @@ pub use reduction::*;
 
 use std::ffi::c_int;
 
-use mica_mpi::collective::{CallForm, CallLabel, CollectivePlan, Function, execute};
+use mica_mpi::collective::{self, CallForm, CallLabel, CollectivePlan, Function};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants::ROOT;
 use mica_mpi::error::Result;
@@ -43,7 +43,7 @@ impl CheckedCall {
     /// The blocking form.
     pub fn run(mut self) -> Result<()> {
         self.plan.set_label(CallLabel::new(self.function, CallForm::Blocking));
-        execute::run(&self.comm, &self.plan)
+        collective::run(&self.comm, &self.plan)
     }
 }
 
@@ -59,7 +59,7 @@ pub unsafe fn start(
     let request = unsafe { Out::new(request, "request")? };
     let call = prepare()?;
     let label = CallLabel::new(call.function, CallForm::Immediate);
-    let started = execute::start(&call.comm, call.plan, label)?;
+    let started = collective::start(&call.comm, call.plan, label)?;
     request.give(started)
 }
 
@@ -78,7 +78,7 @@ pub unsafe fn make_persistent(
     Info::resolve_hints(info.raw())?;
     let call = prepare()?;
     let label = CallLabel::new(call.function, CallForm::Persistent);
-    let plan = execute::persistent(&call.comm, call.plan, label)?;
+    let plan = collective::persistent(&call.comm, call.plan, label)?;
     request.give(plan)
 }
 

@@ -29,7 +29,7 @@ pub unsafe fn neighbor_allgather(
     let (sources, _) = neighbors_of(&comm);
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.blocks(1)?, receive.blocks(sources)?) };
-    let plan = neighbor::allgather(&comm, &send, &receive)?;
+    let plan = neighbor::allgather(comm.rank(), &comm.neighborhood()?, &send, &receive)?;
     Ok(CheckedCall::new(Function::NeighborAllgather, comm, plan))
 }
 
@@ -44,10 +44,10 @@ pub unsafe fn neighbor_allgatherv(
     comm: MPI_Comm,
 ) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
-    let sources = comm.neighborhood()?.sources.len();
+    let around = comm.neighborhood()?;
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.blocks(1)?, receive.list(sources)?) };
-    let plan = neighbor::allgatherv(&comm, &send, &receive)?;
+    let (send, receive) = unsafe { (send.blocks(1)?, receive.list(around.sources.len())?) };
+    let plan = neighbor::allgatherv(comm.rank(), &around, &send, &receive)?;
     Ok(CheckedCall::new(Function::NeighborAllgatherv, comm, plan))
 }
 
@@ -64,7 +64,7 @@ pub unsafe fn neighbor_alltoall(
     let (sources, destinations) = neighbors_of(&comm);
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.blocks(destinations)?, receive.blocks(sources)?) };
-    let plan = neighbor::alltoall(&comm, &send, &receive)?;
+    let plan = neighbor::alltoall(comm.rank(), &comm.neighborhood()?, &send, &receive)?;
     Ok(CheckedCall::new(Function::NeighborAlltoall, comm, plan))
 }
 
@@ -110,6 +110,6 @@ unsafe fn exchange(
     let (to, from) = (around.destinations.len(), around.sources.len());
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.list(to)?, receive.list(from)?) };
-    let plan = neighbor::alltoallv(&comm, &send, &receive)?;
+    let plan = neighbor::alltoallv(comm.rank(), &around, &send, &receive)?;
     Ok(CheckedCall::new(function, comm, plan))
 }

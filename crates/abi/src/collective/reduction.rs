@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
 use mica_mpi::Result;
+use mica_mpi::collective::members::Members;
 use mica_mpi::collective::{self, CollectivePlan, Function};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
@@ -75,7 +76,7 @@ fn present(
 }
 
 /// One of the reductions whose arguments are those of `MPI_Allreduce`.
-type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<CollectivePlan>;
+type Vector = fn(&Members, Option<Region>, Region, i64, &Datatype, &Op) -> Result<CollectivePlan>;
 
 /// Converts the arguments of such a reduction, whose operand has `count` elements for each of
 /// `blocks`, and calls it.
@@ -83,12 +84,15 @@ type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<C
 /// # Safety
 /// As [`allreduce`].
 unsafe fn vector(
-    (reduce, function, blocks): (Vector, Function, fn(&Comm) -> usize),
+    (reduce, function, blocks): (Vector, Function, fn(&Members) -> usize),
     operands: UserOperands,
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
+    if matches!(function, Function::Scan | Function::Exscan) {
+        comm.must_be_intra()?;
+    }
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(operands.datatype.raw())?;
     let count = operands.count;
@@ -157,7 +161,7 @@ pub unsafe fn reduce_scatter_block(
     // SAFETY: by the contract above.
     unsafe {
         vector(
-            (collective::reduce_scatter_block, Function::ReduceScatterBlock, Comm::size),
+            (collective::reduce_scatter_block, Function::ReduceScatterBlock, Members::size),
             operands,
             op,
             comm,

@@ -1,9 +1,6 @@
 //! Making communicators (MPI 5.0, 7.4.2): duplicate, split, create from a group.
 
-use std::ops::Range;
-
 use super::context::{fresh_context, spares};
-use super::exchange::ExchangeMembers;
 use super::lookup::COMMS;
 use super::object::{Comm, CommState};
 use crate::constants as c;
@@ -11,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
 use crate::pt2pt;
-use crate::sync::lock;
+use mica_collective::exchange::ExchangeMembers;
+use mica_collective::members::Members;
 
 /// Separates the traffic of `MPI_Comm_create_group`, whose tags are the user's, from a
 /// communicator's collectives.
@@ -80,32 +78,13 @@ impl Comm {
             Some(context) => context,
             None => {
                 let first = self.agree_on_context()?;
-                lock(&self.0.state).spares = spares(first);
+                self.set_spares(spares(first));
                 first
             }
         };
         let new = self.twin(context)?;
-        lock(&new.0.state).spares = 0..0;
+        new.set_spares(0..0);
         self.duplicate_as(new, hints)
-    }
-
-    fn take_spare(&self) -> Option<u64> {
-        let spares = &mut lock(&self.0.state).spares;
-        let spare = spares.start;
-        (!spares.is_empty()).then(|| {
-            spares.start += 2;
-            spare
-        })
-    }
-
-    /// A context of its own for a persistent collective: the last of the spares, which all members
-    /// take in the same order. `None` when they are used up.
-    pub(crate) fn take_last_spare(&self) -> Option<u64> {
-        let spares = &mut lock(&self.0.state).spares;
-        (!spares.is_empty()).then(|| {
-            spares.end -= 2;
-            spares.end
-        })
     }
 
     fn duplicate_as(&self, new: Comm, hints: Option<&Info>) -> Result<Comm> {
@@ -145,16 +124,15 @@ impl Comm {
         self.create_among(&self.for_creation(), group, tag)
     }
 
-    /// This communicator with a context in which the user's tags match no other traffic:
-    /// `MPI_Comm_create_group` uses its collective plane, the leaders of `MPI_Intercomm_create` the
-    /// other one.
-    pub(super) fn for_creation(&self) -> Comm {
-        let state = self.fresh_state(0..0);
-        self.alike(c::COMM_NULL, self.context() | GROUP_CREATION, state)
+    /// The processes with a context in which the user's tags match no other traffic:
+    /// `MPI_Comm_create_group` uses it for collectives, the leaders of `MPI_Intercomm_create` for
+    /// messages.
+    pub(super) fn for_creation(&self) -> Members {
+        self.in_context(self.context() | GROUP_CREATION, 0..0)
     }
 
     /// The leader sends the context to the other members, in messages with `tag` over `via`.
-    fn create_among(&self, via: &Comm, group: &Group, tag: i32) -> Result<Option<Comm>> {
+    fn create_among(&self, via: &Members, group: &Group, tag: i32) -> Result<Option<Comm>> {
         let ranks: Option<Vec<usize>> = group.peers().map(|peer| self.rank_of(peer)).collect();
         let ranks = ranks.ok_or_else(|| {
             let reason = format!("not all of its members are in {self}");
@@ -195,8 +173,10 @@ impl Comm {
     pub(super) fn child(&self, context: u64, group: Group) -> Result<Comm> {
         let me = self.me();
         let group = group.of_session(self.session());
-        let state = self.fresh_state(spares(context));
-        COMMS.insert_with(|handle| Comm::new(handle, context, group, me, state))
+        COMMS.insert_with(|handle| {
+            let members = Members::intra(context, group, me, spares(context));
+            Comm::new(handle, members, None, self.fresh_state())
+        })
     }
 
     /// A communicator of the same processes for the library's own use, to be
@@ -207,17 +187,11 @@ impl Comm {
 
     /// A new communicator of the same processes. It inherits the error handler.
     fn twin(&self, context: u64) -> Result<Comm> {
-        let state = self.fresh_state(spares(context));
-        COMMS.insert_with(|handle| self.alike(handle, context, state))
+        COMMS.insert_with(|handle| self.alike(handle, context))
     }
 
-    pub(super) fn fresh_state(&self, spares: Range<u64>) -> CommState {
-        CommState {
-            name: String::new(),
-            errhandler: self.set_handler(),
-            info: Info::default(),
-            spares,
-        }
+    pub(super) fn fresh_state(&self) -> CommState {
+        CommState { name: String::new(), errhandler: self.set_handler(), info: Info::default() }
     }
 }
 

@@ -6,7 +6,6 @@
 //! have different string tags.
 
 use super::context::{fresh_context, spares};
-use super::exchange::ExchangeMembers;
 use super::lookup::COMMS;
 use super::object::{Comm, CommState};
 use crate::constants as c;
@@ -15,6 +14,8 @@ use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
 use crate::process;
+use mica_collective::exchange::ExchangeMembers;
+use mica_collective::members::Members;
 
 /// Takes the place of the leader's job-wide rank in other contexts; no process has it.
 const NO_LEADER: u64 = 0xff_ffff << 40;
@@ -61,21 +62,16 @@ impl Comm {
             let reason = "this process is not a member of it";
             return Err(Error::argument(c::ERR_GROUP, "group", value, reason));
         };
-        let state = |spares| CommState {
-            name: String::new(),
-            errhandler: Some(errhandler.clone()),
-            info: Info::default(),
-            spares,
-        };
         let (meeting, tag) = meeting_point(group, stringtag);
-        let via = Comm::new(c::COMM_NULL, meeting, group.clone(), myself, state(0..0));
+        let via = Members::intra(meeting, group.clone(), myself, 0..0);
         let everyone: Vec<usize> = (0..group.size()).collect();
         let mut context = if me == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
         ExchangeMembers::of(&via, &everyone, me, tag).broadcast(&mut context)?;
         let context = u64::from_ne_bytes(context);
-        let state = state(spares(context));
-        let comm =
-            COMMS.insert_with(|handle| Comm::new(handle, context, group.clone(), myself, state))?;
+        let members = Members::intra(context, group.clone(), myself, spares(context));
+        let state =
+            CommState { name: String::new(), errhandler: Some(errhandler), info: Info::default() };
+        let comm = COMMS.insert_with(|handle| Comm::new(handle, members, None, state))?;
         comm.set_info(hints);
         Ok(Some(comm))
     }

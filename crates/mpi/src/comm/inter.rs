@@ -8,18 +8,21 @@
 //! elsewhere.
 
 use mica_memory::{Block, Shape};
+use mica_protocol::{MatchPattern, SendCompletion};
 
 use super::context::{bridge, fresh_context, spares};
 use super::create::{Bid, winners};
-use super::exchange::ExchangeMembers;
 use super::lookup::COMMS;
-use super::object::{Comm, CommState, Inter};
+use super::object::{Comm, CommState};
 use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
-use crate::pt2pt::{self, Plane};
+use crate::process;
+use crate::pt2pt;
+use mica_collective::exchange::ExchangeMembers;
+use mica_collective::members::{GroupSide, Members, outcome};
 
 /// What a leader learned from the other one.
 struct RemoteLeader {
@@ -31,28 +34,27 @@ struct RemoteLeader {
 impl Comm {
     /// Number of processes of the other side of an inter-communicator.
     pub fn remote_size(&self) -> Result<usize> {
-        self.inter().map(|_| self.0.reach)
+        self.both_groups().map(|_| self.remote_or_local_size())
     }
 
     /// Processes of the other side of an inter-communicator.
     pub fn remote_group(&self) -> Result<Group> {
-        self.inter().map(|_| self.0.peers.clone())
+        self.both_groups().map(|_| self.peers().clone())
     }
 
-    /// Whether the local group of this inter-communicator is the lower side.
-    pub(crate) fn is_lower(&self) -> bool {
-        self.0.inter.as_ref().is_some_and(|inter| inter.lower)
-    }
-
-    fn inter(&self) -> Result<&Inter> {
-        self.0.inter.as_ref().ok_or_else(|| {
+    /// An intra-communicator of both groups of this inter-communicator.
+    fn both_groups(&self) -> Result<&Comm> {
+        self.0.everybody.as_ref().ok_or_else(|| {
             let reason = "this is an intra-communicator, which has no remote group";
             Error::argument(c::ERR_COMM, "comm", self, reason)
         })
     }
 
     /// Refuses inter-communicators.
-    pub(crate) fn must_be_intra(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// `MPI_ERR_COMM`.
+    pub fn must_be_intra(&self) -> Result<()> {
         if !self.is_inter() {
             return Ok(());
         }
@@ -62,7 +64,7 @@ impl Comm {
 
     /// An intra-communicator of all processes: this one, or the hidden one of both groups.
     pub(super) fn everybody(&self) -> &Comm {
-        self.0.inter.as_ref().map_or(self, |i| &i.everybody)
+        self.0.everybody.as_ref().unwrap_or(self)
     }
 
     /// `MPI_Intercomm_create`, called on the local communicator. `peer_comm` and `remote_leader`
@@ -129,7 +131,7 @@ impl Comm {
             InterGroups {
                 local: self.group().clone(),
                 remote: group_of(&to_numbers(&members)),
-                lower: head[2] != 0,
+                side: if head[2] != 0 { GroupSide::Lower } else { GroupSide::Upper },
             },
         )
     }
@@ -182,13 +184,12 @@ impl Comm {
             true => FirstSender::Here,
             false => FirstSender::There,
         };
-        let swap = |out: &[u64], count: usize| swap(&via, remote_leader, tag, first, out, count);
+        let swap = |out: &[u64], count: usize| swap(&via, remote, tag, first, out, count);
 
         let context = fresh_context()?;
         let theirs = swap(&[context, self.size() as u64], 2)?;
         let members: Vec<u64> = self.group().peers().map(u64::from).collect();
-        let remote = swap(&members, theirs[1] as usize)?;
-        let remote = group_of(&remote);
+        let remote = group_of(&swap(&members, theirs[1] as usize)?);
         if remote.peers().any(|peer| self.group().contains(peer)) {
             let reason = "the groups of an inter-communicator share no process, and these do";
             return Err(Error::argument(c::ERR_COMM, "local_comm", self, reason));
@@ -200,12 +201,12 @@ impl Comm {
     /// `MPI_Intercomm_merge`: an intra-communicator of both groups, first the one whose processes
     /// pass `high` false.
     pub fn merge(&self, high: bool) -> Result<Comm> {
-        let inter = self.inter()?;
+        let everybody = self.both_groups()?;
         let mut mine = to_bytes(&[u64::from(high), 0]);
-        if inter.everybody.rank() == 0 {
+        if everybody.rank() == 0 {
             mine = to_bytes(&[u64::from(high), fresh_context()?]);
         }
-        let all = to_numbers(&ExchangeMembers::all(&inter.everybody).allgather(&mine)?);
+        let all = to_numbers(&ExchangeMembers::all(everybody).allgather(&mine)?);
         let (lower, upper) = self.sides();
         let high_of = |rank: usize| all[2 * rank] != 0;
         let (lower_high, upper_high) = (high_of(0), high_of(lower.size()));
@@ -240,8 +241,8 @@ impl Comm {
 
     /// `MPI_Comm_split` of an inter-communicator: one for each color that both sides have.
     pub(super) fn split_sides(&self, bid: Bid) -> Result<Option<Comm>> {
-        let inter = self.inter()?;
-        let all = ExchangeMembers::all(&inter.everybody).allgather(&bid.to_bytes())?;
+        let everybody = self.both_groups()?;
+        let all = ExchangeMembers::all(everybody).allgather(&bid.to_bytes())?;
         if bid.color == c::UNDEFINED {
             return Ok(None);
         }
@@ -260,42 +261,41 @@ impl Comm {
             Group::from_ranks(ranks.into_iter().map(|rank| group.peer(rank)).collect())
         };
         let (lower, upper) = (part(lower, lower_ranks), part(upper, upper_ranks));
-        let (local, remote) = if inter.lower { (lower, upper) } else { (upper, lower) };
-        let sides = InterGroups { local, remote, lower: inter.lower };
+        let (local, remote, side) = match self.side() {
+            Some(GroupSide::Upper) => (upper, lower, GroupSide::Upper),
+            _ => (lower, upper, GroupSide::Lower),
+        };
         let context = lower_bids[leader].context;
-        self.child_between(context, sides).map(Some)
+        self.child_between(context, InterGroups { local, remote, side }).map(Some)
     }
 
     /// The groups of the lower and of the upper side.
     fn sides(&self) -> (&Group, &Group) {
-        let (local, remote) = (&self.0.group, &self.0.peers);
-        match self.is_lower() {
-            true => (local, remote),
-            false => (remote, local),
+        match self.side() {
+            Some(GroupSide::Upper) => (self.peers(), self.group()),
+            _ => (self.group(), self.peers()),
         }
     }
 
     /// A new inter-communicator. It inherits the error handler of this communicator.
-    fn child_between(&self, context: u64, sides: InterGroups) -> Result<Comm> {
-        let (me, state) = (self.me(), self.fresh_state(spares(context)));
+    fn child_between(&self, context: u64, groups: InterGroups) -> Result<Comm> {
         let session = self.session();
-        let sides = InterGroups {
-            local: sides.local.of_session(session),
-            remote: sides.remote.of_session(session),
-            ..sides
+        let groups = InterGroups {
+            local: groups.local.of_session(session),
+            remote: groups.remote.of_session(session),
+            ..groups
         };
-        COMMS.insert_with(|handle| between(handle, context, sides, me, state))
+        COMMS.insert_with(|handle| between(handle, context, groups, self.me(), self.fresh_state()))
     }
 
     /// A communicator of the same processes.
-    pub(super) fn alike(&self, handle: u32, context: u64, state: CommState) -> Comm {
-        let (me, group) = (self.me(), self.group().clone());
-        match &self.0.inter {
-            None => Comm::new(handle, context, group, me, state),
-            Some(inter) => {
-                let sides =
-                    InterGroups { local: group, remote: self.0.peers.clone(), lower: inter.lower };
-                between(handle, context, sides, me, state)
+    pub(super) fn alike(&self, handle: u32, context: u64) -> Comm {
+        let state = self.fresh_state();
+        match self.side() {
+            None => Comm::new(handle, self.in_context(context, spares(context)), None, state),
+            Some(side) => {
+                let (local, remote) = (self.group().clone(), self.peers().clone());
+                between(handle, context, InterGroups { local, remote, side }, self.me(), state)
             }
         }
     }
@@ -310,23 +310,25 @@ impl Drop for Passing {
     }
 }
 
-/// The groups of an inter-communicator.
+/// The groups of an inter-communicator, and which of them is the local one.
 struct InterGroups {
     local: Group,
     remote: Group,
-    /// Whether the local group is the lower side, on which both sides agree.
-    lower: bool,
+    side: GroupSide,
 }
 
-fn between(handle: u32, context: u64, sides: InterGroups, me: u32, state: CommState) -> Comm {
-    let InterGroups { local, remote, lower } = sides;
-    let (first, second) = if lower { (&local, &remote) } else { (&remote, &local) };
+fn between(handle: u32, context: u64, groups: InterGroups, me: u32, state: CommState) -> Comm {
+    let InterGroups { local, remote, side } = groups;
+    let (first, second) = match side {
+        GroupSide::Lower => (&local, &remote),
+        GroupSide::Upper => (&remote, &local),
+    };
     let union = Group::from_ranks(first.peers().chain(second.peers()).collect());
-    let hidden =
-        CommState { name: String::new(), errhandler: None, info: Info::default(), spares: 0..0 };
-    let everybody = Comm::new(c::COMM_NULL, bridge(context), union, me, hidden);
-    let inter = Inter { lower, everybody };
-    Comm::assemble(handle, context, local, remote, Some(inter), me, state)
+    let hidden = CommState { name: String::new(), errhandler: None, info: Info::default() };
+    let union = Members::intra(bridge(context), union, me, 0..0);
+    let everybody = Comm::new(c::COMM_NULL, union, None, hidden);
+    let members = Members::inter(context, local, remote, side, me, spares(context));
+    Comm::new(handle, members, Some(everybody), state)
 }
 
 /// Which of two processes that exchange numbers sends first.
@@ -338,8 +340,8 @@ enum FirstSender {
 
 /// Two processes exchange numbers.
 fn swap(
-    via: &Comm,
-    rank: i32,
+    via: &Members,
+    rank: usize,
     tag: i32,
     first: FirstSender,
     out: &[u64],
@@ -352,11 +354,14 @@ fn swap(
     let mut bytes = vec![0; 8 * count];
     let region = Block::allocate(bytes.len())?;
     let incoming = region.offset(0).view(Shape::Contiguous { bytes: bytes.len() });
-    let send = || pt2pt::send_on(via, Plane::User, &outgoing, rank, tag);
+    let (engine, context, peer) = (process::engine()?, via.context(), via.peer(rank));
+    let send = || engine.send(peer, context, tag, &outgoing, SendCompletion::Local);
     if first == FirstSender::Here {
         send()?;
     }
-    pt2pt::recv_on(via, Plane::User, &incoming, rank, tag)?;
+    let pattern = MatchPattern { context, source: Some(peer), tag: Some(tag) };
+    let received = engine.receive(pattern, &incoming)?;
+    outcome(via, &received).1.map_or(Ok(()), Err)?;
     if first == FirstSender::There {
         send()?;
     }

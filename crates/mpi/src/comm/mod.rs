@@ -10,11 +10,9 @@
 //! communicator of each thread and takes neither a lock nor a reference.
 
 mod attributes;
-mod collective_tag;
 pub(crate) mod context;
 mod counts;
 mod create;
-pub(crate) mod exchange;
 mod free;
 mod from_group;
 mod inter;
@@ -23,10 +21,8 @@ mod object;
 mod observe;
 mod route;
 mod split_type;
-mod unlike_roots;
 
 pub use attributes::AttributeValue;
-pub(crate) use collective_tag::CollectiveTag;
 pub(crate) use context::fresh_context;
 pub(crate) use counts::CommCounts;
 pub(crate) use lookup::forget_cached;

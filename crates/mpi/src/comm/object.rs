@@ -2,15 +2,12 @@
 //! operations on it are in the files above.
 
 use std::fmt;
-use std::sync::atomic::AtomicU32;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::collective_tag::NamedRoots;
 use super::context::spares;
 use super::counts::CommCounts;
 use crate::attribute::AttributeSet;
-use crate::collective::RanksByNode;
-use crate::collective::intranode::choice::context::NodeContext;
 use crate::constants as c;
 use crate::errhandler::{Errhandler, HandlerFamily};
 use crate::error::Result;
@@ -19,48 +16,26 @@ use crate::info::Info;
 use crate::process;
 use crate::sync::lock;
 use crate::topology::Topology;
+use mica_collective::members::Members;
 use mica_protocol::Injection;
 
-/// A communicator. Cloning shares it.
+/// A communicator. Cloning shares it. Its processes and context are its [`Members`], as which it
+/// takes part in collectives.
 #[derive(Clone)]
 pub struct Comm(pub(super) Arc<CommInner>);
 
 pub(super) struct CommInner {
     pub(super) handle: u32,
-    pub(super) context: u64,
-    pub(super) rank: usize,
-    pub(super) size: usize,
-    pub(super) group: Group,
-    /// Whom ranks in point-to-point calls name: the group, or an inter-communicator's remote group.
-    pub(super) peers: Group,
-    /// Number of `peers`.
-    pub(super) reach: usize,
-    /// What an inter-communicator has besides.
-    pub(super) inter: Option<Inter>,
-    /// Number of collective operations that this process has started here.
-    pub(super) collectives: AtomicU32,
-    /// The roots that it has named in the last of them.
-    pub(super) named_roots: NamedRoots,
+    pub(super) members: Members,
+    /// Of an inter-communicator: an intra-communicator of the lower side's processes and then the
+    /// other side's.
+    pub(super) everybody: Option<Comm>,
     /// Set when the communicator is made, never changed.
     pub(super) topology: OnceLock<Topology>,
-    /// How the members are spread over nodes; `None` if they are all on one. Found out by the first
-    /// collective.
-    pub(super) layout: OnceLock<Option<Box<RanksByNode>>>,
-    /// The members on this node, and the memory that they share. Made by the first collective that
-    /// could use it.
-    pub(super) local: OnceLock<Arc<NodeContext>>,
     pub(super) attributes: AttributeSet,
     pub(super) state: Mutex<CommState>,
     /// What a tool wants to know; empty as long as none has asked.
     pub(super) counts: OnceLock<Arc<CommCounts>>,
-}
-
-/// What an inter-communicator has besides two groups.
-pub(super) struct Inter {
-    /// Whether the local group is the lower side, on which both sides agree.
-    pub(super) lower: bool,
-    /// An intra-communicator of the lower side's processes and then the other side's.
-    pub(super) everybody: Comm,
 }
 
 /// What changes during its life.
@@ -69,8 +44,6 @@ pub(super) struct CommState {
     /// `None` until one is set here, or on a communicator that this one was made of.
     pub(super) errhandler: Option<Errhandler>,
     pub(super) info: Info,
-    /// Contexts for duplicates that need no exchange, two apart.
-    pub(super) spares: std::ops::Range<u64>,
 }
 
 /// Hint of Mica: `true` says that the program uses what it receives on this communicator at once.
@@ -89,56 +62,37 @@ const HINTS: [&str; 6] = [
     "mpi_assert_strict_start_ordering",
 ];
 
+impl Deref for Comm {
+    type Target = Members;
+
+    #[inline(always)]
+    fn deref(&self) -> &Members {
+        &self.0.members
+    }
+}
+
 impl Comm {
     /// A predefined communicator.
     pub(crate) fn predefined(handle: u32, name: &str, context: u64, group: Group, me: u32) -> Comm {
-        let state = CommState {
-            name: name.to_owned(),
-            errhandler: None,
-            info: Info::default(),
-            spares: spares(context),
-        };
-        Comm::new(handle, context, group, me, state)
+        let state = CommState { name: name.to_owned(), errhandler: None, info: Info::default() };
+        let members = Members::intra(context, group, me, spares(context));
+        Comm::new(handle, members, None, state)
     }
 
-    pub(super) fn new(handle: u32, context: u64, group: Group, me: u32, state: CommState) -> Comm {
-        let peers = group.clone();
-        Comm::assemble(handle, context, group, peers, None, me, state)
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one for each thing that a communicator is made of"
-    )]
-    pub(super) fn assemble(
+    /// `everybody` is that of an inter-communicator.
+    pub(super) fn new(
         handle: u32,
-        context: u64,
-        group: Group,
-        peers: Group,
-        inter: Option<Inter>,
-        me: u32,
+        members: Members,
+        everybody: Option<Comm>,
         state: CommState,
     ) -> Comm {
-        let rank = group.rank_of(me).expect("this process is a member of its communicators");
-        let (size, reach) = (group.size(), peers.size());
-        let collectives = AtomicU32::new(0);
-        let (attributes, state) = (AttributeSet::default(), Mutex::new(state));
         Comm(Arc::new(CommInner {
             handle,
-            context,
-            rank,
-            size,
-            group,
-            peers,
-            reach,
-            inter,
-            collectives,
-            named_roots: NamedRoots::default(),
+            members,
+            everybody,
             topology: OnceLock::new(),
-            layout: OnceLock::new(),
-            local: OnceLock::new(),
-            attributes,
-            state,
+            attributes: AttributeSet::default(),
+            state: Mutex::new(state),
             counts: OnceLock::new(),
         }))
     }
@@ -147,117 +101,6 @@ impl Comm {
     #[inline]
     pub fn handle(&self) -> u32 {
         self.0.handle
-    }
-
-    /// The context of the user's messages; collective traffic uses `context() | 1`.
-    #[inline]
-    pub fn context(&self) -> u64 {
-        self.0.context
-    }
-
-    /// This process's rank.
-    #[inline]
-    pub fn rank(&self) -> usize {
-        self.0.rank
-    }
-
-    /// Number of processes; in an inter-communicator, of the local group.
-    #[inline]
-    pub fn size(&self) -> usize {
-        self.0.size
-    }
-
-    /// Job-wide rank of the process that messages to this rank go to; it is below
-    /// [`remote_or_local_size`](Self::remote_or_local_size).
-    #[inline]
-    pub fn peer(&self, rank: usize) -> u32 {
-        self.0.peers.peer(rank)
-    }
-
-    /// Rank here of the process with this job-wide rank, from which messages come.
-    #[inline]
-    pub fn rank_of(&self, peer: u32) -> Option<usize> {
-        self.0.peers.rank_of(peer)
-    }
-
-    /// Job-wide rank of this process.
-    pub(crate) fn me(&self) -> u32 {
-        self.0.group.peer(self.0.rank)
-    }
-
-    /// Job-wide rank of number `n` in a collective's schedule: ranks of the (local) group, then
-    /// those of the remote group.
-    #[inline]
-    pub(crate) fn schedule_peer(&self, n: usize) -> u32 {
-        match n.checked_sub(self.0.size) {
-            None => self.0.group.peer(n),
-            Some(remote) => self.0.peers.peer(remote),
-        }
-    }
-
-    /// The processes; in an inter-communicator, those of the local group.
-    pub fn group(&self) -> &Group {
-        &self.0.group
-    }
-
-    /// Whether this is an inter-communicator.
-    #[inline]
-    pub fn is_inter(&self) -> bool {
-        self.0.inter.is_some()
-    }
-
-    /// Number of processes that messages can go to: the other side's in an inter-communicator.
-    #[inline(always)]
-    pub fn remote_or_local_size(&self) -> usize {
-        self.0.reach
-    }
-
-    /// How the processes (an inter-communicator's local group) are spread over nodes; `None` if
-    /// they are all on one.
-    #[inline]
-    pub(crate) fn layout(&self) -> Option<&RanksByNode> {
-        match self.0.layout.get() {
-            Some(layout) => layout.as_deref(),
-            None => self.find_layout(),
-        }
-    }
-
-    #[cold]
-    fn find_layout(&self) -> Option<&RanksByNode> {
-        let engine = process::engine().ok()?;
-        let find = || {
-            if engine.nodes() == 1 {
-                return None;
-            }
-            let nodes = self.0.group.peers().map(|peer| engine.node_of(peer));
-            RanksByNode::new(self.0.rank, nodes).map(Box::new)
-        };
-        self.0.layout.get_or_init(find).as_deref()
-    }
-
-    /// The members on this node, and the memory that they share, once `local` has been called.
-    #[inline]
-    pub(crate) fn known_local(&self) -> Option<&NodeContext> {
-        self.0.local.get().map(|local| &**local)
-    }
-
-    /// Where the members on this node are kept.
-    #[inline]
-    pub(crate) fn local_cell(&self) -> &OnceLock<Arc<NodeContext>> {
-        &self.0.local
-    }
-
-    /// Job-wide ranks of the members on this node, in their order, and this process's number among
-    /// them.
-    pub(crate) fn on_this_node(&self) -> (Vec<u32>, usize) {
-        match self.layout() {
-            None => (self.0.group.peers().collect(), self.0.rank),
-            Some(layout) => {
-                let neighbours = layout.neighbours().iter();
-                let members = neighbours.map(|&rank| self.0.group.peer(rank));
-                (members.collect(), layout.index_of(self.0.rank))
-            }
-        }
     }
 
     /// The virtual topology.
@@ -279,8 +122,7 @@ impl Comm {
         if self.is_inter() != other.is_inter() {
             return c::UNEQUAL;
         }
-        let (local, remote) = (&self.0.group, &self.0.peers);
-        match (local.compare(&other.0.group), remote.compare(&other.0.peers)) {
+        match (self.group().compare(other.group()), self.peers().compare(other.peers())) {
             (Relation::Identical, Relation::Identical) => c::CONGRUENT,
             (Relation::Unequal, _) | (_, Relation::Unequal) => c::UNEQUAL,
             _ => c::SIMILAR,
@@ -365,7 +207,7 @@ impl fmt::Display for Comm {
 
 impl fmt::Debug for Comm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = &self.0;
-        write!(f, "{self} (rank {} of {}, context {:#x})", inner.rank, inner.size, inner.context)
+        let (rank, size, context) = (self.rank(), self.size(), self.context());
+        write!(f, "{self} (rank {rank} of {size}, context {context:#x})")
     }
 }

@@ -126,7 +126,7 @@ impl Route {
     /// Gives a communicator a line, if its ranks are consecutive and the line is free.
     pub(super) fn remember(comm: &Comm) {
         let handle = comm.handle();
-        let Some((first, reach)) = comm.0.peers.as_run() else {
+        let Some((first, reach)) = comm.peers().as_run() else {
             return;
         };
         if handle == c::COMM_NULL || handle <= CLAIMED {

@@ -14,7 +14,7 @@ use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
-use crate::pt2pt::{self, Plane};
+use crate::pt2pt;
 use crate::request::{self, PersistentOperation, Request, RequestOperation};
 use crate::status::{Cancelled, Status};
 use crate::sync::lock;
@@ -321,7 +321,7 @@ pub fn precv_init(
     source: i32,
     tag: i32,
 ) -> Result<Request> {
-    let peer = match pt2pt::pattern(comm, Plane::User, source, tag)? {
+    let peer = match pt2pt::pattern(comm, source, tag)? {
         None => None,
         Some(MatchPattern { source: None, .. }) => {
             let reason = "a partitioned receive names its source";

@@ -12,11 +12,9 @@ use std::sync::{Arc, Mutex};
 
 use mica_node::lock::SoleThread;
 use mica_protocol::{
-    EngineState, OneThreadAtATime, Pending, RecvId, ScheduleFailure, ScheduleId, SendId, WaitKind,
-    WaitList,
+    EngineState, OneThreadAtATime, Pending, RecvId, ScheduleId, SendId, WaitKind, WaitList,
 };
 
-use crate::collective::CallLabel;
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -25,6 +23,8 @@ use crate::lenient;
 use crate::process;
 use crate::status::{self, Status};
 use crate::sync::lock;
+use mica_collective::members::outcome;
+use mica_collective::{CallLabel, execute};
 
 pub use complete::{status, test, test_all, wait, wait_all};
 pub use many::{FoundRequests, RequestElement, test_any, test_some, wait_any, wait_some};
@@ -339,11 +339,12 @@ impl Request {
             }
             RequestWork::Receive(id) => {
                 let done = if take { state.take_received(*id) } else { state.received(*id) }?;
-                status::outcome(comm.expect("a receive has a communicator"), &done)
+                outcome(comm.expect("a receive has a communicator"), &done)
             }
             RequestWork::Schedule(id, _) => {
                 let end = if take { state.take_schedule(*id) } else { state.schedule_result(*id) }?;
-                (Status::EMPTY, end.err().map(|failure| failed(comm, failure)))
+                let comm = comm.expect("a collective has a communicator");
+                (Status::EMPTY, end.err().map(|failure| execute::error_of(comm, failure)))
             }
             RequestWork::Persistent(persistent) => {
                 let mut active = lock(&persistent.active);
@@ -394,7 +395,7 @@ impl Request {
             }
             RequestWork::Schedule(id, label) => {
                 state.schedule_result(*id).is_none().then(|| Pending {
-                    context: self.comm.as_ref().map(Comm::context),
+                    context: self.comm.as_ref().map(|comm| comm.context()),
                     name: label.name().map(Into::into),
                     ..Pending::of(WaitKind::Collective)
                 })
@@ -403,7 +404,7 @@ impl Request {
                 lock(&persistent.active).as_ref()?.pending(state)
             }
             RequestWork::Custom(operation) => Some(Pending {
-                context: self.comm.as_ref().map(Comm::context),
+                context: self.comm.as_ref().map(|comm| comm.context()),
                 name: Some(operation.name().into()),
                 ..Pending::of(WaitKind::Requests)
             }),
@@ -498,30 +499,6 @@ fn list_handles(handles: impl Iterator<Item = u32>, state: &EngineState, list: &
         if list.is_complete() {
             break;
         }
-    }
-}
-
-/// The error of a schedule that ended early.
-#[cold]
-fn failed(comm: Option<&Comm>, failure: ScheduleFailure) -> Error {
-    match (failure, comm) {
-        (ScheduleFailure::Truncated(done), Some(comm)) => {
-            status::outcome(comm, &done).1.expect("a truncated message is an error")
-        }
-        (ScheduleFailure::Truncated(_), None) => {
-            Error::other(c::ERR_TRUNCATE, "a message did not fit")
-        }
-        (ScheduleFailure::Missing(done), comm) => {
-            let source = comm
-                .map_or(done.envelope.source as i32, |comm| status::outcome(comm, &done).0.source);
-            status::sent_nothing(source as usize, done.capacity)
-        }
-        (ScheduleFailure::AtStart, _) => Error::other(c::ERR_OTHER, "the operation has failed"),
-        (ScheduleFailure::Local(code), _) => {
-            Error::other(code, "the local part of the operation failed")
-        }
-        (ScheduleFailure::Task(error), _) => Error::other(error.code, error.detail),
-        (ScheduleFailure::Fault(fault), _) => fault.into(),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::handle::Then;
 use crate::process;
 use crate::status::{self, Status};
+use mica_collective::members::status_of;
 
 /// Blocks until a send or receive is complete, and returns the status; the handle is used up.
 /// `None` for requests of other kinds and `MPI_REQUEST_NULL`, for receives that fail, and for
@@ -89,7 +90,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
             };
             let request = REQUESTS.remove(handle);
             let comm = request.as_ref().and_then(|request| request.comm.as_ref());
-            Ok(comm.map(|comm| status::status_of(comm, &done.envelope, done.sent)))
+            Ok(comm.map(|comm| status_of(comm, &done.envelope, done.sent)))
         }
     }
 }

@@ -188,7 +188,7 @@ impl ToolObjects {
         if tunable.agreement == Agreement::Launcher {
             return Err(ToolInterfaceError::SetNever);
         }
-        if process::ENGINE.get().is_some() {
+        if process::started_engine().is_some() {
             return Err(ToolInterfaceError::SetNotNow);
         }
         let text = match (tunable.kind, value) {

@@ -129,7 +129,7 @@ fn call(registration: &Arc<Registration>, instance: &Instance, required: i32) {
 
 /// What a callback must be able to do without.
 fn required_safety() -> i32 {
-    let shared = process::ENGINE.get().is_some_and(|engine| engine.thread_mode().is_shared());
+    let shared = process::started_engine().is_some_and(|engine| engine.thread_mode().is_shared());
     match shared {
         true => c::T_CB_REQUIRE_THREAD_SAFE,
         false => c::T_CB_REQUIRE_MPI_RESTRICTED,

@@ -214,7 +214,7 @@ impl BoundComm {
             Q::ArrivedBytes => self.counts.arrived.bytes(),
             Q::UnexpectedMessages => self.counts.unexpected.messages(),
             _ => {
-                let engine = process::ENGINE.get();
+                let engine = process::started_engine();
                 engine.map_or(0, |engine| engine.unexpected_of(self.context).into())
             }
         }

@@ -119,7 +119,7 @@ fn info_of(index: usize) -> ToolResult<PvarInfo> {
 
 /// This rank's values of a variable of the process at this moment.
 fn values_now(index: usize) -> Vec<u64> {
-    let engine = process::ENGINE.get();
+    let engine = process::started_engine();
     match ALL.get(index) {
         None => vec![engine.and_then(|e| e.parked_in()).map_or(0, |kind| kind as u64)],
         Some(counter) => {

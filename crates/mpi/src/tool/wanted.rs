@@ -36,7 +36,7 @@ pub(crate) fn update_wanted() {
     ];
     let kinds = kinds.into_iter().filter(|(_, wanted)| *wanted);
     enable_events(kinds.map(|(kind, _)| kind), on_engine_event);
-    if let Some(engine) = process::ENGINE.get() {
+    if let Some(engine) = process::started_engine() {
         engine.observe_arrivals(arrivals);
     }
 }

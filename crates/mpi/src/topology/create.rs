@@ -10,9 +10,9 @@ use super::dist_graph::{Edge, EdgeWeights, Edges, Weights, check_ranks, check_we
 use super::query::intra;
 use super::{Cart, DistGraph, Graph, Reordering, Topology, reorder};
 use crate::comm::Comm;
-use crate::comm::exchange::ExchangeMembers;
 use crate::error::Result;
 use crate::process;
+use mica_collective::exchange::ExchangeMembers;
 
 /// Grids.
 impl Comm {

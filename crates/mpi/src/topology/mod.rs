@@ -18,6 +18,8 @@ pub use graph::Graph;
 
 use std::sync::Arc;
 
+use mica_collective::neighbor::Neighborhood;
+
 use crate::constants as c;
 
 /// The topology of a communicator. Cloning shares it.
@@ -38,28 +40,6 @@ pub enum Reordering {
     Refused,
     /// Ranks may get other numbers.
     Allowed,
-}
-
-/// The neighbours of one process, in the order of the blocks of neighbourhood collectives.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Neighborhood {
-    /// The ranks that blocks come from; `MPI_PROC_NULL` where a grid ends.
-    pub sources: Vec<i32>,
-    /// The ranks that blocks go to.
-    pub destinations: Vec<i32>,
-    /// Whether sources and destinations are pairs of opposite directions: the block that leaves
-    /// through one side of a grid arrives through the other (MPI 5.0, 8.6). It matters where the
-    /// same process is on both sides.
-    pub opposite: bool,
-}
-
-impl Neighborhood {
-    /// The indices of the sources, in the order in which their messages match the sends, which are
-    /// made in the order of the destinations.
-    pub fn matching_order(&self) -> impl Iterator<Item = usize> + '_ {
-        let opposite = usize::from(self.opposite);
-        (0..self.sources.len()).map(move |i| i ^ opposite)
-    }
 }
 
 impl Topology {

@@ -15,8 +15,7 @@ use super::access::{AllTargets, TargetAccess};
 use super::epoch::{AccessEpoch, EpochGroup, EpochMembers, Epochs, wrong_epoch};
 use super::object::Window;
 use super::target::{TargetBytes, TargetMemory, WindowTarget};
-use crate::collective::{self, execute, intranode};
-use crate::comm::exchange;
+use crate::collective::{self, exchange, intranode};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::Group;
@@ -94,7 +93,7 @@ impl Window {
         let comm = &self.0.comm;
         match intranode::fast_path::barrier(comm) {
             Some(met) => met,
-            None => execute::run(comm, &collective::barrier(comm)?),
+            None => collective::run(comm, &collective::barrier(comm)?),
         }
     }
 

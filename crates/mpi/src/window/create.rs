@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use mica_channel::direct::PublishedBuffer;
 use mica_memory::{Block, Region};
-use mica_node::segment::SegmentError;
 use mica_node::window::{OwnCounts, OwnLocks, PartUser, WindowLocks};
 use mica_protocol::Engine;
 
@@ -36,12 +35,12 @@ use super::remote::{RemoteParts, RemoteSide};
 use super::target::{TargetMemory, WindowTarget};
 use crate::attribute::AttributeSet;
 use crate::comm::Comm;
-use crate::comm::exchange::ExchangeMembers;
 use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::info::Info;
 use crate::process;
+use mica_collective::exchange::ExchangeMembers;
 
 /// What this rank asks for.
 #[derive(Debug)]
@@ -669,12 +668,5 @@ impl Announcement {
         let (words, _) = bytes.as_chunks();
         let word = |at: usize| u64::from_ne_bytes(words[at]);
         Announcement { error: word(0) as i32, words: [word(1), word(2), word(3)] }
-    }
-}
-
-impl From<SegmentError> for Error {
-    #[cold]
-    fn from(error: SegmentError) -> Error {
-        Error::other(c::ERR_NO_MEM, error.to_string())
     }
 }

@@ -20,10 +20,10 @@ use mica_node::window::LockTicket;
 use mica_node::window::OwnCounts;
 
 use super::remote::GrantedLock;
-use crate::collective::intranode::begun_barrier::BegunBarrier;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::{Group, KnownHandle};
+use mica_collective::intranode::begun_barrier::BegunBarrier;
 
 /// What the program has opened.
 #[derive(Debug)]

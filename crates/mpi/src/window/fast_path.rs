@@ -24,10 +24,10 @@ use super::object::{Window, sole_table};
 use super::place::Direction;
 pub use super::target::TargetBytes;
 use super::target::WindowTarget;
-use crate::collective::intranode::begun_barrier::{self, BarrierProgress};
 use crate::constants as c;
 use crate::datatype;
 use crate::process;
+use mica_collective::intranode::begun_barrier::{self, BarrierProgress};
 
 /// `MPI_Put` of the bytes at `origin`. `None`, here and below: nothing was done.
 #[inline(always)]

@@ -299,13 +299,16 @@ impl Engine {
         // By value: the call of the closure then loads each argument once.
         match self.enter(move |state| state.send(peer, context, tag, view, completion))? {
             None => Ok(()),
-            Some(id) => self.wait_for_send(id),
+            Some(id) => self.finish_send(id),
         }
     }
 
-    /// The rest of a send that is not complete. If waiting fails, it goes on by itself.
+    /// The rest of a send that was started. If waiting fails, it goes on by itself. Blocks.
+    ///
+    /// # Errors
+    /// When progress fails for lack of memory.
     #[inline(never)]
-    fn wait_for_send(&self, id: SendId) -> Result<(), Fault> {
+    pub fn finish_send(&self, id: SendId) -> Result<(), Fault> {
         self.drive(
             |state, list| list.add(state.pending_send(id)),
             |state| state.take_send(id).map(|_| ()),

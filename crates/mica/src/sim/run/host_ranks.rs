@@ -8,7 +8,7 @@ use std::error::Error;
 use mica_memory::{Block, Shape, View};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants::THREAD_MULTIPLE;
-use mica_mpi::pt2pt::{self, Mode, Plane};
+use mica_mpi::pt2pt::{self, Mode};
 use mica_mpi::{init, process, world};
 
 use super::cluster_error::ClusterError;
@@ -80,8 +80,7 @@ impl HostRanks {
         let mut sends = Vec::new();
         for to in others.clone() {
             let view = view_of(&messages[to as usize])?;
-            let plane = Plane::User;
-            let send = pt2pt::isend_on(world, plane, Mode::Standard, &view, to as i32, TAG);
+            let send = pt2pt::isend_on(world, Mode::Standard, &view, to as i32, TAG);
             sends.push((send.map_err(text)?, view));
         }
         for from in others {
