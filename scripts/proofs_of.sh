@@ -30,7 +30,7 @@ proofs_of() {
         crates/channel/src/*) echo thread address aarch64 ;;
         crates/protocol/src/*) echo thread address aarch64 ;;
         crates/objects/src/datatype/* | crates/objects/tests/*datatype*) echo miri-objects address ;;
-        crates/objects/src/* | crates/collective/src/* | crates/mpi/src/*) echo thread address ;;
+        crates/objects/src/* | crates/collective/src/* | crates/rma/src/* | crates/mpi/src/*) echo thread address ;;
         crates/abi/src/*) echo thread address aarch64 ;;
         crates/mpi5/src/* | include/*) echo address aarch64 ;;
         # Compiled for the other architecture: they read its registers, or hold words that processes share.

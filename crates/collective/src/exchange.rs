@@ -7,6 +7,7 @@ use std::ops::Range;
 use mica_memory::{Block, Region, Shape, View};
 
 use crate::members::Members;
+use crate::members::context::fresh_context;
 use mica_objects::error::{Error, Result};
 
 /// Some members of a communicator, in an order that all of them share.
@@ -149,6 +150,16 @@ impl ExchangedBytes {
             Some(error) => Err(error),
         }
     }
+}
+
+/// The first of a block of contexts, from rank 0 to all. Blocks.
+///
+/// # Errors
+/// Those of messages; when rank 0 has none left.
+pub fn agree_on_context(members: &Members) -> Result<u64> {
+    let mut context = if members.rank() == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
+    ExchangeMembers::all(members).broadcast(&mut context)?;
+    Ok(u64::from_ne_bytes(context))
 }
 
 /// Returns when all members of `comm` have called it.

@@ -11,7 +11,6 @@
 pub mod buffered;
 pub mod collective;
 pub mod comm;
-pub mod errhandler;
 pub mod generalized;
 mod hang;
 pub mod init;
@@ -30,6 +29,6 @@ pub mod world;
 pub use mica_collective::late;
 pub(crate) use mica_objects::sync;
 pub use mica_objects::{
-    Error, Result, attribute, constants, datatype, error, error_codes, group, handle, info, op,
-    process, status,
+    Error, Result, attribute, constants, datatype, errhandler, error, error_codes, group, handle,
+    info, op, process, status,
 };

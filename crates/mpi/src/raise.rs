@@ -61,7 +61,7 @@ fn raise_by(
 ) -> i32 {
     let raised = Raised { call: call.to_owned(), on: on.to_string(), error };
     let code = raised.error.code();
-    handler.invoke(bearer, code, &raised);
+    invoke(handler, bearer, code, &raised);
     remember(code, raised);
     code
 }
@@ -78,7 +78,7 @@ pub fn call(on: ErrorTarget, code: i32) -> Result<()> {
     };
     let raised = Raised { call: call.to_owned(), on: on.to_string(), error };
     let (handler, bearer) = handler_of(on);
-    handler.invoke(bearer, code, &raised);
+    invoke(&handler, bearer, code, &raised);
     Ok(())
 }
 
@@ -121,31 +121,29 @@ fn stand_in(handle: u32) -> Option<(Errhandler, ErrorTarget)> {
     Some((comm.set_handler()?, ErrorTarget::Comm(handle)))
 }
 
-impl Errhandler {
-    fn invoke(&self, on: ErrorTarget, code: i32, raised: &Raised) {
-        match &self.0 {
-            HandlerAction::Return => {}
-            HandlerAction::AreFatal | HandlerAction::Abort => die(code, raised),
-            HandlerAction::User(user) => {
-                // An error without an object of the handler's kind is raised on MPI_COMM_SELF.
-                let object = match (user.family, on) {
-                    (HandlerFamily::Comm, ErrorTarget::Comm(handle))
-                        if Comm::resolve(handle).is_ok() =>
-                    {
-                        handle
-                    }
-                    (HandlerFamily::Comm, _) if process::world_runs() => c::COMM_SELF,
-                    (HandlerFamily::Comm, _) => c::COMM_NULL, // there are only sessions
-                    (
-                        _,
-                        ErrorTarget::Win(handle)
-                        | ErrorTarget::File(handle)
-                        | ErrorTarget::Session(handle),
-                    ) => handle,
-                    (_, ErrorTarget::Comm(_) | ErrorTarget::Default) => return,
-                };
-                (user.callback)(object, code);
-            }
+fn invoke(handler: &Errhandler, on: ErrorTarget, code: i32, raised: &Raised) {
+    match &handler.0 {
+        HandlerAction::Return => {}
+        HandlerAction::AreFatal | HandlerAction::Abort => die(code, raised),
+        HandlerAction::User(user) => {
+            // An error without an object of the handler's kind is raised on MPI_COMM_SELF.
+            let object = match (user.family, on) {
+                (HandlerFamily::Comm, ErrorTarget::Comm(handle))
+                    if Comm::resolve(handle).is_ok() =>
+                {
+                    handle
+                }
+                (HandlerFamily::Comm, _) if process::world_runs() => c::COMM_SELF,
+                (HandlerFamily::Comm, _) => c::COMM_NULL, // there are only sessions
+                (
+                    _,
+                    ErrorTarget::Win(handle)
+                    | ErrorTarget::File(handle)
+                    | ErrorTarget::Session(handle),
+                ) => handle,
+                (_, ErrorTarget::Comm(_) | ErrorTarget::Default) => return,
+            };
+            (user.callback)(object, code);
         }
     }
 }

@@ -9,12 +9,12 @@ use std::thread::ThreadId;
 use mica_protocol::Engine;
 
 use crate::comm::Comm;
-use crate::comm::context::{SELF_ID, WORLD_ID, context};
 use crate::constants as c;
 use crate::error::Result;
 use crate::group::Group;
 use crate::lenient;
 use crate::process::{self, Phase};
+use mica_collective::members::context::{SELF_ID, WORLD_ID, context};
 
 /// The state of the world model, from `MPI_Init` to the end of the process.
 pub(crate) struct World {

@@ -8,6 +8,7 @@
 pub mod attribute;
 pub mod constants;
 pub mod datatype;
+pub mod errhandler;
 pub mod error;
 pub mod error_codes;
 pub mod group;

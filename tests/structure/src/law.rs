@@ -48,9 +48,23 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-memory",
         ],
     ),
+    // A fence is a barrier, and windows are made by exchanges.
+    (
+        "mica-rma",
+        &[
+            "mica-collective",
+            "mica-objects",
+            "mica-protocol",
+            "mica-channel",
+            "mica-policy",
+            "mica-node",
+            "mica-memory",
+        ],
+    ),
     (
         "mica-mpi",
         &[
+            "mica-rma",
             "mica-collective",
             "mica-objects",
             "mica-protocol",
@@ -161,6 +175,7 @@ const LIBRARY: &[&str] = &[
     "mica-protocol",
     "mica-objects",
     "mica-collective",
+    "mica-rma",
     "mica-mpi",
     "mica-abi",
     "mica-mpi5",
@@ -278,6 +293,7 @@ fn law_detects_violations() {
         ("mica-bootstrap", "mica-channel"),
         ("mica-launch", "mica-mpi"),
         ("mica-collective", "mica-mpi"),
+        ("mica-collective", "mica-rma"),
         ("mica", "mica-protocol"),
         ("mica-mpi", "hwlocality"),
         ("mica-new", "mica-node"),

@@ -36,7 +36,7 @@ unsafe fn create(
     // SAFETY: as the caller promises.
     let win = unsafe { Out::new(win, "win")? };
     let comm = Comm::resolve(comm.raw())?;
-    let window = Window::create(&comm, spec, &Info::resolve_hints(info.raw())?)?;
+    let window = window::create(&comm, spec, &Info::resolve_hints(info.raw())?)?;
     win.set(MPI_Win::from_raw(window.handle()));
     Ok(window)
 }

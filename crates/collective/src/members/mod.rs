@@ -5,6 +5,7 @@
 //! Messages of collectives use the context with bit 0 set ([`Members::collective_context`]), so
 //! they never match the program's.
 
+pub mod context;
 mod messages;
 mod roots;
 mod tag;

@@ -1,6 +1,5 @@
 //! Making communicators (MPI 5.0, 7.4.2): duplicate, split, create from a group.
 
-use super::context::{fresh_context, spares};
 use super::lookup::COMMS;
 use super::object::{Comm, CommState};
 use crate::constants as c;
@@ -8,8 +7,9 @@ use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
 use crate::pt2pt;
-use mica_collective::exchange::ExchangeMembers;
+use mica_collective::exchange::{ExchangeMembers, agree_on_context};
 use mica_collective::members::Members;
+use mica_collective::members::context::{fresh_context, spares};
 
 /// Separates the traffic of `MPI_Comm_create_group`, whose tags are the user's, from a
 /// communicator's collectives.
@@ -52,19 +52,10 @@ pub(super) fn winners(bids: &[Bid], color: i32) -> Vec<usize> {
 }
 
 impl Comm {
-    /// The first of a block of contexts, from rank 0 to all; in an inter-communicator, to both
-    /// groups.
-    fn agree_on_context(&self) -> Result<u64> {
-        let all = self.everybody();
-        let mut context = if all.rank() == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
-        ExchangeMembers::all(all).broadcast(&mut context)?;
-        Ok(u64::from_ne_bytes(context))
-    }
-
     /// `MPI_Comm_dup` (no hints) and `MPI_Comm_dup_with_info`: same processes, error handler, and
     /// the attributes that their copy callbacks let through.
     pub fn duplicate(&self, hints: Option<&Info>) -> Result<Comm> {
-        let context = self.agree_on_context()?;
+        let context = agree_on_context(self.everybody())?;
         self.duplicate_as(self.twin(context)?, hints)
     }
 
@@ -77,7 +68,7 @@ impl Comm {
         let context = match spare {
             Some(context) => context,
             None => {
-                let first = self.agree_on_context()?;
+                let first = agree_on_context(self.everybody())?;
                 self.set_spares(spares(first));
                 first
             }
@@ -179,12 +170,6 @@ impl Comm {
         })
     }
 
-    /// A communicator of the same processes for the library's own use, to be
-    /// [discarded](Self::discard). Blocks until all members have called it.
-    pub(crate) fn internal_duplicate(&self) -> Result<Comm> {
-        self.twin(self.agree_on_context()?)
-    }
-
     /// A new communicator of the same processes. It inherits the error handler.
     fn twin(&self, context: u64) -> Result<Comm> {
         COMMS.insert_with(|handle| self.alike(handle, context))
@@ -197,8 +182,8 @@ impl Comm {
 
 #[cfg(test)]
 mod tests {
-    use super::super::context::{BLOCK, BRIDGE, context};
     use super::*;
+    use mica_collective::members::context::{BLOCK, BRIDGE, context};
 
     #[test]
     fn bids_travel_as_bytes() {

@@ -5,7 +5,6 @@
 //! hash's context and tag have 69 bits together, and concurrent creations among the same processes
 //! have different string tags.
 
-use super::context::{fresh_context, spares};
 use super::lookup::COMMS;
 use super::object::{Comm, CommState};
 use crate::constants as c;
@@ -16,6 +15,7 @@ use crate::info::Info;
 use crate::process;
 use mica_collective::exchange::ExchangeMembers;
 use mica_collective::members::Members;
+use mica_collective::members::context::{fresh_context, spares};
 
 /// Takes the place of the leader's job-wide rank in other contexts; no process has it.
 const NO_LEADER: u64 = 0xff_ffff << 40;

@@ -10,7 +10,6 @@
 use mica_memory::{Block, Shape};
 use mica_protocol::{MatchPattern, SendCompletion};
 
-use super::context::{bridge, fresh_context, spares};
 use super::create::{Bid, winners};
 use super::lookup::COMMS;
 use super::object::{Comm, CommState};
@@ -22,6 +21,7 @@ use crate::info::Info;
 use crate::process;
 use crate::pt2pt;
 use mica_collective::exchange::ExchangeMembers;
+use mica_collective::members::context::{bridge, fresh_context, spares};
 use mica_collective::members::{GroupSide, Members, outcome};
 
 /// What a leader learned from the other one.

@@ -10,7 +10,6 @@
 //! communicator of each thread and takes neither a lock nor a reference.
 
 mod attributes;
-pub(crate) mod context;
 mod counts;
 mod create;
 mod free;
@@ -23,7 +22,6 @@ mod route;
 mod split_type;
 
 pub use attributes::AttributeValue;
-pub(crate) use context::fresh_context;
 pub(crate) use counts::CommCounts;
 pub(crate) use lookup::forget_cached;
 pub use lookup::with;

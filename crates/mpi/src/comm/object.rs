@@ -5,7 +5,6 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::context::spares;
 use super::counts::CommCounts;
 use crate::attribute::AttributeSet;
 use crate::constants as c;
@@ -17,6 +16,7 @@ use crate::process;
 use crate::sync::lock;
 use crate::topology::Topology;
 use mica_collective::members::Members;
+use mica_collective::members::context::spares;
 use mica_protocol::Injection;
 
 /// A communicator. Cloning shares it. Its processes and context are its [`Members`], as which it

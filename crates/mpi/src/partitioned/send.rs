@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use mica_collective::members::context::fresh_context;
 use mica_memory::{Region, View, try_with_capacity};
 use mica_node::lock::SoleThread;
 use mica_node::tunables::PARTITIONS_TOGETHER;
@@ -11,7 +12,7 @@ use super::marks::{Marked, PartitionMarks};
 use super::meeting::{ChannelKey, ChannelSender};
 use super::partitions::{ChannelAnnouncement, Messages, Partitions};
 use super::pieces::{ScanClock, SentPieces, bits};
-use crate::comm::{self, Comm};
+use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::process;
@@ -189,7 +190,7 @@ pub fn psend_init(
     let ready = PartitionMarks::new(buffer.number, messages.together)?;
     let (mut context, mut channel) = (0, None);
     if let Some(peer) = peer {
-        context = comm::fresh_context()?;
+        context = fresh_context()?;
         let announcement = ChannelAnnouncement {
             context,
             partitions: buffer.number as u64,
