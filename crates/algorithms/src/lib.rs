@@ -5,7 +5,7 @@
 //! reports its rounds to a [`RoundSink`]. It knows no communicator, no datatype and no memory.
 //! Those that read it:
 //!
-//! - `mpi::collective` binds the buffers and gets the schedule that a rank carries out;
+//! - `mica_collective` binds the buffers and gets the schedule that a rank carries out;
 //! - `policy::collective` adds up what the rounds cost, and chooses;
 //! - `sim::replay` and `mica links` carry out the rounds of all ranks on a modelled machine.
 //!

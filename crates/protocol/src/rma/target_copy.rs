@@ -23,7 +23,7 @@
 //! migration in the same way, by one packet (`MIGRATE`) that is not answered: the target announces
 //! in shared memory where the memory lies then.
 //!
-//! Called by `mpi::window`, which knows what the bytes are and implements [`TargetCopier`].
+//! Called by `mica_rma`, which knows what the bytes are and implements [`TargetCopier`].
 
 use crate::channels::packet::{self, TargetCopyPacket, TargetCopyRequest};
 use crate::engine::{Engine, EngineState, Fault};
