@@ -7,7 +7,7 @@ Facts come from `pympistandard` (signatures), `data/mpi5-abi-functions.txt` (whi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -236,6 +236,21 @@ def load() -> tuple[list[Function], list[Callback]]:
         for express in _forms(symbol)
     ]
     return functions, sorted(callbacks, key=lambda c: c.name)
+
+
+def same_but_for_counts(plain: Function, large: Function) -> tuple[Param, ...] | None:
+    """The parameters of both, where they differ in the types of counts alone: `Int` is `int` or `MPI_Count`, `Displ` is
+    `int` or `MPI_Aint`, `Offset` is `MPI_Aint` or `MPI_Count`."""
+    names = {("int", "MPI_Count"): "Int", ("int", "MPI_Aint"): "Displ", ("MPI_Aint", "MPI_Count"): "Offset"}
+    if len(plain.params) != len(large.params):
+        return None
+    params = []
+    for own, other in zip(plain.params, large.params):
+        base = own.base if own.base == other.base else names.get((own.base, other.base))
+        if base is None or replace(own, base=base) != replace(other, base=base, kind=own.kind, length=own.length) or other.kind == "POLYFUNCTION":
+            return None
+        params.append(replace(own, base=base))
+    return tuple(params)
 
 
 def constants() -> list[tuple[str, int]]:

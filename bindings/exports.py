@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import api
@@ -151,7 +151,7 @@ def files(functions: list[Function], shims: Shims, note: str) -> dict[str, str]:
     for family, chapter, _ in api.FAMILIES:
         members = [f for f in functions if f.family == family]
         families.append(family)
-        body = "\n\n".join(_export(f, forms[f.plain], shims) for f in members)
+        body = "\n\n".join(_exports(members, forms, shims))
         texts[f"exports_{family}.rs"] = (
             f"//! Exports of MPI 5.0, chapter {chapter}.\n//!\n//! {note}\n\n{_uses(body)}\n\n{body}\n"
         )
@@ -221,15 +221,30 @@ def _argument(plain: Param | None, large: Param, own: Param | None) -> str:
     if not _poly(plain, large) or (large.depth == 0 and own.rust == "MPI_Count"):
         return own.rust_name
     if large.depth == 0:
-        return f"MPI_Count::from({own.rust_name})" if own.rust == "c_int" else f"{own.rust_name} as MPI_Count".replace(" ", api.GLUE)
+        return f"MPI_Count::from({own.rust_name})" if own.base in ("int", "Int") else f"{own.rust_name} as MPI_Count".replace(" ", api.GLUE)
     return f"{'PolyArray' if large.const else 'PolyOut'}::new({own.rust_name})"
 
 
-def _export(function: Function, forms: dict[bool, Function], shims: Shims) -> str:
+def _exports(members: list[Function], forms: dict[str, dict[bool, Function]], shims: Shims) -> list[str]:
+    """One macro call for each function; for `MPI_X` and `MPI_X_c` together, where they differ in nothing but the types of counts."""
+    texts = []
+    for function in members:
+        plain, large = (forms[function.plain].get(is_large) for is_large in (False, True))
+        params = None if None in (plain, large) else api.same_but_for_counts(plain, large)
+        if params is None:
+            texts.append(_export(function, forms[function.plain], shims))
+        elif function is plain:
+            texts.append(_export(replace(plain, params=params), forms[function.plain], shims, large.name))
+    return texts
+
+
+def _export(function: Function, forms: dict[bool, Function], shims: Shims, also: str | None = None) -> str:
+    """The macro call for `function`, and for the one named `also`, whose text is the same."""
     params = [p for p in function.params if not p.variadic]
     plain = forms.get(False, function)
     large = forms.get(True, plain)
-    signature = f"{function.name} P{function.name}({', '.join(_declaration(p) for p in params)})"
+    names = f"{function.name} P{function.name}{f', {also} P{also}' if also else ''}"
+    signature = f"{names}({', '.join(_declaration(p) for p in params)})"
     taken = [p for p in large.params if not p.variadic]
     arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in taken]
     if _wants_form(plain, large):
@@ -243,7 +258,7 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims) -> st
     target = next(
         (f"{TARGETS[p.kind]}({p.rust_name})" for p in params if p.kind in TARGETS and p.depth == 0), "Default"
     )
-    return _macro("call!", f"{signature}{api.GLUE}on{api.GLUE}{target}", call)
+    return _macro("both!" if also else "call!", f"{signature}{api.GLUE}on{api.GLUE}{target}", call)
 
 
 def _declaration(param: Param) -> str:
@@ -264,7 +279,7 @@ def _wrap(text: str) -> list[str]:
 
 def _uses(body: str) -> str:
     words = set(re.findall(r"\w+", body))
-    macros = [m for m in ("call", "tool", "value") if f"{m}! {{" in body]
+    macros = [m for m in ("both", "call", "tool", "value") if f"{m}! {{" in body]
     ffi = sorted(words & {"c_char", "c_int", "c_void"})
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"CountForm", "PolyArray", "PolyOut"})

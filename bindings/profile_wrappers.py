@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import replace
 
 import api
 from api import Function
@@ -61,7 +62,7 @@ def files(functions: list[Function], note: str) -> dict[str, str]:
         if not members:
             continue
         families.append(family)
-        body = "\n\n".join(_wrapper(f, number[f.name]) for f in members)
+        body = "\n\n".join(_wrappers(members, number))
         texts[f"wrappers_{family}.rs"] = (
             f"//! Wrappers of MPI 5.0, chapter {chapter}.\n//!\n//! {note}\n\n{_uses(body)}\n\n{body}\n"
         )
@@ -76,14 +77,29 @@ def files(functions: list[Function], note: str) -> dict[str, str]:
     return texts
 
 
-def _wrapper(function: Function, number: int) -> str:
+def _wrappers(members: list[Function], number: dict[str, int]) -> list[str]:
+    """One macro call for each function; for `MPI_X` and `MPI_X_c` together, where they differ in the types of counts alone."""
+    forms = {f.name: f for f in members}
+    texts = []
+    for function in members:
+        plain, large = forms[function.plain], forms.get(f"{function.plain}_c")
+        params = api.same_but_for_counts(plain, large) if large else None
+        names = [f"{number[f.name]} {f.name} {f.name.lower()}".replace(" ", api.GLUE) for f in (plain, large) if f]
+        if params is None:
+            texts.append(_wrapper(function, names[function.large]))
+        elif function is plain:
+            texts.append(_wrapper(replace(plain, params=params), ", ".join(names)))
+    return texts
+
+
+def _wrapper(function: Function, names: str) -> str:
     params = ", ".join(f"{p.rust_name}: {_type(p)}".replace(" ", api.GLUE) for p in function.params if not p.variadic)
     before = BEFORE.get(function.plain)
     before = f" before {{ {before} }}" if before else ""
-    line = f"wrap! {{ {number} {function.name} {function.name.lower()}({params}){before} => {_traffic(function)} }}"
+    line = f"wrap! {{ {names}({params}){before} => {_traffic(function)} }}"
     if len(line) <= 100:
         return line.replace(api.GLUE, " ")
-    signature = f"{number} {function.name} {function.name.lower()}({params}){before}"
+    signature = f"{names}({params}){before}"
     return "\n".join(["wrap! {", *_wrap(signature), *_wrap(f"=> {_traffic(function)}"), "}"]).replace(api.GLUE, " ")
 
 

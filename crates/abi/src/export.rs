@@ -3,7 +3,7 @@
 //! Each defines two functions of one body, `MPI_X` and `PMPI_X`, so that a tool can override the
 //! first and call the second (MPI 5.0, 15.2). `call!` returns an error code and raises errors on
 //! the object named after `on`; `tool!` (`MPI_T_*`) returns an error code and calls no handler;
-//! `value!` returns what its shim returns.
+//! `value!` returns what its shim returns. `both!` is `call!` for `MPI_X` and `MPI_X_c` at once.
 //!
 //! A call of few nanoseconds spends most of them on the registers that it saves and on arguments
 //! that it puts in memory for the function that handles all cases. So a shim may have a *leaf*: it
@@ -55,6 +55,33 @@ macro_rules! call {
         $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
             $crate::checked!($mpi on $target$(($handle))? => $shim)
         } }
+    };
+}
+
+/// Defines a function and the one for large counts, whose text is the same: `Int` is `int` in the
+/// first and `MPI_Count` in the second, `Displ` is `int` and `MPI_Aint`, `Offset` is `MPI_Aint` and
+/// `MPI_Count`.
+#[macro_export]
+macro_rules! both {
+    ($mpi:ident $pmpi:ident, $large:ident $plarge:ident($($p:ident: $t:ty),*) $($body:tt)*) => {
+        const _: () = {
+            #[allow(dead_code)]
+            type Int = std::ffi::c_int;
+            #[allow(dead_code)]
+            type Displ = std::ffi::c_int;
+            #[allow(dead_code)]
+            type Offset = $crate::types::MPI_Aint;
+            $crate::call! { $mpi $pmpi($($p: $t),*) $($body)* }
+        };
+        const _: () = {
+            #[allow(dead_code)]
+            type Int = $crate::types::MPI_Count;
+            #[allow(dead_code)]
+            type Displ = $crate::types::MPI_Aint;
+            #[allow(dead_code)]
+            type Offset = $crate::types::MPI_Count;
+            $crate::call! { $large $plarge($($p: $t),*) $($body)* }
+        };
     };
 }
 
@@ -116,4 +143,4 @@ macro_rules! pair {
     };
 }
 
-pub use {call, checked, pair, tool, value};
+pub use {both, call, checked, pair, tool, value};

@@ -88,6 +88,29 @@ pub fn caller() -> usize {
 /// Defines `MPI_X` and the wrapper that it jumps to: times the library's function and records what
 /// it moved. What stands after `before` runs before the call, where a handle is still valid.
 macro_rules! wrap {
+    // `Int` is `int` in the first and `MPI_Count` in the second, `Displ` is `int` and `MPI_Aint`,
+    // `Offset` is `MPI_Aint` and `MPI_Count`.
+    ($id:literal $mpi:ident $wrapper:ident,
+        $large_id:literal $large:ident $large_wrapper:ident($($p:ident: $t:ty),* $(,)?) $($rest:tt)*) => {
+        const _: () = {
+            #[allow(dead_code)]
+            type Int = std::ffi::c_int;
+            #[allow(dead_code)]
+            type Displ = std::ffi::c_int;
+            #[allow(dead_code)]
+            type Offset = $crate::types::MPI_Aint;
+            $crate::trampoline::wrap! { $id $mpi $wrapper($($p: $t),*) $($rest)* }
+        };
+        const _: () = {
+            #[allow(dead_code)]
+            type Int = $crate::types::MPI_Count;
+            #[allow(dead_code)]
+            type Displ = $crate::types::MPI_Aint;
+            #[allow(dead_code)]
+            type Offset = $crate::types::MPI_Count;
+            $crate::trampoline::wrap! { $large_id $large $large_wrapper($($p: $t),*) $($rest)* }
+        };
+    };
     ($id:literal $mpi:ident $wrapper:ident($($p:ident: $t:ty),* $(,)?)
         $(before { $before:expr })? => $traffic:expr) => {
         /// Keeps the caller's address.

@@ -6,16 +6,16 @@ use std::ffi::{c_int, c_void};
 
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer, UserOperands};
 use mica_abi::collective::{self, CheckedCall, fast_path};
-use mica_abi::export::call;
+use mica_abi::export::{both, call};
 use mica_abi::method::{self, *};
 use mica_abi::poly::{CountForm, PolyArray};
 use mica_abi::shims::op;
-use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
+use mica_abi::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 
-call! {
-    MPI_Allgather PMPI_Allgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Allgather PMPI_Allgather, MPI_Allgather_c PMPI_Allgather_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => fast_path::allgather(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         comm).unwrap_or_else(|| collective::allgather(UserBuffer::new("sendcount", sendbuf,
@@ -23,113 +23,60 @@ call! {
         MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Allgather_c PMPI_Allgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => fast_path::allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).unwrap_or_else(||
-        collective::allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
-        comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Allgather_init PMPI_Allgather_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Allgather_init PMPI_Allgather_init, MPI_Allgather_init_c
+        PMPI_Allgather_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::allgather(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         comm))
 }
 
-call! {
-    MPI_Allgather_init_c PMPI_Allgather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
-}
-
-call! {
-    MPI_Allgatherv PMPI_Allgatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
-        recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Allgatherv PMPI_Allgatherv, MPI_Allgatherv_c PMPI_Allgatherv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => collective::allgatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
         PolyArray::new(displs), recvtype), comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Allgatherv_c PMPI_Allgatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
-        recvtype), comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Allgatherv_init PMPI_Allgatherv_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Allgatherv_init PMPI_Allgatherv_init, MPI_Allgatherv_init_c
+        PMPI_Allgatherv_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
+        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::allgatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
         PolyArray::new(displs), recvtype), comm))
 }
 
-call! {
-    MPI_Allgatherv_init_c PMPI_Allgatherv_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
-        recvtype), comm))
-}
-
-call! {
-    MPI_Allreduce PMPI_Allreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Allreduce PMPI_Allreduce, MPI_Allreduce_c PMPI_Allreduce_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op,
+        comm: MPI_Comm) on Comm(comm)
     => fast_path::allreduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype),
         op, comm).unwrap_or_else(|| collective::allreduce(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(count), datatype), op, comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Allreduce_c PMPI_Allreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::allreduce(UserOperands::new(sendbuf, recvbuf, count, datatype), op,
-        comm).unwrap_or_else(|| collective::allreduce(UserOperands::new(sendbuf, recvbuf, count,
-        datatype), op, comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Allreduce_init PMPI_Allreduce_init(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
+both! {
+    MPI_Allreduce_init PMPI_Allreduce_init, MPI_Allreduce_init_c
+        PMPI_Allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::allreduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype),
         op, comm))
 }
 
-call! {
-    MPI_Allreduce_init_c PMPI_Allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::allreduce(UserOperands::new(sendbuf, recvbuf, count, datatype), op, comm))
-}
-
-call! {
-    MPI_Alltoall PMPI_Alltoall(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Alltoall PMPI_Alltoall, MPI_Alltoall_c PMPI_Alltoall_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => fast_path::alltoall(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         comm).unwrap_or_else(|| collective::alltoall(UserBuffer::new("sendcount", sendbuf,
@@ -137,40 +84,21 @@ call! {
         MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Alltoall_c PMPI_Alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => fast_path::alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).unwrap_or_else(||
-        collective::alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
-        comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Alltoall_init PMPI_Alltoall_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Alltoall_init PMPI_Alltoall_init, MPI_Alltoall_init_c
+        PMPI_Alltoall_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::alltoall(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         comm))
 }
 
-call! {
-    MPI_Alltoall_init_c PMPI_Alltoall_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
-}
-
-call! {
-    MPI_Alltoallv PMPI_Alltoallv(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
+both! {
+    MPI_Alltoallv PMPI_Alltoallv, MPI_Alltoallv_c PMPI_Alltoallv_c(sendbuf: *const c_void,
+        sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
     => collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
@@ -178,77 +106,35 @@ call! {
         comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Alltoallv_c PMPI_Alltoallv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype),
-        comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Alltoallv_init PMPI_Alltoallv_init(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Alltoallv_init PMPI_Alltoallv_init, MPI_Alltoallv_init_c
+        PMPI_Alltoallv_init_c(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
+        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
         PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype), comm))
 }
 
-call! {
-    MPI_Alltoallv_init_c PMPI_Alltoallv_init_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype), comm))
-}
-
-call! {
-    MPI_Alltoallw PMPI_Alltoallw(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Alltoallw PMPI_Alltoallw, MPI_Alltoallw_c PMPI_Alltoallw_c(sendbuf: *const c_void,
+        sendcounts: *const Int, sdispls: *const Displ, sendtypes: *const MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
+        recvtypes: *const MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
         PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes),
         comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Alltoallw_c PMPI_Alltoallw_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes),
-        comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Alltoallw_init PMPI_Alltoallw_init(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes), comm))
-}
-
-call! {
-    MPI_Alltoallw_init_c PMPI_Alltoallw_init_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Alltoallw_init PMPI_Alltoallw_init, MPI_Alltoallw_init_c
+        PMPI_Alltoallw_init_c(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
+        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        rdispls: *const Displ, recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
@@ -267,71 +153,41 @@ call! {
     => collective::make_persistent(request, info, || collective::barrier(comm))
 }
 
-call! {
-    MPI_Bcast PMPI_Bcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int,
-        comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Bcast PMPI_Bcast, MPI_Bcast_c PMPI_Bcast_c(buffer: *mut c_void, count: Int,
+        datatype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
     => fast_path::bcast(UserBuffer::new("count", buffer, MPI_Count::from(count), datatype), root,
         comm).unwrap_or_else(|| collective::bcast(UserBuffer::new("count", buffer,
         MPI_Count::from(count), datatype), root, comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Bcast_c PMPI_Bcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::bcast(UserBuffer::new("count", buffer, count, datatype), root,
-        comm).unwrap_or_else(|| collective::bcast(UserBuffer::new("count", buffer, count, datatype),
-        root, comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Bcast_init PMPI_Bcast_init(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Bcast_init PMPI_Bcast_init, MPI_Bcast_init_c PMPI_Bcast_init_c(buffer: *mut c_void,
+        count: Int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, || collective::bcast(UserBuffer::new("count",
         buffer, MPI_Count::from(count), datatype), root, comm))
 }
 
-call! {
-    MPI_Bcast_init_c PMPI_Bcast_init_c(buffer: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::bcast(UserBuffer::new("count",
-        buffer, count, datatype), root, comm))
-}
-
-call! {
-    MPI_Exscan PMPI_Exscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Exscan PMPI_Exscan, MPI_Exscan_c PMPI_Exscan_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => collective::exscan(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
         comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Exscan_c PMPI_Exscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::exscan(UserOperands::new(sendbuf, recvbuf, count, datatype), op,
-        comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Exscan_init PMPI_Exscan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Exscan_init PMPI_Exscan_init, MPI_Exscan_init_c PMPI_Exscan_init_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
+        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, || collective::exscan(UserOperands::new(sendbuf,
         recvbuf, MPI_Count::from(count), datatype), op, comm))
 }
 
-call! {
-    MPI_Exscan_init_c PMPI_Exscan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::exscan(UserOperands::new(sendbuf,
-        recvbuf, count, datatype), op, comm))
-}
-
-call! {
-    MPI_Gather PMPI_Gather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int,
-        comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Gather PMPI_Gather, MPI_Gather_c PMPI_Gather_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
+        root: c_int, comm: MPI_Comm) on Comm(comm)
     => fast_path::gather(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         root, comm).unwrap_or_else(|| collective::gather(UserBuffer::new("sendcount", sendbuf,
@@ -339,148 +195,76 @@ call! {
         MPI_Count::from(recvcount), recvtype), root, comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Gather_c PMPI_Gather_c(sendbuf: *const c_void, sendcount: MPI_Count, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype, root: c_int,
-        comm: MPI_Comm) on Comm(comm)
-    => fast_path::gather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).unwrap_or_else(||
-        collective::gather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root,
-        comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Gather_init PMPI_Gather_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Gather_init PMPI_Gather_init, MPI_Gather_init_c PMPI_Gather_init_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, || collective::gather(UserBuffer::new("sendcount",
         sendbuf, MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), root, comm))
 }
 
-call! {
-    MPI_Gather_init_c PMPI_Gather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::gather(UserBuffer::new("sendcount",
-        sendbuf, sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
-        root, comm))
-}
-
-call! {
-    MPI_Gatherv PMPI_Gatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
+both! {
+    MPI_Gatherv PMPI_Gatherv, MPI_Gatherv_c PMPI_Gatherv_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
     => collective::gatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
         PolyArray::new(displs), recvtype), root, comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Gatherv_c PMPI_Gatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::gatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
-        recvtype), root, comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Gatherv_init PMPI_Gatherv_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Gatherv_init PMPI_Gatherv_init, MPI_Gatherv_init_c
+        PMPI_Gatherv_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
+        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::gatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
         PolyArray::new(displs), recvtype), root, comm))
 }
 
-call! {
-    MPI_Gatherv_init_c PMPI_Gatherv_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::gatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
-        recvtype), root, comm))
-}
-
-call! {
-    MPI_Iallgather PMPI_Iallgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Iallgather PMPI_Iallgather, MPI_Iallgather_c PMPI_Iallgather_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::allgather(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), comm))
 }
 
-call! {
-    MPI_Iallgather_c PMPI_Iallgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allgather(UserBuffer::new("sendcount", sendbuf,
-        sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
-}
-
-call! {
-    MPI_Iallgatherv PMPI_Iallgatherv(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+both! {
+    MPI_Iallgatherv PMPI_Iallgatherv, MPI_Iallgatherv_c PMPI_Iallgatherv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::allgatherv(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
         PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
 }
 
-call! {
-    MPI_Iallgatherv_c PMPI_Iallgatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm,
+both! {
+    MPI_Iallreduce PMPI_Iallreduce, MPI_Iallreduce_c PMPI_Iallreduce_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allgatherv(UserBuffer::new("sendcount", sendbuf,
-        sendcount, sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype), comm))
-}
-
-call! {
-    MPI_Iallreduce PMPI_Iallreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::allreduce(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(count), datatype), op, comm))
 }
 
-call! {
-    MPI_Iallreduce_c PMPI_Iallreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allreduce(UserOperands::new(sendbuf, recvbuf,
-        count, datatype), op, comm))
-}
-
-call! {
-    MPI_Ialltoall PMPI_Ialltoall(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ialltoall PMPI_Ialltoall, MPI_Ialltoall_c PMPI_Ialltoall_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::alltoall(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), comm))
 }
 
-call! {
-    MPI_Ialltoall_c PMPI_Ialltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoall(UserBuffer::new("sendcount", sendbuf,
-        sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
-}
-
-call! {
-    MPI_Ialltoallv PMPI_Ialltoallv(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+both! {
+    MPI_Ialltoallv PMPI_Ialltoallv, MPI_Ialltoallv_c PMPI_Ialltoallv_c(sendbuf: *const c_void,
+        sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::alltoallv(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
@@ -488,33 +272,11 @@ call! {
         recvtype), comm))
 }
 
-call! {
-    MPI_Ialltoallv_c PMPI_Ialltoallv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoallv(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm))
-}
-
-call! {
-    MPI_Ialltoallw PMPI_Ialltoallw(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoallw(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtypes),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtypes), comm))
-}
-
-call! {
-    MPI_Ialltoallw_c PMPI_Ialltoallw_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ialltoallw PMPI_Ialltoallw, MPI_Ialltoallw_c PMPI_Ialltoallw_c(sendbuf: *const c_void,
+        sendcounts: *const Int, sdispls: *const Displ, sendtypes: *const MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
+        recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::alltoallw(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtypes),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
@@ -526,170 +288,91 @@ call! {
     => collective::start(request, || collective::barrier(comm))
 }
 
-call! {
-    MPI_Ibcast PMPI_Ibcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ibcast PMPI_Ibcast, MPI_Ibcast_c PMPI_Ibcast_c(buffer: *mut c_void, count: Int,
+        datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::bcast(UserBuffer::new("count", buffer,
         MPI_Count::from(count), datatype), root, comm))
 }
 
-call! {
-    MPI_Ibcast_c PMPI_Ibcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::bcast(UserBuffer::new("count", buffer, count,
-        datatype), root, comm))
-}
-
-call! {
-    MPI_Iexscan PMPI_Iexscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Iexscan PMPI_Iexscan, MPI_Iexscan_c PMPI_Iexscan_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::exscan(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(count), datatype), op, comm))
 }
 
-call! {
-    MPI_Iexscan_c PMPI_Iexscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::exscan(UserOperands::new(sendbuf, recvbuf, count,
-        datatype), op, comm))
-}
-
-call! {
-    MPI_Igather PMPI_Igather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Igather PMPI_Igather, MPI_Igather_c PMPI_Igather_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
+        root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::gather(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), root, comm))
 }
 
-call! {
-    MPI_Igather_c PMPI_Igather_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::gather(UserBuffer::new("sendcount", sendbuf,
-        sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root,
-        comm))
-}
-
-call! {
-    MPI_Igatherv PMPI_Igatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+both! {
+    MPI_Igatherv PMPI_Igatherv, MPI_Igatherv_c PMPI_Igatherv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        displs: *const Displ, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::gatherv(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
         PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), root, comm))
 }
 
-call! {
-    MPI_Igatherv_c PMPI_Igatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::gatherv(UserBuffer::new("sendcount", sendbuf,
-        sendcount, sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype), root, comm))
-}
-
-call! {
-    MPI_Ireduce PMPI_Ireduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ireduce PMPI_Ireduce, MPI_Ireduce_c PMPI_Ireduce_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, root: c_int,
+        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::reduce(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(count), datatype), op, root, comm))
 }
 
-call! {
-    MPI_Ireduce_c PMPI_Ireduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce(UserOperands::new(sendbuf, recvbuf, count,
-        datatype), op, root, comm))
-}
-
-call! {
-    MPI_Ireduce_scatter PMPI_Ireduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ireduce_scatter PMPI_Ireduce_scatter, MPI_Ireduce_scatter_c
+        PMPI_Ireduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const Int,
+        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::reduce_scatter(sendbuf, recvbuf,
         PolyArray::new(recvcounts), datatype, op, comm))
 }
 
-call! {
-    MPI_Ireduce_scatter_block PMPI_Ireduce_scatter_block(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ireduce_scatter_block PMPI_Ireduce_scatter_block, MPI_Ireduce_scatter_block_c
+        PMPI_Ireduce_scatter_block_c(sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: Int,
+        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::reduce_scatter_block(UserOperands::new(sendbuf,
         recvbuf, MPI_Count::from(recvcount), datatype), op, comm))
 }
 
-call! {
-    MPI_Ireduce_scatter_block_c PMPI_Ireduce_scatter_block_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce_scatter_block(UserOperands::new(sendbuf,
-        recvbuf, recvcount, datatype), op, comm))
-}
-
-call! {
-    MPI_Ireduce_scatter_c PMPI_Ireduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
+both! {
+    MPI_Iscan PMPI_Iscan, MPI_Iscan_c PMPI_Iscan_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce_scatter(sendbuf, recvbuf,
-        PolyArray::new(recvcounts), datatype, op, comm))
-}
-
-call! {
-    MPI_Iscan PMPI_Iscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::scan(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(count), datatype), op, comm))
 }
 
-call! {
-    MPI_Iscan_c PMPI_Iscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scan(UserOperands::new(sendbuf, recvbuf, count,
-        datatype), op, comm))
-}
-
-call! {
-    MPI_Iscatter PMPI_Iscatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+both! {
+    MPI_Iscatter PMPI_Iscatter, MPI_Iscatter_c PMPI_Iscatter_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::scatter(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), root, comm))
 }
 
-call! {
-    MPI_Iscatter_c PMPI_Iscatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scatter(UserBuffer::new("sendcount", sendbuf,
-        sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root,
-        comm))
-}
-
-call! {
-    MPI_Iscatterv PMPI_Iscatterv(sendbuf: *const c_void, sendcounts: *const c_int,
-        displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+both! {
+    MPI_Iscatterv PMPI_Iscatterv, MPI_Iscatterv_c PMPI_Iscatterv_c(sendbuf: *const c_void,
+        sendcounts: *const Int, displs: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::scatterv(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), PolyArray::new(displs), sendtype), UserBuffer::new("recvcount",
         recvbuf, MPI_Count::from(recvcount), recvtype), root, comm))
-}
-
-call! {
-    MPI_Iscatterv_c PMPI_Iscatterv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scatterv(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(displs), sendtype), UserBuffer::new("recvcount",
-        recvbuf, recvcount, recvtype), root, comm))
 }
 
 call! {
@@ -709,155 +392,86 @@ call! {
 
 call! { MPI_Op_free PMPI_Op_free(op: *mut MPI_Op) on Default => method::free(op, "op", Op::free) }
 
-call! {
-    MPI_Reduce PMPI_Reduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Reduce PMPI_Reduce, MPI_Reduce_c PMPI_Reduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
     => fast_path::reduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
         root, comm).unwrap_or_else(|| collective::reduce(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(count), datatype), op, root, comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Reduce_c PMPI_Reduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce(UserOperands::new(sendbuf, recvbuf, count, datatype), op, root,
-        comm).unwrap_or_else(|| collective::reduce(UserOperands::new(sendbuf, recvbuf, count,
-        datatype), op, root, comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Reduce_init PMPI_Reduce_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Reduce_init PMPI_Reduce_init, MPI_Reduce_init_c PMPI_Reduce_init_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, root: c_int,
+        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, || collective::reduce(UserOperands::new(sendbuf,
         recvbuf, MPI_Count::from(count), datatype), op, root, comm))
 }
 
-call! {
-    MPI_Reduce_init_c PMPI_Reduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::reduce(UserOperands::new(sendbuf,
-        recvbuf, count, datatype), op, root, comm))
-}
-
-call! {
-    MPI_Reduce_local PMPI_Reduce_local(inbuf: *const c_void, inoutbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op) on Default
+both! {
+    MPI_Reduce_local PMPI_Reduce_local, MPI_Reduce_local_c PMPI_Reduce_local_c(inbuf: *const c_void,
+        inoutbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op) on Default
     => op::mpi_reduce_local(inbuf, inoutbuf, MPI_Count::from(count), datatype, op)
 }
 
-call! {
-    MPI_Reduce_local_c PMPI_Reduce_local_c(inbuf: *const c_void, inoutbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op) on Default
-    => op::mpi_reduce_local(inbuf, inoutbuf, count, datatype, op)
-}
-
-call! {
-    MPI_Reduce_scatter PMPI_Reduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Reduce_scatter PMPI_Reduce_scatter, MPI_Reduce_scatter_c
+        PMPI_Reduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const Int,
+        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => fast_path::reduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op,
         comm).unwrap_or_else(|| collective::reduce_scatter(sendbuf, recvbuf,
         PolyArray::new(recvcounts), datatype, op, comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Reduce_scatter_block PMPI_Reduce_scatter_block(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Reduce_scatter_block PMPI_Reduce_scatter_block, MPI_Reduce_scatter_block_c
+        PMPI_Reduce_scatter_block_c(sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: Int,
+        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => fast_path::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(recvcount), datatype), op, comm).unwrap_or_else(||
         collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(recvcount), datatype), op, comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Reduce_scatter_block_c PMPI_Reduce_scatter_block_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
-        comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf, recvcount, datatype), op,
-        comm).unwrap_or_else(|| collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
-        recvcount, datatype), op, comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Reduce_scatter_block_init PMPI_Reduce_scatter_block_init(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Reduce_scatter_block_init PMPI_Reduce_scatter_block_init, MPI_Reduce_scatter_block_init_c
+        PMPI_Reduce_scatter_block_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        recvcount: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(recvcount), datatype), op, comm))
 }
 
-call! {
-    MPI_Reduce_scatter_block_init_c PMPI_Reduce_scatter_block_init_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf, recvcount, datatype),
-        op, comm))
-}
-
-call! {
-    MPI_Reduce_scatter_c PMPI_Reduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
-        comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op,
-        comm).unwrap_or_else(|| collective::reduce_scatter(sendbuf, recvbuf,
-        PolyArray::new(recvcounts), datatype, op, comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Reduce_scatter_init PMPI_Reduce_scatter_init(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Reduce_scatter_init PMPI_Reduce_scatter_init, MPI_Reduce_scatter_init_c
+        PMPI_Reduce_scatter_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        recvcounts: *const Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, || collective::reduce_scatter(sendbuf, recvbuf,
         PolyArray::new(recvcounts), datatype, op, comm))
 }
 
-call! {
-    MPI_Reduce_scatter_init_c PMPI_Reduce_scatter_init_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::reduce_scatter(sendbuf, recvbuf,
-        PolyArray::new(recvcounts), datatype, op, comm))
-}
-
-call! {
-    MPI_Scan PMPI_Scan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Scan PMPI_Scan, MPI_Scan_c PMPI_Scan_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
     => fast_path::scan(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
         comm).unwrap_or_else(|| collective::scan(UserOperands::new(sendbuf, recvbuf,
         MPI_Count::from(count), datatype), op, comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Scan_c PMPI_Scan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::scan(UserOperands::new(sendbuf, recvbuf, count, datatype), op,
-        comm).unwrap_or_else(|| collective::scan(UserOperands::new(sendbuf, recvbuf, count,
-        datatype), op, comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Scan_init PMPI_Scan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Scan_init PMPI_Scan_init, MPI_Scan_init_c PMPI_Scan_init_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
+        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, || collective::scan(UserOperands::new(sendbuf,
         recvbuf, MPI_Count::from(count), datatype), op, comm))
 }
 
-call! {
-    MPI_Scan_init_c PMPI_Scan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::scan(UserOperands::new(sendbuf,
-        recvbuf, count, datatype), op, comm))
-}
-
-call! {
-    MPI_Scatter PMPI_Scatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int,
-        comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Scatter PMPI_Scatter, MPI_Scatter_c PMPI_Scatter_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
+        root: c_int, comm: MPI_Comm) on Comm(comm)
     => fast_path::scatter(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         root, comm).unwrap_or_else(|| collective::scatter(UserBuffer::new("sendcount", sendbuf,
@@ -865,72 +479,33 @@ call! {
         MPI_Count::from(recvcount), recvtype), root, comm).and_then(CheckedCall::run))
 }
 
-call! {
-    MPI_Scatter_c PMPI_Scatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::scatter(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm).unwrap_or_else(||
-        collective::scatter(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root,
-        comm).and_then(CheckedCall::run))
-}
-
-call! {
-    MPI_Scatter_init PMPI_Scatter_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Scatter_init PMPI_Scatter_init, MPI_Scatter_init_c
+        PMPI_Scatter_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::scatter(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         root, comm))
 }
 
-call! {
-    MPI_Scatter_init_c PMPI_Scatter_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::scatter(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), root, comm))
-}
-
-call! {
-    MPI_Scatterv PMPI_Scatterv(sendbuf: *const c_void, sendcounts: *const c_int,
-        displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Scatterv PMPI_Scatterv, MPI_Scatterv_c PMPI_Scatterv_c(sendbuf: *const c_void,
+        sendcounts: *const Int, displs: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
     => collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), root, comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Scatterv_c PMPI_Scatterv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf, recvcount,
-        recvtype), root, comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Scatterv_init PMPI_Scatterv_init(sendbuf: *const c_void, sendcounts: *const c_int,
-        displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Scatterv_init PMPI_Scatterv_init, MPI_Scatterv_init_c
+        PMPI_Scatterv_init_c(sendbuf: *const c_void, sendcounts: *const Int, displs: *const Displ,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
+        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
         PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), root, comm))
-}
-
-call! {
-    MPI_Scatterv_init_c PMPI_Scatterv_init_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf, recvcount,
-        recvtype), root, comm))
 }

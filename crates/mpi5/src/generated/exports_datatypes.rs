@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-use mica_abi::export::{call, value};
+use mica_abi::export::{both, call, value};
 use mica_abi::method::{self, *};
 use mica_abi::poly::{CountForm, PolyArray, PolyOut};
 use mica_abi::shims::{datatype, pack, values};
@@ -26,16 +26,10 @@ call! {
     => method::give(address, "address", || Ok(location))
 }
 
-call! {
-    MPI_Get_elements PMPI_Get_elements(status: *const MPI_Status, datatype: MPI_Datatype,
-        count: *mut c_int) on Default
-    => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
-        "datatype")?.elements(status::read(status)?.bytes())))
-}
-
-call! {
-    MPI_Get_elements_c PMPI_Get_elements_c(status: *const MPI_Status, datatype: MPI_Datatype,
-        count: *mut MPI_Count) on Default
+both! {
+    MPI_Get_elements PMPI_Get_elements, MPI_Get_elements_c
+        PMPI_Get_elements_c(status: *const MPI_Status, datatype: MPI_Datatype,
+        count: *mut Int) on Default
     => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
         "datatype")?.elements(status::read(status)?.bytes())))
 }
@@ -47,58 +41,34 @@ call! {
         "datatype")?.elements(status::read(status)?.bytes())))
 }
 
-call! {
-    MPI_Pack PMPI_Pack(inbuf: *const c_void, incount: c_int, datatype: MPI_Datatype,
-        outbuf: *mut c_void, outsize: c_int, position: *mut c_int, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Pack PMPI_Pack, MPI_Pack_c PMPI_Pack_c(inbuf: *const c_void, incount: Int,
+        datatype: MPI_Datatype, outbuf: *mut c_void, outsize: Int, position: *mut Int,
+        comm: MPI_Comm) on Comm(comm)
     => pack::mpi_pack(inbuf, MPI_Count::from(incount), datatype, outbuf, MPI_Count::from(outsize),
         PolyOut::new(position), comm)
 }
 
-call! {
-    MPI_Pack_c PMPI_Pack_c(inbuf: *const c_void, incount: MPI_Count, datatype: MPI_Datatype,
-        outbuf: *mut c_void, outsize: MPI_Count, position: *mut MPI_Count,
-        comm: MPI_Comm) on Comm(comm)
-    => pack::mpi_pack(inbuf, incount, datatype, outbuf, outsize, PolyOut::new(position), comm)
-}
-
-call! {
-    MPI_Pack_external PMPI_Pack_external(datarep: *const c_char, inbuf: *const c_void,
-        incount: c_int, datatype: MPI_Datatype, outbuf: *mut c_void, outsize: MPI_Aint,
-        position: *mut MPI_Aint) on Default
+both! {
+    MPI_Pack_external PMPI_Pack_external, MPI_Pack_external_c
+        PMPI_Pack_external_c(datarep: *const c_char, inbuf: *const c_void, incount: Int,
+        datatype: MPI_Datatype, outbuf: *mut c_void, outsize: Offset,
+        position: *mut Offset) on Default
     => pack::mpi_pack_external(datarep, inbuf, MPI_Count::from(incount), datatype, outbuf,
         outsize as MPI_Count, PolyOut::new(position))
 }
 
-call! {
-    MPI_Pack_external_c PMPI_Pack_external_c(datarep: *const c_char, inbuf: *const c_void,
-        incount: MPI_Count, datatype: MPI_Datatype, outbuf: *mut c_void, outsize: MPI_Count,
-        position: *mut MPI_Count) on Default
-    => pack::mpi_pack_external(datarep, inbuf, incount, datatype, outbuf, outsize,
-        PolyOut::new(position))
-}
-
-call! {
-    MPI_Pack_external_size PMPI_Pack_external_size(datarep: *const c_char, incount: c_int,
-        datatype: MPI_Datatype, size: *mut MPI_Aint) on Default
+both! {
+    MPI_Pack_external_size PMPI_Pack_external_size, MPI_Pack_external_size_c
+        PMPI_Pack_external_size_c(datarep: *const c_char, incount: Int, datatype: MPI_Datatype,
+        size: *mut Offset) on Default
     => pack::mpi_pack_external_size(datarep, MPI_Count::from(incount), datatype, PolyOut::new(size))
 }
 
-call! {
-    MPI_Pack_external_size_c PMPI_Pack_external_size_c(datarep: *const c_char, incount: MPI_Count,
-        datatype: MPI_Datatype, size: *mut MPI_Count) on Default
-    => pack::mpi_pack_external_size(datarep, incount, datatype, PolyOut::new(size))
-}
-
-call! {
-    MPI_Pack_size PMPI_Pack_size(incount: c_int, datatype: MPI_Datatype, comm: MPI_Comm,
-        size: *mut c_int) on Comm(comm)
+both! {
+    MPI_Pack_size PMPI_Pack_size, MPI_Pack_size_c PMPI_Pack_size_c(incount: Int,
+        datatype: MPI_Datatype, comm: MPI_Comm, size: *mut Int) on Comm(comm)
     => pack::mpi_pack_size(MPI_Count::from(incount), datatype, comm, PolyOut::new(size))
-}
-
-call! {
-    MPI_Pack_size_c PMPI_Pack_size_c(incount: MPI_Count, datatype: MPI_Datatype, comm: MPI_Comm,
-        size: *mut MPI_Count) on Comm(comm)
-    => pack::mpi_pack_size(incount, datatype, comm, PolyOut::new(size))
 }
 
 call! {
@@ -106,44 +76,26 @@ call! {
     => datatype::mpi_type_commit(datatype)
 }
 
-call! {
-    MPI_Type_contiguous PMPI_Type_contiguous(count: c_int, oldtype: MPI_Datatype,
+both! {
+    MPI_Type_contiguous PMPI_Type_contiguous, MPI_Type_contiguous_c
+        PMPI_Type_contiguous_c(count: Int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::contiguous(MPI_Count::from(count),
         &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Plain))
 }
 
-call! {
-    MPI_Type_contiguous_c PMPI_Type_contiguous_c(count: MPI_Count, oldtype: MPI_Datatype,
+both! {
+    MPI_Type_create_darray PMPI_Type_create_darray, MPI_Type_create_darray_c
+        PMPI_Type_create_darray_c(size: c_int, rank: c_int, ndims: c_int,
+        array_of_gsizes: *const Int, array_of_distribs: *const c_int, array_of_dargs: *const c_int,
+        array_of_psizes: *const c_int, order: c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || in_form(Datatype::contiguous(count,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
-}
-
-call! {
-    MPI_Type_create_darray PMPI_Type_create_darray(size: c_int, rank: c_int, ndims: c_int,
-        array_of_gsizes: *const c_int, array_of_distribs: *const c_int,
-        array_of_dargs: *const c_int, array_of_psizes: *const c_int, order: c_int,
-        oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::darray(size, rank,
         &method::numbers(PolyArray::new(array_of_gsizes), ndims, "array_of_gsizes", "ndims")?,
         method::slice(array_of_distribs, ndims, "array_of_distribs", "ndims")?,
         method::slice(array_of_dargs, ndims, "array_of_dargs", "ndims")?,
         method::slice(array_of_psizes, ndims, "array_of_psizes", "ndims")?, order,
         &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Plain))
-}
-
-call! {
-    MPI_Type_create_darray_c PMPI_Type_create_darray_c(size: c_int, rank: c_int, ndims: c_int,
-        array_of_gsizes: *const MPI_Count, array_of_distribs: *const c_int,
-        array_of_dargs: *const c_int, array_of_psizes: *const c_int, order: c_int,
-        oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || in_form(Datatype::darray(size, rank,
-        &method::numbers(PolyArray::new(array_of_gsizes), ndims, "array_of_gsizes", "ndims")?,
-        method::slice(array_of_distribs, ndims, "array_of_distribs", "ndims")?,
-        method::slice(array_of_dargs, ndims, "array_of_dargs", "ndims")?,
-        method::slice(array_of_psizes, ndims, "array_of_psizes", "ndims")?, order,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
 }
 
 call! {
@@ -164,10 +116,11 @@ call! {
     => method::give(newtype, "newtype", || Datatype::f90_real(p, r))
 }
 
-call! {
-    MPI_Type_create_hindexed PMPI_Type_create_hindexed(count: c_int,
-        array_of_blocklengths: *const c_int, array_of_displacements: *const MPI_Aint,
-        oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
+both! {
+    MPI_Type_create_hindexed PMPI_Type_create_hindexed, MPI_Type_create_hindexed_c
+        PMPI_Type_create_hindexed_c(count: Int, array_of_blocklengths: *const Int,
+        array_of_displacements: *const Offset, oldtype: MPI_Datatype,
+        newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::hindexed(&method::numbers(PolyArray::new(array_of_blocklengths),
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
@@ -176,9 +129,10 @@ call! {
         CountForm::Plain))
 }
 
-call! {
-    MPI_Type_create_hindexed_block PMPI_Type_create_hindexed_block(count: c_int, blocklength: c_int,
-        array_of_displacements: *const MPI_Aint, oldtype: MPI_Datatype,
+both! {
+    MPI_Type_create_hindexed_block PMPI_Type_create_hindexed_block, MPI_Type_create_hindexed_block_c
+        PMPI_Type_create_hindexed_block_c(count: Int, blocklength: Int,
+        array_of_displacements: *const Offset, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::hindexed_block(MPI_Count::from(blocklength),
@@ -187,44 +141,19 @@ call! {
         CountForm::Plain))
 }
 
-call! {
-    MPI_Type_create_hindexed_block_c PMPI_Type_create_hindexed_block_c(count: MPI_Count,
-        blocklength: MPI_Count, array_of_displacements: *const MPI_Count, oldtype: MPI_Datatype,
-        newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || in_form(Datatype::hindexed_block(blocklength,
-        &method::numbers(PolyArray::new(array_of_displacements), count, "array_of_displacements",
-        "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
-}
-
-call! {
-    MPI_Type_create_hindexed_c PMPI_Type_create_hindexed_c(count: MPI_Count,
-        array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
+both! {
+    MPI_Type_create_hvector PMPI_Type_create_hvector, MPI_Type_create_hvector_c
+        PMPI_Type_create_hvector_c(count: Int, blocklength: Int, stride: Offset,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", ||
-        in_form(Datatype::hindexed(&method::numbers(PolyArray::new(array_of_blocklengths), count,
-        "array_of_blocklengths", "count")?, &method::numbers(PolyArray::new(array_of_displacements),
-        count, "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?)?, CountForm::Large))
-}
-
-call! {
-    MPI_Type_create_hvector PMPI_Type_create_hvector(count: c_int, blocklength: c_int,
-        stride: MPI_Aint, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::hvector(MPI_Count::from(count),
         MPI_Count::from(blocklength), stride as MPI_Count, &Datatype::resolve_as(oldtype.raw(),
         "oldtype")?)?, CountForm::Plain))
 }
 
-call! {
-    MPI_Type_create_hvector_c PMPI_Type_create_hvector_c(count: MPI_Count, blocklength: MPI_Count,
-        stride: MPI_Count, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || in_form(Datatype::hvector(count, blocklength, stride,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
-}
-
-call! {
-    MPI_Type_create_indexed_block PMPI_Type_create_indexed_block(count: c_int, blocklength: c_int,
-        array_of_displacements: *const c_int, oldtype: MPI_Datatype,
+both! {
+    MPI_Type_create_indexed_block PMPI_Type_create_indexed_block, MPI_Type_create_indexed_block_c
+        PMPI_Type_create_indexed_block_c(count: Int, blocklength: Int,
+        array_of_displacements: *const Int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::indexed_block(MPI_Count::from(blocklength),
@@ -233,35 +162,20 @@ call! {
         CountForm::Plain))
 }
 
-call! {
-    MPI_Type_create_indexed_block_c PMPI_Type_create_indexed_block_c(count: MPI_Count,
-        blocklength: MPI_Count, array_of_displacements: *const MPI_Count, oldtype: MPI_Datatype,
+both! {
+    MPI_Type_create_resized PMPI_Type_create_resized, MPI_Type_create_resized_c
+        PMPI_Type_create_resized_c(oldtype: MPI_Datatype, lb: Offset, extent: Offset,
         newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || in_form(Datatype::indexed_block(blocklength,
-        &method::numbers(PolyArray::new(array_of_displacements), count, "array_of_displacements",
-        "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
-}
-
-call! {
-    MPI_Type_create_resized PMPI_Type_create_resized(oldtype: MPI_Datatype, lb: MPI_Aint,
-        extent: MPI_Aint, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::resized(&Datatype::resolve_as(oldtype.raw(), "oldtype")?, lb as MPI_Count,
         extent as MPI_Count)?, CountForm::Plain))
 }
 
-call! {
-    MPI_Type_create_resized_c PMPI_Type_create_resized_c(oldtype: MPI_Datatype, lb: MPI_Count,
-        extent: MPI_Count, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", ||
-        in_form(Datatype::resized(&Datatype::resolve_as(oldtype.raw(), "oldtype")?, lb, extent)?,
-        CountForm::Large))
-}
-
-call! {
-    MPI_Type_create_struct PMPI_Type_create_struct(count: c_int,
-        array_of_blocklengths: *const c_int, array_of_displacements: *const MPI_Aint,
-        array_of_types: *const MPI_Datatype, newtype: *mut MPI_Datatype) on Default
+both! {
+    MPI_Type_create_struct PMPI_Type_create_struct, MPI_Type_create_struct_c
+        PMPI_Type_create_struct_c(count: Int, array_of_blocklengths: *const Int,
+        array_of_displacements: *const Offset, array_of_types: *const MPI_Datatype,
+        newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::create_struct(&method::numbers(PolyArray::new(array_of_blocklengths),
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
@@ -270,21 +184,10 @@ call! {
         MPI_Count::from(count), "array_of_types", "count")?)?, CountForm::Plain))
 }
 
-call! {
-    MPI_Type_create_struct_c PMPI_Type_create_struct_c(count: MPI_Count,
-        array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
-        array_of_types: *const MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", ||
-        in_form(Datatype::create_struct(&method::numbers(PolyArray::new(array_of_blocklengths),
-        count, "array_of_blocklengths", "count")?,
-        &method::numbers(PolyArray::new(array_of_displacements), count, "array_of_displacements",
-        "count")?, &method::datatypes(array_of_types, count, "array_of_types", "count")?)?,
-        CountForm::Large))
-}
-
-call! {
-    MPI_Type_create_subarray PMPI_Type_create_subarray(ndims: c_int, array_of_sizes: *const c_int,
-        array_of_subsizes: *const c_int, array_of_starts: *const c_int, order: c_int,
+both! {
+    MPI_Type_create_subarray PMPI_Type_create_subarray, MPI_Type_create_subarray_c
+        PMPI_Type_create_subarray_c(ndims: c_int, array_of_sizes: *const Int,
+        array_of_subsizes: *const Int, array_of_starts: *const Int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::subarray(&method::numbers(PolyArray::new(array_of_sizes), ndims,
@@ -292,19 +195,6 @@ call! {
         "array_of_subsizes", "ndims")?, &method::numbers(PolyArray::new(array_of_starts), ndims,
         "array_of_starts", "ndims")?, order, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
         CountForm::Plain))
-}
-
-call! {
-    MPI_Type_create_subarray_c PMPI_Type_create_subarray_c(ndims: c_int,
-        array_of_sizes: *const MPI_Count, array_of_subsizes: *const MPI_Count,
-        array_of_starts: *const MPI_Count, order: c_int, oldtype: MPI_Datatype,
-        newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", ||
-        in_form(Datatype::subarray(&method::numbers(PolyArray::new(array_of_sizes), ndims,
-        "array_of_sizes", "ndims")?, &method::numbers(PolyArray::new(array_of_subsizes), ndims,
-        "array_of_subsizes", "ndims")?, &method::numbers(PolyArray::new(array_of_starts), ndims,
-        "array_of_starts", "ndims")?, order, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
-        CountForm::Large))
 }
 
 call! {
@@ -355,16 +245,10 @@ call! {
         CountForm::Large)
 }
 
-call! {
-    MPI_Type_get_extent PMPI_Type_get_extent(datatype: MPI_Datatype, lb: *mut MPI_Aint,
-        extent: *mut MPI_Aint) on Default
-    => method::give((PolyOut::new(lb), PolyOut::new(extent)), ("lb", "extent"), || { let datatype =
-        Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.lb(), datatype.extent())) })
-}
-
-call! {
-    MPI_Type_get_extent_c PMPI_Type_get_extent_c(datatype: MPI_Datatype, lb: *mut MPI_Count,
-        extent: *mut MPI_Count) on Default
+both! {
+    MPI_Type_get_extent PMPI_Type_get_extent, MPI_Type_get_extent_c
+        PMPI_Type_get_extent_c(datatype: MPI_Datatype, lb: *mut Offset,
+        extent: *mut Offset) on Default
     => method::give((PolyOut::new(lb), PolyOut::new(extent)), ("lb", "extent"), || { let datatype =
         Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.lb(), datatype.extent())) })
 }
@@ -376,17 +260,10 @@ call! {
         Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.lb(), datatype.extent())) })
 }
 
-call! {
-    MPI_Type_get_true_extent PMPI_Type_get_true_extent(datatype: MPI_Datatype,
-        true_lb: *mut MPI_Aint, true_extent: *mut MPI_Aint) on Default
-    => method::give((PolyOut::new(true_lb), PolyOut::new(true_extent)), ("true_lb", "true_extent"),
-        || { let datatype = Datatype::resolve_as(datatype.raw(), "datatype")?;
-        Ok((datatype.true_lb(), datatype.true_extent())) })
-}
-
-call! {
-    MPI_Type_get_true_extent_c PMPI_Type_get_true_extent_c(datatype: MPI_Datatype,
-        true_lb: *mut MPI_Count, true_extent: *mut MPI_Count) on Default
+both! {
+    MPI_Type_get_true_extent PMPI_Type_get_true_extent, MPI_Type_get_true_extent_c
+        PMPI_Type_get_true_extent_c(datatype: MPI_Datatype, true_lb: *mut Offset,
+        true_extent: *mut Offset) on Default
     => method::give((PolyOut::new(true_lb), PolyOut::new(true_extent)), ("true_lb", "true_extent"),
         || { let datatype = Datatype::resolve_as(datatype.raw(), "datatype")?;
         Ok((datatype.true_lb(), datatype.true_extent())) })
@@ -406,10 +283,10 @@ call! {
     => method::give(pair_type, "pair_type", || value_index(value_type.raw(), index_type.raw()))
 }
 
-call! {
-    MPI_Type_indexed PMPI_Type_indexed(count: c_int, array_of_blocklengths: *const c_int,
-        array_of_displacements: *const c_int, oldtype: MPI_Datatype,
-        newtype: *mut MPI_Datatype) on Default
+both! {
+    MPI_Type_indexed PMPI_Type_indexed, MPI_Type_indexed_c PMPI_Type_indexed_c(count: Int,
+        array_of_blocklengths: *const Int, array_of_displacements: *const Int,
+        oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::indexed(&method::numbers(PolyArray::new(array_of_blocklengths),
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
@@ -419,30 +296,14 @@ call! {
 }
 
 call! {
-    MPI_Type_indexed_c PMPI_Type_indexed_c(count: MPI_Count,
-        array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
-        oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", ||
-        in_form(Datatype::indexed(&method::numbers(PolyArray::new(array_of_blocklengths), count,
-        "array_of_blocklengths", "count")?, &method::numbers(PolyArray::new(array_of_displacements),
-        count, "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?)?, CountForm::Large))
-}
-
-call! {
     MPI_Type_match_size PMPI_Type_match_size(typeclass: c_int, size: c_int,
         datatype: *mut MPI_Datatype) on Default
     => method::give(datatype, "datatype", || match_size(typeclass, size))
 }
 
-call! {
-    MPI_Type_size PMPI_Type_size(datatype: MPI_Datatype, size: *mut c_int) on Default
-    => method::give(PolyOut::new(size), "size", || Ok(Datatype::resolve_as(datatype.raw(),
-        "datatype")?.size()))
-}
-
-call! {
-    MPI_Type_size_c PMPI_Type_size_c(datatype: MPI_Datatype, size: *mut MPI_Count) on Default
+both! {
+    MPI_Type_size PMPI_Type_size, MPI_Type_size_c PMPI_Type_size_c(datatype: MPI_Datatype,
+        size: *mut Int) on Default
     => method::give(PolyOut::new(size), "size", || Ok(Datatype::resolve_as(datatype.raw(),
         "datatype")?.size()))
 }
@@ -452,47 +313,27 @@ call! {
     => method::give(size, "size", || Ok(Datatype::resolve_as(datatype.raw(), "datatype")?.size()))
 }
 
-call! {
-    MPI_Type_vector PMPI_Type_vector(count: c_int, blocklength: c_int, stride: c_int,
-        oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
+both! {
+    MPI_Type_vector PMPI_Type_vector, MPI_Type_vector_c PMPI_Type_vector_c(count: Int,
+        blocklength: Int, stride: Int, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::vector(MPI_Count::from(count),
         MPI_Count::from(blocklength), MPI_Count::from(stride), &Datatype::resolve_as(oldtype.raw(),
         "oldtype")?)?, CountForm::Plain))
 }
 
-call! {
-    MPI_Type_vector_c PMPI_Type_vector_c(count: MPI_Count, blocklength: MPI_Count,
-        stride: MPI_Count, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => method::give(newtype, "newtype", || in_form(Datatype::vector(count, blocklength, stride,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Large))
-}
-
-call! {
-    MPI_Unpack PMPI_Unpack(inbuf: *const c_void, insize: c_int, position: *mut c_int,
-        outbuf: *mut c_void, outcount: c_int, datatype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Unpack PMPI_Unpack, MPI_Unpack_c PMPI_Unpack_c(inbuf: *const c_void, insize: Int,
+        position: *mut Int, outbuf: *mut c_void, outcount: Int, datatype: MPI_Datatype,
+        comm: MPI_Comm) on Comm(comm)
     => pack::mpi_unpack(inbuf, MPI_Count::from(insize), PolyOut::new(position), outbuf,
         MPI_Count::from(outcount), datatype, comm)
 }
 
-call! {
-    MPI_Unpack_c PMPI_Unpack_c(inbuf: *const c_void, insize: MPI_Count, position: *mut MPI_Count,
-        outbuf: *mut c_void, outcount: MPI_Count, datatype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => pack::mpi_unpack(inbuf, insize, PolyOut::new(position), outbuf, outcount, datatype, comm)
-}
-
-call! {
-    MPI_Unpack_external PMPI_Unpack_external(datarep: *const c_char, inbuf: *const c_void,
-        insize: MPI_Aint, position: *mut MPI_Aint, outbuf: *mut c_void, outcount: c_int,
+both! {
+    MPI_Unpack_external PMPI_Unpack_external, MPI_Unpack_external_c
+        PMPI_Unpack_external_c(datarep: *const c_char, inbuf: *const c_void, insize: Offset,
+        position: *mut Offset, outbuf: *mut c_void, outcount: Int,
         datatype: MPI_Datatype) on Default
     => pack::mpi_unpack_external(datarep, inbuf, insize as MPI_Count, PolyOut::new(position),
         outbuf, MPI_Count::from(outcount), datatype)
-}
-
-call! {
-    MPI_Unpack_external_c PMPI_Unpack_external_c(datarep: *const c_char, inbuf: *const c_void,
-        insize: MPI_Count, position: *mut MPI_Count, outbuf: *mut c_void, outcount: MPI_Count,
-        datatype: MPI_Datatype) on Default
-    => pack::mpi_unpack_external(datarep, inbuf, insize, PolyOut::new(position), outbuf, outcount,
-        datatype)
 }

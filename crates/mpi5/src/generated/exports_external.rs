@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_abi::export::call;
+use mica_abi::export::{both, call};
 use mica_abi::method::{self, *};
 use mica_abi::shims::generalized;
 use mica_abi::types::{MPI_Count, MPI_Datatype, MPI_Request, MPI_Status};
@@ -26,18 +26,12 @@ call! {
     => method::perform(|| { status::write(status)?.set_cancelled(flag != 0); Ok(()) })
 }
 
-call! {
-    MPI_Status_set_elements PMPI_Status_set_elements(status: *mut MPI_Status,
-        datatype: MPI_Datatype, count: c_int) on Default
+both! {
+    MPI_Status_set_elements PMPI_Status_set_elements, MPI_Status_set_elements_c
+        PMPI_Status_set_elements_c(status: *mut MPI_Status, datatype: MPI_Datatype,
+        count: Int) on Default
     => method::perform(|| { status::write(status)?.set_bytes(Datatype::resolve_as(datatype.raw(),
         "datatype")?.bytes_of_elements(MPI_Count::from(count))?); Ok(()) })
-}
-
-call! {
-    MPI_Status_set_elements_c PMPI_Status_set_elements_c(status: *mut MPI_Status,
-        datatype: MPI_Datatype, count: MPI_Count) on Default
-    => method::perform(|| { status::write(status)?.set_bytes(Datatype::resolve_as(datatype.raw(),
-        "datatype")?.bytes_of_elements(count)?); Ok(()) })
 }
 
 call! {

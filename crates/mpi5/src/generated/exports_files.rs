@@ -4,10 +4,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use mica_abi::export::call;
+use mica_abi::export::{both, call};
 use mica_abi::types::{
-    MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_File, MPI_Group, MPI_Info, MPI_Offset,
-    MPI_Request, MPI_Status,
+    MPI_Comm, MPI_Datatype, MPI_File, MPI_Group, MPI_Info, MPI_Offset, MPI_Request, MPI_Status,
 };
 
 call! { MPI_File_close PMPI_File_close(fh: *mut MPI_File) on Default => unsupported }
@@ -59,15 +58,10 @@ call! {
     => unsupported
 }
 
-call! {
-    MPI_File_get_type_extent PMPI_File_get_type_extent(fh: MPI_File, datatype: MPI_Datatype,
-        extent: *mut MPI_Aint) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_get_type_extent_c PMPI_File_get_type_extent_c(fh: MPI_File, datatype: MPI_Datatype,
-        extent: *mut MPI_Count) on File(fh)
+both! {
+    MPI_File_get_type_extent PMPI_File_get_type_extent, MPI_File_get_type_extent_c
+        PMPI_File_get_type_extent_c(fh: MPI_File, datatype: MPI_Datatype,
+        extent: *mut Offset) on File(fh)
     => unsupported
 }
 
@@ -77,126 +71,71 @@ call! {
     => unsupported
 }
 
-call! {
-    MPI_File_iread PMPI_File_iread(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+both! {
+    MPI_File_iread PMPI_File_iread, MPI_File_iread_c PMPI_File_iread_c(fh: MPI_File,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_iread_all PMPI_File_iread_all(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+both! {
+    MPI_File_iread_all PMPI_File_iread_all, MPI_File_iread_all_c PMPI_File_iread_all_c(fh: MPI_File,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_iread_all_c PMPI_File_iread_all_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iread_at PMPI_File_iread_at(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iread_at_all PMPI_File_iread_at_all(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iread_at_all_c PMPI_File_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
+both! {
+    MPI_File_iread_at PMPI_File_iread_at, MPI_File_iread_at_c PMPI_File_iread_at_c(fh: MPI_File,
+        offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_iread_at_c PMPI_File_iread_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iread_c PMPI_File_iread_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
+both! {
+    MPI_File_iread_at_all PMPI_File_iread_at_all, MPI_File_iread_at_all_c
+        PMPI_File_iread_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_iread_shared PMPI_File_iread_shared(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iread_shared_c PMPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iwrite PMPI_File_iwrite(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iwrite_all PMPI_File_iwrite_all(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iwrite_all_c PMPI_File_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: MPI_Count,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iwrite_at PMPI_File_iwrite_at(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
-        count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iwrite_at_all PMPI_File_iwrite_at_all(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype,
+both! {
+    MPI_File_iread_shared PMPI_File_iread_shared, MPI_File_iread_shared_c
+        PMPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_iwrite_at_all_c PMPI_File_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
+both! {
+    MPI_File_iwrite PMPI_File_iwrite, MPI_File_iwrite_c PMPI_File_iwrite_c(fh: MPI_File,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_iwrite_at_c PMPI_File_iwrite_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+both! {
+    MPI_File_iwrite_all PMPI_File_iwrite_all, MPI_File_iwrite_all_c
+        PMPI_File_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_iwrite_c PMPI_File_iwrite_c(fh: MPI_File, buf: *const c_void, count: MPI_Count,
+both! {
+    MPI_File_iwrite_at PMPI_File_iwrite_at, MPI_File_iwrite_at_c PMPI_File_iwrite_at_c(fh: MPI_File,
+        offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        request: *mut MPI_Request) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_iwrite_at_all PMPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c
+        PMPI_File_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_iwrite_shared PMPI_File_iwrite_shared(fh: MPI_File, buf: *const c_void, count: c_int,
+both! {
+    MPI_File_iwrite_shared PMPI_File_iwrite_shared, MPI_File_iwrite_shared_c
+        PMPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_iwrite_shared_c PMPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
@@ -211,33 +150,22 @@ call! {
     => unsupported
 }
 
-call! {
-    MPI_File_read PMPI_File_read(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_read PMPI_File_read, MPI_File_read_c PMPI_File_read_c(fh: MPI_File, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_read_all PMPI_File_read_all(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_read_all PMPI_File_read_all, MPI_File_read_all_c PMPI_File_read_all_c(fh: MPI_File,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_read_all_begin PMPI_File_read_all_begin(fh: MPI_File, buf: *mut c_void, count: c_int,
+both! {
+    MPI_File_read_all_begin PMPI_File_read_all_begin, MPI_File_read_all_begin_c
+        PMPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_all_begin_c PMPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_all_c PMPI_File_read_all_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
@@ -247,34 +175,24 @@ call! {
     => unsupported
 }
 
-call! {
-    MPI_File_read_at PMPI_File_read_at(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_at_all PMPI_File_read_at_all(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_at_all_begin PMPI_File_read_at_all_begin(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_at_all_begin_c PMPI_File_read_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_at_all_c PMPI_File_read_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
+both! {
+    MPI_File_read_at PMPI_File_read_at, MPI_File_read_at_c PMPI_File_read_at_c(fh: MPI_File,
+        offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
         status: *mut MPI_Status) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_read_at_all PMPI_File_read_at_all, MPI_File_read_at_all_c
+        PMPI_File_read_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_read_at_all_begin PMPI_File_read_at_all_begin, MPI_File_read_at_all_begin_c
+        PMPI_File_read_at_all_begin_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
@@ -284,39 +202,17 @@ call! {
     => unsupported
 }
 
-call! {
-    MPI_File_read_at_c PMPI_File_read_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_read_ordered PMPI_File_read_ordered, MPI_File_read_ordered_c
+        PMPI_File_read_ordered_c(fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_read_c PMPI_File_read_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_ordered PMPI_File_read_ordered(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_ordered_begin PMPI_File_read_ordered_begin(fh: MPI_File, buf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_ordered_begin_c PMPI_File_read_ordered_begin_c(fh: MPI_File, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_ordered_c PMPI_File_read_ordered_c(fh: MPI_File, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_read_ordered_begin PMPI_File_read_ordered_begin, MPI_File_read_ordered_begin_c
+        PMPI_File_read_ordered_begin_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
@@ -326,15 +222,10 @@ call! {
     => unsupported
 }
 
-call! {
-    MPI_File_read_shared PMPI_File_read_shared(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_shared_c PMPI_File_read_shared_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_read_shared PMPI_File_read_shared, MPI_File_read_shared_c
+        PMPI_File_read_shared_c(fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
@@ -372,33 +263,22 @@ call! {
 
 call! { MPI_File_sync PMPI_File_sync(fh: MPI_File) on File(fh) => unsupported }
 
-call! {
-    MPI_File_write PMPI_File_write(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_write PMPI_File_write, MPI_File_write_c PMPI_File_write_c(fh: MPI_File,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_write_all PMPI_File_write_all(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_write_all PMPI_File_write_all, MPI_File_write_all_c PMPI_File_write_all_c(fh: MPI_File,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_write_all_begin PMPI_File_write_all_begin(fh: MPI_File, buf: *const c_void,
-        count: c_int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_all_begin_c PMPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_all_c PMPI_File_write_all_c(fh: MPI_File, buf: *const c_void, count: MPI_Count,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_write_all_begin PMPI_File_write_all_begin, MPI_File_write_all_begin_c
+        PMPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
@@ -408,35 +288,24 @@ call! {
     => unsupported
 }
 
-call! {
-    MPI_File_write_at PMPI_File_write_at(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
-        count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_at_all PMPI_File_write_at_all(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype,
+both! {
+    MPI_File_write_at PMPI_File_write_at, MPI_File_write_at_c PMPI_File_write_at_c(fh: MPI_File,
+        offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
         status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_write_at_all_begin PMPI_File_write_at_all_begin(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype) on File(fh)
+both! {
+    MPI_File_write_at_all PMPI_File_write_at_all, MPI_File_write_at_all_c
+        PMPI_File_write_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_write_at_all_begin_c PMPI_File_write_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_at_all_c PMPI_File_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_write_at_all_begin PMPI_File_write_at_all_begin, MPI_File_write_at_all_begin_c
+        PMPI_File_write_at_all_begin_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
@@ -446,39 +315,17 @@ call! {
     => unsupported
 }
 
-call! {
-    MPI_File_write_at_c PMPI_File_write_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_c PMPI_File_write_c(fh: MPI_File, buf: *const c_void, count: MPI_Count,
+both! {
+    MPI_File_write_ordered PMPI_File_write_ordered, MPI_File_write_ordered_c
+        PMPI_File_write_ordered_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_write_ordered PMPI_File_write_ordered(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_ordered_begin PMPI_File_write_ordered_begin(fh: MPI_File, buf: *const c_void,
-        count: c_int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_ordered_begin_c PMPI_File_write_ordered_begin_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_ordered_c PMPI_File_write_ordered_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+both! {
+    MPI_File_write_ordered_begin PMPI_File_write_ordered_begin, MPI_File_write_ordered_begin_c
+        PMPI_File_write_ordered_begin_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
@@ -488,15 +335,10 @@ call! {
     => unsupported
 }
 
-call! {
-    MPI_File_write_shared PMPI_File_write_shared(fh: MPI_File, buf: *const c_void, count: c_int,
+both! {
+    MPI_File_write_shared PMPI_File_write_shared, MPI_File_write_shared_c
+        PMPI_File_write_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_shared_c PMPI_File_write_shared_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_abi::export::call;
+use mica_abi::export::{both, call};
 use mica_abi::shims::partitioned;
 use mica_abi::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
@@ -32,32 +32,17 @@ call! {
     => partitioned::mpi_pready_range(partition_low, partition_high, request)
 }
 
-call! {
-    MPI_Precv_init PMPI_Precv_init(buf: *mut c_void, partitions: c_int, count: MPI_Count,
-        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Precv_init PMPI_Precv_init, MPI_Precv_init_c PMPI_Precv_init_c(buf: *mut c_void,
+        partitions: c_int, count: MPI_Count, datatype: MPI_Datatype, source: c_int, tag: c_int,
+        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => partitioned::mpi_precv_init(buf, partitions, count, datatype, source, tag, comm, info,
         request)
 }
 
-call! {
-    MPI_Precv_init_c PMPI_Precv_init_c(buf: *mut c_void, partitions: c_int, count: MPI_Count,
-        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => partitioned::mpi_precv_init(buf, partitions, count, datatype, source, tag, comm, info,
-        request)
-}
-
-call! {
-    MPI_Psend_init PMPI_Psend_init(buf: *const c_void, partitions: c_int, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => partitioned::mpi_psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request)
-}
-
-call! {
-    MPI_Psend_init_c PMPI_Psend_init_c(buf: *const c_void, partitions: c_int, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Psend_init PMPI_Psend_init, MPI_Psend_init_c PMPI_Psend_init_c(buf: *const c_void,
+        partitions: c_int, count: MPI_Count, datatype: MPI_Datatype, dest: c_int, tag: c_int,
+        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => partitioned::mpi_psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request)
 }

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_abi::export::call;
+use mica_abi::export::{both, call};
 use mica_abi::method::{self, *};
 use mica_abi::poly::PolyOut;
 use mica_abi::shims::{buffer, persistent, pt2pt, request};
@@ -12,49 +12,29 @@ use mica_abi::types::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Session, MPI_Status,
 };
 
-call! {
-    MPI_Bsend PMPI_Bsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Bsend PMPI_Bsend, MPI_Bsend_c PMPI_Bsend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
     => buffer::mpi_bsend(buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
-call! {
-    MPI_Bsend_c PMPI_Bsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => buffer::mpi_bsend(buf, count, datatype, dest, tag, comm)
-}
-
-call! {
-    MPI_Bsend_init PMPI_Bsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Bsend_init PMPI_Bsend_init, MPI_Bsend_init_c PMPI_Bsend_init_c(buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => buffer::mpi_bsend_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
 }
 
-call! {
-    MPI_Bsend_init_c PMPI_Bsend_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => buffer::mpi_bsend_init(buf, count, datatype, dest, tag, comm, request)
-}
-
-call! {
-    MPI_Buffer_attach PMPI_Buffer_attach(buffer: *mut c_void, size: c_int) on Default
+both! {
+    MPI_Buffer_attach PMPI_Buffer_attach, MPI_Buffer_attach_c
+        PMPI_Buffer_attach_c(buffer: *mut c_void, size: Int) on Default
     => method::perform(|| buffered::attach(BufferOwner::Process, buffer.expose_provenance(),
         MPI_Count::from(size)))
 }
 
-call! {
-    MPI_Buffer_attach_c PMPI_Buffer_attach_c(buffer: *mut c_void, size: MPI_Count) on Default
-    => method::perform(|| buffered::attach(BufferOwner::Process, buffer.expose_provenance(), size))
-}
-
-call! {
-    MPI_Buffer_detach PMPI_Buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) on Default
-    => method::perform(|| buffer::detach(BufferOwner::Process, buffer_addr, PolyOut::new(size)))
-}
-
-call! {
-    MPI_Buffer_detach_c PMPI_Buffer_detach_c(buffer_addr: *mut c_void,
-        size: *mut MPI_Count) on Default
+both! {
+    MPI_Buffer_detach PMPI_Buffer_detach, MPI_Buffer_detach_c
+        PMPI_Buffer_detach_c(buffer_addr: *mut c_void, size: *mut Int) on Default
     => method::perform(|| buffer::detach(BufferOwner::Process, buffer_addr, PolyOut::new(size)))
 }
 
@@ -73,30 +53,17 @@ call! {
     => request::mpi_cancel(request)
 }
 
-call! {
-    MPI_Comm_attach_buffer PMPI_Comm_attach_buffer(comm: MPI_Comm, buffer: *mut c_void,
-        size: c_int) on Comm(comm)
+both! {
+    MPI_Comm_attach_buffer PMPI_Comm_attach_buffer, MPI_Comm_attach_buffer_c
+        PMPI_Comm_attach_buffer_c(comm: MPI_Comm, buffer: *mut c_void, size: Int) on Comm(comm)
     => method::perform(|| buffered::attach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
         buffer.expose_provenance(), MPI_Count::from(size)))
 }
 
-call! {
-    MPI_Comm_attach_buffer_c PMPI_Comm_attach_buffer_c(comm: MPI_Comm, buffer: *mut c_void,
-        size: MPI_Count) on Comm(comm)
-    => method::perform(|| buffered::attach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
-        buffer.expose_provenance(), size))
-}
-
-call! {
-    MPI_Comm_detach_buffer PMPI_Comm_detach_buffer(comm: MPI_Comm, buffer_addr: *mut c_void,
-        size: *mut c_int) on Comm(comm)
-    => method::perform(|| buffer::detach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
-        buffer_addr, PolyOut::new(size)))
-}
-
-call! {
-    MPI_Comm_detach_buffer_c PMPI_Comm_detach_buffer_c(comm: MPI_Comm, buffer_addr: *mut c_void,
-        size: *mut MPI_Count) on Comm(comm)
+both! {
+    MPI_Comm_detach_buffer PMPI_Comm_detach_buffer, MPI_Comm_detach_buffer_c
+        PMPI_Comm_detach_buffer_c(comm: MPI_Comm, buffer_addr: *mut c_void,
+        size: *mut Int) on Comm(comm)
     => method::perform(|| buffer::detach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
         buffer_addr, PolyOut::new(size)))
 }
@@ -113,30 +80,18 @@ call! {
         buffered::iflush(BufferOwner::comm(&Comm::resolve(comm.raw())?)))
 }
 
-call! {
-    MPI_Get_count PMPI_Get_count(status: *const MPI_Status, datatype: MPI_Datatype,
-        count: *mut c_int) on Default
+both! {
+    MPI_Get_count PMPI_Get_count, MPI_Get_count_c PMPI_Get_count_c(status: *const MPI_Status,
+        datatype: MPI_Datatype, count: *mut Int) on Default
     => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
         "datatype")?.count(status::read(status)?.bytes())))
 }
 
-call! {
-    MPI_Get_count_c PMPI_Get_count_c(status: *const MPI_Status, datatype: MPI_Datatype,
-        count: *mut MPI_Count) on Default
-    => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
-        "datatype")?.count(status::read(status)?.bytes())))
-}
-
-call! {
-    MPI_Ibsend PMPI_Ibsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ibsend PMPI_Ibsend, MPI_Ibsend_c PMPI_Ibsend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => buffer::mpi_ibsend(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
-}
-
-call! {
-    MPI_Ibsend_c PMPI_Ibsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => buffer::mpi_ibsend(buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
@@ -145,16 +100,10 @@ call! {
     => pt2pt::mpi_improbe(source, tag, comm, flag, message, status)
 }
 
-call! {
-    MPI_Imrecv PMPI_Imrecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        message: *mut MPI_Message, request: *mut MPI_Request) on Default
+both! {
+    MPI_Imrecv PMPI_Imrecv, MPI_Imrecv_c PMPI_Imrecv_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, message: *mut MPI_Message, request: *mut MPI_Request) on Default
     => pt2pt::mpi_imrecv(buf, MPI_Count::from(count), datatype, message, request)
-}
-
-call! {
-    MPI_Imrecv_c PMPI_Imrecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        message: *mut MPI_Message, request: *mut MPI_Request) on Default
-    => pt2pt::mpi_imrecv(buf, count, datatype, message, request)
 }
 
 call! {
@@ -163,88 +112,53 @@ call! {
     => pt2pt::mpi_iprobe(source, tag, comm, flag, status)
 }
 
-call! {
-    MPI_Irecv PMPI_Irecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Irecv PMPI_Irecv, MPI_Irecv_c PMPI_Irecv_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => pt2pt::mpi_irecv(buf, MPI_Count::from(count), datatype, source, tag, comm, request)
 }
 
-call! {
-    MPI_Irecv_c PMPI_Irecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::mpi_irecv(buf, count, datatype, source, tag, comm, request)
-}
-
-call! {
-    MPI_Irsend PMPI_Irsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Irsend PMPI_Irsend, MPI_Irsend_c PMPI_Irsend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => pt2pt::isend(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag, comm,
         request)
 }
 
-call! {
-    MPI_Irsend_c PMPI_Irsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::isend(pt2pt::Mode::Ready, buf, count, datatype, dest, tag, comm, request)
-}
-
-call! {
-    MPI_Isend PMPI_Isend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Isend PMPI_Isend, MPI_Isend_c PMPI_Isend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => pt2pt::isend(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest, tag, comm,
         request)
 }
 
-call! {
-    MPI_Isend_c PMPI_Isend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::isend(pt2pt::Mode::Standard, buf, count, datatype, dest, tag, comm, request)
-}
-
-call! {
-    MPI_Isendrecv PMPI_Isendrecv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        source: c_int, recvtag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Isendrecv PMPI_Isendrecv, MPI_Isendrecv_c PMPI_Isendrecv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => persistent::mpi_isendrecv(sendbuf, MPI_Count::from(sendcount), sendtype, dest, sendtag,
         recvbuf, MPI_Count::from(recvcount), recvtype, source, recvtag, comm, request)
 }
 
-call! {
-    MPI_Isendrecv_c PMPI_Isendrecv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
-        recvcount: MPI_Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
+both! {
+    MPI_Isendrecv_replace PMPI_Isendrecv_replace, MPI_Isendrecv_replace_c
+        PMPI_Isendrecv_replace_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        sendtag: c_int, source: c_int, recvtag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-        recvtype, source, recvtag, comm, request)
-}
-
-call! {
-    MPI_Isendrecv_replace PMPI_Isendrecv_replace(buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => persistent::mpi_isendrecv_replace(buf, MPI_Count::from(count), datatype, dest, sendtag,
         source, recvtag, comm, request)
 }
 
-call! {
-    MPI_Isendrecv_replace_c PMPI_Isendrecv_replace_c(buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_isendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
-        request)
-}
-
-call! {
-    MPI_Issend PMPI_Issend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Issend PMPI_Issend, MPI_Issend_c PMPI_Issend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => pt2pt::isend(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest, tag,
         comm, request)
-}
-
-call! {
-    MPI_Issend_c PMPI_Issend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::isend(pt2pt::Mode::Synchronous, buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
@@ -253,16 +167,10 @@ call! {
     => pt2pt::mpi_mprobe(source, tag, comm, message, status)
 }
 
-call! {
-    MPI_Mrecv PMPI_Mrecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        message: *mut MPI_Message, status: *mut MPI_Status) on Default
+both! {
+    MPI_Mrecv PMPI_Mrecv, MPI_Mrecv_c PMPI_Mrecv_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, message: *mut MPI_Message, status: *mut MPI_Status) on Default
     => pt2pt::mpi_mrecv(buf, MPI_Count::from(count), datatype, message, status)
-}
-
-call! {
-    MPI_Mrecv_c PMPI_Mrecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        message: *mut MPI_Message, status: *mut MPI_Status) on Default
-    => pt2pt::mpi_mrecv(buf, count, datatype, message, status)
 }
 
 call! {
@@ -271,28 +179,17 @@ call! {
     => pt2pt::mpi_probe(source, tag, comm, status)
 }
 
-call! {
-    MPI_Recv PMPI_Recv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int,
-        tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
+both! {
+    MPI_Recv PMPI_Recv, MPI_Recv_c PMPI_Recv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_recv(buf, MPI_Count::from(count), datatype, source, tag, comm, status)
 }
 
-call! {
-    MPI_Recv_c PMPI_Recv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_recv(buf, count, datatype, source, tag, comm, status)
-}
-
-call! {
-    MPI_Recv_init PMPI_Recv_init(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Recv_init PMPI_Recv_init, MPI_Recv_init_c PMPI_Recv_init_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => persistent::mpi_recv_init(buf, MPI_Count::from(count), datatype, source, tag, comm, request)
-}
-
-call! {
-    MPI_Recv_init_c PMPI_Recv_init_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_recv_init(buf, count, datatype, source, tag, comm, request)
 }
 
 call! {
@@ -328,116 +225,65 @@ call! {
         array_of_statuses)
 }
 
-call! {
-    MPI_Rsend PMPI_Rsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Rsend PMPI_Rsend, MPI_Rsend_c PMPI_Rsend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
     => pt2pt::send(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
-call! {
-    MPI_Rsend_c PMPI_Rsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::send(pt2pt::Mode::Ready, buf, count, datatype, dest, tag, comm)
-}
-
-call! {
-    MPI_Rsend_init PMPI_Rsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Rsend_init PMPI_Rsend_init, MPI_Rsend_init_c PMPI_Rsend_init_c(buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => persistent::send_init(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag,
         comm, request)
 }
 
-call! {
-    MPI_Rsend_init_c PMPI_Rsend_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::send_init(pt2pt::Mode::Ready, buf, count, datatype, dest, tag, comm, request)
-}
-
-call! {
-    MPI_Send PMPI_Send(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Send PMPI_Send, MPI_Send_c PMPI_Send_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
     => pt2pt::send(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
-call! {
-    MPI_Send_c PMPI_Send_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::send(pt2pt::Mode::Standard, buf, count, datatype, dest, tag, comm)
-}
-
-call! {
-    MPI_Send_init PMPI_Send_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Send_init PMPI_Send_init, MPI_Send_init_c PMPI_Send_init_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => persistent::send_init(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest,
         tag, comm, request)
 }
 
-call! {
-    MPI_Send_init_c PMPI_Send_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::send_init(pt2pt::Mode::Standard, buf, count, datatype, dest, tag, comm, request)
-}
-
-call! {
-    MPI_Sendrecv PMPI_Sendrecv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        source: c_int, recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
+both! {
+    MPI_Sendrecv PMPI_Sendrecv, MPI_Sendrecv_c PMPI_Sendrecv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
+        status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_sendrecv(sendbuf, MPI_Count::from(sendcount), sendtype, dest, sendtag, recvbuf,
         MPI_Count::from(recvcount), recvtype, source, recvtag, comm, status)
 }
 
-call! {
-    MPI_Sendrecv_c PMPI_Sendrecv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
-        recvcount: MPI_Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
+both! {
+    MPI_Sendrecv_replace PMPI_Sendrecv_replace, MPI_Sendrecv_replace_c
+        PMPI_Sendrecv_replace_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        sendtag: c_int, source: c_int, recvtag: c_int, comm: MPI_Comm,
         status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-        recvtype, source, recvtag, comm, status)
-}
-
-call! {
-    MPI_Sendrecv_replace PMPI_Sendrecv_replace(buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
-        comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_sendrecv_replace(buf, MPI_Count::from(count), datatype, dest, sendtag, source,
         recvtag, comm, status)
 }
 
-call! {
-    MPI_Sendrecv_replace_c PMPI_Sendrecv_replace_c(buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
-        comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
-        status)
-}
-
-call! {
-    MPI_Session_attach_buffer PMPI_Session_attach_buffer(session: MPI_Session, buffer: *mut c_void,
-        size: c_int) on Session(session)
+both! {
+    MPI_Session_attach_buffer PMPI_Session_attach_buffer, MPI_Session_attach_buffer_c
+        PMPI_Session_attach_buffer_c(session: MPI_Session, buffer: *mut c_void,
+        size: Int) on Session(session)
     => method::perform(||
         buffered::attach(BufferOwner::Session(Session::resolve(session.raw())?.handle()),
         buffer.expose_provenance(), MPI_Count::from(size)))
 }
 
-call! {
-    MPI_Session_attach_buffer_c PMPI_Session_attach_buffer_c(session: MPI_Session,
-        buffer: *mut c_void, size: MPI_Count) on Session(session)
-    => method::perform(||
-        buffered::attach(BufferOwner::Session(Session::resolve(session.raw())?.handle()),
-        buffer.expose_provenance(), size))
-}
-
-call! {
-    MPI_Session_detach_buffer PMPI_Session_detach_buffer(session: MPI_Session,
-        buffer_addr: *mut c_void, size: *mut c_int) on Session(session)
-    => method::perform(||
-        buffer::detach(BufferOwner::Session(Session::resolve(session.raw())?.handle()), buffer_addr,
-        PolyOut::new(size)))
-}
-
-call! {
-    MPI_Session_detach_buffer_c PMPI_Session_detach_buffer_c(session: MPI_Session,
-        buffer_addr: *mut c_void, size: *mut MPI_Count) on Session(session)
+both! {
+    MPI_Session_detach_buffer PMPI_Session_detach_buffer, MPI_Session_detach_buffer_c
+        PMPI_Session_detach_buffer_c(session: MPI_Session, buffer_addr: *mut c_void,
+        size: *mut Int) on Session(session)
     => method::perform(||
         buffer::detach(BufferOwner::Session(Session::resolve(session.raw())?.handle()), buffer_addr,
         PolyOut::new(size)))
@@ -456,30 +302,18 @@ call! {
         buffered::iflush(BufferOwner::Session(Session::resolve(session.raw())?.handle())))
 }
 
-call! {
-    MPI_Ssend PMPI_Ssend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Ssend PMPI_Ssend, MPI_Ssend_c PMPI_Ssend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
     => pt2pt::send(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
-call! {
-    MPI_Ssend_c PMPI_Ssend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::send(pt2pt::Mode::Synchronous, buf, count, datatype, dest, tag, comm)
-}
-
-call! {
-    MPI_Ssend_init PMPI_Ssend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ssend_init PMPI_Ssend_init, MPI_Ssend_init_c PMPI_Ssend_init_c(buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => persistent::send_init(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest,
         tag, comm, request)
-}
-
-call! {
-    MPI_Ssend_init_c PMPI_Ssend_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::send_init(pt2pt::Mode::Synchronous, buf, count, datatype, dest, tag, comm,
-        request)
 }
 
 call! {

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer};
 use mica_abi::collective::{self, CheckedCall};
-use mica_abi::export::call;
+use mica_abi::export::{both, call};
 use mica_abi::method::{self, *};
 use mica_abi::poly::PolyArray;
 use mica_abi::shims::topology;
@@ -153,166 +153,95 @@ call! {
         Comm::resolve(comm.raw())?; Ok((comm.graph()?.size(), comm.graph()?.edges().len())) })
 }
 
-call! {
-    MPI_Ineighbor_allgather PMPI_Ineighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ineighbor_allgather PMPI_Ineighbor_allgather, MPI_Ineighbor_allgather_c
+        PMPI_Ineighbor_allgather_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::neighbor_allgather(UserBuffer::new("sendcount",
         sendbuf, MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), comm))
 }
 
-call! {
-    MPI_Ineighbor_allgather_c PMPI_Ineighbor_allgather_c(sendbuf: *const c_void,
-        sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
-        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_allgather(UserBuffer::new("sendcount",
-        sendbuf, sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
-        comm))
-}
-
-call! {
-    MPI_Ineighbor_allgatherv PMPI_Ineighbor_allgatherv(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ineighbor_allgatherv PMPI_Ineighbor_allgatherv, MPI_Ineighbor_allgatherv_c
+        PMPI_Ineighbor_allgatherv_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
+        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::neighbor_allgatherv(UserBuffer::new("sendcount",
         sendbuf, MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
         PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
 }
 
-call! {
-    MPI_Ineighbor_allgatherv_c PMPI_Ineighbor_allgatherv_c(sendbuf: *const c_void,
-        sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_allgatherv(UserBuffer::new("sendcount",
-        sendbuf, sendcount, sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
-}
-
-call! {
-    MPI_Ineighbor_alltoall PMPI_Ineighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Ineighbor_alltoall PMPI_Ineighbor_alltoall, MPI_Ineighbor_alltoall_c
+        PMPI_Ineighbor_alltoall_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::neighbor_alltoall(UserBuffer::new("sendcount",
         sendbuf, MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), comm))
 }
 
-call! {
-    MPI_Ineighbor_alltoall_c PMPI_Ineighbor_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
+both! {
+    MPI_Ineighbor_alltoallv PMPI_Ineighbor_alltoallv, MPI_Ineighbor_alltoallv_c
+        PMPI_Ineighbor_alltoallv_c(sendbuf: *const c_void, sendcounts: *const Int,
+        sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
+    => collective::start(request, || collective::neighbor_alltoallv(UserBlocks::new("sendcounts",
+        sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
+        recvtype), comm))
+}
+
+both! {
+    MPI_Ineighbor_alltoallw PMPI_Ineighbor_alltoallw, MPI_Ineighbor_alltoallw_c
+        PMPI_Ineighbor_alltoallw_c(sendbuf: *const c_void, sendcounts: *const Int,
+        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoall(UserBuffer::new("sendcount",
-        sendbuf, sendcount, sendtype), UserBuffer::new("recvcount", recvbuf, recvcount, recvtype),
-        comm))
-}
-
-call! {
-    MPI_Ineighbor_alltoallv PMPI_Ineighbor_alltoallv(sendbuf: *const c_void,
-        sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
-        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoallv(UserBlocks::new("sendcounts",
-        sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm))
-}
-
-call! {
-    MPI_Ineighbor_alltoallv_c PMPI_Ineighbor_alltoallv_c(sendbuf: *const c_void,
-        sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
-        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoallv(UserBlocks::new("sendcounts",
-        sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm))
-}
-
-call! {
-    MPI_Ineighbor_alltoallw PMPI_Ineighbor_alltoallw(sendbuf: *const c_void,
-        sendcounts: *const c_int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::neighbor_alltoallw(UserBlocks::new("sendcounts",
         sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts",
         recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes), comm))
 }
 
-call! {
-    MPI_Ineighbor_alltoallw_c PMPI_Ineighbor_alltoallw_c(sendbuf: *const c_void,
-        sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoallw(UserBlocks::new("sendcounts",
-        sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts",
-        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes), comm))
-}
-
-call! {
-    MPI_Neighbor_allgather PMPI_Neighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Neighbor_allgather PMPI_Neighbor_allgather, MPI_Neighbor_allgather_c
+        PMPI_Neighbor_allgather_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Neighbor_allgather_c PMPI_Neighbor_allgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Neighbor_allgather_init PMPI_Neighbor_allgather_init(sendbuf: *const c_void,
-        sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
-        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Neighbor_allgather_init PMPI_Neighbor_allgather_init, MPI_Neighbor_allgather_init_c
+        PMPI_Neighbor_allgather_init_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
+        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), comm))
 }
 
-call! {
-    MPI_Neighbor_allgather_init_c PMPI_Neighbor_allgather_init_c(sendbuf: *const c_void,
-        sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
-        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
-}
-
-call! {
-    MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv, MPI_Neighbor_allgatherv_c
+        PMPI_Neighbor_allgatherv_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
+        comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
         PolyArray::new(recvcounts), PolyArray::new(displs), recvtype),
         comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Neighbor_allgatherv_c PMPI_Neighbor_allgatherv_c(sendbuf: *const c_void,
-        sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
-        recvtype), comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Neighbor_allgatherv_init PMPI_Neighbor_allgatherv_init(sendbuf: *const c_void,
-        sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
+both! {
+    MPI_Neighbor_allgatherv_init PMPI_Neighbor_allgatherv_init, MPI_Neighbor_allgatherv_init_c
+        PMPI_Neighbor_allgatherv_init_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ,
+        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf,
@@ -320,37 +249,19 @@ call! {
         PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
 }
 
-call! {
-    MPI_Neighbor_allgatherv_init_c PMPI_Neighbor_allgatherv_init_c(sendbuf: *const c_void,
-        sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
-        recvtype), comm))
-}
-
-call! {
-    MPI_Neighbor_alltoall PMPI_Neighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Neighbor_alltoall PMPI_Neighbor_alltoall, MPI_Neighbor_alltoall_c
+        PMPI_Neighbor_alltoall_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf,
         MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
         MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Neighbor_alltoall_c PMPI_Neighbor_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
+both! {
+    MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init, MPI_Neighbor_alltoall_init_c
+        PMPI_Neighbor_alltoall_init_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf,
@@ -358,43 +269,22 @@ call! {
         MPI_Count::from(recvcount), recvtype), comm))
 }
 
-call! {
-    MPI_Neighbor_alltoall_init_c PMPI_Neighbor_alltoall_init_c(sendbuf: *const c_void,
-        sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
-        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf, sendcount, sendtype),
-        UserBuffer::new("recvcount", recvbuf, recvcount, recvtype), comm))
-}
-
-call! {
-    MPI_Neighbor_alltoallv PMPI_Neighbor_alltoallv(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
+both! {
+    MPI_Neighbor_alltoallv PMPI_Neighbor_alltoallv, MPI_Neighbor_alltoallv_c
+        PMPI_Neighbor_alltoallv_c(sendbuf: *const c_void, sendcounts: *const Int,
+        sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
         recvtype), comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Neighbor_alltoallv_c PMPI_Neighbor_alltoallv_c(sendbuf: *const c_void,
-        sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
-        recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Neighbor_alltoallv_init PMPI_Neighbor_alltoallv_init(sendbuf: *const c_void,
-        sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
-        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
+both! {
+    MPI_Neighbor_alltoallv_init PMPI_Neighbor_alltoallv_init, MPI_Neighbor_alltoallv_init_c
+        PMPI_Neighbor_alltoallv_init_c(sendbuf: *const c_void, sendcounts: *const Int,
+        sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
@@ -403,57 +293,23 @@ call! {
         recvtype), comm))
 }
 
-call! {
-    MPI_Neighbor_alltoallv_init_c PMPI_Neighbor_alltoallv_init_c(sendbuf: *const c_void,
-        sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
-        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm))
-}
-
-call! {
-    MPI_Neighbor_alltoallw PMPI_Neighbor_alltoallw(sendbuf: *const c_void, sendcounts: *const c_int,
+both! {
+    MPI_Neighbor_alltoallw PMPI_Neighbor_alltoallw, MPI_Neighbor_alltoallw_c
+        PMPI_Neighbor_alltoallw_c(sendbuf: *const c_void, sendcounts: *const Int,
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
+        recvcounts: *const Int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
     => collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
         PolyArray::new(recvcounts), rdispls, recvtypes), comm).and_then(CheckedCall::run)
 }
 
-call! {
-    MPI_Neighbor_alltoallw_c PMPI_Neighbor_alltoallw_c(sendbuf: *const c_void,
-        sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), rdispls, recvtypes), comm).and_then(CheckedCall::run)
-}
-
-call! {
-    MPI_Neighbor_alltoallw_init PMPI_Neighbor_alltoallw_init(sendbuf: *const c_void,
-        sendcounts: *const c_int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), rdispls, recvtypes), comm))
-}
-
-call! {
-    MPI_Neighbor_alltoallw_init_c PMPI_Neighbor_alltoallw_init_c(sendbuf: *const c_void,
-        sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+both! {
+    MPI_Neighbor_alltoallw_init PMPI_Neighbor_alltoallw_init, MPI_Neighbor_alltoallw_init_c
+        PMPI_Neighbor_alltoallw_init_c(sendbuf: *const c_void, sendcounts: *const Int,
+        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
+        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, ||
         collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
         PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_abi::export::call;
+use mica_abi::export::{both, call};
 use mica_abi::method::{self, *};
 use mica_abi::poly::PolyOut;
 use mica_abi::shims::rma_sides::{TargetElements, UserElements};
@@ -13,27 +13,16 @@ use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
 };
 
-call! {
-    MPI_Accumulate PMPI_Accumulate(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
+both! {
+    MPI_Accumulate PMPI_Accumulate, MPI_Accumulate_c PMPI_Accumulate_c(origin_addr: *const c_void,
+        origin_count: Int, origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
+        target_count: Int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), TargetElements::new(target_rank, target_disp,
         MPI_Count::from(target_count), target_datatype), op, win),
         rma::mpi_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), TargetElements::new(target_rank, target_disp,
         MPI_Count::from(target_count), target_datatype), op, win)
-}
-
-call! {
-    MPI_Accumulate_c PMPI_Accumulate_c(origin_addr: *const c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
-        win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_accumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win),
-        rma::mpi_accumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win)
 }
 
 call! {
@@ -54,9 +43,9 @@ call! {
         target_rank, target_disp, op, win)
 }
 
-call! {
-    MPI_Get PMPI_Get(origin_addr: *mut c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
-        target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
+both! {
+    MPI_Get PMPI_Get, MPI_Get_c PMPI_Get_c(origin_addr: *mut c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_get(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), TargetElements::new(target_rank, target_disp,
@@ -66,41 +55,21 @@ call! {
         target_datatype), win)
 }
 
-call! {
-    MPI_Get_accumulate PMPI_Get_accumulate(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: c_int,
-        result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
+both! {
+    MPI_Get_accumulate PMPI_Get_accumulate, MPI_Get_accumulate_c
+        PMPI_Get_accumulate_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: Int,
+        result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
     => rma::mpi_get_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), UserElements::new(result_addr, MPI_Count::from(result_count),
         result_datatype), TargetElements::new(target_rank, target_disp,
         MPI_Count::from(target_count), target_datatype), op, win)
 }
 
-call! {
-    MPI_Get_accumulate_c PMPI_Get_accumulate_c(origin_addr: *const c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: MPI_Count,
-        result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
-        win: MPI_Win) on Win(win)
-    => rma::mpi_get_accumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
-        UserElements::new(result_addr, result_count, result_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win)
-}
-
-call! {
-    MPI_Get_c PMPI_Get_c(origin_addr: *mut c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_get(UserElements::new(origin_addr, origin_count, origin_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win),
-        rma::mpi_get(UserElements::new(origin_addr, origin_count, origin_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win)
-}
-
-call! {
-    MPI_Put PMPI_Put(origin_addr: *const c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
-        target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
+both! {
+    MPI_Put PMPI_Put, MPI_Put_c PMPI_Put_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_put(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), TargetElements::new(target_rank, target_disp,
@@ -110,50 +79,32 @@ call! {
         target_datatype), win)
 }
 
-call! {
-    MPI_Put_c PMPI_Put_c(origin_addr: *const c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_put(UserElements::new(origin_addr, origin_count, origin_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win),
-        rma::mpi_put(UserElements::new(origin_addr, origin_count, origin_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win)
-}
-
-call! {
-    MPI_Raccumulate PMPI_Raccumulate(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
+both! {
+    MPI_Raccumulate PMPI_Raccumulate, MPI_Raccumulate_c
+        PMPI_Raccumulate_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
     => rma::mpi_raccumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), TargetElements::new(target_rank, target_disp,
         MPI_Count::from(target_count), target_datatype), op, win, request)
 }
 
-call! {
-    MPI_Raccumulate_c PMPI_Raccumulate_c(origin_addr: *const c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
-        request: *mut MPI_Request) on Win(win)
-    => rma::mpi_raccumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win,
-        request)
-}
-
-call! {
-    MPI_Rget PMPI_Rget(origin_addr: *mut c_void, origin_count: c_int, origin_datatype: MPI_Datatype,
-        target_rank: c_int, target_disp: MPI_Aint, target_count: c_int,
+both! {
+    MPI_Rget PMPI_Rget, MPI_Rget_c PMPI_Rget_c(origin_addr: *mut c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request) on Win(win)
     => rma::mpi_rget(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
         TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
         target_datatype), win, request)
 }
 
-call! {
-    MPI_Rget_accumulate PMPI_Rget_accumulate(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: c_int,
-        result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
+both! {
+    MPI_Rget_accumulate PMPI_Rget_accumulate, MPI_Rget_accumulate_c
+        PMPI_Rget_accumulate_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: Int,
+        result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
     => rma::mpi_rget_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), UserElements::new(result_addr, MPI_Count::from(result_count),
@@ -161,67 +112,26 @@ call! {
         MPI_Count::from(target_count), target_datatype), op, win, request)
 }
 
-call! {
-    MPI_Rget_accumulate_c PMPI_Rget_accumulate_c(origin_addr: *const c_void,
-        origin_count: MPI_Count, origin_datatype: MPI_Datatype, result_addr: *mut c_void,
-        result_count: MPI_Count, result_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
-        win: MPI_Win, request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rget_accumulate(UserElements::new(origin_addr, origin_count, origin_datatype),
-        UserElements::new(result_addr, result_count, result_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), op, win,
-        request)
-}
-
-call! {
-    MPI_Rget_c PMPI_Rget_c(origin_addr: *mut c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
-        request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rget(UserElements::new(origin_addr, origin_count, origin_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win, request)
-}
-
-call! {
-    MPI_Rput PMPI_Rput(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win,
-        request: *mut MPI_Request) on Win(win)
+both! {
+    MPI_Rput PMPI_Rput, MPI_Rput_c PMPI_Rput_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request) on Win(win)
     => rma::mpi_rput(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
         TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
         target_datatype), win, request)
 }
 
-call! {
-    MPI_Rput_c PMPI_Rput_c(origin_addr: *const c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
-        request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rput(UserElements::new(origin_addr, origin_count, origin_datatype),
-        TargetElements::new(target_rank, target_disp, target_count, target_datatype), win, request)
-}
-
-call! {
-    MPI_Win_allocate PMPI_Win_allocate(size: MPI_Aint, disp_unit: c_int, info: MPI_Info,
-        comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
-    => window::mpi_win_allocate(size, MPI_Count::from(disp_unit), info, comm, baseptr, win)
-}
-
-call! {
-    MPI_Win_allocate_c PMPI_Win_allocate_c(size: MPI_Aint, disp_unit: MPI_Aint, info: MPI_Info,
-        comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
+both! {
+    MPI_Win_allocate PMPI_Win_allocate, MPI_Win_allocate_c PMPI_Win_allocate_c(size: MPI_Aint,
+        disp_unit: Displ, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void,
+        win: *mut MPI_Win) on Comm(comm)
     => window::mpi_win_allocate(size, disp_unit as MPI_Count, info, comm, baseptr, win)
 }
 
-call! {
-    MPI_Win_allocate_shared PMPI_Win_allocate_shared(size: MPI_Aint, disp_unit: c_int,
-        info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
-    => window::mpi_win_allocate_shared(size, MPI_Count::from(disp_unit), info, comm, baseptr, win)
-}
-
-call! {
-    MPI_Win_allocate_shared_c PMPI_Win_allocate_shared_c(size: MPI_Aint, disp_unit: MPI_Aint,
-        info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
+both! {
+    MPI_Win_allocate_shared PMPI_Win_allocate_shared, MPI_Win_allocate_shared_c
+        PMPI_Win_allocate_shared_c(size: MPI_Aint, disp_unit: Displ, info: MPI_Info, comm: MPI_Comm,
+        baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
     => window::mpi_win_allocate_shared(size, disp_unit as MPI_Count, info, comm, baseptr, win)
 }
 
@@ -236,15 +146,10 @@ call! {
         Window::complete))
 }
 
-call! {
-    MPI_Win_create PMPI_Win_create(base: *mut c_void, size: MPI_Aint, disp_unit: c_int,
-        info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) on Comm(comm)
-    => window::mpi_win_create(base, size, MPI_Count::from(disp_unit), info, comm, win)
-}
-
-call! {
-    MPI_Win_create_c PMPI_Win_create_c(base: *mut c_void, size: MPI_Aint, disp_unit: MPI_Aint,
-        info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) on Comm(comm)
+both! {
+    MPI_Win_create PMPI_Win_create, MPI_Win_create_c PMPI_Win_create_c(base: *mut c_void,
+        size: MPI_Aint, disp_unit: Displ, info: MPI_Info, comm: MPI_Comm,
+        win: *mut MPI_Win) on Comm(comm)
     => window::mpi_win_create(base, size, disp_unit as MPI_Count, info, comm, win)
 }
 
@@ -321,16 +226,10 @@ call! {
         Ok(()) })
 }
 
-call! {
-    MPI_Win_shared_query PMPI_Win_shared_query(win: MPI_Win, rank: c_int, size: *mut MPI_Aint,
-        disp_unit: *mut c_int, baseptr: *mut c_void) on Win(win)
-    => method::give((size, PolyOut::new(disp_unit), address(baseptr)), ("size", "disp_unit",
-        "baseptr"), || Window::resolve(win.raw())?.shared_query(rank))
-}
-
-call! {
-    MPI_Win_shared_query_c PMPI_Win_shared_query_c(win: MPI_Win, rank: c_int, size: *mut MPI_Aint,
-        disp_unit: *mut MPI_Aint, baseptr: *mut c_void) on Win(win)
+both! {
+    MPI_Win_shared_query PMPI_Win_shared_query, MPI_Win_shared_query_c
+        PMPI_Win_shared_query_c(win: MPI_Win, rank: c_int, size: *mut MPI_Aint,
+        disp_unit: *mut Displ, baseptr: *mut c_void) on Win(win)
     => method::give((size, PolyOut::new(disp_unit), address(baseptr)), ("size", "disp_unit",
         "baseptr"), || Window::resolve(win.raw())?.shared_query(rank))
 }

@@ -6,28 +6,21 @@ use std::ffi::{c_int, c_void};
 
 use crate::traffic::{CallTraffic, CollectiveTraffic, Data, DataStart, Flow, NO_ROOT};
 use crate::trampoline::wrap;
-use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
+use crate::types::{MPI_Comm, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 
 wrap! {
-    2 MPI_Allgather mpi_allgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm)
+    2 MPI_Allgather mpi_allgather, 3 MPI_Allgather_c mpi_allgather_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
 wrap! {
-    3 MPI_Allgather_c mpi_allgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    4 MPI_Allgather_init mpi_allgather_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
+    4 MPI_Allgather_init mpi_allgather_init,
+        5 MPI_Allgather_init_c mpi_allgather_init_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
@@ -35,191 +28,95 @@ wrap! {
 }
 
 wrap! {
-    5 MPI_Allgather_init_c mpi_allgather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
-        Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    6 MPI_Allgatherv mpi_allgatherv(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm)
+    6 MPI_Allgatherv mpi_allgatherv, 7 MPI_Allgatherv_c mpi_allgatherv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
-    7 MPI_Allgatherv_c mpi_allgatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::Own(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    8 MPI_Allgatherv_init mpi_allgatherv_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
-        Data::block(sendcount as i64, sendtype), Data::Own(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    9 MPI_Allgatherv_init_c mpi_allgatherv_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
-        Data::block(sendcount as i64, sendtype), Data::Own(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    10 MPI_Allreduce mpi_allreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Blocking, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    11 MPI_Allreduce_c mpi_allreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Blocking, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    12 MPI_Allreduce_init mpi_allreduce_init(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    13 MPI_Allreduce_init_c mpi_allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    14 MPI_Alltoall mpi_alltoall(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    15 MPI_Alltoall_c mpi_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    16 MPI_Alltoall_init mpi_alltoall_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
-        Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    17 MPI_Alltoall_init_c mpi_alltoall_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
-        Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    18 MPI_Alltoallv mpi_alltoallv(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
-        sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    19 MPI_Alltoallv_c mpi_alltoallv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
-        comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
-        sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    20 MPI_Alltoallv_init mpi_alltoallv_init(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
-        Data::Blocks(sendcounts.into(), sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    21 MPI_Alltoallv_init_c mpi_alltoallv_init_c(sendbuf: *const c_void,
-        sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
+    8 MPI_Allgatherv_init mpi_allgatherv_init,
+        9 MPI_Allgatherv_init_c mpi_allgatherv_init_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
+        Data::block(sendcount as i64, sendtype), Data::Own(recvcounts.into(), recvtype)) })
+}
+
+wrap! {
+    10 MPI_Allreduce mpi_allreduce, 11 MPI_Allreduce_c mpi_allreduce_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
+}
+
+wrap! {
+    12 MPI_Allreduce_init mpi_allreduce_init,
+        13 MPI_Allreduce_init_c mpi_allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
+}
+
+wrap! {
+    14 MPI_Alltoall mpi_alltoall, 15 MPI_Alltoall_c mpi_alltoall_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, comm: MPI_Comm)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
+        sendtype), Data::block(recvcount as i64, recvtype)) })
+}
+
+wrap! {
+    16 MPI_Alltoall_init mpi_alltoall_init,
+        17 MPI_Alltoall_init_c mpi_alltoall_init_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
+        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
+        Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
+}
+
+wrap! {
+    18 MPI_Alltoallv mpi_alltoallv, 19 MPI_Alltoallv_c mpi_alltoallv_c(sendbuf: *const c_void,
+        sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
+        sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
+}
+
+wrap! {
+    20 MPI_Alltoallv_init mpi_alltoallv_init,
+        21 MPI_Alltoallv_init_c mpi_alltoallv_init_c(sendbuf: *const c_void, sendcounts: *const Int,
+        sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
+        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::Blocks(sendcounts.into(), sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
-    22 MPI_Alltoallw mpi_alltoallw(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm)
+    22 MPI_Alltoallw mpi_alltoallw, 23 MPI_Alltoallw_c mpi_alltoallw_c(sendbuf: *const c_void,
+        sendcounts: *const Int, sdispls: *const Displ, sendtypes: *const MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
+        recvtypes: *const MPI_Datatype, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
         sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
 }
 
 wrap! {
-    23 MPI_Alltoallw_c mpi_alltoallw_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
-        sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
-}
-
-wrap! {
-    24 MPI_Alltoallw_init mpi_alltoallw_init(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
+    24 MPI_Alltoallw_init mpi_alltoallw_init,
+        25 MPI_Alltoallw_init_c mpi_alltoallw_init_c(sendbuf: *const c_void, sendcounts: *const Int,
+        sdispls: *const Displ, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, rdispls: *const Displ, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
-        Data::Each(sendcounts.into(), sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
-}
-
-wrap! {
-    25 MPI_Alltoallw_init_c mpi_alltoallw_init_c(sendbuf: *const c_void,
-        sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
         Data::Each(sendcounts.into(), sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
@@ -238,75 +135,39 @@ wrap! {
 }
 
 wrap! {
-    28 MPI_Bcast mpi_bcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int,
-        comm: MPI_Comm)
+    28 MPI_Bcast mpi_bcast, 29 MPI_Bcast_c mpi_bcast_c(buffer: *mut c_void, count: Int,
+        datatype: MPI_Datatype, root: c_int, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
         DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    29 MPI_Bcast_c mpi_bcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
-        DataStart::Blocking, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    30 MPI_Bcast_init mpi_bcast_init(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
-        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    31 MPI_Bcast_init_c mpi_bcast_init_c(buffer: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
+    30 MPI_Bcast_init mpi_bcast_init, 31 MPI_Bcast_init_c mpi_bcast_init_c(buffer: *mut c_void,
+        count: Int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
         DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    63 MPI_Exscan mpi_exscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
+    63 MPI_Exscan mpi_exscan, 64 MPI_Exscan_c mpi_exscan_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
         DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    64 MPI_Exscan_c mpi_exscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        DataStart::Blocking, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    65 MPI_Exscan_init mpi_exscan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
+    65 MPI_Exscan_init mpi_exscan_init,
+        66 MPI_Exscan_init_c mpi_exscan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
         DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    66 MPI_Exscan_init_c mpi_exscan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    144 MPI_Gather mpi_gather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
-        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    145 MPI_Gather_c mpi_gather_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
+    144 MPI_Gather mpi_gather, 145 MPI_Gather_c mpi_gather_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
         DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
@@ -314,8 +175,9 @@ wrap! {
 }
 
 wrap! {
-    146 MPI_Gather_init mpi_gather_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
+    146 MPI_Gather_init mpi_gather_init,
+        147 MPI_Gather_init_c mpi_gather_init_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
         DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
@@ -323,36 +185,19 @@ wrap! {
 }
 
 wrap! {
-    147 MPI_Gather_init_c mpi_gather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
-        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
-        Data::block(sendcount as i64, sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    148 MPI_Gatherv mpi_gatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
+    148 MPI_Gatherv mpi_gatherv, 149 MPI_Gatherv_c mpi_gatherv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        displs: *const Displ, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
         DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
-    149 MPI_Gatherv_c mpi_gatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
-        DataStart::Blocking, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::Own(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    150 MPI_Gatherv_init mpi_gatherv_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
+    150 MPI_Gatherv_init mpi_gatherv_init,
+        151 MPI_Gatherv_init_c mpi_gatherv_init_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ,
+        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
         DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
@@ -360,88 +205,45 @@ wrap! {
 }
 
 wrap! {
-    151 MPI_Gatherv_init_c mpi_gatherv_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
-        DataStart::Persistent(request), data: Data::unless_in_place(sendbuf,
-        Data::block(sendcount as i64, sendtype), Data::Own(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    157 MPI_Iallgather mpi_iallgather(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request)
+    157 MPI_Iallgather mpi_iallgather, 158 MPI_Iallgather_c mpi_iallgather_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
 wrap! {
-    158 MPI_Iallgather_c mpi_iallgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    159 MPI_Iallgatherv mpi_iallgatherv(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
-        displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
+    159 MPI_Iallgatherv mpi_iallgatherv,
+        160 MPI_Iallgatherv_c mpi_iallgatherv_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ,
+        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::Own(recvcounts.into(), recvtype)) })
 }
 
 wrap! {
-    160 MPI_Iallgatherv_c mpi_iallgatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::Own(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    161 MPI_Iallreduce mpi_iallreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Started, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    162 MPI_Iallreduce_c mpi_iallreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
+    161 MPI_Iallreduce mpi_iallreduce, 162 MPI_Iallreduce_c mpi_iallreduce_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    163 MPI_Ialltoall mpi_ialltoall(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request)
+    163 MPI_Ialltoall mpi_ialltoall, 164 MPI_Ialltoall_c mpi_ialltoall_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
         sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
 wrap! {
-    164 MPI_Ialltoall_c mpi_ialltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    165 MPI_Ialltoallv mpi_ialltoallv(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
+    165 MPI_Ialltoallv mpi_ialltoallv, 166 MPI_Ialltoallv_c mpi_ialltoallv_c(sendbuf: *const c_void,
+        sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Started, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
@@ -449,30 +251,10 @@ wrap! {
 }
 
 wrap! {
-    166 MPI_Ialltoallv_c mpi_ialltoallv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(),
-        sendtype), Data::Blocks(recvcounts.into(), recvtype)) })
-}
-
-wrap! {
-    167 MPI_Ialltoallw mpi_ialltoallw(sendbuf: *const c_void, sendcounts: *const c_int,
-        sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
-        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
-        sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
-}
-
-wrap! {
-    168 MPI_Ialltoallw_c mpi_ialltoallw_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request)
+    167 MPI_Ialltoallw mpi_ialltoallw, 168 MPI_Ialltoallw_c mpi_ialltoallw_c(sendbuf: *const c_void,
+        sendcounts: *const Int, sdispls: *const Displ, sendtypes: *const MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
+        recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::ToAll, start:
         DataStart::Started, data: Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(),
         sendtypes), Data::Each(recvcounts.into(), recvtypes)) })
@@ -485,64 +267,33 @@ wrap! {
 }
 
 wrap! {
-    170 MPI_Ibcast mpi_ibcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    170 MPI_Ibcast mpi_ibcast, 171 MPI_Ibcast_c mpi_ibcast_c(buffer: *mut c_void, count: Int,
+        datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
         DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    171 MPI_Ibcast_c mpi_ibcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Broadcast, start:
-        DataStart::Started, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    174 MPI_Iexscan mpi_iexscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        DataStart::Started, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    175 MPI_Iexscan_c mpi_iexscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        DataStart::Started, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    176 MPI_Igather mpi_igather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+    174 MPI_Iexscan mpi_iexscan, 175 MPI_Iexscan_c mpi_iexscan_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
-        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::block(recvcount as i64, recvtype)) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
+        DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    177 MPI_Igather_c mpi_igather_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
-        DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::block(recvcount as i64, recvtype)) })
-}
-
-wrap! {
-    178 MPI_Igatherv mpi_igatherv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
+    176 MPI_Igather mpi_igather, 177 MPI_Igather_c mpi_igather_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
         DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
-        sendtype), Data::Own(recvcounts.into(), recvtype)) })
+        sendtype), Data::block(recvcount as i64, recvtype)) })
 }
 
 wrap! {
-    179 MPI_Igatherv_c mpi_igatherv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
-        displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
+    178 MPI_Igatherv mpi_igatherv, 179 MPI_Igatherv_c mpi_igatherv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        displs: *const Displ, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Gather, start:
         DataStart::Started, data: Data::unless_in_place(sendbuf, Data::block(sendcount as i64,
@@ -550,291 +301,160 @@ wrap! {
 }
 
 wrap! {
-    199 MPI_Ireduce mpi_ireduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    199 MPI_Ireduce mpi_ireduce, 200 MPI_Ireduce_c mpi_ireduce_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, root: c_int,
+        comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
         DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    200 MPI_Ireduce_c mpi_ireduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
-        DataStart::Started, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    201 MPI_Ireduce_scatter mpi_ireduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        DataStart::Started, data: Data::Blocks(recvcounts.into(), datatype) })
-}
-
-wrap! {
-    202 MPI_Ireduce_scatter_block mpi_ireduce_scatter_block(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        DataStart::Started, data: Data::block(recvcount as i64, datatype) })
-}
-
-wrap! {
-    203 MPI_Ireduce_scatter_block_c mpi_ireduce_scatter_block_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
+    201 MPI_Ireduce_scatter mpi_ireduce_scatter,
+        204 MPI_Ireduce_scatter_c mpi_ireduce_scatter_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, recvcounts: *const Int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        DataStart::Started, data: Data::block(recvcount as i64, datatype) })
-}
-
-wrap! {
-    204 MPI_Ireduce_scatter_c mpi_ireduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
         DataStart::Started, data: Data::Blocks(recvcounts.into(), datatype) })
 }
 
 wrap! {
-    207 MPI_Iscan mpi_iscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
+    202 MPI_Ireduce_scatter_block mpi_ireduce_scatter_block,
+        203 MPI_Ireduce_scatter_block_c mpi_ireduce_scatter_block_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, recvcount: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
+        request: *mut MPI_Request)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Started, data: Data::block(recvcount as i64, datatype) })
+}
+
+wrap! {
+    207 MPI_Iscan mpi_iscan, 208 MPI_Iscan_c mpi_iscan_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
+        request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
         DataStart::Started, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    208 MPI_Iscan_c mpi_iscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        DataStart::Started, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    209 MPI_Iscatter mpi_iscatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request)
+    209 MPI_Iscatter mpi_iscatter, 210 MPI_Iscatter_c mpi_iscatter_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
         DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
-    210 MPI_Iscatter_c mpi_iscatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
-        DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
-}
-
-wrap! {
-    211 MPI_Iscatterv mpi_iscatterv(sendbuf: *const c_void, sendcounts: *const c_int,
-        displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
-        DataStart::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
-}
-
-wrap! {
-    212 MPI_Iscatterv_c mpi_iscatterv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
-        DataStart::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
-}
-
-wrap! {
-    263 MPI_Reduce mpi_reduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
-        DataStart::Blocking, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    264 MPI_Reduce_c mpi_reduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
-        DataStart::Blocking, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    265 MPI_Reduce_init mpi_reduce_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, info: MPI_Info,
+    211 MPI_Iscatterv mpi_iscatterv, 212 MPI_Iscatterv_c mpi_iscatterv_c(sendbuf: *const c_void,
+        sendcounts: *const Int, displs: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
-        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
+        DataStart::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
-    266 MPI_Reduce_init_c mpi_reduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
-        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    267 MPI_Reduce_local mpi_reduce_local(inbuf: *const c_void, inoutbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    268 MPI_Reduce_local_c mpi_reduce_local_c(inbuf: *const c_void, inoutbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    269 MPI_Reduce_scatter mpi_reduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        DataStart::Blocking, data: Data::Blocks(recvcounts.into(), datatype) })
-}
-
-wrap! {
-    270 MPI_Reduce_scatter_block mpi_reduce_scatter_block(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        DataStart::Blocking, data: Data::block(recvcount as i64, datatype) })
-}
-
-wrap! {
-    271 MPI_Reduce_scatter_block_c mpi_reduce_scatter_block_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
+    263 MPI_Reduce mpi_reduce, 264 MPI_Reduce_c mpi_reduce_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, root: c_int,
         comm: MPI_Comm)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
+        DataStart::Blocking, data: Data::block(count as i64, datatype) })
+}
+
+wrap! {
+    265 MPI_Reduce_init mpi_reduce_init,
+        266 MPI_Reduce_init_c mpi_reduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Reduce, start:
+        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
+}
+
+wrap! {
+    267 MPI_Reduce_local mpi_reduce_local,
+        268 MPI_Reduce_local_c mpi_reduce_local_c(inbuf: *const c_void, inoutbuf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, op: MPI_Op)
+    => CallTraffic::Nothing
+}
+
+wrap! {
+    269 MPI_Reduce_scatter mpi_reduce_scatter,
+        274 MPI_Reduce_scatter_c mpi_reduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        recvcounts: *const Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
+    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
+        DataStart::Blocking, data: Data::Blocks(recvcounts.into(), datatype) })
+}
+
+wrap! {
+    270 MPI_Reduce_scatter_block mpi_reduce_scatter_block,
+        271 MPI_Reduce_scatter_block_c mpi_reduce_scatter_block_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, recvcount: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
         DataStart::Blocking, data: Data::block(recvcount as i64, datatype) })
 }
 
 wrap! {
-    272 MPI_Reduce_scatter_block_init mpi_reduce_scatter_block_init(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
+    272 MPI_Reduce_scatter_block_init mpi_reduce_scatter_block_init,
+        273 MPI_Reduce_scatter_block_init_c mpi_reduce_scatter_block_init_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, recvcount: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
         DataStart::Persistent(request), data: Data::block(recvcount as i64, datatype) })
 }
 
 wrap! {
-    273 MPI_Reduce_scatter_block_init_c mpi_reduce_scatter_block_init_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        DataStart::Persistent(request), data: Data::block(recvcount as i64, datatype) })
-}
-
-wrap! {
-    274 MPI_Reduce_scatter_c mpi_reduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        DataStart::Blocking, data: Data::Blocks(recvcounts.into(), datatype) })
-}
-
-wrap! {
-    275 MPI_Reduce_scatter_init mpi_reduce_scatter_init(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op,
+    275 MPI_Reduce_scatter_init mpi_reduce_scatter_init,
+        276 MPI_Reduce_scatter_init_c mpi_reduce_scatter_init_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, recvcounts: *const Int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
         DataStart::Persistent(request), data: Data::Blocks(recvcounts.into(), datatype) })
 }
 
 wrap! {
-    276 MPI_Reduce_scatter_init_c mpi_reduce_scatter_init_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
-        DataStart::Persistent(request), data: Data::Blocks(recvcounts.into(), datatype) })
-}
-
-wrap! {
-    288 MPI_Scan mpi_scan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
+    288 MPI_Scan mpi_scan, 289 MPI_Scan_c mpi_scan_c(sendbuf: *const c_void, recvbuf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
         DataStart::Blocking, data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    289 MPI_Scan_c mpi_scan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        DataStart::Blocking, data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    290 MPI_Scan_init mpi_scan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
+    290 MPI_Scan_init mpi_scan_init, 291 MPI_Scan_init_c mpi_scan_init_c(sendbuf: *const c_void,
+        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
+        info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
         DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
 }
 
 wrap! {
-    291 MPI_Scan_init_c mpi_scan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Chain, start:
-        DataStart::Persistent(request), data: Data::block(count as i64, datatype) })
-}
-
-wrap! {
-    292 MPI_Scatter mpi_scatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
+    292 MPI_Scatter mpi_scatter, 293 MPI_Scatter_c mpi_scatter_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
         DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
-    293 MPI_Scatter_c mpi_scatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
-        DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
-}
-
-wrap! {
-    294 MPI_Scatter_init mpi_scatter_init(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
+    294 MPI_Scatter_init mpi_scatter_init,
+        295 MPI_Scatter_init_c mpi_scatter_init_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
         DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
 }
 
 wrap! {
-    295 MPI_Scatter_init_c mpi_scatter_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
-        DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
-}
-
-wrap! {
-    296 MPI_Scatterv mpi_scatterv(sendbuf: *const c_void, sendcounts: *const c_int,
-        displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
+    296 MPI_Scatterv mpi_scatterv, 297 MPI_Scatterv_c mpi_scatterv_c(sendbuf: *const c_void,
+        sendcounts: *const Int, displs: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
         DataStart::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
 }
 
 wrap! {
-    297 MPI_Scatterv_c mpi_scatterv_c(sendbuf: *const c_void, sendcounts: *const MPI_Count,
-        displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
-        DataStart::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
-}
-
-wrap! {
-    298 MPI_Scatterv_init mpi_scatterv_init(sendbuf: *const c_void, sendcounts: *const c_int,
-        displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
+    298 MPI_Scatterv_init mpi_scatterv_init,
+        299 MPI_Scatterv_init_c mpi_scatterv_init_c(sendbuf: *const c_void, sendcounts: *const Int,
+        displs: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
-        DataStart::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
-}
-
-wrap! {
-    299 MPI_Scatterv_init_c mpi_scatterv_init_c(sendbuf: *const c_void,
-        sendcounts: *const MPI_Count, displs: *const MPI_Aint, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype, root: c_int,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root, flow: Flow::Scatter, start:
         DataStart::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
 }

@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_void};
 use crate::traffic::CallTraffic;
 use crate::trampoline::wrap;
 use crate::types::{
-    MPI_Comm, MPI_Count, MPI_Datatype, MPI_File, MPI_Info, MPI_Offset, MPI_Request, MPI_Status,
+    MPI_Comm, MPI_Datatype, MPI_File, MPI_Info, MPI_Offset, MPI_Request, MPI_Status,
 };
 
 wrap! { 68 MPI_File_close mpi_file_close(fh: *mut MPI_File) => CallTraffic::Nothing }
@@ -40,122 +40,70 @@ wrap! {
 }
 
 wrap! {
-    74 MPI_File_iread mpi_file_iread(fh: MPI_File, buf: *mut c_void, count: c_int,
+    74 MPI_File_iread mpi_file_iread, 81 MPI_File_iread_c mpi_file_iread_c(fh: MPI_File,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    75 MPI_File_iread_all mpi_file_iread_all,
+        76 MPI_File_iread_all_c mpi_file_iread_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    75 MPI_File_iread_all mpi_file_iread_all(fh: MPI_File, buf: *mut c_void, count: c_int,
+    77 MPI_File_iread_at mpi_file_iread_at, 80 MPI_File_iread_at_c mpi_file_iread_at_c(fh: MPI_File,
+        offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    78 MPI_File_iread_at_all mpi_file_iread_at_all,
+        79 MPI_File_iread_at_all_c mpi_file_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    82 MPI_File_iread_shared mpi_file_iread_shared,
+        83 MPI_File_iread_shared_c mpi_file_iread_shared_c(fh: MPI_File, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    84 MPI_File_iwrite mpi_file_iwrite, 91 MPI_File_iwrite_c mpi_file_iwrite_c(fh: MPI_File,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    85 MPI_File_iwrite_all mpi_file_iwrite_all,
+        86 MPI_File_iwrite_all_c mpi_file_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    76 MPI_File_iread_all_c mpi_file_iread_all_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
+    87 MPI_File_iwrite_at mpi_file_iwrite_at,
+        90 MPI_File_iwrite_at_c mpi_file_iwrite_at_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    77 MPI_File_iread_at mpi_file_iread_at(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    88 MPI_File_iwrite_at_all mpi_file_iwrite_at_all,
+        89 MPI_File_iwrite_at_all_c mpi_file_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    78 MPI_File_iread_at_all mpi_file_iread_at_all(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    79 MPI_File_iread_at_all_c mpi_file_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    80 MPI_File_iread_at_c mpi_file_iread_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    81 MPI_File_iread_c mpi_file_iread_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    82 MPI_File_iread_shared mpi_file_iread_shared(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    83 MPI_File_iread_shared_c mpi_file_iread_shared_c(fh: MPI_File, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    84 MPI_File_iwrite mpi_file_iwrite(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    85 MPI_File_iwrite_all mpi_file_iwrite_all(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    86 MPI_File_iwrite_all_c mpi_file_iwrite_all_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    87 MPI_File_iwrite_at mpi_file_iwrite_at(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
-        count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    88 MPI_File_iwrite_at_all mpi_file_iwrite_at_all(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    89 MPI_File_iwrite_at_all_c mpi_file_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    90 MPI_File_iwrite_at_c mpi_file_iwrite_at_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    91 MPI_File_iwrite_c mpi_file_iwrite_c(fh: MPI_File, buf: *const c_void, count: MPI_Count,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    92 MPI_File_iwrite_shared mpi_file_iwrite_shared(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    93 MPI_File_iwrite_shared_c mpi_file_iwrite_shared_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, request: *mut MPI_Request)
+    92 MPI_File_iwrite_shared mpi_file_iwrite_shared,
+        93 MPI_File_iwrite_shared_c mpi_file_iwrite_shared_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -171,32 +119,22 @@ wrap! {
 }
 
 wrap! {
-    96 MPI_File_read mpi_file_read(fh: MPI_File, buf: *mut c_void, count: c_int,
+    96 MPI_File_read mpi_file_read, 109 MPI_File_read_c mpi_file_read_c(fh: MPI_File,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    97 MPI_File_read_all mpi_file_read_all,
+        100 MPI_File_read_all_c mpi_file_read_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    97 MPI_File_read_all mpi_file_read_all(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    98 MPI_File_read_all_begin mpi_file_read_all_begin(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    99 MPI_File_read_all_begin_c mpi_file_read_all_begin_c(fh: MPI_File, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    100 MPI_File_read_all_c mpi_file_read_all_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
+    98 MPI_File_read_all_begin mpi_file_read_all_begin,
+        99 MPI_File_read_all_begin_c mpi_file_read_all_begin_c(fh: MPI_File, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -207,32 +145,23 @@ wrap! {
 }
 
 wrap! {
-    102 MPI_File_read_at mpi_file_read_at(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    102 MPI_File_read_at mpi_file_read_at, 108 MPI_File_read_at_c mpi_file_read_at_c(fh: MPI_File,
+        offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    103 MPI_File_read_at_all mpi_file_read_at_all(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    103 MPI_File_read_at_all mpi_file_read_at_all,
+        106 MPI_File_read_at_all_c mpi_file_read_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    104 MPI_File_read_at_all_begin mpi_file_read_at_all_begin(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: c_int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    105 MPI_File_read_at_all_begin_c mpi_file_read_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    106 MPI_File_read_at_all_c mpi_file_read_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
+    104 MPI_File_read_at_all_begin mpi_file_read_at_all_begin,
+        105 MPI_File_read_at_all_begin_c mpi_file_read_at_all_begin_c(fh: MPI_File,
+        offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -243,38 +172,16 @@ wrap! {
 }
 
 wrap! {
-    108 MPI_File_read_at_c mpi_file_read_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
+    110 MPI_File_read_ordered mpi_file_read_ordered,
+        113 MPI_File_read_ordered_c mpi_file_read_ordered_c(fh: MPI_File, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    109 MPI_File_read_c mpi_file_read_c(fh: MPI_File, buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    110 MPI_File_read_ordered mpi_file_read_ordered(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    111 MPI_File_read_ordered_begin mpi_file_read_ordered_begin(fh: MPI_File, buf: *mut c_void,
-        count: c_int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    112 MPI_File_read_ordered_begin_c mpi_file_read_ordered_begin_c(fh: MPI_File, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    113 MPI_File_read_ordered_c mpi_file_read_ordered_c(fh: MPI_File, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
+    111 MPI_File_read_ordered_begin mpi_file_read_ordered_begin,
+        112 MPI_File_read_ordered_begin_c mpi_file_read_ordered_begin_c(fh: MPI_File,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -285,14 +192,9 @@ wrap! {
 }
 
 wrap! {
-    115 MPI_File_read_shared mpi_file_read_shared(fh: MPI_File, buf: *mut c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    116 MPI_File_read_shared_c mpi_file_read_shared_c(fh: MPI_File, buf: *mut c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
+    115 MPI_File_read_shared mpi_file_read_shared,
+        116 MPI_File_read_shared_c mpi_file_read_shared_c(fh: MPI_File, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -325,32 +227,22 @@ wrap! {
 wrap! { 122 MPI_File_sync mpi_file_sync(fh: MPI_File) => CallTraffic::Nothing }
 
 wrap! {
-    123 MPI_File_write mpi_file_write(fh: MPI_File, buf: *const c_void, count: c_int,
+    123 MPI_File_write mpi_file_write, 136 MPI_File_write_c mpi_file_write_c(fh: MPI_File,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    124 MPI_File_write_all mpi_file_write_all,
+        127 MPI_File_write_all_c mpi_file_write_all_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    124 MPI_File_write_all mpi_file_write_all(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    125 MPI_File_write_all_begin mpi_file_write_all_begin(fh: MPI_File, buf: *const c_void,
-        count: c_int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    126 MPI_File_write_all_begin_c mpi_file_write_all_begin_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    127 MPI_File_write_all_c mpi_file_write_all_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
+    125 MPI_File_write_all_begin mpi_file_write_all_begin,
+        126 MPI_File_write_all_begin_c mpi_file_write_all_begin_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -361,32 +253,23 @@ wrap! {
 }
 
 wrap! {
-    129 MPI_File_write_at mpi_file_write_at(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
-        count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    129 MPI_File_write_at mpi_file_write_at,
+        135 MPI_File_write_at_c mpi_file_write_at_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    130 MPI_File_write_at_all mpi_file_write_at_all(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    130 MPI_File_write_at_all mpi_file_write_at_all,
+        133 MPI_File_write_at_all_c mpi_file_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    131 MPI_File_write_at_all_begin mpi_file_write_at_all_begin(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: c_int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    132 MPI_File_write_at_all_begin_c mpi_file_write_at_all_begin_c(fh: MPI_File,
-        offset: MPI_Offset, buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    133 MPI_File_write_at_all_c mpi_file_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
+    131 MPI_File_write_at_all_begin mpi_file_write_at_all_begin,
+        132 MPI_File_write_at_all_begin_c mpi_file_write_at_all_begin_c(fh: MPI_File,
+        offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -397,38 +280,16 @@ wrap! {
 }
 
 wrap! {
-    135 MPI_File_write_at_c mpi_file_write_at_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
+    137 MPI_File_write_ordered mpi_file_write_ordered,
+        140 MPI_File_write_ordered_c mpi_file_write_ordered_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    136 MPI_File_write_c mpi_file_write_c(fh: MPI_File, buf: *const c_void, count: MPI_Count,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    137 MPI_File_write_ordered mpi_file_write_ordered(fh: MPI_File, buf: *const c_void,
-        count: c_int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    138 MPI_File_write_ordered_begin mpi_file_write_ordered_begin(fh: MPI_File, buf: *const c_void,
-        count: c_int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    139 MPI_File_write_ordered_begin_c mpi_file_write_ordered_begin_c(fh: MPI_File,
-        buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    140 MPI_File_write_ordered_c mpi_file_write_ordered_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
+    138 MPI_File_write_ordered_begin mpi_file_write_ordered_begin,
+        139 MPI_File_write_ordered_begin_c mpi_file_write_ordered_begin_c(fh: MPI_File,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -439,13 +300,8 @@ wrap! {
 }
 
 wrap! {
-    142 MPI_File_write_shared mpi_file_write_shared(fh: MPI_File, buf: *const c_void, count: c_int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    143 MPI_File_write_shared_c mpi_file_write_shared_c(fh: MPI_File, buf: *const c_void,
-        count: MPI_Count, datatype: MPI_Datatype, status: *mut MPI_Status)
+    142 MPI_File_write_shared mpi_file_write_shared,
+        143 MPI_File_write_shared_c mpi_file_write_shared_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }

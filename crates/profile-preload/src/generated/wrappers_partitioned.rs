@@ -28,31 +28,16 @@ wrap! {
 }
 
 wrap! {
-    250 MPI_Precv_init mpi_precv_init(buf: *mut c_void, partitions: c_int, count: MPI_Count,
-        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
+    250 MPI_Precv_init mpi_precv_init, 251 MPI_Precv_init_c mpi_precv_init_c(buf: *mut c_void,
+        partitions: c_int, count: MPI_Count, datatype: MPI_Datatype, source: c_int, tag: c_int,
+        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    251 MPI_Precv_init_c mpi_precv_init_c(buf: *mut c_void, partitions: c_int, count: MPI_Count,
-        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
-    => CallTraffic::From(comm, source, tag)
-}
-
-wrap! {
-    253 MPI_Psend_init mpi_psend_init(buf: *const c_void, partitions: c_int, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
-        count: partitions as i64 * count as i64, datatype })
-}
-
-wrap! {
-    254 MPI_Psend_init_c mpi_psend_init_c(buf: *const c_void, partitions: c_int, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
+    253 MPI_Psend_init mpi_psend_init, 254 MPI_Psend_init_c mpi_psend_init_c(buf: *const c_void,
+        partitions: c_int, count: MPI_Count, datatype: MPI_Datatype, dest: c_int, tag: c_int,
+        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: partitions as i64 * count as i64, datatype })
 }

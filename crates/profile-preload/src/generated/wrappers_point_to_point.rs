@@ -7,32 +7,19 @@ use std::ffi::{c_int, c_void};
 use crate::persistent;
 use crate::traffic::{CallTraffic, MessageTraffic, TagPair};
 use crate::trampoline::wrap;
-use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
+use crate::types::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
 
 wrap! {
-    32 MPI_Bsend mpi_bsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm)
+    32 MPI_Bsend mpi_bsend, 33 MPI_Bsend_c mpi_bsend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    33 MPI_Bsend_c mpi_bsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    34 MPI_Bsend_init mpi_bsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
-        count: count as i64, datatype })
-}
-
-wrap! {
-    35 MPI_Bsend_init_c mpi_bsend_init_c(buf: *const c_void, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    34 MPI_Bsend_init mpi_bsend_init, 35 MPI_Bsend_init_c mpi_bsend_init_c(buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: count as i64, datatype })
 }
@@ -51,15 +38,8 @@ wrap! {
 }
 
 wrap! {
-    172 MPI_Ibsend mpi_ibsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    173 MPI_Ibsend_c mpi_ibsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    172 MPI_Ibsend mpi_ibsend, 173 MPI_Ibsend_c mpi_ibsend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
@@ -71,14 +51,8 @@ wrap! {
 }
 
 wrap! {
-    181 MPI_Imrecv mpi_imrecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        message: *mut MPI_Message, request: *mut MPI_Request)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    182 MPI_Imrecv_c mpi_imrecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        message: *mut MPI_Message, request: *mut MPI_Request)
+    181 MPI_Imrecv mpi_imrecv, 182 MPI_Imrecv_c mpi_imrecv_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, message: *mut MPI_Message, request: *mut MPI_Request)
     => CallTraffic::Nothing
 }
 
@@ -89,65 +63,38 @@ wrap! {
 }
 
 wrap! {
-    197 MPI_Irecv mpi_irecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    197 MPI_Irecv mpi_irecv, 198 MPI_Irecv_c mpi_irecv_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    198 MPI_Irecv_c mpi_irecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::From(comm, source, tag)
-}
-
-wrap! {
-    205 MPI_Irsend mpi_irsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    205 MPI_Irsend mpi_irsend, 206 MPI_Irsend_c mpi_irsend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    206 MPI_Irsend_c mpi_irsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    213 MPI_Isend mpi_isend, 214 MPI_Isend_c mpi_isend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    213 MPI_Isend mpi_isend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    214 MPI_Isend_c mpi_isend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    215 MPI_Isendrecv mpi_isendrecv(sendbuf: *const c_void, sendcount: c_int,
-        sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int,
-        recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
+    215 MPI_Isendrecv mpi_isendrecv, 216 MPI_Isendrecv_c mpi_isendrecv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
         count: sendcount as i64, datatype: sendtype })
 }
 
 wrap! {
-    216 MPI_Isendrecv_c mpi_isendrecv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
-        recvcount: MPI_Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
-        count: sendcount as i64, datatype: sendtype })
-}
-
-wrap! {
-    217 MPI_Isendrecv_replace mpi_isendrecv_replace(buf: *mut c_void, count: c_int,
+    217 MPI_Isendrecv_replace mpi_isendrecv_replace,
+        218 MPI_Isendrecv_replace_c mpi_isendrecv_replace_c(buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
@@ -155,23 +102,8 @@ wrap! {
 }
 
 wrap! {
-    218 MPI_Isendrecv_replace_c mpi_isendrecv_replace_c(buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
-        comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
-        count: count as i64, datatype })
-}
-
-wrap! {
-    219 MPI_Issend mpi_issend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    220 MPI_Issend_c mpi_issend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    219 MPI_Issend mpi_issend, 220 MPI_Issend_c mpi_issend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
@@ -183,14 +115,8 @@ wrap! {
 }
 
 wrap! {
-    224 MPI_Mrecv mpi_mrecv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        message: *mut MPI_Message, status: *mut MPI_Status)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    225 MPI_Mrecv_c mpi_mrecv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        message: *mut MPI_Message, status: *mut MPI_Status)
+    224 MPI_Mrecv mpi_mrecv, 225 MPI_Mrecv_c mpi_mrecv_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, message: *mut MPI_Message, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
@@ -200,26 +126,15 @@ wrap! {
 }
 
 wrap! {
-    259 MPI_Recv mpi_recv(buf: *mut c_void, count: c_int, datatype: MPI_Datatype, source: c_int,
-        tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
+    259 MPI_Recv mpi_recv, 260 MPI_Recv_c mpi_recv_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    260 MPI_Recv_c mpi_recv_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => CallTraffic::From(comm, source, tag)
-}
-
-wrap! {
-    261 MPI_Recv_init mpi_recv_init(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::From(comm, source, tag)
-}
-
-wrap! {
-    262 MPI_Recv_init_c mpi_recv_init_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    261 MPI_Recv_init mpi_recv_init, 262 MPI_Recv_init_c mpi_recv_init_c(buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request)
     => CallTraffic::From(comm, source, tag)
 }
 
@@ -230,80 +145,47 @@ wrap! {
 }
 
 wrap! {
-    284 MPI_Rsend mpi_rsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm)
+    284 MPI_Rsend mpi_rsend, 285 MPI_Rsend_c mpi_rsend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    285 MPI_Rsend_c mpi_rsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm)
+    286 MPI_Rsend_init mpi_rsend_init, 287 MPI_Rsend_init_c mpi_rsend_init_c(buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request)
+    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
+        count: count as i64, datatype })
+}
+
+wrap! {
+    300 MPI_Send mpi_send, 301 MPI_Send_c mpi_send_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    286 MPI_Rsend_init mpi_rsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    302 MPI_Send_init mpi_send_init, 303 MPI_Send_init_c mpi_send_init_c(buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: count as i64, datatype })
 }
 
 wrap! {
-    287 MPI_Rsend_init_c mpi_rsend_init_c(buf: *const c_void, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
-        count: count as i64, datatype })
-}
-
-wrap! {
-    300 MPI_Send mpi_send(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    301 MPI_Send_c mpi_send_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    302 MPI_Send_init mpi_send_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
-        count: count as i64, datatype })
-}
-
-wrap! {
-    303 MPI_Send_init_c mpi_send_init_c(buf: *const c_void, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
-        count: count as i64, datatype })
-}
-
-wrap! {
-    304 MPI_Sendrecv mpi_sendrecv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
-        dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
-        source: c_int, recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
-        count: sendcount as i64, datatype: sendtype })
-}
-
-wrap! {
-    305 MPI_Sendrecv_c mpi_sendrecv_c(sendbuf: *const c_void, sendcount: MPI_Count,
-        sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
-        recvcount: MPI_Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
+    304 MPI_Sendrecv mpi_sendrecv, 305 MPI_Sendrecv_c mpi_sendrecv_c(sendbuf: *const c_void,
+        sendcount: Int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         status: *mut MPI_Status)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
         count: sendcount as i64, datatype: sendtype })
 }
 
 wrap! {
-    306 MPI_Sendrecv_replace mpi_sendrecv_replace(buf: *mut c_void, count: c_int,
+    306 MPI_Sendrecv_replace mpi_sendrecv_replace,
+        307 MPI_Sendrecv_replace_c mpi_sendrecv_replace_c(buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
@@ -311,37 +193,16 @@ wrap! {
 }
 
 wrap! {
-    307 MPI_Sendrecv_replace_c mpi_sendrecv_replace_c(buf: *mut c_void, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
-        comm: MPI_Comm, status: *mut MPI_Status)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
-        count: count as i64, datatype })
-}
-
-wrap! {
-    308 MPI_Ssend mpi_ssend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
-        tag: c_int, comm: MPI_Comm)
+    308 MPI_Ssend mpi_ssend, 309 MPI_Ssend_c mpi_ssend_c(buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    309 MPI_Ssend_c mpi_ssend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    310 MPI_Ssend_init mpi_ssend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
-        count: count as i64, datatype })
-}
-
-wrap! {
-    311 MPI_Ssend_init_c mpi_ssend_init_c(buf: *const c_void, count: MPI_Count,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    310 MPI_Ssend_init mpi_ssend_init, 311 MPI_Ssend_init_c mpi_ssend_init_c(buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: count as i64, datatype })
 }

@@ -8,21 +8,13 @@ use crate::comm;
 use crate::traffic::CallTraffic;
 use crate::trampoline::wrap;
 use crate::types::{
-    MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
+    MPI_Aint, MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
 };
 
 wrap! {
-    0 MPI_Accumulate mpi_accumulate(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
-    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
-        origin_datatype }
-}
-
-wrap! {
-    1 MPI_Accumulate_c mpi_accumulate_c(origin_addr: *const c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
+    0 MPI_Accumulate mpi_accumulate, 1 MPI_Accumulate_c mpi_accumulate_c(origin_addr: *const c_void,
+        origin_count: Int, origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
+        target_count: Int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
@@ -41,148 +33,76 @@ wrap! {
 }
 
 wrap! {
-    152 MPI_Get mpi_get(origin_addr: *mut c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win)
+    152 MPI_Get mpi_get, 155 MPI_Get_c mpi_get_c(origin_addr: *mut c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, win: MPI_Win)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
 wrap! {
-    153 MPI_Get_accumulate mpi_get_accumulate(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: c_int,
-        result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
+    153 MPI_Get_accumulate mpi_get_accumulate,
+        154 MPI_Get_accumulate_c mpi_get_accumulate_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: Int,
+        result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
     => CallTraffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
         target_datatype }
 }
 
 wrap! {
-    154 MPI_Get_accumulate_c mpi_get_accumulate_c(origin_addr: *const c_void,
-        origin_count: MPI_Count, origin_datatype: MPI_Datatype, result_addr: *mut c_void,
-        result_count: MPI_Count, result_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
-        win: MPI_Win)
-    => CallTraffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
-        target_datatype }
-}
-
-wrap! {
-    155 MPI_Get_c mpi_get_c(origin_addr: *mut c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win)
+    255 MPI_Put mpi_put, 256 MPI_Put_c mpi_put_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, win: MPI_Win)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
 wrap! {
-    255 MPI_Put mpi_put(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win)
+    257 MPI_Raccumulate mpi_raccumulate,
+        258 MPI_Raccumulate_c mpi_raccumulate_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win, request: *mut MPI_Request)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
 wrap! {
-    256 MPI_Put_c mpi_put_c(origin_addr: *const c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win)
+    278 MPI_Rget mpi_rget, 281 MPI_Rget_c mpi_rget_c(origin_addr: *mut c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
 wrap! {
-    257 MPI_Raccumulate mpi_raccumulate(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
-        request: *mut MPI_Request)
-    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
-        origin_datatype }
-}
-
-wrap! {
-    258 MPI_Raccumulate_c mpi_raccumulate_c(origin_addr: *const c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
-        request: *mut MPI_Request)
-    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
-        origin_datatype }
-}
-
-wrap! {
-    278 MPI_Rget mpi_rget(origin_addr: *mut c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request)
-    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
-        origin_datatype }
-}
-
-wrap! {
-    279 MPI_Rget_accumulate mpi_rget_accumulate(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: c_int,
-        result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
+    279 MPI_Rget_accumulate mpi_rget_accumulate,
+        280 MPI_Rget_accumulate_c mpi_rget_accumulate_c(origin_addr: *const c_void,
+        origin_count: Int, origin_datatype: MPI_Datatype, result_addr: *mut c_void,
+        result_count: Int, result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
+        target_count: Int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request)
     => CallTraffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
         target_datatype }
 }
 
 wrap! {
-    280 MPI_Rget_accumulate_c mpi_rget_accumulate_c(origin_addr: *const c_void,
-        origin_count: MPI_Count, origin_datatype: MPI_Datatype, result_addr: *mut c_void,
-        result_count: MPI_Count, result_datatype: MPI_Datatype, target_rank: c_int,
-        target_disp: MPI_Aint, target_count: MPI_Count, target_datatype: MPI_Datatype, op: MPI_Op,
-        win: MPI_Win, request: *mut MPI_Request)
-    => CallTraffic::Target { win, peer: target_rank, count: target_count as i64, datatype:
-        target_datatype }
-}
-
-wrap! {
-    281 MPI_Rget_c mpi_rget_c(origin_addr: *mut c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
-        request: *mut MPI_Request)
+    282 MPI_Rput mpi_rput, 283 MPI_Rput_c mpi_rput_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
 wrap! {
-    282 MPI_Rput mpi_rput(origin_addr: *const c_void, origin_count: c_int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: c_int, target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request)
-    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
-        origin_datatype }
-}
-
-wrap! {
-    283 MPI_Rput_c mpi_rput_c(origin_addr: *const c_void, origin_count: MPI_Count,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: MPI_Count, target_datatype: MPI_Datatype, win: MPI_Win,
-        request: *mut MPI_Request)
-    => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
-        origin_datatype }
-}
-
-wrap! {
-    326 MPI_Win_allocate mpi_win_allocate(size: MPI_Aint, disp_unit: c_int, info: MPI_Info,
-        comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
+    326 MPI_Win_allocate mpi_win_allocate, 327 MPI_Win_allocate_c mpi_win_allocate_c(size: MPI_Aint,
+        disp_unit: Displ, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
     => CallTraffic::On(comm)
 }
 
 wrap! {
-    327 MPI_Win_allocate_c mpi_win_allocate_c(size: MPI_Aint, disp_unit: MPI_Aint, info: MPI_Info,
-        comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
-    => CallTraffic::On(comm)
-}
-
-wrap! {
-    328 MPI_Win_allocate_shared mpi_win_allocate_shared(size: MPI_Aint, disp_unit: c_int,
-        info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
-    => CallTraffic::On(comm)
-}
-
-wrap! {
-    329 MPI_Win_allocate_shared_c mpi_win_allocate_shared_c(size: MPI_Aint, disp_unit: MPI_Aint,
+    328 MPI_Win_allocate_shared mpi_win_allocate_shared,
+        329 MPI_Win_allocate_shared_c mpi_win_allocate_shared_c(size: MPI_Aint, disp_unit: Displ,
         info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
     => CallTraffic::On(comm)
 }
@@ -190,14 +110,8 @@ wrap! {
 wrap! { 330 MPI_Win_complete mpi_win_complete(win: MPI_Win) => CallTraffic::Nothing }
 
 wrap! {
-    331 MPI_Win_create mpi_win_create(base: *mut c_void, size: MPI_Aint, disp_unit: c_int,
-        info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win)
-    => CallTraffic::On(comm)
-}
-
-wrap! {
-    332 MPI_Win_create_c mpi_win_create_c(base: *mut c_void, size: MPI_Aint, disp_unit: MPI_Aint,
-        info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win)
+    331 MPI_Win_create mpi_win_create, 332 MPI_Win_create_c mpi_win_create_c(base: *mut c_void,
+        size: MPI_Aint, disp_unit: Displ, info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win)
     => CallTraffic::On(comm)
 }
 
