@@ -5,11 +5,11 @@
 //! both, so that translation is one load either way.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{HandleKind, HandleTable};
+use crate::last_used::{Generation, KnownHandle};
 
 /// An ordered set of processes. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -290,23 +290,7 @@ impl Group {
 
 static GROUPS: HandleTable<Group> = HandleTable::new(HandleKind::Group);
 
-/// Changes whenever a handle stops being valid.
-static GENERATION: AtomicU64 = AtomicU64::new(0);
-
-/// A group's handle as it was at some time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownHandle {
-    handle: u32,
-    generation: u64,
-}
-
-impl KnownHandle {
-    /// `handle` as it is now. To be called before it is resolved.
-    pub fn now(handle: u32) -> KnownHandle {
-        // Acquire: pairs with the increment in `free`; a thread that knows of the free sees it.
-        KnownHandle { handle, generation: GENERATION.load(Ordering::Acquire) }
-    }
-}
+static GENERATION: Generation = Generation::first();
 
 impl Group {
     /// The group that `handle` names (`MPI_ERR_GROUP` if it names none).
@@ -315,6 +299,12 @@ impl Group {
             c::GROUP_EMPTY => Ok(Group::EMPTY),
             _ => GROUPS.get(handle).ok_or_else(|| no_group(handle)),
         }
+    }
+
+    /// `handle` as it is now. To be called before it is resolved.
+    #[inline(always)]
+    pub fn known(handle: u32) -> KnownHandle {
+        GENERATION.now(handle)
     }
 
     /// A handle for this group: `MPI_GROUP_EMPTY` when it has no member, else a new one.
@@ -332,8 +322,7 @@ impl Group {
             c::GROUP_EMPTY => Ok(()),
             _ => {
                 let removed = GROUPS.remove(handle);
-                // Release: pairs with the load in `KnownHandle::now`; publishes the removal.
-                GENERATION.fetch_add(1, Ordering::Release);
+                GENERATION.end();
                 removed.map(drop).ok_or_else(|| no_group(handle))
             }
         }

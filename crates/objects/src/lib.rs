@@ -14,6 +14,7 @@ pub mod error_codes;
 pub mod group;
 pub mod handle;
 pub mod info;
+pub mod last_used;
 pub mod op;
 pub mod process;
 pub mod status;

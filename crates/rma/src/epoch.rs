@@ -23,7 +23,8 @@ use super::remote::GrantedLock;
 use mica_collective::intranode::begun_barrier::BegunBarrier;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
-use mica_objects::group::{Group, KnownHandle};
+use mica_objects::group::Group;
+use mica_objects::last_used::KnownHandle;
 
 /// What the program has opened.
 #[derive(Debug)]
@@ -72,7 +73,7 @@ impl EpochGroup {
     /// Whether it is the group that `handle` names.
     #[inline(always)]
     pub fn is_named(&mut self, handle: u32) -> bool {
-        let known = KnownHandle::now(handle);
+        let known = Group::known(handle);
         self.handle == Some(known) || self.is_resolved(handle, known)
     }
 

@@ -1,8 +1,6 @@
 //! The window as an object, and the path from a handle to it.
 
-use std::cell::RefCell;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mica_node::lock::Guard;
@@ -25,6 +23,7 @@ use mica_objects::errhandler::Errhandler;
 use mica_objects::error::{Error, Result};
 use mica_objects::handle::{HandleKind, HandleTable, SoleTable};
 use mica_objects::info::Info;
+use mica_objects::last_used::{Generation, LastUsed};
 
 /// A window. Cloning shares it.
 #[derive(Clone)]
@@ -89,11 +88,10 @@ pub(super) struct WindowProperties {
 
 pub(super) static WINDOWS: HandleTable<Window> = HandleTable::new(HandleKind::Win);
 
-/// Changes whenever a handle stops being valid; [`with`]'s caches hold for one generation.
-static GENERATION: AtomicU64 = AtomicU64::new(0);
+static GENERATION: Generation = Generation::first();
 
 thread_local! {
-    static LAST: RefCell<Option<(u64, Window)>> = const { RefCell::new(None) };
+    static LAST: LastUsed<Window> = const { LastUsed::none() };
 }
 
 /// Elides the locks of windows: the program has promised to keep its threads apart.
@@ -113,44 +111,10 @@ pub(super) fn sole_table() -> Option<SoleTable<'static, Window>> {
     WINDOWS.sole(HandleKind::Win)
 }
 
-/// Calls `f` with the window that `handle` names (`MPI_ERR_WIN` if it names none). The last window
-/// of each thread is cached: an operation takes neither a lock nor a reference to find it.
+/// Calls `f` with the window that `handle` names (`MPI_ERR_WIN` if it names none).
 #[inline]
 pub fn with<R>(handle: u32, f: impl FnOnce(&Window) -> Result<R>) -> Result<R> {
-    let mut f = Some(f);
-    let cached = LAST.try_with(|last| {
-        let last = last.try_borrow().ok()?;
-        let (generation, window) = last.as_ref()?;
-        // Acquire: pairs with the increment in `discard`; a thread that knows of the free sees it.
-        if window.0.handle != handle || *generation != GENERATION.load(Ordering::Acquire) {
-            return None;
-        }
-        f.take().map(|f| f(window))
-    });
-    match cached {
-        Ok(Some(result)) => result,
-        _ => {
-            let window = resolve_and_cache(handle)?;
-            let f = f.take().expect("the cache missed, so `f` was not called");
-            f(&window)
-        }
-    }
-}
-
-#[cold]
-fn resolve_and_cache(handle: u32) -> Result<Window> {
-    // Read before the look-up: after a free between the two, the cache is out of date at once.
-    // Acquire: keeps the look-up behind it, and pairs with the increment in `discard`.
-    let generation = GENERATION.load(Ordering::Acquire);
-    let window = Window::resolve(handle)?;
-    // The cache is in use when a callback inside `with` calls MPI, and gone while the thread ends:
-    // neither needs it.
-    let _ = LAST.try_with(|last| {
-        if let Ok(mut last) = last.try_borrow_mut() {
-            *last = Some((generation, window.clone()));
-        }
-    });
-    Ok(window)
+    LastUsed::with(&LAST, &GENERATION, handle, || Window::resolve(handle), f)?
 }
 
 impl Window {
@@ -169,9 +133,8 @@ impl Window {
     /// thread that has used this window last keeps it until its next one-sided operation.
     pub(super) fn discard(&self) {
         WINDOWS.remove(self.handle());
-        // Release: pairs with the load in `with`; publishes the removal that came before.
-        GENERATION.fetch_add(1, Ordering::Release);
-        let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = None));
+        GENERATION.end();
+        LastUsed::forget(&LAST);
     }
 
     /// The target that the argument `target_rank` names; `None` for `MPI_PROC_NULL`.

@@ -1,66 +1,29 @@
 //! From a handle to its communicator.
 //!
-//! Every message takes this path: [`with`] caches the last communicator of each thread and takes
-//! neither a lock nor a reference.
-
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+//! [`with`] caches the last communicator of each thread ([`LastUsed`]); messages need only its
+//! [`Route`].
 
 use super::object::Comm;
 use super::route::Route;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{HandleKind, HandleTable};
+use mica_objects::last_used::{Generation, LastUsed};
 use crate::world;
 
 pub(super) static COMMS: HandleTable<Comm> = HandleTable::new(HandleKind::Comm);
 
-/// Changes whenever a handle stops being valid; [`with`]'s caches hold for one generation.
-static GENERATION: AtomicU64 = AtomicU64::new(0);
+static GENERATION: Generation = Generation::first();
 
 thread_local! {
-    static LAST: RefCell<Option<(u64, Comm)>> = const { RefCell::new(None) };
+    static LAST: LastUsed<Comm> = const { LastUsed::none() };
 }
 
 /// Calls `f` with the communicator that `handle` names (`MPI_ERR_COMM` if it names none).
 #[inline]
 pub fn with<R>(handle: u32, f: impl FnOnce(&Comm) -> R) -> Result<R> {
-    let mut f = Some(f);
-    let cached = LAST.try_with(|last| {
-        let last = last.try_borrow().ok()?;
-        let (generation, comm) = last.as_ref()?;
-        // Acquire: pairs with the increment in `forget_cached`; a thread that knows of the free
-        // sees the increment.
-        if comm.0.handle != handle || *generation != GENERATION.load(Ordering::Acquire) {
-            return None;
-        }
-        f.take().map(|f| f(comm))
-    });
-    match cached {
-        Ok(Some(result)) => Ok(result),
-        _ => {
-            let comm = resolve_and_cache(handle)?;
-            let f = f.take().expect("the cache missed, so `f` was not called");
-            Ok(f(&comm))
-        }
-    }
-}
-
-#[cold]
-fn resolve_and_cache(handle: u32) -> Result<Comm> {
-    // Read before the look-up: after a free between the two, the cache is out of date at once.
-    // Acquire: keeps the look-up behind it, and pairs with the increment in `forget_cached`.
-    let generation = GENERATION.load(Ordering::Acquire);
-    let comm = Comm::resolve(handle)?;
-    Route::remember(&comm);
-    // The cache is in use when a callback inside `with` calls MPI, and gone while the thread ends:
-    // neither needs it.
-    let _ = LAST.try_with(|last| {
-        if let Ok(mut last) = last.try_borrow_mut() {
-            *last = Some((generation, comm.clone()));
-        }
-    });
-    Ok(comm)
+    let resolve = || Comm::resolve(handle).inspect(Route::remember);
+    LastUsed::with(&LAST, &GENERATION, handle, resolve, f)
 }
 
 /// Invalidates every thread's cached communicator.
@@ -68,8 +31,7 @@ pub(crate) fn forget_cached() {
     // These end with MPI_Finalize; communicators that are still in use get their routes again.
     Route::forget(c::COMM_WORLD);
     Route::forget(c::COMM_SELF);
-    // Release: pairs with the load in `with`; publishes the removal that came before.
-    GENERATION.fetch_add(1, Ordering::Release);
+    GENERATION.end();
 }
 
 impl Comm {
