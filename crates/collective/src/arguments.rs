@@ -34,11 +34,6 @@ impl BufferArgument {
         self.elements.view(0, self.count)
     }
 
-    /// All bytes of `blocks` blocks.
-    pub(super) fn whole(&self, blocks: usize) -> Result<View> {
-        self.elements.view(0, self.count.saturating_mul(blocks))
-    }
-
     /// The buffer as `size` consecutive blocks of `count` elements each.
     pub(super) fn blocks(&self, size: usize) -> Result<Blocks> {
         let total = (self.count as i64).checked_mul(size as i64).ok_or_else(|| {

@@ -6,14 +6,15 @@
 //! apart, this costs a comparison of their bounds. If they do not, and are in pieces, at most
 //! [`RUNS`] pieces of each are compared; of longer lists, only the first pieces.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::slice;
 
 use mica_memory::{Region, View};
 
-use super::arguments::BufferArgument;
+use super::intranode::{CollectiveOperation, Parts};
 use super::place::Elements;
 use mica_objects::constants as c;
-use mica_objects::datatype::Datatype;
 use mica_objects::error::{Error, Result};
 
 /// Maximum number of pieces of a buffer that are compared: this takes some microseconds.
@@ -36,35 +37,81 @@ pub(super) fn check(send: &[View], receive: &[View]) -> Result<()> {
     }
 }
 
-/// As [`check`], for two buffers, with their numbers of blocks.
-///
-/// # Errors
-/// When they share a byte; when a buffer extends past the largest address.
-#[inline]
-pub(super) fn check_buffers(
-    (send, sent): (&BufferArgument, usize),
-    (receive, received): (&BufferArgument, usize),
-) -> Result<()> {
-    match send.elements.may_share(&receive.elements) {
-        true => check(&[send.whole(sent)?], &[receive.whole(received)?]),
-        false => Ok(()),
+impl CollectiveOperation {
+    /// Checks that what this rank, `me`, sends shares no byte with what it receives into.
+    ///
+    /// # Errors
+    /// When they share one; when a buffer extends past the largest address.
+    pub(super) fn check_apart(&self, me: usize) -> Result<()> {
+        use UsedBuffer::{Parts, Vector, Whole};
+        let (send, receive) = match self {
+            CollectiveOperation::Gather { send: Some(send), parts: Some(parts), .. }
+            | CollectiveOperation::Allgather { send: Some(send), parts } => {
+                (Whole(send), Parts(parts))
+            }
+            CollectiveOperation::Scatter { parts: Some(parts), receive: Some(receive), .. } => {
+                (Parts(parts), Whole(receive))
+            }
+            CollectiveOperation::Alltoall { send: Some(send), receive } => {
+                (Parts(send), Parts(receive))
+            }
+            CollectiveOperation::Reduce {
+                reduction,
+                send: Some(send),
+                result: Some(result),
+                ..
+            }
+            | CollectiveOperation::Scan { reduction, send: Some(send), result, .. } => {
+                (Vector(send, reduction.count), Vector(result, reduction.count))
+            }
+            CollectiveOperation::ReduceScatter { reduction, send: Some(send), counts, result } => {
+                (Vector(send, reduction.count), Vector(result, counts[me]))
+            }
+            _ => return Ok(()),
+        };
+        match send.may_share(&receive) {
+            true => check(&send.views()?, &receive.views()?),
+            false => Ok(()),
+        }
     }
 }
 
-/// As [`check`], for two vectors of a datatype, with their numbers of elements.
-///
-/// # Errors
-/// When they share a byte; when a vector extends past the largest address.
-pub(super) fn check_vectors(
-    datatype: &Datatype,
-    (send, sent): (Option<&Region>, usize),
-    (receive, received): (&Region, usize),
-) -> Result<()> {
-    let Some(send) = send.filter(|send| send.may_share(receive)) else {
-        return Ok(());
-    };
-    let view = |region: &Region, count| Elements::new(region.clone(), datatype).view(0, count);
-    check(&[view(send, sent)?], &[view(receive, received)?])
+/// A buffer of a call, as far as the call uses it.
+enum UsedBuffer<'a> {
+    Whole(&'a View),
+    Parts(&'a Parts),
+    /// So many elements.
+    Vector(&'a Elements, usize),
+}
+
+impl UsedBuffer<'_> {
+    /// False if the two surely share no byte, which is quickly known of memory in one piece.
+    fn may_share(&self, other: &UsedBuffer<'_>) -> bool {
+        match (self.region(), other.region()) {
+            (Some(own), Some(other)) => own.may_share(&other),
+            _ => true,
+        }
+    }
+
+    fn region(&self) -> Option<Region> {
+        match self {
+            UsedBuffer::Whole(view) => Some(view.region().clone()),
+            UsedBuffer::Parts(Parts::Even(blocks, _)) => Some(blocks.elements().region(0)),
+            UsedBuffer::Parts(Parts::Each(_)) => None,
+            UsedBuffer::Vector(elements, _) => Some(elements.region(0)),
+        }
+    }
+
+    fn views(&self) -> Result<Cow<'_, [View]>> {
+        Ok(match self {
+            UsedBuffer::Whole(view) => Cow::Borrowed(slice::from_ref(*view)),
+            UsedBuffer::Parts(Parts::Each(views)) => Cow::Borrowed(views),
+            UsedBuffer::Parts(Parts::Even(blocks, ranks)) => {
+                Cow::Owned(vec![blocks.view(0, *ranks)?])
+            }
+            UsedBuffer::Vector(elements, count) => Cow::Owned(vec![elements.view(0, *count)?]),
+        })
+    }
 }
 
 /// The range from the first byte to the last, if there are any.

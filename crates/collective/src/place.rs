@@ -63,11 +63,6 @@ impl Elements {
         Ok(self.region(first).view(self.datatype.shape(count as i64)?))
     }
 
-    /// Whether elements of one may share bytes with elements of the other.
-    pub(super) fn may_share(&self, other: &Elements) -> bool {
-        self.origin.may_share(&other.origin)
-    }
-
     /// Whether both start at the same address.
     pub(super) fn same_place(&self, other: &Elements) -> bool {
         self.origin.address() == other.origin.address()
@@ -85,6 +80,16 @@ impl Blocks {
     /// Blocks of `count` elements.
     pub fn new(elements: Elements, count: usize) -> Blocks {
         Blocks { elements, count }
+    }
+
+    /// The elements of all.
+    pub(super) fn elements(&self) -> &Elements {
+        &self.elements
+    }
+
+    /// Elements of each.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// `n` blocks from `first` on.

@@ -1,10 +1,7 @@
 //! What is reduced: operator, datatype and number of elements.
 
 pub use mica_algorithms::ScanKind;
-use mica_memory::Region;
 
-use super::absent::copy_to_present;
-use super::overlap;
 use super::place::Elements;
 use mica_objects::datatype::Datatype;
 use mica_objects::error::Result;
@@ -27,32 +24,7 @@ impl Reduction {
         self.count.saturating_mul(self.datatype.size() as usize)
     }
 
-    /// Refuses a send vector and a result of `count` elements that share bytes.
-    pub(super) fn check_apart(
-        &self,
-        send: Option<&Region>,
-        receive: &Region,
-        count: usize,
-    ) -> Result<()> {
-        overlap::check_vectors(&self.datatype, (send, self.count), (receive, count))
-    }
-
-    /// New memory for `count` elements of a result that the program does not see.
-    pub(super) fn aside(&self, count: usize) -> Result<Region> {
-        Ok(self.temporary(count)?.region(0))
-    }
-
-    /// A copy of an operand, if there is one.
-    pub(super) fn copied(&self, operand: Option<&Region>) -> Result<Option<Region>> {
-        let copy = |from: &Region| {
-            let copy = self.temporary(self.count)?;
-            let from = Elements::new(from.clone(), &self.datatype);
-            copy_to_present(&copy.view(0, self.count)?, &from.view(0, self.count)?);
-            Ok(copy.region(0))
-        };
-        operand.map(copy).transpose()
-    }
-
+    /// New memory for `count` elements.
     pub(super) fn temporary(&self, count: usize) -> Result<Elements> {
         Elements::temporary(&self.datatype, count)
     }

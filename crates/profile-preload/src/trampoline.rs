@@ -90,8 +90,9 @@ pub fn caller() -> usize {
 macro_rules! wrap {
     // `Int` is `int` in the first and `MPI_Count` in the second, `Displ` is `int` and `MPI_Aint`,
     // `Offset` is `MPI_Aint` and `MPI_Count`.
-    ($id:literal $mpi:ident $wrapper:ident,
-        $large_id:literal $large:ident $large_wrapper:ident($($p:ident: $t:ty),* $(,)?) $($rest:tt)*) => {
+    ($id:literal $mpi:ident $wrapper:ident, $large_id:literal $large:ident $large_wrapper:ident(
+        $($p:ident: $t:ty),* $(,)?
+    ) $($rest:tt)*) => {
         const _: () = {
             #[allow(dead_code)]
             type Int = std::ffi::c_int;

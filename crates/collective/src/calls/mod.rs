@@ -22,8 +22,8 @@ use super::arguments::{BlockList, BufferArgument};
 use super::inter::{self, InterSides};
 use super::intranode::choice::plan::{CollectivePlan, plan};
 use super::intranode::{CollectiveOperation, Parts};
-use super::overlap;
-use super::refused::{DivertedBuffer, refused};
+use super::place::Blocks;
+use super::refused::refused;
 use super::thresholds::MessageThresholds;
 use super::two_level;
 use crate::members::Members;
@@ -32,15 +32,35 @@ use mica_objects::error::Result;
 
 const LIMITS: MessageThresholds = MessageThresholds::DEFAULT;
 
+/// The plan of a collective of an intra-communicator, whose arguments are right one by one. It is
+/// refused if what this rank sends shares bytes with what it receives into.
+fn planned(members: &Members, operation: CollectiveOperation) -> Result<CollectivePlan> {
+    match operation.check_apart(members.rank()) {
+        Ok(()) => plan_at_levels(members, operation),
+        Err(error) => {
+            let diverted = operation.diverted(members.rank())?;
+            refused(error, plan_at_levels(members, diverted))
+        }
+    }
+}
+
+/// The plan of a collective in two levels, where the members are on several nodes and that pays;
+/// else in one.
+fn plan_at_levels(members: &Members, operation: CollectiveOperation) -> Result<CollectivePlan> {
+    if let Some((layout, limits)) = spread(members)?
+        && let Some(schedule) = two_level::schedule(layout, limits, &operation)?
+    {
+        return Ok(schedule.into());
+    }
+    plan(members, operation)
+}
+
 /// `MPI_Barrier`, `MPI_Ibarrier`, `MPI_Barrier_init`.
 pub fn barrier(members: &Members) -> Result<CollectivePlan> {
-    if let Some(sides) = InterSides::of(members) {
-        return Ok(inter::barrier(sides).into());
+    match InterSides::of(members) {
+        Some(sides) => Ok(inter::barrier(sides).into()),
+        None => planned(members, CollectiveOperation::Barrier),
     }
-    if let Some((layout, limits)) = spread(members)? {
-        return two_level::barrier(layout, limits).map(CollectivePlan::Rounds);
-    }
-    plan(members, CollectiveOperation::Barrier)
 }
 
 /// `MPI_Bcast`, `MPI_Ibcast`, `MPI_Bcast_init`.
@@ -49,14 +69,8 @@ pub fn bcast(members: &Members, buffer: &BufferArgument, root: i32) -> Result<Co
         let schedule = inter::bcast(sides, &LIMITS, buffer.view()?, sides.root(root)?);
         return schedule.map(CollectivePlan::Rounds);
     }
-    let me = place(members);
-    let root = rooted(me, root)?;
-    if let Some((layout, limits)) = spread(members)? {
-        let schedule = two_level::bcast(layout, limits, buffer.view()?, root);
-        return schedule.map(|schedule| schedule.rooted(Some(root)).into());
-    }
-    let view = buffer.view()?;
-    plan(members, CollectiveOperation::Bcast { view, root })
+    let root = rooted(place(members), root)?;
+    planned(members, CollectiveOperation::Bcast { view: buffer.view()?, root })
 }
 
 /// `MPI_Gather`, `MPI_Igather`, `MPI_Gather_init`.
@@ -75,24 +89,17 @@ pub fn gather(
     let me = place(members);
     let root = rooted(me, root)?;
     root_only(me, root, &send)?;
-    if let (Some(send), Some(receive)) = (send, receive)
-        && let Err(error) = overlap::check_buffers((send, 1), (receive, me.size))
-    {
-        let (send, aside) = (send.copied(1)?, receive.aside(me.size)?);
-        return refused(error, gather(members, Some(&send), Some(&aside), root as i32));
-    }
     let send = send.map(BufferArgument::view).transpose()?;
     let blocks = receive.map(|b| b.blocks(me.size)).transpose()?;
-    if let Some((layout, limits)) = spread(members)? {
-        let schedule = two_level::gather(layout, limits, send, blocks.as_ref(), root);
-        return schedule.map(|schedule| schedule.rooted(Some(root)).into());
-    }
-    let bytes = match (&send, &blocks) {
-        (_, Some(blocks)) => Some(blocks.bytes()),
-        (send, None) => send.as_ref().map(View::len),
-    };
+    let bytes = bytes_of_each(blocks.as_ref(), send.as_ref());
     let parts = blocks.map(|blocks| Parts::Even(blocks, me.size));
-    plan(members, CollectiveOperation::Gather { send, parts, root, bytes })
+    planned(members, CollectiveOperation::Gather { send, parts, root, bytes })
+}
+
+/// Bytes of each rank in a gather or scatter, which all ranks know: those of a block at the root,
+/// else those of the rank's own part.
+fn bytes_of_each(blocks: Option<&Blocks>, own: Option<&View>) -> Option<usize> {
+    blocks.map(Blocks::bytes).or_else(|| own.map(View::len))
 }
 
 /// `MPI_Gatherv`, `MPI_Igatherv`, `MPI_Gatherv_init`.
@@ -110,15 +117,9 @@ pub fn gatherv(
     let me = place(members);
     let root = rooted(me, root)?;
     root_only(me, root, &send)?;
-    if let (Some(send), Some(receive)) = (send, &receive)
-        && let Err(error) = overlap::check(&[send.view()?], &receive.views)
-    {
-        let (send, aside) = (send.copied(1)?, receive.aside(1)?);
-        return refused(error, gatherv(members, Some(&send), Some(aside), root as i32));
-    }
     let send = send.map(BufferArgument::view).transpose()?;
     let parts = receive.map(|r| Parts::Each(r.views));
-    plan(members, CollectiveOperation::Gather { send, parts, root, bytes: None })
+    planned(members, CollectiveOperation::Gather { send, parts, root, bytes: None })
 }
 
 /// `MPI_Scatter`, `MPI_Iscatter`, `MPI_Scatter_init`.
@@ -137,24 +138,11 @@ pub fn scatter(
     let me = place(members);
     let root = rooted(me, root)?;
     root_only(me, root, &receive)?;
-    if let (Some(send), Some(receive)) = (send, receive)
-        && let Err(error) = overlap::check_buffers((send, me.size), (receive, 1))
-    {
-        let (send, aside) = (send.copied(me.size)?, receive.aside(1)?);
-        return refused(error, scatter(members, Some(&send), Some(&aside), root as i32));
-    }
     let blocks = send.map(|b| b.blocks(me.size)).transpose()?;
     let receive = receive.map(BufferArgument::view).transpose()?;
-    if let Some((layout, limits)) = spread(members)? {
-        let schedule = two_level::scatter(layout, limits, blocks.as_ref(), receive, root);
-        return schedule.map(|schedule| schedule.rooted(Some(root)).into());
-    }
-    let bytes = match (&receive, &blocks) {
-        (_, Some(blocks)) => Some(blocks.bytes()),
-        (receive, None) => receive.as_ref().map(View::len),
-    };
+    let bytes = bytes_of_each(blocks.as_ref(), receive.as_ref());
     let parts = blocks.map(|blocks| Parts::Even(blocks, me.size));
-    plan(members, CollectiveOperation::Scatter { parts, receive, root, bytes })
+    planned(members, CollectiveOperation::Scatter { parts, receive, root, bytes })
 }
 
 /// `MPI_Scatterv`, `MPI_Iscatterv`, `MPI_Scatterv_init`.
@@ -172,15 +160,9 @@ pub fn scatterv(
     let me = place(members);
     let root = rooted(me, root)?;
     root_only(me, root, &receive)?;
-    if let (Some(list), Some(receive)) = (&send, receive)
-        && let Err(error) = overlap::check(&list.views, &[receive.view()?])
-    {
-        let (send, aside) = (list.copied(1)?, receive.aside(1)?);
-        return refused(error, scatterv(members, Some(send), Some(&aside), root as i32));
-    }
     let receive = receive.map(BufferArgument::view).transpose()?;
     let parts = send.map(|s| Parts::Each(s.views));
-    plan(members, CollectiveOperation::Scatter { parts, receive, root, bytes: None })
+    planned(members, CollectiveOperation::Scatter { parts, receive, root, bytes: None })
 }
 
 /// `MPI_Allgather`, `MPI_Iallgather`, `MPI_Allgather_init`.
@@ -193,21 +175,9 @@ pub fn allgather(
         let blocks = receive.blocks(sides.remote)?.each(sides.remote)?;
         return Ok(inter::allgather(sides, needed(send)?.view()?, &blocks).into());
     }
-    let me = place(members);
-    if let Some(send) = send
-        && let Err(error) = overlap::check_buffers((send, 1), (receive, me.size))
-    {
-        let (send, aside) = (send.copied(1)?, receive.aside(me.size)?);
-        return refused(error, allgather(members, Some(&send), &aside));
-    }
     let send = send.map(BufferArgument::view).transpose()?;
-    let blocks = receive.blocks(me.size)?;
-    if let Some((layout, limits)) = spread(members)? {
-        return two_level::allgather_blocks(layout, limits, send, &blocks)
-            .map(CollectivePlan::Rounds);
-    }
-    let parts = Parts::Even(blocks, me.size);
-    plan(members, CollectiveOperation::Allgather { send, parts })
+    let parts = Parts::Even(receive.blocks(members.size())?, members.size());
+    planned(members, CollectiveOperation::Allgather { send, parts })
 }
 
 /// `MPI_Allgatherv`, `MPI_Iallgatherv`, `MPI_Allgatherv_init`.
@@ -220,19 +190,8 @@ pub fn allgatherv(
         let send = needed(send)?.view()?;
         return Ok(inter::allgather(sides, send, &receive.views).into());
     }
-    if let Some(send) = send
-        && let Err(error) = overlap::check(&[send.view()?], &receive.views)
-    {
-        let (send, aside) = (send.copied(1)?, receive.aside(1)?);
-        return refused(error, allgatherv(members, Some(&send), aside));
-    }
     let send = send.map(BufferArgument::view).transpose()?;
-    if let Some((layout, limits)) = spread(members)? {
-        return two_level::allgather(layout, limits, send, &receive.views)
-            .map(CollectivePlan::Rounds);
-    }
-    let parts = Parts::Each(receive.views);
-    plan(members, CollectiveOperation::Allgather { send, parts })
+    planned(members, CollectiveOperation::Allgather { send, parts: Parts::Each(receive.views) })
 }
 
 /// `MPI_Alltoall`, `MPI_Ialltoall`, `MPI_Alltoall_init`.
@@ -246,22 +205,10 @@ pub fn alltoall(
         let (send, receive) = (each(needed(send)?)?, each(receive)?);
         return Ok(inter::alltoall(sides, &LIMITS, &send, &receive).into());
     }
-    let me = place(members);
-    if let Some(send) = send
-        && let Err(error) = overlap::check_buffers((send, me.size), (receive, me.size))
-    {
-        let (send, aside) = (send.copied(me.size)?, receive.aside(me.size)?);
-        return refused(error, alltoall(members, Some(&send), &aside));
-    }
-    let send = send.map(|b| b.blocks(me.size)).transpose()?;
-    let blocks = receive.blocks(me.size)?;
-    if let Some((layout, limits)) = spread(members)? {
-        return two_level::alltoall(layout, limits, send.as_ref(), &blocks)
-            .map(CollectivePlan::Rounds);
-    }
-    let (send, receive) =
-        (send.map(|send| Parts::Even(send, me.size)), Parts::Even(blocks, me.size));
-    plan(members, CollectiveOperation::Alltoall { send, receive })
+    let size = members.size();
+    let parts = |buffer: &BufferArgument| buffer.blocks(size).map(|b| Parts::Even(b, size));
+    let send = send.map(parts).transpose()?;
+    planned(members, CollectiveOperation::Alltoall { send, receive: parts(receive)? })
 }
 
 /// `MPI_Alltoallv`, `MPI_Alltoallw` and their non-blocking and persistent forms.
@@ -274,17 +221,6 @@ pub fn alltoallv(
         let send = needed(send)?.views;
         return Ok(inter::alltoall(sides, &LIMITS, &send, &receive.views).into());
     }
-    if let Some(send) = &send
-        && let Err(error) = overlap::check(&send.views, &receive.views)
-    {
-        let (send, aside) = (send.copied(1)?, receive.aside(1)?);
-        return refused(error, alltoallv(members, Some(send), aside));
-    }
-    if let (Some(send), Some((layout, limits))) = (&send, spread(members)?) {
-        let (send, receive) = (&send.views, &receive.views);
-        return Ok(two_level::exchange(layout, limits, send, receive).into());
-    }
     let send = send.map(|send| Parts::Each(send.views));
-    let receive = Parts::Each(receive.views);
-    plan(members, CollectiveOperation::Alltoall { send, receive })
+    planned(members, CollectiveOperation::Alltoall { send, receive: Parts::Each(receive.views) })
 }

@@ -2,19 +2,19 @@
 
 use mica_memory::Region;
 
-use super::checks::{needed, needed_for, place, reduction, root_only, rooted, spread};
+use super::checks::{needed, needed_for, place, reduction, root_only, rooted};
+use super::planned;
 use crate::arguments::checked_count;
 use crate::inter::{self, InterSides, Root};
 use crate::intranode::CollectiveOperation;
-use crate::intranode::choice::plan::{CollectivePlan, plan};
+use crate::intranode::choice::plan::CollectivePlan;
 use crate::members::Members;
+use crate::overlap;
 use crate::place::Elements;
 use crate::reduction::Reduction;
 use crate::reduction::ScanKind;
-use crate::refused::refused;
 use crate::schedule::Schedule;
 use crate::thresholds::MessageThresholds;
-use crate::two_level;
 use mica_objects::constants as c;
 use mica_objects::datatype::Datatype;
 use mica_objects::error::{Error, Result};
@@ -48,28 +48,12 @@ pub fn reduce(
     let me = place(members);
     let root = rooted(me, root)?;
     root_only(me, root, &send)?;
-    let reduction = reduction("count", count, datatype, op)?;
-    if let (Some(receive), true) = (&receive, me.rank == root)
-        && let Err(error) = reduction.check_apart(send.as_ref(), receive, reduction.count)
-    {
-        let send = reduction.copied(send.as_ref())?;
-        let aside = Some(reduction.aside(reduction.count)?);
-        let plan = reduce(members, send, aside, count, datatype, op, root as i32);
-        return refused(error, plan);
-    }
-    let send = send.map(|r| Elements::new(r, datatype));
-    let receive = receive.map(|r| Elements::new(r, datatype));
-    if let Some((layout, limits)) = spread(members)? {
-        let (send, receive) = (send.as_ref(), receive.as_ref());
-        let schedule = two_level::reduce(layout, limits, &reduction, send, receive, root);
-        return schedule.map(|schedule| schedule.rooted(Some(root)).into());
-    }
-    plan(
+    planned(
         members,
         CollectiveOperation::Reduce {
-            reduction,
-            send,
-            result: receive.filter(|_| me.rank == root),
+            reduction: reduction("count", count, datatype, op)?,
+            send: send.map(|r| Elements::new(r, datatype)),
+            result: receive.filter(|_| me.rank == root).map(|r| Elements::new(r, datatype)),
             root: Some(root),
         },
     )
@@ -84,30 +68,18 @@ pub fn allreduce(
     datatype: &Datatype,
     op: &Op,
 ) -> Result<CollectivePlan> {
-    if let Some(sides) = InterSides::of(members) {
-        let reduction = reduction("count", count, datatype, op)?;
-        reduction.check_apart(send.as_ref(), &receive, reduction.count)?;
-        let send = Elements::new(needed(send)?, datatype);
-        let receive = Elements::new(receive, datatype);
-        return inter::allreduce(sides, &LIMITS, &reduction, &send, &receive)
-            .map(CollectivePlan::Rounds);
-    }
     let reduction = reduction("count", count, datatype, op)?;
-    if let Err(error) = reduction.check_apart(send.as_ref(), &receive, reduction.count) {
-        let send = reduction.copied(send.as_ref())?;
-        let aside = reduction.aside(reduction.count)?;
-        return refused(error, allreduce(members, send, aside, count, datatype, op));
+    let result = Elements::new(receive, datatype);
+    if let Some(sides) = InterSides::of(members) {
+        let send = Elements::new(needed(send)?, datatype);
+        let count = reduction.count;
+        overlap::check(&[send.view(0, count)?], &[result.view(0, count)?])?;
+        return inter::allreduce(sides, &LIMITS, &reduction, &send, &result)
+            .map(CollectivePlan::Rounds);
     }
     let send = send.map(|r| Elements::new(r, datatype));
-    let receive = Elements::new(receive, datatype);
-    if let Some((layout, limits)) = spread(members)? {
-        return two_level::allreduce(layout, limits, &reduction, send.as_ref(), &receive)
-            .map(CollectivePlan::Rounds);
-    }
-    plan(
-        members,
-        CollectiveOperation::Reduce { reduction, send, result: Some(receive), root: None },
-    )
+    let result = Some(result);
+    planned(members, CollectiveOperation::Reduce { reduction, send, result, root: None })
 }
 
 /// `MPI_Reduce_scatter`, `MPI_Ireduce_scatter`, `MPI_Reduce_scatter_init`.
@@ -154,34 +126,15 @@ fn scatter_reduced(
     blocks: &[usize],
     reduction: Reduction,
 ) -> Result<CollectivePlan> {
-    if !members.is_inter()
-        && let Err(error) = reduction.check_apart(send.as_ref(), &receive, blocks[members.rank()])
-    {
-        let send = reduction.copied(send.as_ref())?;
-        let aside = reduction.aside(blocks[members.rank()])?;
-        return refused(error, scatter_reduced(members, send, aside, blocks, reduction));
-    }
-    let receive = Elements::new(receive, &reduction.datatype);
+    let result = Elements::new(receive, &reduction.datatype);
     if let Some(sides) = InterSides::of(members) {
         let send = Elements::new(needed(send)?, &reduction.datatype);
-        return inter::reduce_scatter(sides, &LIMITS, &reduction, blocks, &send, &receive)
+        return inter::reduce_scatter(sides, &LIMITS, &reduction, blocks, &send, &result)
             .map(CollectivePlan::Rounds);
     }
     let send = send.map(|r| Elements::new(r, &reduction.datatype));
-    if let Some((layout, limits)) = spread(members)? {
-        let send = send.as_ref();
-        return two_level::reduce_scatter(layout, limits, &reduction, blocks, send, &receive)
-            .map(CollectivePlan::Rounds);
-    }
-    plan(
-        members,
-        CollectiveOperation::ReduceScatter {
-            reduction,
-            send,
-            counts: blocks.into(),
-            result: receive,
-        },
-    )
+    let counts = blocks.into();
+    planned(members, CollectiveOperation::ReduceScatter { reduction, send, counts, result })
 }
 
 /// `MPI_Scan`, `MPI_Iscan`, `MPI_Scan_init`.
@@ -221,16 +174,10 @@ fn prefix(
     datatype: &Datatype,
     op: &Op,
 ) -> Result<CollectivePlan> {
-    let reduction = reduction("count", count, datatype, op)?;
-    if let Err(error) = reduction.check_apart(send.as_ref(), &receive, reduction.count) {
-        let send = reduction.copied(send.as_ref())?;
-        let aside = reduction.aside(reduction.count)?;
-        return refused(error, prefix(members, kind, send, aside, count, datatype, op));
-    }
-    plan(
+    planned(
         members,
         CollectiveOperation::Scan {
-            reduction,
+            reduction: reduction("count", count, datatype, op)?,
             send: send.map(|r| Elements::new(r, datatype)),
             result: Elements::new(receive, datatype),
             kind,

@@ -20,14 +20,66 @@ pub use reduce::{allreduce, reduce, reduce_scatter};
 use mica_algorithms::BinomialTree;
 use mica_memory::{Region, View};
 
-use super::intranode::CollectiveOperation;
 use super::intranode::choice::plan::node_step;
+use super::intranode::{CollectiveOperation, Parts};
 use super::layout::RanksByNode;
 use super::place::{RankPlace, bytes_at};
 use super::schedule::Schedule;
 use super::thresholds::{MessageThresholds, NodeTreatment, TwoLevel};
 use super::{barrier as ba, bcast as bc};
 use mica_objects::error::Result;
+
+/// The schedule of a collective; `None` if there is none in two levels.
+///
+/// # Errors
+/// When there is no memory; when a buffer extends past the largest address.
+pub fn schedule(
+    layout: &RanksByNode,
+    limits: &TwoLevel,
+    operation: &CollectiveOperation,
+) -> Result<Option<Schedule>> {
+    use CollectiveOperation as Op;
+    let schedule = match operation {
+        Op::Barrier | Op::Finalize => barrier(layout, limits),
+        Op::Bcast { view, root } => bcast(layout, limits, view.clone(), *root),
+        Op::Gather { send, parts, root, bytes: Some(_) } => {
+            let blocks = parts.as_ref().and_then(Parts::blocks);
+            gather(layout, limits, send.clone(), blocks, *root)
+        }
+        Op::Scatter { parts, receive, root, bytes: Some(_) } => {
+            let blocks = parts.as_ref().and_then(Parts::blocks);
+            scatter(layout, limits, blocks, receive.clone(), *root)
+        }
+        Op::Allgather { send, parts: Parts::Even(blocks, _) } => {
+            allgather_blocks(layout, limits, send.clone(), blocks)
+        }
+        Op::Allgather { send, parts: Parts::Each(views) } => {
+            allgather(layout, limits, send.clone(), views)
+        }
+        Op::Alltoall { send, receive: Parts::Even(receive, _) } => {
+            let send = send.as_ref().and_then(Parts::blocks);
+            alltoall(layout, limits, send, receive)
+        }
+        Op::Alltoall { send: Some(Parts::Each(send)), receive: Parts::Each(receive) } => {
+            Ok(exchange(layout, limits, send, receive))
+        }
+        Op::Reduce { reduction, send, result, root: Some(root) } => {
+            reduce(layout, limits, reduction, send.as_ref(), result.as_ref(), *root)
+        }
+        Op::Reduce { reduction, send, result: Some(result), root: None } => {
+            allreduce(layout, limits, reduction, send.as_ref(), result)
+        }
+        Op::ReduceScatter { reduction, send, counts, result } => {
+            reduce_scatter(layout, limits, reduction, counts, send.as_ref(), result)
+        }
+        Op::Gather { .. }
+        | Op::Scatter { .. }
+        | Op::Alltoall { .. }
+        | Op::Reduce { .. }
+        | Op::Scan { .. } => return Ok(None),
+    };
+    schedule.map(|schedule| Some(schedule.rooted(operation.root())))
+}
 
 /// Some ranks of the communicator that run a flat collective of their own, this rank among them.
 struct FlatGroup {

@@ -8,8 +8,8 @@ use super::route::Route;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{HandleKind, HandleTable};
-use mica_objects::last_used::{Generation, LastUsed};
 use crate::world;
+use mica_objects::last_used::{Generation, LastUsed};
 
 pub(super) static COMMS: HandleTable<Comm> = HandleTable::new(HandleKind::Comm);
 

@@ -16,6 +16,14 @@ pub enum Parts {
 }
 
 impl Parts {
+    /// The blocks, where all have equal length.
+    pub fn blocks(&self) -> Option<&Blocks> {
+        match self {
+            Parts::Even(blocks, _) => Some(blocks),
+            Parts::Each(_) => None,
+        }
+    }
+
     /// Bytes of all parts.
     #[inline]
     pub fn total(&self) -> usize {
