@@ -19,7 +19,7 @@
 use mica_node::window::LockTicket;
 use mica_node::window::OwnCounts;
 
-use super::remote::GrantedLock;
+use crate::remote::GrantedLock;
 use mica_collective::intranode::begun_barrier::BegunBarrier;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
@@ -28,7 +28,7 @@ use mica_objects::last_used::KnownHandle;
 
 /// What the program has opened.
 #[derive(Debug)]
-pub(super) struct Epochs {
+pub(crate) struct Epochs {
     pub access: AccessEpoch,
     /// Whether there is an exposure epoch, from post to wait.
     pub is_exposed: bool,
@@ -46,7 +46,7 @@ pub(super) struct Epochs {
 
 /// The group of the last epoch of a kind: programs use the same one again.
 #[derive(Debug, Default)]
-pub(super) struct EpochGroup {
+pub(crate) struct EpochGroup {
     group: Option<Group>,
     /// A handle of the group.
     handle: Option<KnownHandle>,
@@ -55,10 +55,11 @@ pub(super) struct EpochGroup {
 
 /// The ranks of an epoch of post, start, complete and wait.
 #[derive(Debug, Clone, Default)]
-pub(super) struct EpochMembers {
+pub(crate) struct EpochMembers {
     /// Ranks in the window.
     pub ranks: Vec<usize>,
-    /// The [numbers](super::node_peers::NodePeers) of those that share counts with this rank.
+    /// The [numbers](crate::memory::node_peers::NodePeers) of those that share counts with this
+    /// one.
     pub numbers: Vec<u32>,
     /// The other ranks.
     pub others: Vec<usize>,
@@ -95,7 +96,7 @@ impl EpochGroup {
 
 /// An access epoch of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AccessEpoch {
+pub(crate) enum AccessEpoch {
     None,
     Fence {
         /// Whether operations have followed the fence: as the flags said when the epochs were
@@ -106,7 +107,7 @@ pub(super) enum AccessEpoch {
     /// At least one lock is held or awaited.
     Lock,
     /// One lock is held, exclusive, as the fast path has taken it: `locks` does not have it yet
-    /// ([`Window::epochs`](super::object::Window::epochs) puts it there).
+    /// ([`Window::epochs`](crate::window::object::Window::epochs) puts it there).
     FastPathLock {
         target: u32,
     },
@@ -118,7 +119,7 @@ pub(super) enum AccessEpoch {
 
 /// A lock of one target.
 #[derive(Debug)]
-pub(super) enum HeldLock {
+pub(crate) enum HeldLock {
     /// `MPI_MODE_NOCHECK`: the program promises that no other rank has a conflicting one.
     Unchecked,
     /// Held or awaited, by the locks that this node shares.
@@ -131,7 +132,7 @@ pub(super) enum HeldLock {
 
 /// The locks of an access epoch, by target: few, mostly one. Its memory stays for the next epoch.
 #[derive(Debug, Default)]
-pub(super) struct HeldLocks(Vec<(usize, HeldLock)>);
+pub(crate) struct HeldLocks(Vec<(usize, HeldLock)>);
 
 impl HeldLocks {
     #[inline]
@@ -247,7 +248,7 @@ impl Epochs {
 
 /// A call that the window's epochs do not allow.
 #[cold]
-pub(super) fn wrong_epoch(detail: String) -> Error {
+pub(crate) fn wrong_epoch(detail: String) -> Error {
     Error::other(c::ERR_RMA_SYNC, detail)
 }
 

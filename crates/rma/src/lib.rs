@@ -1,23 +1,16 @@
 //! Windows and one-sided communication (MPI 5.0, chapter 12; jiang-2004;
 //! docs/design/windows.md).
 //!
-//! | file | what |
+//! | room | what |
 //! |---|---|
-//! | `object` | the window, its handle, its cache |
-//! | `create`, `registration`, `choice` | the collective calls that make and free windows |
-//! | `target`, `place` | where the memory of each rank lies, and how this rank accesses it |
-//! | `attach`, `attached` | memory that dynamic windows get and lose later |
-//! | `attachment_list`, `attachment_table` | what is attached here, and at a peer |
-//! | `movable` | memory of the program, which is migrated once origins use it often |
-//! | `epoch`, `access`, `admission` | what the program has opened; who may be accessed now |
-//! | `active`, `passive` | fence, post and start; lock, flush and unlock |
-//! | `fast_path` | operations on mapped memory, where one thread at a time enters |
-//! | `transfer` | put and get |
-//! | `accumulate`, `element` | accumulate and its kin |
-//! | `help` | long transfers that the target helps with |
-//! | `remote` | the same by messages, where ranks share no memory |
-//! | `counts` | where a window counts its operations |
-//! | `properties` | name, info, attributes, error handler, group |
+//! | [`operations`] | put, get, accumulate and their kin; the fast path to mapped memory |
+//! | [`synchronization`] | fence, post and start; lock, flush and unlock; who may be accessed now |
+//! | [`window`] | the window and its handle; the calls that make and free it; what it carries |
+//! | [`epoch`] | what the program has opened |
+//! | [`remote`] | operations by messages, where ranks share no memory |
+//! | [`memory`] | where each rank's memory lies, how it is accessed, what may move or be attached |
+//!
+//! Each room uses those below it.
 //!
 //! An operation on a target of this node is complete when its call returns: it loads and stores the
 //! target's memory, or lets the kernel copy where it must. So request forms return a request that
@@ -35,41 +28,23 @@
 //! and a fence is a barrier of them.
 #![forbid(unsafe_code)]
 
-mod access;
-mod accumulate;
-mod active;
-mod admission;
-mod attach;
-mod attached;
-mod attachment_list;
-mod attachment_table;
-mod choice;
-mod counts;
-mod create;
-mod element;
 mod epoch;
-pub mod fast_path;
-mod help;
-mod movable;
-mod node_peers;
-mod object;
-mod passive;
-mod place;
-mod properties;
-mod registration;
+mod memory;
+mod operations;
 mod remote;
-mod target;
-mod transfer;
+mod synchronization;
+mod window;
 
-pub use accumulate::{
+pub use memory::target::TargetRange;
+pub use operations::accumulate::{
     AccumulateOperands, SingleElement, accumulate, compare_and_swap, fetch_and_op,
 };
-pub use admission::NeededEpoch;
-pub use attach::{attach, detach};
-pub use counts::WindowCountsBlock;
-pub use create::WindowSpec;
-pub use object::{PredefinedAttributes, Window, elide_table_lock, share_table, with};
-pub use passive::FlushedSide;
+pub use operations::fast_path;
+pub use operations::transfer::{get, put, rget, rput};
 pub use remote::RemoteOperation;
-pub use target::TargetRange;
-pub use transfer::{get, put, rget, rput};
+pub use synchronization::admission::NeededEpoch;
+pub use synchronization::passive::FlushedSide;
+pub use window::attach::{attach, detach};
+pub use window::counts::WindowCountsBlock;
+pub use window::create::WindowSpec;
+pub use window::object::{PredefinedAttributes, Window, elide_table_lock, share_table, with};

@@ -9,21 +9,27 @@ use crate::circles::{arrows, read_crate};
 use crate::sources::workspace;
 
 /// The rooms of each crate, the highest first; those of one level use none of another.
-const ORDERS: [(&str, &[&[&str]]); 1] = [(
-    "launch",
-    &[
-        &["controller"],
-        &["local", "remote"],
-        &["event_loop"],
-        &["link"],
-        &["placement"],
-        &["error"],
-        &["output"],
-        &["report"],
-        &["options"],
-        &["hosts", "signals"],
-    ],
-)];
+const ORDERS: [(&str, &[&[&str]]); 2] = [
+    (
+        "launch",
+        &[
+            &["controller"],
+            &["local", "remote"],
+            &["event_loop"],
+            &["link"],
+            &["placement"],
+            &["error"],
+            &["output"],
+            &["report"],
+            &["options"],
+            &["hosts", "signals"],
+        ],
+    ),
+    (
+        "rma",
+        &[&["operations"], &["synchronization"], &["window"], &["epoch"], &["remote"], &["memory"]],
+    ),
+];
 
 /// The room of a file: the first part of its path below `src`. `lib` and `main` are above all.
 fn room(file: &Path, source: &Path) -> Option<String> {

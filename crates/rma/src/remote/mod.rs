@@ -32,8 +32,8 @@ mod registered;
 mod server;
 mod side;
 
-pub(super) use keys::{OwnRegistrations, RegisteredMemory, TargetKey};
-pub(super) use operation::GrantedLock;
+pub(crate) use keys::{OwnRegistrations, RegisteredMemory, TargetKey};
+pub(crate) use operation::GrantedLock;
 pub use operation::RemoteOperation;
-pub(super) use origin::RemoteAccumulate;
-pub(super) use side::{RemoteParts, RemoteSide};
+pub(crate) use origin::RemoteAccumulate;
+pub(crate) use side::{RemoteParts, RemoteSide};

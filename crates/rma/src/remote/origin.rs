@@ -13,8 +13,8 @@ use super::message::{
 };
 use super::operation::{AnswerData, ExpectedAnswer, GrantedLock, RemoteOperation};
 use super::side::RemoteSide;
-use crate::element::ElementUpdate;
-use crate::place::runs;
+use crate::memory::element::ElementUpdate;
+use crate::memory::place::runs;
 use mica_objects::constants as c;
 use mica_objects::datatype::BasicType;
 use mica_objects::error::{Error, Result};

@@ -12,8 +12,8 @@ use super::message::{
     ANSWER_HEAD, REQUEST_MAX, REQUEST_TAG, RemoteRequest, RequestKind, answer, set_error,
 };
 use super::side::{RemoteSide, ServerState};
-use crate::element::{ElementUpdate, compare_element};
-use crate::place::TargetPlace;
+use crate::memory::element::{ElementUpdate, compare_element};
+use crate::memory::place::TargetPlace;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
 use mica_objects::process;

@@ -26,7 +26,7 @@ pub struct WindowCountsBlock {
 
 impl WindowCountsBlock {
     /// A free block, or the one that windows without their own share.
-    pub(super) fn take(engine: &Engine) -> Arc<WindowCountsBlock> {
+    pub(crate) fn take(engine: &Engine) -> Arc<WindowCountsBlock> {
         let claim = |taken: u32| {
             let free = taken.trailing_ones() as usize;
             (free < WINDOW_SLOTS).then(|| taken | 1 << free)
@@ -42,12 +42,12 @@ impl WindowCountsBlock {
     }
 
     /// Where to count.
-    pub(super) fn words(&self) -> WindowCounterRef {
+    pub(crate) fn words(&self) -> WindowCounterRef {
         self.words.clone()
     }
 
     /// Whether no other window counts here.
-    pub(super) fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         self.slot.is_some()
     }
 

@@ -15,16 +15,16 @@ use std::sync::Arc;
 use mica_memory::{Block, Region, Shape, View, copy_bytes};
 use mica_node::window::AccumulateGate;
 
-use super::admission::NeededEpoch;
-use super::element::{
-    BULK_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, may_be_compared,
-};
 use super::fast_path::{ElementCall, TargetBytes};
 use super::help::{LongTransfer, TransferOperation};
-use super::object::{self, Window};
-use super::place::TargetPlace;
-use super::remote::{RemoteAccumulate, RemoteOperation};
-use super::target::{TargetRange, WindowTarget};
+use crate::memory::element::{
+    BULK_ELEMENTS, ElementUpdate, compare_element, element_of, for_each_run, may_be_compared,
+};
+use crate::memory::place::TargetPlace;
+use crate::memory::target::{TargetRange, WindowTarget};
+use crate::remote::{RemoteAccumulate, RemoteOperation};
+use crate::synchronization::admission::NeededEpoch;
+use crate::window::object::{self, Window};
 use mica_objects::constants as c;
 use mica_objects::datatype::{self, BasicType, Datatype};
 use mica_objects::error::{Error, Result};
@@ -278,7 +278,7 @@ impl Window {
 
     /// What keeps updates of `target`'s elements atomic, and this rank's number there.
     #[inline]
-    pub(super) fn gate(&self, target: &WindowTarget) -> (AccumulateGate<'_>, u32) {
+    pub(crate) fn gate(&self, target: &WindowTarget) -> (AccumulateGate<'_>, u32) {
         let number = target.number.expect("its memory is reached, so its locks are shared");
         (self.0.locks.accumulate_gate(number), self.0.node_peers.me)
     }

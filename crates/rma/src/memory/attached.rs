@@ -24,7 +24,7 @@ use mica_objects::process;
 
 /// What this rank has attached.
 #[derive(Debug)]
-pub(super) struct OwnAttachments {
+pub(crate) struct OwnAttachments {
     /// Elided while the lock of all windows is.
     state: ThreadLock<OwnState, &'static ThreadMode>,
     /// Where peers find the table; 0 if there is none.
@@ -46,7 +46,7 @@ struct OwnState {
 
 /// What a rank has attached, as this rank sees it.
 #[derive(Debug)]
-pub(super) enum PeerAttachments {
+pub(crate) enum PeerAttachments {
     /// This rank itself.
     Own(Arc<OwnAttachments>),
     /// A node peer.
@@ -60,7 +60,7 @@ pub(super) enum PeerAttachments {
 
 /// A copy of a peer's table, with its memory opened where it was used.
 #[derive(Debug, Default)]
-pub(super) struct TableCopy {
+pub(crate) struct TableCopy {
     version: u64,
     /// By number.
     entries: Vec<Option<PeerAttachment>>,

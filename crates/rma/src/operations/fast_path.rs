@@ -16,14 +16,14 @@ use mica_node::counters::AccessClass;
 use mica_node::lock::SoleThread;
 use mica_node::window::{AtomicUpdate, SingleThreadUpdate, WaitersLeft};
 
-use super::access::{AllTargets, TargetAccess};
-pub use super::element::SumOfEight;
-use super::element::{BULK_ELEMENTS, ElementUpdate, may_be_compared};
-use super::epoch::AccessEpoch;
-use super::object::{Window, sole_table};
-use super::place::Direction;
-pub use super::target::TargetBytes;
-use super::target::WindowTarget;
+use crate::epoch::AccessEpoch;
+use crate::memory::access::{AllTargets, TargetAccess};
+pub use crate::memory::element::SumOfEight;
+use crate::memory::element::{BULK_ELEMENTS, ElementUpdate, may_be_compared};
+use crate::memory::place::Direction;
+pub use crate::memory::target::TargetBytes;
+use crate::memory::target::WindowTarget;
+use crate::window::object::{Window, sole_table};
 use mica_collective::intranode::begun_barrier::{self, BarrierProgress};
 use mica_objects::constants as c;
 use mica_objects::datatype;
@@ -153,7 +153,7 @@ pub fn accumulate(
 /// `MPI_Win_flush`.
 #[inline(always)]
 pub fn flush(win: usize, rank: i32) -> Option<()> {
-    flush_local(win, rank).map(|()| super::passive::complete_operations())
+    flush_local(win, rank).map(|()| crate::synchronization::passive::complete_operations())
 }
 
 /// `MPI_Win_flush_local`: of a target without messages, operations are complete at the origin when
@@ -329,7 +329,7 @@ fn is_hint(assertions: i32) -> bool {
 impl Window {
     /// The bytes, if they are mapped, inside the window, and may be accessed now.
     #[inline(always)]
-    pub(super) fn open_place(&self, range: TargetBytes) -> Option<(&WindowTarget, RegionRef<'_>)> {
+    pub(crate) fn open_place(&self, range: TargetBytes) -> Option<(&WindowTarget, RegionRef<'_>)> {
         // A negative rank is a large one here.
         let target = self.0.targets.get(range.rank as usize)?;
         self.0.flags.is_open(&target.flag).then_some(())?;
@@ -338,14 +338,14 @@ impl Window {
 
     /// Counts an operation by loads and stores.
     #[inline(always)]
-    pub(super) fn count(&self, range: TargetBytes) {
+    pub(crate) fn count(&self, range: TargetBytes) {
         self.0.counters.count_operation(AccessClass::Memory, range.bytes);
     }
 
     /// Copies as many bytes as `range` has between `here` and the target. `None` as well from
     /// `help_min` bytes on: the target may help with those.
     #[inline(always)]
-    pub(super) fn copy_at_once(
+    pub(crate) fn copy_at_once(
         &self,
         direction: Direction,
         here: RegionRef<'_>,
@@ -402,7 +402,7 @@ impl Window {
     }
 
     /// Fetch_and_op by a processor atomic.
-    pub(super) fn fetch_at_once(
+    pub(crate) fn fetch_at_once(
         &self,
         op: u32,
         call: ElementCall<'_>,
@@ -421,7 +421,7 @@ impl Window {
     }
 
     /// Compare_and_swap by a processor atomic.
-    pub(super) fn compare_at_once(
+    pub(crate) fn compare_at_once(
         &self,
         call: ElementCall<'_>,
         compare: RegionRef<'_>,

@@ -9,7 +9,7 @@ use mica_objects::error::Result;
 /// counts name them by their number here, in the order of ranks. Two more numbers, the
 /// [proxies](Self::proxies), stand at each target for the origins that share none.
 #[derive(Debug)]
-pub(super) struct NodePeers {
+pub(crate) struct NodePeers {
     /// This rank's number.
     pub me: u32,
     /// Job-wide ranks, by number.

@@ -2,11 +2,11 @@
 
 use mica_node::window::LockMode;
 
-use super::access::TargetAccess;
 use super::active::{self, AwaitedPost};
-use super::epoch::{AccessEpoch, wrong_epoch};
-use super::object::Window;
 use super::passive;
+use crate::epoch::{AccessEpoch, wrong_epoch};
+use crate::memory::access::TargetAccess;
+use crate::window::object::Window;
 use mica_objects::error::Result;
 
 /// What kind of epoch an operation needs.
@@ -25,7 +25,7 @@ impl Window {
     /// # Errors
     /// `MPI_ERR_RMA_SYNC` when no epoch covers the target.
     #[inline(always)]
-    pub(super) fn admit(&self, target: usize, needed: NeededEpoch) -> Result<()> {
+    pub(crate) fn admit(&self, target: usize, needed: NeededEpoch) -> Result<()> {
         if needed == NeededEpoch::Any && self.is_open(target) {
             return Ok(());
         }

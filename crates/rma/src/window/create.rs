@@ -20,19 +20,19 @@ use mica_memory::{Block, Region};
 use mica_node::window::{OwnCounts, OwnLocks, PartUser, WindowLocks};
 use mica_protocol::Engine;
 
-use super::access::{AccessFlags, TargetFlag};
-use super::attached::{OwnAttachments, PeerAttachments};
 use super::choice::{LockService, WindowAccess, WindowChoices};
 use super::counts::WindowCountsBlock;
-use super::epoch::{AccessEpoch, Epochs, wrong_epoch};
-use super::movable::{CreatedMemory, CreatedTarget, MovableMemory};
-use super::node_peers::NodePeers;
 use super::object::{
     EpochsLock, PredefinedAttributes, WINDOWS, Window, WindowInner, WindowProperties,
 };
 use super::properties::{hints_in_force, is_set};
-use super::remote::{RemoteParts, RemoteSide};
-use super::target::{TargetMemory, WindowTarget};
+use crate::epoch::{AccessEpoch, Epochs, wrong_epoch};
+use crate::memory::access::{AccessFlags, TargetFlag};
+use crate::memory::attached::{OwnAttachments, PeerAttachments};
+use crate::memory::movable::{CreatedMemory, CreatedTarget, MovableMemory};
+use crate::memory::node_peers::NodePeers;
+use crate::memory::target::{TargetMemory, WindowTarget};
+use crate::remote::{RemoteParts, RemoteSide};
 use mica_collective::exchange::{ExchangeMembers, agree_on_context};
 use mica_collective::members::Members;
 use mica_objects::attribute::AttributeSet;
@@ -74,7 +74,7 @@ pub enum WindowSpec {
 
 /// What a rank announces in an exchange.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Announcement {
+pub(crate) struct Announcement {
     /// `MPI_SUCCESS`, or the class of the rank's error.
     error: i32,
     pub words: [u64; 3],
@@ -145,7 +145,7 @@ impl WindowSpec {
 }
 
 /// This rank's memory of a window that is being made.
-pub(super) struct OwnMemory {
+pub(crate) struct OwnMemory {
     pub region: Region,
     /// What the peers open it by.
     words: [u64; 2],
@@ -156,7 +156,7 @@ pub(super) struct OwnMemory {
 }
 
 /// What all exchanges of a call share.
-pub(super) struct Creation<'a> {
+pub(crate) struct Creation<'a> {
     pub engine: &'a Engine,
     pub members: &'a Arc<Members>,
     spec: &'a WindowSpec,
@@ -169,7 +169,7 @@ pub(super) struct Creation<'a> {
 }
 
 /// What all ranks have asked for.
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     pub bytes: Vec<usize>,
     units: Vec<usize>,
     /// Each rank reaches all memory of its node peers, wherever it lies.

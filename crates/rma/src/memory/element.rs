@@ -11,14 +11,14 @@ use mica_objects::op::Op;
 use mica_objects::op::kernel::Kernel;
 
 /// Elements that a locked update changes before it lets others in: 128 KiB of doubles, about 3 us.
-pub(super) const BULK_ELEMENTS: usize = 16384;
+pub(crate) const BULK_ELEMENTS: usize = 16384;
 
 /// Bytes of the widest elements that the processor changes in one step.
 const WIDE: usize = 16;
 
 /// What an accumulate does to each element (MPI 5.0, 12.3.4).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ElementUpdate {
+pub(crate) struct ElementUpdate {
     pub basic: BasicType,
     action: UpdateAction,
 }
@@ -59,7 +59,7 @@ impl SumOfEight {
 
     /// Adds `input` to the element by a processor atomic; returns the previous value.
     #[inline(always)]
-    pub(super) fn add(self, element: RegionRef<'_>, input: u64) -> u64 {
+    pub(crate) fn add(self, element: RegionRef<'_>, input: u64) -> u64 {
         match self {
             SumOfEight::Integers => element.atomic_add(AtomicWidth::Eight, input),
             SumOfEight::Doubles => add_double(element, AtomicWidth::Eight, input),
@@ -266,7 +266,7 @@ impl ElementUpdate {
 }
 
 /// C's and Fortran's integers, logicals, `MPI_BYTE` and similar types (MPI 5.0, 12.3.4).
-pub(super) fn may_be_compared(basic: BasicType) -> bool {
+pub(crate) fn may_be_compared(basic: BasicType) -> bool {
     use BasicType::*;
     matches!(
         basic,
@@ -294,7 +294,7 @@ const COMPARED_MAX: usize = 16;
 
 /// Compares and swaps the element of `bytes` bytes at `place` in the name of rank `me`. `values`
 /// are the new value, the expected one, and where the previous one goes.
-pub(super) fn compare_element(
+pub(crate) fn compare_element(
     gate: AccumulateGate<'_>,
     me: u32,
     place: TargetPlace<'_>,
@@ -387,11 +387,11 @@ fn from_bytes(bytes: &[u8; 8], width: AtomicWidth) -> u64 {
 }
 
 /// Elements side by side in memory: the offset of the first from a shape's origin, and how many.
-pub(super) type ElementRun = (isize, usize);
+pub(crate) type ElementRun = (isize, usize);
 
 /// Where the elements of a shape lie, in message order.
 #[derive(Debug)]
-pub(super) struct ElementRuns<'a> {
+pub(crate) struct ElementRuns<'a> {
     shape: &'a Shape,
     size: usize,
     has_gap: bool,
@@ -439,7 +439,7 @@ impl<'a> ElementRuns<'a> {
 
 /// Calls `f` with the offsets of elements that lie side by side in all of `shapes`, and their
 /// number, in message order. Ends with the shortest of them.
-pub(super) fn for_each_run<const N: usize>(
+pub(crate) fn for_each_run<const N: usize>(
     shapes: [&Shape; N],
     basic: BasicType,
     most: usize,
@@ -465,7 +465,7 @@ pub(super) fn for_each_run<const N: usize>(
 /// # Errors
 /// `MPI_ERR_TYPE` if they have several (MPI 5.0, 12.3.4).
 #[inline]
-pub(super) fn element_of(handle: u32, argument: &'static str) -> Result<BasicType> {
+pub(crate) fn element_of(handle: u32, argument: &'static str) -> Result<BasicType> {
     match datatype::basic_of(handle) {
         Some(basic) => Ok(basic),
         None => element_of_derived(handle, argument),

@@ -7,15 +7,15 @@ use mica_node::lock::Guard;
 use mica_node::window::WindowLocks;
 use mica_protocol::{OneThreadAtATime, ThreadLock, ThreadMode, WindowCounterRef};
 
-use super::access::AccessFlags;
-use super::attached::OwnAttachments;
 use super::choice::WindowChoices;
 use super::counts::WindowCountsBlock;
-use super::epoch::{AccessEpoch, Epochs, HeldLock};
-use super::movable::CreatedMemory;
-use super::node_peers::NodePeers;
-use super::remote::RemoteSide;
-use super::target::WindowTarget;
+use crate::epoch::{AccessEpoch, Epochs, HeldLock};
+use crate::memory::access::AccessFlags;
+use crate::memory::attached::OwnAttachments;
+use crate::memory::movable::CreatedMemory;
+use crate::memory::node_peers::NodePeers;
+use crate::memory::target::WindowTarget;
+use crate::remote::RemoteSide;
 use mica_collective::members::Members;
 use mica_objects::attribute::AttributeSet;
 use mica_objects::constants as c;
@@ -27,9 +27,9 @@ use mica_objects::last_used::{Generation, LastUsed};
 
 /// A window. Cloning shares it.
 #[derive(Clone)]
-pub struct Window(pub(super) Arc<WindowInner>);
+pub struct Window(pub(crate) Arc<WindowInner>);
 
-pub(super) struct WindowInner {
+pub(crate) struct WindowInner {
     pub handle: u32,
     /// The window's own: its traffic meets no other.
     pub members: Arc<Members>,
@@ -59,7 +59,7 @@ pub(super) struct WindowInner {
 }
 
 /// Elided while the lock of [`WINDOWS`] is.
-pub(super) type EpochsLock = ThreadLock<Epochs, &'static ThreadMode>;
+pub(crate) type EpochsLock = ThreadLock<Epochs, &'static ThreadMode>;
 
 /// The values of the predefined attributes (MPI 5.0, 12.2.6). C gets their addresses, which stay
 /// as long as the window.
@@ -79,14 +79,14 @@ pub struct PredefinedAttributes {
 
 /// What the program can change.
 #[derive(Debug)]
-pub(super) struct WindowProperties {
+pub(crate) struct WindowProperties {
     pub name: String,
     pub errhandler: Errhandler,
     /// The hints in force.
     pub info: Info,
 }
 
-pub(super) static WINDOWS: HandleTable<Window> = HandleTable::new(HandleKind::Win);
+pub(crate) static WINDOWS: HandleTable<Window> = HandleTable::new(HandleKind::Win);
 
 static GENERATION: Generation = Generation::first();
 
@@ -107,7 +107,7 @@ pub fn share_table() {
 /// All windows, for the fast path of a call; `None` where several threads may be inside the
 /// library. The call neither blocks nor calls the program until this is dropped.
 #[inline(always)]
-pub(super) fn sole_table() -> Option<SoleTable<'static, Window>> {
+pub(crate) fn sole_table() -> Option<SoleTable<'static, Window>> {
     WINDOWS.sole(HandleKind::Win)
 }
 
@@ -131,7 +131,7 @@ impl Window {
 
     /// Frees the handle. The window's memory is unmapped when the last reference is gone: another
     /// thread that has used this window last keeps it until its next one-sided operation.
-    pub(super) fn discard(&self) {
+    pub(crate) fn discard(&self) {
         WINDOWS.remove(self.handle());
         GENERATION.end();
         LastUsed::forget(&LAST);
@@ -139,7 +139,7 @@ impl Window {
 
     /// The target that the argument `target_rank` names; `None` for `MPI_PROC_NULL`.
     #[inline(always)]
-    pub(super) fn target(&self, rank: i32) -> Result<Option<usize>> {
+    pub(crate) fn target(&self, rank: i32) -> Result<Option<usize>> {
         match (rank as usize) < self.0.targets.len() && rank >= 0 {
             true => Ok(Some(rank as usize)),
             false if rank == c::PROC_NULL => Ok(None),
@@ -149,7 +149,7 @@ impl Window {
 
     /// The epochs, locked.
     #[inline]
-    pub(super) fn epochs(&self) -> Guard<'_, Epochs> {
+    pub(crate) fn epochs(&self) -> Guard<'_, Epochs> {
         let mut epochs = self.0.epochs.lock();
         match &mut epochs.access {
             AccessEpoch::Fence { has_operations } => {
@@ -175,29 +175,29 @@ impl Window {
 
     /// Whether an operation may access `target` without further checks.
     #[inline(always)]
-    pub(super) fn is_open(&self, target: usize) -> bool {
+    pub(crate) fn is_open(&self, target: usize) -> bool {
         self.0.flags.is_open(&self.0.targets[target].flag)
     }
 
     /// What a window with targets that are accessed by messages has.
-    pub(super) fn remote(&self) -> &Arc<RemoteSide> {
+    pub(crate) fn remote(&self) -> &Arc<RemoteSide> {
         let remote = self.0.remote.as_ref();
         remote.expect("a window with such targets has a remote side")
     }
 
     /// Whether operations on `target` go by messages, all or some.
-    pub(super) fn has_messages(&self, target: usize) -> bool {
+    pub(crate) fn has_messages(&self, target: usize) -> bool {
         self.0.choices.sends_accumulates() || self.0.targets[target].is_remote()
     }
 
     /// The ranks that are accessed by messages.
-    pub(super) fn remote_targets(&self) -> Vec<usize> {
+    pub(crate) fn remote_targets(&self) -> Vec<usize> {
         let targets = 0..self.0.targets.len();
         targets.filter(|&target| self.has_messages(target)).collect()
     }
 
     #[cold]
-    pub(super) fn bad_rank(&self, argument: &'static str, rank: i32) -> Error {
+    pub(crate) fn bad_rank(&self, argument: &'static str, rank: i32) -> Error {
         let reason = format!("the window has ranks 0 to {}", self.0.targets.len() - 1);
         Error::argument(c::ERR_RANK, argument, rank, reason)
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The hints that windows know (MPI 5.0, 12.2.1, 12.2.3, 12.7.2), and what holds where the program
 /// says nothing. All but `no_locks` are promises that the library does not need.
-pub(super) const HINTS: [(&str, &str); 7] = [
+pub(crate) const HINTS: [(&str, &str); 7] = [
     ("no_locks", "false"),
     ("accumulate_ordering", "rar,raw,war,waw"),
     ("accumulate_ops", "same_op_no_op"),
@@ -37,7 +37,7 @@ fn may_be(key: &str, value: &str) -> bool {
 }
 
 /// The hints in force for a window that is created with these.
-pub(super) fn hints_in_force(given: &Info) -> Info {
+pub(crate) fn hints_in_force(given: &Info) -> Info {
     let info = Info::default();
     for (key, default) in HINTS {
         let value = given.lookup(key).filter(|value| may_be(key, value));
@@ -50,7 +50,7 @@ pub(super) fn hints_in_force(given: &Info) -> Info {
 }
 
 /// Whether a hint says `true`.
-pub(super) fn is_set(info: &Info, key: &str) -> bool {
+pub(crate) fn is_set(info: &Info, key: &str) -> bool {
     info.lookup(key).is_some_and(|value| value == "true")
 }
 

@@ -9,7 +9,7 @@ use mica_objects::error::{Error, Result};
 
 /// How operations reach their targets (`MICA_WINDOW_ACCESS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WindowAccess {
+pub(crate) enum WindowAccess {
     Auto,
     /// As `Auto`, but between nodes always by RMA.
     Rma,
@@ -32,7 +32,7 @@ fn window_access() -> Result<WindowAccess> {
 
 /// How the locks of a window are taken (`MICA_WINDOW_LOCK`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LockService {
+pub(crate) struct LockService {
     /// By the ranks that share memory with the target, or by its server.
     pub design: LockDesign,
     /// Every other rank asks the target's server, whose thread grants the lock (jiang-2004, 4.2).
@@ -53,7 +53,7 @@ impl LockService {
 
 /// What the user has chosen for a new window.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WindowChoices {
+pub(crate) struct WindowChoices {
     pub access: WindowAccess,
     pub locking: LockService,
     /// Bytes from which on a transfer may be divided with its target; of none nothing can be.

@@ -1,6 +1,6 @@
 //! Which targets may be accessed right now: what every operation checks first.
 //!
-//! The epochs ([`super::epoch`]) say what the program has opened; these flags say what has been
+//! The epochs ([`crate::epoch`]) say what the program has opened; these flags say what has been
 //! granted as well. They are written under the lock of the epochs and read without it. Relaxed
 //! accesses suffice: a thread that operates in an epoch which another thread has opened was
 //! synchronized with that thread by the program (MPI 5.0, 11.6), and a thread that sees a flag
@@ -22,17 +22,17 @@ const READY: u8 = 3;
 
 /// The flag of all targets of a window at once.
 #[derive(Debug)]
-pub(super) struct AccessFlags {
+pub(crate) struct AccessFlags {
     all: AtomicU8,
 }
 
 /// The flag of one target. It lies with what else an operation reads of the target.
 #[derive(Debug)]
-pub(super) struct TargetFlag(AtomicU8);
+pub(crate) struct TargetFlag(AtomicU8);
 
 /// What may be accessed at one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TargetAccess {
+pub(crate) enum TargetAccess {
     /// Nothing.
     Closed,
     /// Everything, in an epoch of active target communication.
@@ -43,7 +43,7 @@ pub(super) enum TargetAccess {
 
 /// What may be accessed at all targets at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AllTargets {
+pub(crate) enum AllTargets {
     /// Nothing: targets are opened one by one.
     Closed,
     /// Everything, once there is an operation, in a fence's epoch.

@@ -10,7 +10,7 @@ use mica_objects::error::Result;
 
 /// Which way the bytes of a put or get go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     /// To the target.
     Put,
     /// From the target.
@@ -31,7 +31,7 @@ impl Direction {
 /// A stretch of a target's memory that an operation's bytes lie in, and where in it the operation's
 /// displacement is. That may lie outside the stretch, if no byte lies there.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum TargetPlace<'a> {
+pub(crate) enum TargetPlace<'a> {
     /// Reached by loads and stores: at this offset of the region.
     Mapped(&'a Region, isize),
     /// Reached by loads and stores as far as they go, and by the kernel: at this position.
@@ -42,11 +42,11 @@ pub(super) enum TargetPlace<'a> {
 
 /// The attached memory that an operation's bytes lie in, in order of address.
 #[derive(Debug)]
-pub(super) struct MemoryPieces<'a>(Vec<MemoryPiece<'a>>);
+pub(crate) struct MemoryPieces<'a>(Vec<MemoryPiece<'a>>);
 
 /// One piece of it: `bytes` bytes at an offset.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MemoryPiece<'a> {
+pub(crate) struct MemoryPiece<'a> {
     pub at: isize,
     pub bytes: usize,
     /// Its first byte.
@@ -178,7 +178,7 @@ impl TargetPlace<'_> {
 }
 
 /// The runs of consecutive bytes of a shape in message order, as offsets from its origin.
-pub(super) fn runs(shape: &Shape) -> impl Iterator<Item = Range<isize>> + '_ {
+pub(crate) fn runs(shape: &Shape) -> impl Iterator<Item = Range<isize>> + '_ {
     let mut position = 0;
     std::iter::from_fn(move || {
         let (at, bytes) = shape.seek(position)?;

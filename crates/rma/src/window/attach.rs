@@ -2,8 +2,8 @@
 
 use mica_memory::Region;
 
-use super::attached::OwnAttachments;
 use super::object::{self, Window, sole_table};
+use crate::memory::attached::OwnAttachments;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
 

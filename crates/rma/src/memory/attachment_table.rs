@@ -44,7 +44,7 @@ const LOGARITHM: u64 = 0xff;
 
 /// What a peer needs to reach attached memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TableEntry {
+pub(crate) struct TableEntry {
     pub address: usize,
     pub bytes: usize,
     /// By which a peer opens it.
@@ -53,7 +53,7 @@ pub(super) struct TableEntry {
 
 /// The table as its owner writes it, one thread at a time.
 #[derive(Debug)]
-pub(super) struct AttachmentTable {
+pub(crate) struct AttachmentTable {
     /// All tables so far: the first has the head, the last the entries.
     tables: Vec<SharedWindow>,
     head: Region,
@@ -153,7 +153,7 @@ impl AttachmentTable {
 
 /// The table of a peer, as this rank reads it.
 #[derive(Debug)]
-pub(super) struct PeerAttachmentTable {
+pub(crate) struct PeerAttachmentTable {
     /// Job-wide rank.
     rank: u32,
     /// Where its head lies in the owner's zone.

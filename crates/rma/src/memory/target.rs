@@ -15,7 +15,7 @@ use mica_objects::error::{Error, Result};
 
 /// One rank of a window, as this rank sees it.
 #[derive(Debug)]
-pub(super) struct WindowTarget {
+pub(crate) struct WindowTarget {
     /// Its part of the window, if this rank loads and stores all of it: from the start, or since
     /// the target has migrated it.
     pub mapped: OnceLock<Region>,
@@ -35,7 +35,7 @@ pub(super) struct WindowTarget {
 
 /// How a rank's memory is accessed.
 #[derive(Debug)]
-pub(super) enum TargetMemory {
+pub(crate) enum TargetMemory {
     /// By loads and stores; the bounds are the part of the window.
     Mapped(Region),
     /// By loads and stores as far as they reach, and by the kernel, until the target has migrated

@@ -11,10 +11,10 @@ use mica_memory::RegionRef;
 use mica_node::window::{BUFFERED_PUT, BufferedPut};
 use mica_protocol::{Engine, EngineState, Pending, WaitKind, WaitList};
 
-use super::access::{AllTargets, TargetAccess};
-use super::epoch::{AccessEpoch, EpochGroup, EpochMembers, Epochs, wrong_epoch};
-use super::object::Window;
-use super::target::{TargetBytes, TargetMemory, WindowTarget};
+use crate::epoch::{AccessEpoch, EpochGroup, EpochMembers, Epochs, wrong_epoch};
+use crate::memory::access::{AllTargets, TargetAccess};
+use crate::memory::target::{TargetBytes, TargetMemory, WindowTarget};
+use crate::window::object::Window;
 use mica_collective::{exchange, execute, intranode};
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
@@ -28,7 +28,7 @@ const ASSERTIONS: i32 =
 /// What `MPI_Win_wait` waits for, in hang reports.
 const AWAITS_ORIGINS: &str = "the origins of MPI_Win_post to complete";
 
-pub(super) fn check_assertions(assertions: i32) -> Result<()> {
+pub(crate) fn check_assertions(assertions: i32) -> Result<()> {
     if assertions & !ASSERTIONS == 0 {
         return Ok(());
     }
@@ -80,7 +80,7 @@ impl Window {
 
     /// Blocks until the operations by messages are done. Where all ranks meet afterwards, this rank
     /// meets them first and raises the error then, so that none of them waits for it forever.
-    pub(super) fn flush_remote(&self) -> Result<()> {
+    pub(crate) fn flush_remote(&self) -> Result<()> {
         match &self.0.remote {
             Some(remote) => remote.flush(&self.remote_targets()),
             None => Ok(()),
@@ -89,7 +89,7 @@ impl Window {
 
     /// Returns when all ranks of the window have called it. What they have written to window memory
     /// before is visible then.
-    pub(super) fn meet(&self) -> Result<()> {
+    pub(crate) fn meet(&self) -> Result<()> {
         let members = &self.0.members;
         match intranode::fast_path::barrier(members) {
             Some(met) => met,
@@ -100,7 +100,7 @@ impl Window {
     /// As [`meet`](Self::meet), for the last time. Ranks that have not met in a fence meet by
     /// messages: to make and free the memory in which ranks of a node meet takes ten times as long
     /// as the window does.
-    pub(super) fn meet_last(&self) -> Result<()> {
+    pub(crate) fn meet_last(&self) -> Result<()> {
         match self.0.members.known_local() {
             Some(_) => self.meet(),
             None => exchange::barrier(&self.0.members),
@@ -126,7 +126,7 @@ impl Window {
 
     /// Begins the access epoch of a start at `epochs.targets`.
     #[inline(always)]
-    pub(super) fn begin_access(&self, epochs: &mut Epochs) {
+    pub(crate) fn begin_access(&self, epochs: &mut Epochs) {
         self.0.flags.set_all(AllTargets::Closed);
         let Epochs { counts, targets, .. } = epochs;
         // The first operation looks for the post.
@@ -177,7 +177,7 @@ impl Window {
     /// Ends the access epoch of a start if it needs to wait for no target. `None`: nothing was
     /// done.
     #[inline(always)]
-    pub(super) fn complete_at_once(&self, engine: &Engine, epochs: &mut Epochs) -> Option<()> {
+    pub(crate) fn complete_at_once(&self, engine: &Engine, epochs: &mut Epochs) -> Option<()> {
         (epochs.access == AccessEpoch::Start && self.0.remote.is_none()).then_some(())?;
         for &target in &epochs.targets.members.numbers {
             epochs.counts.with(|counts| counts.may_run_ahead(target)).then_some(())?;
@@ -224,7 +224,7 @@ impl Window {
     /// Begins the exposure epoch of a post, for those of `epochs.origins` that share memory with
     /// this rank.
     #[inline(always)]
-    pub(super) fn expose(&self, engine: &Engine, epochs: &mut Epochs) {
+    pub(crate) fn expose(&self, engine: &Engine, epochs: &mut Epochs) {
         let Epochs { counts, origins, .. } = epochs;
         let wake = self.0.node_peers.waker(engine);
         counts.with(|counts| counts.post(&origins.members.numbers, wake));
@@ -279,7 +279,7 @@ impl Window {
 
     /// As [`end_exposure`](Self::end_exposure), of these epochs.
     #[inline(always)]
-    pub(super) fn end_exposure_of(&self, epochs: &mut Epochs) -> bool {
+    pub(crate) fn end_exposure_of(&self, epochs: &mut Epochs) -> bool {
         if !epochs.is_exposed {
             return true; // another thread has ended it
         }
@@ -312,7 +312,7 @@ impl Window {
     /// A short put in an epoch of `MPI_Win_start`, to a target that has not posted yet: leaves it
     /// to the target. `None` if nothing was done.
     #[inline(always)]
-    pub(super) fn put_before_post(
+    pub(crate) fn put_before_post(
         &self,
         epochs: &mut Epochs,
         target: &WindowTarget,
@@ -331,7 +331,7 @@ impl Window {
     }
 
     /// What this rank waits for, in hang reports.
-    pub(super) fn pending(&self, what: &str) -> Pending {
+    pub(crate) fn pending(&self, what: &str) -> Pending {
         Pending { name: Some(format!("{what}, in {self}").into()), ..Pending::of(WaitKind::Window) }
     }
 
@@ -360,7 +360,7 @@ impl Window {
 
 /// Which post of a target is awaited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AwaitedPost {
+pub(crate) enum AwaitedPost {
     /// That of the epoch: its memory is to be accessed.
     OfEpoch,
     /// The one before is enough, where memory is shared: the epoch is to be completed.
@@ -368,7 +368,7 @@ pub(super) enum AwaitedPost {
 }
 
 /// Returns when all of `targets`, for which an epoch was started, have posted. Blocks.
-pub(super) fn await_posts(window: &Window, targets: &[usize], post: AwaitedPost) -> Result<()> {
+pub(crate) fn await_posts(window: &Window, targets: &[usize], post: AwaitedPost) -> Result<()> {
     let posted = || {
         let mut epochs = window.epochs();
         let is_posted = |&target: &usize| match window.0.targets[target].number {

@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use mica_memory::Region;
 
 /// An address, and a number of bytes.
-pub(super) type ByteRange = (usize, usize);
+pub(crate) type ByteRange = (usize, usize);
 
 /// Attached memory.
 #[derive(Debug)]
-pub(super) struct Attached {
+pub(crate) struct Attached {
     pub memory: Region,
     pub bytes: usize,
     /// By which peers know it.
@@ -40,7 +40,7 @@ const FIRST_ROOM: usize = 128;
 /// See the module. No two share a byte; memory of no bytes comes before other memory that begins
 /// there.
 #[derive(Debug, Default)]
-pub(super) struct AttachmentList {
+pub(crate) struct AttachmentList {
     entries: VecDeque<Attached>,
     /// Where the next change is likely.
     next: usize,

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use mica_memory::{RegionRef, Shape, View};
 use mica_node::counters::AccessClass;
 
-use super::admission::NeededEpoch;
 use super::help::{LongTransfer, TransferOperation};
-use super::object::{self, Window};
-use super::place::{Direction, TargetPlace, runs};
-use super::remote::RemoteOperation;
-use super::target::{TargetBytes, TargetRange, WindowTarget};
+use crate::memory::place::{Direction, TargetPlace, runs};
+use crate::memory::target::{TargetBytes, TargetRange, WindowTarget};
+use crate::remote::RemoteOperation;
+use crate::synchronization::admission::NeededEpoch;
+use crate::window::object::{self, Window};
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
 

@@ -14,18 +14,18 @@ use mica_channel::direct::PeerAccess;
 use mica_memory::{Region, RegionRef};
 use mica_protocol::{Engine, TargetCopier, TargetCopyRequest};
 
-use super::element::ElementUpdate;
-use super::movable::MovableOwner;
-use super::object::Window;
-use super::place::{Direction, TargetPlace};
-use super::target::TargetMemory;
+use crate::memory::element::ElementUpdate;
+use crate::memory::movable::MovableOwner;
+use crate::memory::place::{Direction, TargetPlace};
+use crate::memory::target::TargetMemory;
+use crate::window::object::Window;
 use mica_objects::datatype::BasicType;
 use mica_objects::error::Result;
 use mica_objects::process;
 
 /// What is done with the bytes of a transfer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum TransferOperation {
+pub(crate) enum TransferOperation {
     Copy(Direction),
     /// Of elements without gaps, by the operator of this handle.
     Accumulate(u32, ElementUpdate),
@@ -90,7 +90,7 @@ impl TransferOperation {
 
 /// A transfer that may be divided with its target.
 #[derive(Debug)]
-pub(super) struct LongTransfer {
+pub(crate) struct LongTransfer {
     pub what: TransferOperation,
     /// Rank in the window.
     pub target: usize,
@@ -101,14 +101,14 @@ pub(super) struct LongTransfer {
 
 impl LongTransfer {
     /// Carries it out without help.
-    pub(super) fn alone(&self, here: RegionRef<'_>, there: RegionRef<'_>) -> Result<()> {
+    pub(crate) fn alone(&self, here: RegionRef<'_>, there: RegionRef<'_>) -> Result<()> {
         self.what.piece(here, there, self.bytes)
     }
 }
 
 impl Window {
     /// Whether the target may help with the next long transfer.
-    pub(super) fn may_be_helped(&self, target: usize) -> Result<bool> {
+    pub(crate) fn may_be_helped(&self, target: usize) -> Result<bool> {
         Ok(target != self.0.members.rank()
             && process::engine()?.may_request_target_copy(self.0.members.peer(target)))
     }
@@ -118,7 +118,7 @@ impl Window {
     /// was done. Blocks while the target copies its last piece.
     #[cold]
     #[inline(never)]
-    pub(super) fn transfer_with_help(
+    pub(crate) fn transfer_with_help(
         &self,
         long: &LongTransfer,
         here: RegionRef<'_>,
@@ -156,7 +156,7 @@ impl Window {
 
     /// Lets the origins of long transfers have this rank's help, and those that use its memory
     /// often have it migrated.
-    pub(super) fn offer_help(&self, engine: &Engine) {
+    pub(crate) fn offer_help(&self, engine: &Engine) {
         if self.0.node_peers.job_ranks.len() == 1 {
             return;
         }

@@ -10,11 +10,11 @@ use mica_node::ticks;
 use mica_node::window::{LockDesign, LockMode, LockTicket, TurnOrder, WindowLock};
 use mica_protocol::{EngineState, WaitList};
 
-use super::access::{AllTargets, TargetAccess};
 use super::active::check_assertions;
-use super::epoch::{AccessEpoch, Epochs, HeldLock, wrong_epoch};
-use super::object::Window;
-use super::remote::GrantedLock;
+use crate::epoch::{AccessEpoch, Epochs, HeldLock, wrong_epoch};
+use crate::memory::access::{AllTargets, TargetAccess};
+use crate::remote::GrantedLock;
+use crate::window::object::Window;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
 use mica_objects::process;
@@ -69,7 +69,7 @@ impl Window {
 
     /// Makes the access epoch one of locks, if it is not.
     #[inline(always)]
-    pub(super) fn open_lock_epoch(&self, epochs: &mut Epochs) {
+    pub(crate) fn open_lock_epoch(&self, epochs: &mut Epochs) {
         self.0.flags.set_all(AllTargets::Closed);
         epochs.access = AccessEpoch::Lock;
     }
@@ -77,7 +77,7 @@ impl Window {
     /// Closes `target`, whose lock was taken out of the access epoch of locks. With the last one
     /// the epoch ends.
     #[inline(always)]
-    pub(super) fn close_lock_epoch(&self, epochs: &mut Epochs, target: usize) {
+    pub(crate) fn close_lock_epoch(&self, epochs: &mut Epochs, target: usize) {
         self.0.targets[target].flag.set(TargetAccess::Closed);
         if epochs.locks.is_empty() {
             epochs.access = AccessEpoch::None;
@@ -86,7 +86,7 @@ impl Window {
 
     /// Joins the queue of the shared lock of `target`, whose flag is open if it is held at once.
     #[inline(always)]
-    pub(super) fn join_queue(&self, target: usize, number: u32, mode: LockMode) -> LockTicket {
+    pub(crate) fn join_queue(&self, target: usize, number: u32, mode: LockMode) -> LockTicket {
         let lock = self.window_lock(number);
         let mut ticket = lock.begin(self.0.node_peers.me, mode);
         if lock.poll(&mut ticket) {
@@ -97,7 +97,7 @@ impl Window {
 
     /// Gives the shared lock with this number back.
     #[inline(always)]
-    pub(super) fn give_back(&self, number: u32, ticket: LockTicket) {
+    pub(crate) fn give_back(&self, number: u32, ticket: LockTicket) {
         let lock = self.window_lock(number);
         if lock.release(ticket, |next| self.wake(next, number)) == TurnOrder::Barged {
             self.0.counters.count_lock_barge();
@@ -112,7 +112,7 @@ impl Window {
     /// Sees to those who wait for the lock of `target`, which this rank has given back.
     #[cold]
     #[inline(never)]
-    pub(super) fn serve_waiters(&self, target: usize) {
+    pub(crate) fn serve_waiters(&self, target: usize) {
         let Some(number) = self.lock_number(target) else {
             return;
         };
@@ -219,7 +219,7 @@ impl Window {
     }
 
     /// Those of `targets` that are accessed by messages.
-    pub(super) fn remote_among(&self, targets: &[usize]) -> Vec<usize> {
+    pub(crate) fn remote_among(&self, targets: &[usize]) -> Vec<usize> {
         let is_remote = |&&target: &&usize| self.has_messages(target);
         targets.iter().filter(is_remote).copied().collect()
     }
@@ -304,7 +304,7 @@ impl Window {
     }
 
     /// The number of a target whose lock this rank takes itself; `None`: by the target's server.
-    pub(super) fn lock_number(&self, target: usize) -> Option<u32> {
+    pub(crate) fn lock_number(&self, target: usize) -> Option<u32> {
         match self.0.choices.locking.by_thread && target != self.0.members.rank() {
             true => None,
             false => self.0.targets[target].number,
@@ -359,13 +359,13 @@ const RANK: &[(&str, &str)] = &[("target_rank", "rank")];
 /// two sees the other's (MPI 5.0, 12.5.4). Stores leave a processor before later loads by a full
 /// fence alone.
 #[inline(always)]
-pub(super) fn complete_operations() {
+pub(crate) fn complete_operations() {
     fence(Ordering::SeqCst);
 }
 
 /// Joins the queue of `target`'s lock, or asks the target for it; `None`: no lock is needed
 /// (`MPI_MODE_NOCHECK`).
-pub(super) fn join<'a>(
+pub(crate) fn join<'a>(
     window: &'a Window,
     mut epochs: Guard<'a, Epochs>,
     target: usize,
@@ -417,7 +417,7 @@ fn release(
 }
 
 /// Returns when the lock of `target` is held, whose queue this rank has joined. Blocks.
-pub(super) fn await_lock(window: &Window, target: usize) -> Result<()> {
+pub(crate) fn await_lock(window: &Window, target: usize) -> Result<()> {
     if window.is_open(target) {
         return Ok(());
     }

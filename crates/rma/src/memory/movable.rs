@@ -38,7 +38,7 @@ const MORE: u64 = 8;
 
 /// A peer's memory, reached by address as long as its owner has not migrated it.
 #[derive(Debug)]
-pub(super) struct MovableMemory {
+pub(crate) struct MovableMemory {
     buffer: PeerBuffer,
     /// The owner's rank in the job, and the window's context.
     owner: (u32, u64),
@@ -101,7 +101,7 @@ impl MovableMemory {
 
 /// The memory of a target that has created the window.
 #[derive(Debug)]
-pub(super) struct CreatedTarget {
+pub(crate) struct CreatedTarget {
     memory: MovableMemory,
     bytes: usize,
     locks: Arc<WindowLocks>,
@@ -150,14 +150,14 @@ impl CreatedTarget {
 }
 
 /// What an owner does when an origin asks it to migrate memory.
-pub(super) trait MovableOwner: Send + Sync + Debug {
+pub(crate) trait MovableOwner: Send + Sync + Debug {
     /// Migrates the memory that peers know by this address, and announces where it lies.
     fn migrate(&self, access: &PeerAccess, address: usize);
 }
 
 /// This rank's memory in a window that it has created.
 #[derive(Debug)]
-pub(super) struct CreatedMemory {
+pub(crate) struct CreatedMemory {
     pub address: usize,
     pub bytes: usize,
     /// Peers reach the memory as long as this lives.

@@ -1,5 +1,5 @@
 //! The last exchange of a window's creation: who reaches others by messages, and the memory that is
-//! registered with the network for their puts and gets ([`remote`](super::remote)).
+//! registered with the network for their puts and gets ([`remote`](crate::remote)).
 
 use std::sync::Mutex;
 
@@ -9,8 +9,8 @@ use mica_protocol::EngineState;
 
 use super::choice::WindowAccess;
 use super::create::{Announcement, Creation, OwnMemory};
-use super::remote::{OwnRegistrations, RegisteredMemory, TargetKey};
-use super::target::WindowTarget;
+use crate::memory::target::WindowTarget;
+use crate::remote::{OwnRegistrations, RegisteredMemory, TargetKey};
 
 /// Bits of the first word of the last exchange: this rank reaches another by messages; it has
 /// registered its memory, by the key and address in the other words; peers may ask for the keys of
