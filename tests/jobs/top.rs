@@ -264,12 +264,14 @@ fn a_signal_gives_the_terminal_back() {
     }
     let job = job(&install, &[]);
     let mica = install.bin("mica");
-    // The shell's child tells its process id before it becomes `mica`.
+    // The shell's child tells its process id before it becomes `mica`, at a key: the table then
+    // hides what was on the screen.
     let command =
-        format!("sh -c 'echo pid $$; sleep 1; exec {} top {}'", mica.display(), job.pid());
+        format!("sh -c 'echo pid $$; read key; exec {} top {}'", mica.display(), job.pid());
     let pane = Pane::start(&command);
     let screen = pane.wait_for("pid", |screen| !words(screen, "pid", 1).is_empty());
     let pid = words(&screen, "pid", 1)[1].parse().expect("a process id");
+    pane.tmux(&["send-keys", "Enter"]);
     pane.wait_for("table", |screen| screen.contains("STATE"));
     let pid = rustix::process::Pid::from_raw(pid).expect("positive");
     rustix::process::kill_process(pid, Signal::TERM).expect("it runs");
