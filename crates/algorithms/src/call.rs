@@ -272,7 +272,15 @@ impl MessageCall {
     /// Whether all ranks do what rank 0 does, each with other peers.
     pub const fn is_symmetric(&self) -> bool {
         let keeps_order = matches!(self.collective, Collective::ReduceScatter) && !self.commutes;
+        let halves_evenly = matches!(self.algorithm, Algorithm::Halving)
+            && self.ranks.is_power_of_two()
+            && match self.collective {
+                Collective::ReduceScatter => true,
+                Collective::Allreduce => self.bytes.is_multiple_of(self.ranks),
+                _ => false,
+            };
         keeps_order
+            || halves_evenly
             || matches!(
                 self.algorithm,
                 Algorithm::Dissemination

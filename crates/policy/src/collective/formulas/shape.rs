@@ -202,7 +202,11 @@ struct NominalRun {
 
 impl NominalRun {
     fn new(call: &MessageCall) -> NominalRun {
-        let described = if call.is_symmetric() { 1 } else { call.ranks };
+        NominalRun::of(call, if call.is_symmetric() { 1 } else { call.ranks })
+    }
+
+    /// With this many of its ranks, each of which stands for as many others.
+    fn of(call: &MessageCall, described: usize) -> NominalRun {
         let rank = |rank: usize| {
             let reduces = call.collective.reduces();
             let mut units = UnitRounds { reduces, ..UnitRounds::default() };
@@ -341,6 +345,7 @@ impl NominalRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mica_algorithms::AlgorithmFamily;
 
     fn chain(collective: Collective, algorithm: Algorithm, ranks: usize) -> Vec<(String, usize)> {
         let shape = CallShape::of(collective, algorithm, ranks, OperandOrder::Any);
@@ -397,6 +402,37 @@ mod tests {
         assert_eq!(chain(Allreduce, Halving, 8)[..3], named(&halved));
         let returned = [("message 1", 1), ("message 2", 1), ("message 4", 1)];
         assert_eq!(chain(Reduce, Halving, 8)[3..6], named(&returned));
+    }
+
+    /// The units of each kind of step: ranks that copy as much may do so in unlike pieces.
+    fn totals((chain, work): (StepCounts, StepCounts)) -> [BTreeMap<ChainStep, usize>; 2] {
+        [chain, work].map(|counts| {
+            let mut totals = BTreeMap::new();
+            for ((step, units), count) in counts {
+                *totals.entry(step).or_default() += units * count;
+            }
+            totals
+        })
+    }
+
+    #[test]
+    fn one_rank_of_a_symmetric_call_stands_for_all() {
+        for ranks in [2, 4, 5, 8, 16] {
+            for collective in Collective::ALL {
+                let algorithms = collective.algorithms().iter();
+                let by_messages = |a: &&Algorithm| a.family() == AlgorithmFamily::Messages;
+                for &algorithm in algorithms.filter(by_messages) {
+                    let bytes = nominal(collective, algorithm, ranks);
+                    let (root, commutes) = (0, true);
+                    let call = MessageCall { collective, algorithm, ranks, root, bytes, commutes };
+                    if call.is_symmetric() {
+                        let [one, all] = [1, ranks]
+                            .map(|described| totals(NominalRun::of(&call, described).run()));
+                        assert_eq!(one, all, "{call:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
