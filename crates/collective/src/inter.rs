@@ -11,11 +11,11 @@
 
 use mica_memory::View;
 
+use super::flat;
 use super::place::{Elements, RankPlace};
 use super::reduction::Reduction;
 use super::schedule::{RoundTransfer, Schedule};
 use super::thresholds::MessageThresholds;
-use super::{barrier as ba, bcast as bc, reduce as re};
 use crate::members::{GroupSide, Members};
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
@@ -101,7 +101,7 @@ fn renumbered(mut schedule: Schedule, number: impl Fn(usize) -> usize) -> Schedu
 /// The schedule of a barrier of all processes, counted from the lower group on.
 pub fn barrier(me: InterSides) -> Schedule {
     let size = me.local + me.remote;
-    let all = |rank| ba::build(RankPlace { rank, size });
+    let all = |rank| flat::barrier(RankPlace { rank, size });
     if me.lower {
         all(me.rank)
     } else {
@@ -124,12 +124,12 @@ pub fn bcast(
         Root::Beside => Ok(Schedule::new()),
         Root::Here => {
             let place = RankPlace { rank: 0, size: me.remote + 1 };
-            let schedule = bc::build(place, thresholds, message, 0)?;
+            let schedule = flat::bcast(place, thresholds, message, 0)?;
             Ok(renumbered(schedule, |n| me.other(n - 1)))
         }
         Root::Remote(root) => {
             let place = RankPlace { rank: me.rank + 1, size: me.local + 1 };
-            let schedule = bc::build(place, thresholds, message, 0)?;
+            let schedule = flat::bcast(place, thresholds, message, 0)?;
             Ok(renumbered(schedule, |n| n.checked_sub(1).unwrap_or(me.other(root))))
         }
     }
@@ -258,7 +258,7 @@ fn reduced(
     }
     let result = (me.rank == 0).then(|| reduction.temporary(reduction.count)).transpose()?;
     let place = me.place();
-    let schedule = re::build(place, thresholds, reduction, Some(send), result.as_ref(), 0)?;
+    let schedule = flat::reduce(place, thresholds, reduction, Some(send), result.as_ref(), 0)?;
     Ok((schedule, result))
 }
 
@@ -312,7 +312,7 @@ pub fn allreduce(
         let round = schedule.round();
         round.receive(me.other(0), vector.clone()).send(me.other(0), result.view(0, count)?);
     }
-    let spread = bc::build(me.place(), thresholds, vector, 0)?;
+    let spread = flat::bcast(me.place(), thresholds, vector, 0)?;
     schedule.rounds.extend(spread.rounds);
     Ok(schedule)
 }

@@ -38,17 +38,12 @@
 #![forbid(unsafe_code)]
 
 mod absent;
-pub mod allgather;
-pub mod allreduce;
-pub mod alltoall;
 mod arguments;
-pub mod barrier;
-pub mod bcast;
 mod bind;
 pub mod calls;
 pub mod exchange;
 pub mod execute;
-pub mod gather;
+pub mod flat;
 pub mod inter;
 pub mod intranode;
 mod label;
@@ -58,11 +53,8 @@ pub mod members;
 pub mod neighbor;
 mod overlap;
 mod place;
-pub mod reduce;
-pub mod reduce_scatter;
 mod reduction;
 mod refused;
-pub mod scan;
 pub mod schedule;
 mod thresholds;
 pub mod two_level;

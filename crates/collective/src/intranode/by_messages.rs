@@ -6,12 +6,12 @@ use mica_memory::View;
 
 use super::call::NodeCall;
 use super::operation::CollectiveOperation;
+use crate::flat;
 use crate::intranode::cells::parts::Parts;
 use crate::members::Members;
 use crate::place::{Blocks, RankPlace};
 use crate::schedule::Schedule;
 use crate::thresholds::MessageThresholds;
-use crate::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan};
 use mica_objects::error::Result;
 
 impl CollectiveOperation {
@@ -34,51 +34,49 @@ impl CollectiveOperation {
 
     fn rounds(&self, me: RankPlace, limits: &MessageThresholds) -> Result<Schedule> {
         match self {
-            CollectiveOperation::Barrier | CollectiveOperation::Finalize => Ok(barrier::build(me)),
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => Ok(flat::barrier(me)),
             CollectiveOperation::Bcast { view, root } => {
-                bcast::build(me, limits, view.clone(), *root)
+                flat::bcast(me, limits, view.clone(), *root)
             }
-            CollectiveOperation::Gather { send, parts, root, .. } => match self
-                .parts_at_root(parts.as_ref())
-            {
-                AtRoot::Each(views) => Ok(gather::gather_linear(me, send.clone(), views, *root)),
-                AtRoot::Even(blocks) => gather::gather(me, limits, send.clone(), blocks, *root),
-            },
+            CollectiveOperation::Gather { send, parts, root, .. } => {
+                match self.parts_at_root(parts.as_ref()) {
+                    AtRoot::Each(views) => Ok(flat::gather_linear(me, send.clone(), views, *root)),
+                    AtRoot::Even(blocks) => flat::gather(me, limits, send.clone(), blocks, *root),
+                }
+            }
             CollectiveOperation::Scatter { parts, receive, root, .. } => match self
                 .parts_at_root(parts.as_ref())
             {
-                AtRoot::Each(views) => {
-                    Ok(gather::scatter_linear(me, views, receive.clone(), *root))
-                }
-                AtRoot::Even(blocks) => gather::scatter(me, limits, blocks, receive.clone(), *root),
+                AtRoot::Each(views) => Ok(flat::scatter_linear(me, views, receive.clone(), *root)),
+                AtRoot::Even(blocks) => flat::scatter(me, limits, blocks, receive.clone(), *root),
             },
             CollectiveOperation::Allgather { send, parts } => match parts {
-                Parts::Even(blocks, _) => allgather::build(me, limits, send.clone(), blocks),
-                Parts::Each(views) => Ok(allgather::ring(me, send.clone(), views)),
+                Parts::Even(blocks, _) => flat::allgather(me, limits, send.clone(), blocks),
+                Parts::Each(views) => Ok(flat::allgather_ring(me, send.clone(), views)),
             },
             CollectiveOperation::Alltoall { send, receive } => match (send, receive) {
                 (Some(Parts::Even(send, _)), Parts::Even(receive, _)) => {
-                    alltoall::build(me, limits, Some(send), receive)
+                    flat::alltoall(me, limits, Some(send), receive)
                 }
-                (None, Parts::Even(receive, _)) => alltoall::build(me, limits, None, receive),
+                (None, Parts::Even(receive, _)) => flat::alltoall(me, limits, None, receive),
                 (Some(send), receive) => {
                     let (send, receive) = (send.views(me.size)?, receive.views(me.size)?);
-                    Ok(alltoall::exchange(me, limits, &send, &receive))
+                    Ok(flat::alltoall_exchange(me, limits, &send, &receive))
                 }
-                (None, Parts::Each(receive)) => Ok(alltoall::swap(me, receive)),
+                (None, Parts::Each(receive)) => Ok(flat::alltoall_swap(me, receive)),
             },
             CollectiveOperation::Reduce { reduction, send, result, root: None } => {
                 let result = result.as_ref().expect("an allreduce has a receive buffer everywhere");
-                allreduce::build(me, limits, reduction, send.as_ref(), result)
+                flat::allreduce(me, limits, reduction, send.as_ref(), result)
             }
             CollectiveOperation::Reduce { reduction, send, result, root: Some(root) } => {
-                reduce::build(me, limits, reduction, send.as_ref(), result.as_ref(), *root)
+                flat::reduce(me, limits, reduction, send.as_ref(), result.as_ref(), *root)
             }
             CollectiveOperation::ReduceScatter { reduction, send, counts, result } => {
-                reduce_scatter::build(me, limits, reduction, counts, send.as_ref(), result)
+                flat::reduce_scatter(me, limits, reduction, counts, send.as_ref(), result)
             }
             CollectiveOperation::Scan { reduction, send, result, kind } => {
-                scan::build(me, *kind, reduction, send.as_ref(), result)
+                flat::scan(me, *kind, reduction, send.as_ref(), result)
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use mica_memory::{Region, View};
 
-use super::super::allgather as ag;
+use super::super::flat;
 use super::super::intranode::CollectiveOperation;
 use super::super::place::Blocks;
 use super::super::schedule::Schedule;
@@ -37,7 +37,7 @@ pub fn allgather_blocks(
     receive: &Blocks,
 ) -> Result<Schedule> {
     if layout.is_flat() {
-        return ag::build(place(layout), &limits.across, send, receive);
+        return flat::allgather(place(layout), &limits.across, send, receive);
     }
     allgather(layout, limits, send, &receive.each(layout.size())?)
 }
@@ -48,7 +48,7 @@ fn ring(layout: &RanksByNode, send: Option<View>, blocks: &[View]) -> Schedule {
     let sorted: Vec<View> = order.iter().map(|&rank| blocks[rank].clone()).collect();
     let group = FlatGroup::new(order, layout.rank()).expect("all ranks take part");
     let mut schedule = Schedule::new();
-    group.join(&mut schedule, ag::ring(group.me, send, &sorted));
+    group.join(&mut schedule, flat::allgather_ring(group.me, send, &sorted));
     schedule
 }
 
@@ -123,7 +123,7 @@ fn columns(layout: &RanksByNode, send: Option<View>, blocks: &[View]) -> Schedul
     let (node, column) = (FlatGroup::node(layout), FlatGroup::column(layout));
     let of = |group: &[usize]| -> Vec<View> { group.iter().map(|&r| blocks[r].clone()).collect() };
     let mut schedule = Schedule::new();
-    let around = ag::ring(column.me, send, &of(&column.ranks));
+    let around = flat::allgather_ring(column.me, send, &of(&column.ranks));
     column.join(&mut schedule, around);
     // A ring in which each message is a column; the blocks of a column are not contiguous, so they
     // are sent one by one.

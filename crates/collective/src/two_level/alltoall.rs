@@ -5,7 +5,7 @@
 
 use mica_memory::View;
 
-use super::super::alltoall as aa;
+use super::super::flat;
 use super::super::intranode::{CollectiveOperation, Parts};
 use super::super::place::{Blocks, Packed};
 use super::super::schedule::{Round, Schedule};
@@ -22,7 +22,7 @@ pub fn alltoall(
 ) -> Result<Schedule> {
     let block = receive.view(0, 1)?.len();
     let Some(send) = send else {
-        return aa::build(place(layout), &limits.across, None, receive);
+        return flat::alltoall(place(layout), &limits.across, None, receive);
     };
     if block == 0 {
         return Ok(Schedule::new());
@@ -31,7 +31,7 @@ pub fn alltoall(
         NodeTreatment::Leaders => leaders(layout, send, receive, block),
         NodeTreatment::Columns => columns(layout, limits, send, receive, block),
         NodeTreatment::Flat if layout.is_flat() || limits.across.bruck(layout.size(), block) => {
-            aa::build(place(layout), &limits.across, Some(send), receive)
+            flat::alltoall(place(layout), &limits.across, Some(send), receive)
         }
         NodeTreatment::Flat => {
             let (send, receive) = (send.each(layout.size())?, receive.each(layout.size())?);
@@ -211,7 +211,7 @@ fn columns(
             unpacked.extend(ranks.iter().enumerate().map(|(i, &rank)| (at + i, rank)));
         }
     }
-    let part = aa::exchange(column.me, &limits.across, &outgoing, &incoming);
+    let part = flat::alltoall_exchange(column.me, &limits.across, &outgoing, &incoming);
     column.join(&mut schedule, part);
     for (slot, rank) in unpacked {
         let to = receive.view(rank, 1)?;

@@ -7,7 +7,7 @@
 use mica_algorithms::BinomialTree;
 use mica_memory::{Region, View};
 
-use super::super::gather as ga;
+use super::super::flat;
 use super::super::place::Blocks;
 use super::super::schedule::Schedule;
 use super::super::thresholds::{NodeTreatment, TwoLevel};
@@ -123,9 +123,9 @@ pub fn gather(
     receive: Option<&Blocks>,
     root: usize,
 ) -> Result<Schedule> {
-    let block = ga::block_bytes(send.as_ref(), receive)?;
+    let block = flat::block_bytes(send.as_ref(), receive)?;
     if limits.gather(layout, block) == NodeTreatment::Flat {
-        return ga::gather(place(layout), &limits.across, send, receive, root);
+        return flat::gather(place(layout), &limits.across, send, receive, root);
     }
     let mut schedule = Schedule::new();
     if block == 0 {
@@ -168,9 +168,9 @@ pub fn scatter(
     receive: Option<View>,
     root: usize,
 ) -> Result<Schedule> {
-    let block = ga::block_bytes(receive.as_ref(), send)?;
+    let block = flat::block_bytes(receive.as_ref(), send)?;
     if limits.gather(layout, block) == NodeTreatment::Flat {
-        return ga::scatter(place(layout), &limits.across, send, receive, root);
+        return flat::scatter(place(layout), &limits.across, send, receive, root);
     }
     let mut schedule = Schedule::new();
     if block == 0 {

@@ -20,13 +20,13 @@ pub use reduce::{allreduce, reduce, reduce_scatter};
 use mica_algorithms::BinomialTree;
 use mica_memory::{Region, View};
 
+use super::flat;
 use super::intranode::choice::plan::node_step;
 use super::intranode::{CollectiveOperation, Parts};
 use super::layout::RanksByNode;
 use super::place::{RankPlace, bytes_at};
 use super::schedule::Schedule;
 use super::thresholds::{MessageThresholds, NodeTreatment, TwoLevel};
-use super::{barrier as ba, bcast as bc};
 use mica_objects::error::Result;
 
 /// The schedule of a collective; `None` if there is none in two levels.
@@ -177,7 +177,7 @@ fn piece(data: &Region, range: std::ops::Range<usize>) -> View {
 /// release their nodes.
 pub fn barrier(layout: &RanksByNode, limits: &TwoLevel) -> Result<Schedule> {
     if limits.always(layout) == NodeTreatment::Flat {
-        return Ok(ba::build(place(layout)));
+        return Ok(flat::barrier(place(layout)));
     }
     let arrive = |schedule: &mut Schedule, node: &FlatGroup| {
         let local = layout.local().filter(|_| !node.alone());
@@ -192,7 +192,7 @@ pub fn barrier(layout: &RanksByNode, limits: &TwoLevel) -> Result<Schedule> {
     if arrive(&mut schedule, &node) {
         // The leader enters the second barrier when it has heard from the other nodes.
         if let Some(leaders) = FlatGroup::leaders(layout, None) {
-            leaders.join(&mut schedule, ba::build(leaders.me));
+            leaders.join(&mut schedule, flat::barrier(leaders.me));
         }
         arrive(&mut schedule, &node);
         return Ok(schedule);
@@ -206,7 +206,7 @@ pub fn barrier(layout: &RanksByNode, limits: &TwoLevel) -> Result<Schedule> {
         schedule.round().receive(node.ranks[parent], nothing());
     }
     if let Some(leaders) = FlatGroup::leaders(layout, None) {
-        leaders.join(&mut schedule, ba::build(leaders.me));
+        leaders.join(&mut schedule, flat::barrier(leaders.me));
     }
     let round = schedule.round();
     for &(child, _) in &tree.children {
@@ -223,12 +223,12 @@ pub fn bcast(
     root: usize,
 ) -> Result<Schedule> {
     if limits.always(layout) == NodeTreatment::Flat {
-        return bc::build(place(layout), &limits.across, message, root);
+        return flat::bcast(place(layout), &limits.across, message, root);
     }
     let mut schedule = Schedule::new();
     if let Some(leaders) = FlatGroup::leaders(layout, Some(root)) {
         let top = layout.node_of(root);
-        let part = bc::build(leaders.me, &limits.across, message.clone(), top)?;
+        let part = flat::bcast(leaders.me, &limits.across, message.clone(), top)?;
         leaders.join(&mut schedule, part);
     }
     let node = FlatGroup::node(layout);

@@ -6,12 +6,12 @@
 
 use mica_memory::View;
 
+use super::super::flat;
 use super::super::intranode::{CollectiveOperation, Parts};
 use super::super::place::{Elements, RankPlace};
 use super::super::reduction::Reduction;
 use super::super::schedule::Schedule;
 use super::super::thresholds::{MessageThresholds, NodeTreatment, TwoLevel};
-use super::super::{allreduce as ar, reduce as re, reduce_scatter as rs};
 use super::{FlatGroup, RanksByNode, leader, offsets, place};
 use mica_objects::error::Result;
 
@@ -27,7 +27,7 @@ pub fn reduce(
 ) -> Result<Schedule> {
     if limits.reduce(layout, reduction.op.order()) == NodeTreatment::Flat {
         let me = place(layout);
-        return re::build(me, &limits.across, reduction, send, receive, root);
+        return flat::reduce(me, &limits.across, reduction, send, receive, root);
     }
     if reduction.count == 0 {
         return Ok(Schedule::new());
@@ -55,7 +55,7 @@ pub fn reduce(
         operand = receive.is_none().then_some(partial);
     }
     let (across, me) = (&limits.across, leaders.me);
-    let part = re::build(me, across, reduction, operand.as_ref(), receive, top)?;
+    let part = flat::reduce(me, across, reduction, operand.as_ref(), receive, top)?;
     leaders.join(&mut schedule, part);
     Ok(schedule)
 }
@@ -69,7 +69,9 @@ pub fn allreduce(
     receive: &Elements,
 ) -> Result<Schedule> {
     match limits.allreduce(layout, reduction.op.order(), reduction.bytes()) {
-        NodeTreatment::Flat => ar::build(place(layout), &limits.across, reduction, send, receive),
+        NodeTreatment::Flat => {
+            flat::allreduce(place(layout), &limits.across, reduction, send, receive)
+        }
         _ if reduction.count == 0 => Ok(Schedule::new()),
         NodeTreatment::Leaders => allreduce_leaders(layout, limits, reduction, send, receive),
         NodeTreatment::Columns => allreduce_columns(layout, limits, reduction, send, receive),
@@ -101,7 +103,7 @@ fn allreduce_leaders(
             None => send,
             Some(partial) => Some(partial).filter(|partial| !partial.same_place(receive)),
         };
-        let part = ar::build(leaders.me, &limits.across, reduction, operand, receive)?;
+        let part = flat::allreduce(leaders.me, &limits.across, reduction, operand, receive)?;
         leaders.join(&mut schedule, part);
     } else {
         let operand = send.unwrap_or(receive);
@@ -148,7 +150,7 @@ fn allreduce_columns(
 
     let mine = Reduction { count: own, ..reduction.clone() };
     let operand = Some(&block).filter(|block| !block.same_place(&target));
-    let part = ar::build(column.me, &limits.across, &mine, operand, &target)?;
+    let part = flat::allreduce(column.me, &limits.across, &mine, operand, &target)?;
     column.join(&mut schedule, part);
 
     let parts: Result<Vec<_>> = (0..ranks).map(|i| receive.view(first[i], counts[i])).collect();
@@ -207,7 +209,7 @@ pub fn reduce_scatter(
 ) -> Result<Schedule> {
     if limits.reduce(layout, reduction.op.order()) == NodeTreatment::Flat {
         let me = place(layout);
-        return rs::build(me, &limits.across, reduction, counts, send, receive);
+        return flat::reduce_scatter(me, &limits.across, reduction, counts, send, receive);
     }
     if reduction.count == 0 {
         return Ok(Schedule::new());
@@ -237,7 +239,7 @@ pub fn reduce_scatter(
     let of_nodes: Vec<usize> = (0..layout.nodes()).map(of_node).collect();
     let dealt = reduction.temporary(of_nodes[leaders.me.rank])?;
     let (across, me) = (&limits.across, leaders.me);
-    let part = rs::build(me, across, reduction, &of_nodes, Some(&whole), &dealt)?;
+    let part = flat::reduce_scatter(me, across, reduction, &of_nodes, Some(&whole), &dealt)?;
     leaders.join(&mut schedule, part);
 
     let starts = offsets(node.ranks.iter().map(|&r| counts[r]));

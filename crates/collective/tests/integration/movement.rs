@@ -2,8 +2,8 @@
 //! thresholds, against what the standard says each rank has in the end.
 
 use crate::common::*;
+use mica_collective::flat;
 use mica_collective::schedule::Schedule;
-use mica_collective::{allgather, alltoall, barrier, bcast, gather};
 use mica_memory::View;
 
 /// Calls `f` with every combination; kinds of data vary for a few counts only. The last number
@@ -28,7 +28,7 @@ fn cases(mut f: impl FnMut(usize, usize, &Kind, &Kind, usize)) {
 fn barrier_waits_for_everybody() {
     for size in 1..40 {
         let schedules: Vec<Schedule> = (0..size)
-            .map(|rank| barrier::build(mica_collective::RankPlace { rank, size }))
+            .map(|rank| flat::barrier(mica_collective::RankPlace { rank, size }))
             .collect();
         simulate(&schedules, Delivery::Eager, false);
         simulate(&schedules, Delivery::Rendezvous, true);
@@ -60,9 +60,7 @@ fn bcast_brings_the_roots_data() {
                         false => Memory::new(elsewhere, &vec![UNTOUCHED; count]),
                     })
                     .collect();
-                run(size, seed + root, |me| {
-                    bcast::build(me, &limits, memory[me.rank].view(), root)
-                });
+                run(size, seed + root, |me| flat::bcast(me, &limits, memory[me.rank].view(), root));
                 for (rank, memory) in memory.iter().enumerate() {
                     memory.expect(&values(root, 0..count), &("bcast", size, root, rank, count));
                 }
@@ -93,7 +91,7 @@ fn gather_collects_in_rank_order() {
                     let here = me.rank == root;
                     let own = (!here || !in_place).then(|| send[me.rank].view());
                     let blocks = here.then(|| receive.blocks(count));
-                    gather::gather(me, &limits, own, blocks.as_ref(), root)
+                    flat::gather(me, &limits, own, blocks.as_ref(), root)
                 });
                 receive.expect(&gathered(size, count), &("gather", size, root, count, in_place));
                 for (rank, send) in send.iter().enumerate() {
@@ -117,7 +115,7 @@ fn scatter_deals_out_in_rank_order() {
                     let here = me.rank == root;
                     let own = (!here || !in_place).then(|| receive[me.rank].view());
                     let blocks = here.then(|| send.blocks(count));
-                    gather::scatter(me, &limits, blocks.as_ref(), own, root)
+                    flat::scatter(me, &limits, blocks.as_ref(), own, root)
                 });
                 send.expect(&gathered(size, count), &"the send buffer was changed");
                 for (rank, receive) in receive.iter().enumerate() {
@@ -148,7 +146,7 @@ fn allgather_gives_everybody_all_blocks() {
                 .collect();
             run(size, seed, |me| {
                 let own = (!in_place).then(|| send[me.rank].view());
-                allgather::build(me, &limits, own, &receive[me.rank].blocks(count))
+                flat::allgather(me, &limits, own, &receive[me.rank].blocks(count))
             });
             for receive in &receive {
                 receive
@@ -181,7 +179,7 @@ fn alltoall_transposes() {
                 .collect();
             run(size, seed, |me| {
                 let own = (!in_place).then(|| send[me.rank].blocks(count));
-                alltoall::build(me, &limits, own.as_ref(), &receive[me.rank].blocks(count))
+                flat::alltoall(me, &limits, own.as_ref(), &receive[me.rank].blocks(count))
             });
             for rank in 0..size {
                 receive[rank]
@@ -249,7 +247,7 @@ fn v_forms_move_blocks_of_any_length() {
                             let here = me.rank == root;
                             let own = (!here || !in_place).then(|| send[me.rank].view());
                             let blocks = here.then(|| block_views(&receive, &lengths));
-                            Ok(gather::gather_linear(me, own, blocks, root))
+                            Ok(flat::gather_linear(me, own, blocks, root))
                         });
                         receive.expect(&full, &("gatherv", size, root, factor));
                         // Scatter.
@@ -261,7 +259,7 @@ fn v_forms_move_blocks_of_any_length() {
                             let here = me.rank == root;
                             let own = (!here || !in_place).then(|| receive[me.rank].view());
                             let blocks = here.then(|| block_views(&send, &lengths));
-                            Ok(gather::scatter_linear(me, blocks, own, root))
+                            Ok(flat::scatter_linear(me, blocks, own, root))
                         });
                         for rank in (0..size).filter(|&rank| !in_place || rank != root) {
                             receive[rank]
@@ -281,7 +279,7 @@ fn v_forms_move_blocks_of_any_length() {
                         .collect();
                     run(size, seed, |me| {
                         let own = (!in_place).then(|| send[me.rank].view());
-                        Ok(allgather::ring(me, own, &block_views(&receive[me.rank], &lengths)))
+                        Ok(flat::allgather_ring(me, own, &block_views(&receive[me.rank], &lengths)))
                     });
                     for receive in &receive {
                         receive.expect(&full, &("allgatherv", size, factor, in_place));
@@ -323,7 +321,7 @@ fn alltoallv_moves_blocks_of_any_length() {
                 run(size, seed, |me| {
                     let outgoing = block_views(&send[me.rank], &out[me.rank]);
                     let incoming = block_views(&receive[me.rank], &into[me.rank]);
-                    Ok(alltoall::exchange(me, &limits, &outgoing, &incoming))
+                    Ok(flat::alltoall_exchange(me, &limits, &outgoing, &incoming))
                 });
                 for (r, receive) in receive.iter().enumerate() {
                     receive.expect(&wanted(r), &("alltoallv", size, r, factor, limits));
@@ -338,7 +336,7 @@ fn alltoallv_moves_blocks_of_any_length() {
                 |r: usize| with_blocks(&lengths[r], |from| letter(from, r, lengths[r][from]));
             let memory: Vec<Memory> = (0..size).map(|r| Memory::new(kind, &sent(r))).collect();
             run(size, seed, |me| {
-                Ok(alltoall::swap(me, &block_views(&memory[me.rank], &lengths[me.rank])))
+                Ok(flat::alltoall_swap(me, &block_views(&memory[me.rank], &lengths[me.rank])))
             });
             for (r, memory) in memory.iter().enumerate() {
                 memory.expect(&wanted(r), &("alltoallv in place", size, r, factor));

@@ -80,7 +80,7 @@ fn rooted_operations_send_one_message_to_or_from_each_other_node() {
             shape,
             wanted,
             &|layout| two_level::bcast(layout, &limits, memory.view(), root),
-            Some(&|me| bcast::build(me, &flat, memory.view(), root)),
+            Some(&|me| flat::bcast(me, &flat, memory.view(), root)),
         );
         let result = Memory::new(&kind, &vec![0; COUNT]);
         expect(
@@ -95,7 +95,7 @@ fn rooted_operations_send_one_message_to_or_from_each_other_node() {
             Some(&|me| {
                 let own = memory.elements();
                 let to = (me.rank == root).then(|| result.elements());
-                reduce::build(me, &flat, &reduction, Some(&own), to.as_ref(), root)
+                flat::reduce(me, &flat, &reduction, Some(&own), to.as_ref(), root)
             }),
         );
         let wanted = (nodes - 1, hops * ranks * bytes);
@@ -130,7 +130,7 @@ fn barrier_is_one_among_nodes() {
             (nodes, ranks),
             (nodes * rounds(nodes), 0),
             &|layout| two_level::barrier(layout, &limits(false)),
-            Some(&|me| Ok(barrier::build(me))),
+            Some(&|me| Ok(flat::barrier(me))),
         );
     }
 }
@@ -217,7 +217,7 @@ fn gathering_and_exchanging_to_all_sends_each_block_once_to_each_node() {
                 },
                 Some(&|me| {
                     let (own, all) = (send[me.rank].blocks(count), receive[me.rank].blocks(count));
-                    alltoall::build(me, &flat, Some(&own), &all)
+                    flat::alltoall(me, &flat, Some(&own), &all)
                 }),
             );
         }

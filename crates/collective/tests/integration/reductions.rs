@@ -4,9 +4,7 @@
 
 use crate::common::*;
 use mica_collective::ScanKind as Scan;
-use mica_collective::{
-    Elements, MessageThresholds, Reduction, allreduce, reduce, reduce_scatter, scan,
-};
+use mica_collective::{Elements, MessageThresholds, Reduction, flat};
 use mica_memory::Block;
 use mica_objects::constants as c;
 use mica_objects::datatype::Datatype;
@@ -84,7 +82,7 @@ fn reduce_folds_in_rank_order() {
                 let here = me.rank == root;
                 let own = (!here || !case.in_place).then(|| send[me.rank].elements());
                 let to = here.then(|| receive[root].elements());
-                reduce::build(me, &case.limits, &case.reduction(), own.as_ref(), to.as_ref(), root)
+                flat::reduce(me, &case.limits, &case.reduction(), own.as_ref(), to.as_ref(), root)
             });
             let wanted = case.operator.expected(0..case.size, 0..case.count);
             receive[root].expect(&wanted, &("reduce", root, case.label()));
@@ -100,7 +98,7 @@ fn allreduce_folds_in_rank_order() {
         run(case.size, case.seed, |me| {
             let own = (!case.in_place).then(|| send[me.rank].elements());
             let to = receive[me.rank].elements();
-            allreduce::build(me, &case.limits, &case.reduction(), own.as_ref(), &to)
+            flat::allreduce(me, &case.limits, &case.reduction(), own.as_ref(), &to)
         });
         let wanted = case.operator.expected(0..case.size, 0..case.count);
         for receive in &receive {
@@ -130,7 +128,7 @@ fn reduce_scatter_folds_in_rank_order() {
             run(case.size, case.seed, |me| {
                 let own = (!case.in_place).then(|| send[me.rank].elements());
                 let to = receive[me.rank].elements();
-                reduce_scatter::build(
+                flat::reduce_scatter(
                     me,
                     &case.limits,
                     &case.reduction(),
@@ -161,7 +159,7 @@ fn scans_fold_the_ranks_before() {
             run(case.size, case.seed, |me| {
                 let own = (!case.in_place).then(|| send[me.rank].elements());
                 let to = receive[me.rank].elements();
-                scan::build(me, kind, &case.reduction(), own.as_ref(), &to)
+                flat::scan(me, kind, &case.reduction(), own.as_ref(), &to)
             });
             for (rank, receive) in receive.iter().enumerate() {
                 let wanted = match (kind, rank) {
@@ -209,7 +207,7 @@ fn allreduce_of_floats_is_the_same_everywhere() {
             run(size, size, |me| {
                 let own = Elements::new(send[me.rank].clone(), &datatype);
                 let to = Elements::new(receive[me.rank].clone(), &datatype);
-                allreduce::build(me, &limits, &reduction, Some(&own), &to)
+                flat::allreduce(me, &limits, &reduction, Some(&own), &to)
             });
             let bits = |rank: usize| {
                 let mut bytes = vec![0; 8 * count];
