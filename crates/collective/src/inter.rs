@@ -14,7 +14,7 @@ use mica_memory::View;
 use super::flat;
 use super::place::{Elements, RankPlace};
 use super::reduction::Reduction;
-use super::schedule::{RoundTransfer, Schedule};
+use super::schedule::{Round, RoundTransfer, Schedule};
 use super::thresholds::MessageThresholds;
 use crate::members::{GroupSide, Members};
 use mica_objects::constants as c;
@@ -143,24 +143,7 @@ pub fn gather(
     blocks: Option<Vec<View>>,
     root: Root,
 ) -> Schedule {
-    let mut schedule = Schedule::new();
-    let round = schedule.round();
-    match root {
-        Root::Beside => {}
-        Root::Here => {
-            for (rank, block) in blocks.into_iter().flatten().enumerate() {
-                if !block.is_empty() {
-                    round.receive(me.other(rank), block);
-                }
-            }
-        }
-        Root::Remote(root) => {
-            if let Some(own) = send.filter(|own| !own.is_empty()) {
-                round.send(me.other(root), own);
-            }
-        }
-    }
-    schedule
+    with_root(me, root, (blocks, Round::receive), (send, Round::send))
 }
 
 /// The schedule of a scatter, v-forms too: the root sends `blocks[i]` to rank `i` of the other
@@ -171,6 +154,20 @@ pub fn scatter(
     receive: Option<View>,
     root: Root,
 ) -> Schedule {
+    with_root(me, root, (blocks, Round::send), (receive, Round::receive))
+}
+
+/// How a side's message is transferred.
+type Transfer = fn(&mut Round, usize, View) -> &mut Round;
+
+/// The schedule of the root with its `blocks`, one for each process of the other group, or of such
+/// a process with its own message.
+fn with_root(
+    me: InterSides,
+    root: Root,
+    (blocks, transfer_block): (Option<Vec<View>>, Transfer),
+    (own, transfer_own): (Option<View>, Transfer),
+) -> Schedule {
     let mut schedule = Schedule::new();
     let round = schedule.round();
     match root {
@@ -178,13 +175,13 @@ pub fn scatter(
         Root::Here => {
             for (rank, block) in blocks.into_iter().flatten().enumerate() {
                 if !block.is_empty() {
-                    round.send(me.other(rank), block);
+                    transfer_block(round, me.other(rank), block);
                 }
             }
         }
         Root::Remote(root) => {
-            if let Some(own) = receive.filter(|own| !own.is_empty()) {
-                round.receive(me.other(root), own);
+            if let Some(own) = own.filter(|own| !own.is_empty()) {
+                transfer_own(round, me.other(root), own);
             }
         }
     }
