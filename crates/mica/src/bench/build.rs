@@ -105,16 +105,7 @@ impl Builder<'_> {
         command.push(source.display().to_string());
         command.extend(flags.iter().cloned());
         command.push("-lm".to_owned());
-        let done = executor.run(&BenchCommand {
-            command: &command,
-            env: &env,
-            cpus: None,
-            limit: Duration::from_secs(120),
-        });
-        if let Some(complaint) = done.end.complaint() {
-            let command = command.join(" ");
-            return Err(format!("`{command}`: {complaint}\n{}", tail(&done, 12)));
-        }
+        executor.succeed(&command, &env, Duration::from_secs(120), 12)?;
         fs::rename(&new, &out).map_err(|error| format!("{}: {error}", out.display()))?;
         Ok(out)
     }

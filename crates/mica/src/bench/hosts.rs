@@ -187,6 +187,7 @@ fn ip(words: &[&str]) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::ScratchFolder;
 
     #[test]
     fn addresses_are_of_one_process() {
@@ -220,10 +221,9 @@ mod tests {
     /// what is missing.
     #[test]
     fn hosts_are_made_and_removed() {
-        let scratch = std::env::temp_dir().join(format!("mica-bench-hosts-{}", std::process::id()));
-        fs::create_dir_all(&scratch).unwrap();
+        let scratch = ScratchFolder::new("hosts").unwrap();
         let there = |name: &String| Path::new("/run/netns").join(name).exists();
-        match Hosts::make(&scratch) {
+        match Hosts::make(scratch.path()) {
             Ok(hosts) => {
                 let [a, b] = hosts.names().clone();
                 assert!(there(&a) && there(&b));
@@ -250,6 +250,5 @@ mod tests {
                 assert!(!names.any(|name| there(&name)), "something is left");
             }
         }
-        fs::remove_dir_all(&scratch).unwrap();
     }
 }

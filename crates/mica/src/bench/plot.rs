@@ -68,10 +68,7 @@ fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<BenchPlot> {
         };
         BenchPlot {
             name: file_name(&format!("{} {} {rest}", first.key.program, first.key.measure)),
-            title: match rest.is_empty() {
-                true => what,
-                false => format!("{what} ({rest})"),
-            },
+            title: if rest.is_empty() { what } else { format!("{what} ({rest})") },
             note: format!("{}, {better} is better", first.unit),
             axis: axis.clone(),
             series: series(&rows, &axis),

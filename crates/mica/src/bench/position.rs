@@ -47,10 +47,7 @@ impl Position {
             known.iter().map(share).fold(1.0, f64::min)
         };
         let best = positions.iter().max_by(|a, b| least(a).total_cmp(&least(b)))?;
-        let chosen = match least(best) * SHARE as f64 >= 1.0 {
-            true => best,
-            false => all.as_slice(),
-        };
+        let chosen = if least(best) * SHARE as f64 >= 1.0 { best } else { all.as_slice() };
         Some(Position { line_us: ends(chosen)?, launches: [chosen.len(), all.len()] })
     }
 

@@ -39,10 +39,7 @@ pub fn run(
     suite: &Suite,
     mut executor: Executor,
 ) -> Result<ExitCode, String> {
-    let programs = match options.cache_misses {
-        true => Vec::new(),
-        false => suite.select(&options.what)?,
-    };
+    let programs = if options.cache_misses { Vec::new() } else { suite.select(&options.what)? };
     let (mut contestants, left_out) =
         contestant::find(&options.with, &places.peers, &mut executor, &say)?;
     add_variants(&mut contestants, options, suite, &programs);
@@ -161,10 +158,7 @@ impl<'a> BenchSession<'a> {
         let (options, suite) = (self.options, self.suite);
         let data = FigureTable::of(&runs, suite);
         let rows = results::rows(&data, suite, &contestants);
-        let bars = match options.cache_misses {
-            true => Vec::new(),
-            false => suite.bars_of(&options.what)?,
-        };
+        let bars = if options.cache_misses { Vec::new() } else { suite.bars_of(&options.what)? };
         if interrupted {
             let line = "interrupted: the rounds are not complete";
             self.left_out.push(line.to_owned());
@@ -177,10 +171,7 @@ impl<'a> BenchSession<'a> {
             rounds: rounds(options),
             bars: bars::judge(&bars, &rows),
             guidelines: guidelines::judge(suite, &rows, &contestants),
-            plots: match options.no_plots {
-                true => Vec::new(),
-                false => plot::plots(&rows, suite),
-            },
+            plots: if options.no_plots { Vec::new() } else { plot::plots(&rows, suite) },
             hardware: results::hardware(&data, &runs, suite),
             failures: results::failures(&runs),
             contestants,
@@ -208,10 +199,7 @@ impl<'a> BenchSession<'a> {
         let hosts = self.make_hosts(&mut programs)?;
         let suite = self.suite;
         let mut floors = Vec::new();
-        let wanted = |program: &&Program| match program.on_hosts() {
-            true => hosts.is_some(),
-            false => here,
-        };
+        let wanted = |program: &&Program| if program.on_hosts() { hosts.is_some() } else { here };
         let all = suite.programs.iter().filter(|program| program.floor);
         for program in all.filter(wanted) {
             match self.builder.floor(&mut self.executor, program) {

@@ -441,10 +441,7 @@ impl Suite {
 
     /// Which direction is better: as declared, else by the unit (something per second: higher).
     pub fn better(&self, measure: &str, unit: &str) -> Better {
-        let by_unit = match unit.ends_with("/s") {
-            true => Better::Higher,
-            false => Better::Lower,
-        };
+        let by_unit = if unit.ends_with("/s") { Better::Higher } else { Better::Lower };
         self.measure(measure).better.unwrap_or(by_unit)
     }
 }
@@ -478,10 +475,7 @@ impl Program {
 
     /// The numbers of ranks to run it with.
     pub fn counts(&self) -> Vec<u32> {
-        match self.on_hosts() {
-            true => vec![self.nodes.iter().sum()],
-            false => self.ranks.clone(),
-        }
+        if self.on_hosts() { vec![self.nodes.iter().sum()] } else { self.ranks.clone() }
     }
 
     /// The further keys of its figures.
