@@ -94,10 +94,7 @@ impl LineFormatter {
     /// Before an element: the sign that separates it from one before it, and a new line.
     fn begin<W: io::Write + ?Sized>(&self, writer: &mut W, sign: &[u8]) -> io::Result<()> {
         writer.write_all(sign)?;
-        match self.depth <= LINES {
-            true => writer.write_all(b"\n"),
-            false => Ok(()),
-        }
+        if self.depth <= LINES { writer.write_all(b"\n") } else { Ok(()) }
     }
 }
 

@@ -213,7 +213,7 @@ pub struct CallRecord {
 }
 
 /// Messages of one size class.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeCount {
     /// Sender.
     pub rank: u32,
@@ -230,7 +230,7 @@ pub struct SizeCount {
 }
 
 /// What one rank sent to another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankPair {
     /// Sender, or origin of a one-sided operation.
     pub from: u32,
@@ -248,7 +248,7 @@ pub struct RankPair {
 }
 
 /// Collective calls that waited for one rank: the last to arrive, or the root.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateArrival {
     /// The function's name.
     pub call: String,
@@ -266,7 +266,7 @@ pub struct LateArrival {
 }
 
 /// Time that one rank's library waited, for one reason.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
     /// Rank.
     pub rank: u32,
@@ -289,7 +289,7 @@ pub struct Timeline {
 }
 
 /// One MPI call on the time line, or several that were not kept one by one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineInterval {
     /// Caller.
     pub rank: u32,

@@ -42,14 +42,9 @@ pub fn arrivals(ranks: &[RankRecords], site: impl Fn(u32, u64) -> u32) -> Vec<La
         };
         let (rank, arrival) = late;
         let site = site(rank, arrival.site);
-        let entry = blame.entry((&arrival.name, site, rank)).or_insert_with(|| LateArrival {
-            call: arrival.name.clone(),
-            site,
-            rank,
-            times: 0,
-            behind_ns: 0,
-            wait_ns: 0,
-        });
+        let call = &arrival.name;
+        let none = || LateArrival { call: call.clone(), site, rank, ..LateArrival::default() };
+        let entry = blame.entry((call, site, rank)).or_insert_with(none);
         entry.times += 1;
         entry.behind_ns += behind;
         entry.wait_ns += wait;
@@ -122,26 +117,20 @@ mod tests {
         times.iter().enumerate().map(rank).collect()
     }
 
-    fn blamed(kind: CollectiveWaiting, root: Option<u32>, times: &[u64]) -> Vec<(u32, u64, u64)> {
-        blamed_of(&ranks(kind, root, times))
-    }
-
     fn blamed_of(ranks: &[RankRecords]) -> Vec<(u32, u64, u64)> {
         let late = arrivals(ranks, |_, site| site as u32);
         late.iter().map(|late| (late.rank, late.behind_ns, late.wait_ns)).collect()
     }
 
     #[test]
-    fn blames_the_last_where_all_wait() {
-        assert_eq!(blamed(CollectiveWaiting::All, None, &[100, 500, 200]), [(1, 300, 700)]);
-    }
-
-    #[test]
-    fn blames_by_who_waits_for_the_root_or_as_the_root() {
-        assert_eq!(blamed(CollectiveWaiting::ForRoot, Some(0), &[300, 500, 200]), [(0, 100, 100)]);
-        assert_eq!(blamed(CollectiveWaiting::ForRoot, Some(0), &[100, 500, 200]), []);
-        assert_eq!(blamed(CollectiveWaiting::Root, Some(0), &[100, 500, 200]), [(1, 300, 400)]);
-        assert_eq!(blamed(CollectiveWaiting::Root, Some(1), &[100, 500, 200]), []);
+    fn blames_by_who_waits_for_whom() {
+        use CollectiveWaiting::{All, ForRoot, Root};
+        let blamed = |kind, root, times: &[u64]| blamed_of(&ranks(kind, root, times));
+        assert_eq!(blamed(All, None, &[100, 500, 200]), [(1, 300, 700)]);
+        assert_eq!(blamed(ForRoot, Some(0), &[300, 500, 200]), [(0, 100, 100)]);
+        assert_eq!(blamed(ForRoot, Some(0), &[100, 500, 200]), []);
+        assert_eq!(blamed(Root, Some(0), &[100, 500, 200]), [(1, 300, 400)]);
+        assert_eq!(blamed(Root, Some(1), &[100, 500, 200]), []);
     }
 
     #[test]

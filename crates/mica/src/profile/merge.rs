@@ -231,8 +231,7 @@ fn sizes(ranks: &[RankRecords], profiles: &[RankProfile]) -> Vec<SizeCount> {
                 call: message.name.clone(),
                 level,
                 class: message.class,
-                messages: 0,
-                bytes: 0,
+                ..SizeCount::default()
             });
             entry.messages += message.messages;
             entry.bytes += message.bytes;
@@ -243,14 +242,7 @@ fn sizes(ranks: &[RankRecords], profiles: &[RankProfile]) -> Vec<SizeCount> {
 
 fn matrix(ranks: &[RankRecords]) -> Vec<RankPair> {
     let mut pairs: BTreeMap<(u32, u32), RankPair> = BTreeMap::new();
-    let pair = |from, to| RankPair {
-        from,
-        to,
-        messages: 0,
-        bytes: 0,
-        collective_messages: 0,
-        collective_bytes: 0,
-    };
+    let pair = |from, to| RankPair { from, to, ..RankPair::default() };
     for rank in ranks {
         let from = rank.rank;
         for message in &rank.messages {

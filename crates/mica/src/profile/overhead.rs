@@ -225,18 +225,7 @@ mod tests {
     #[test]
     fn the_bound_is_that_of_the_rank_with_most_calls_in_its_time() {
         let rank = |count: u64, app_ns: u64| {
-            let call = SiteCalls {
-                name: "MPI_Send".to_owned(),
-                site: 0,
-                count,
-                time_ns: 0,
-                min_ns: 0,
-                max_ns: 0,
-                sends: 0,
-                bytes: 0,
-                comm_size: 0,
-                durations: Vec::new(),
-            };
+            let call = SiteCalls { count, ..SiteCalls::default() };
             RankRecords { app_ns, calls: vec![call], ..RankRecords::default() }
         };
         let cost = parse_cost("20,50").expect("two numbers");

@@ -72,7 +72,7 @@ impl RecordedSite {
 }
 
 /// Calls of one function at one site.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct SiteCalls {
     pub name: String,
     pub site: u64,
@@ -122,7 +122,7 @@ pub struct RecordedArrival {
 }
 
 /// One call on the time line, or several.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct RecordedSpan {
     pub thread: u32,
     pub start_ns: u64,

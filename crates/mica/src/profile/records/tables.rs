@@ -51,15 +51,11 @@ pub fn records(rank: EndedRecords) -> RankRecords {
     if let Some(ticks) = tables.paused {
         let start_ns = clock.ns(ticks);
         records.spans.push(RecordedSpan {
-            thread: 0,
             start_ns,
             end_ns: end_ns.max(start_ns),
             name: PAUSE.into(),
-            site: 0,
-            bytes: 0,
-            peer: None,
-            envelope: None,
             joined: Some(JoinedCalls { calls: 0, busy_ns: 0 }),
+            ..RecordedSpan::default()
         });
     }
     records
@@ -191,10 +187,8 @@ impl ThreadReader<'_> {
             time_ns,
             min_ns: time_ns,
             max_ns: time_ns,
-            sends: 0,
-            bytes: 0,
-            comm_size: 0,
             durations,
+            ..SiteCalls::default()
         });
         records.spans.push(RecordedSpan {
             thread: self.thread.number,
@@ -202,10 +196,7 @@ impl ThreadReader<'_> {
             end_ns: end_ns.max(start_ns),
             name: name.clone(),
             site,
-            bytes: 0,
-            peer: None,
-            envelope: None,
-            joined: None,
+            ..RecordedSpan::default()
         });
         records.unfinished.push(UnfinishedCall { name, site, ns: time_ns });
     }

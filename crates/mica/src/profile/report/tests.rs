@@ -120,18 +120,7 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Rng) -> Vec<Timeli
     for step in 0..u64::from(steps) {
         let mut now = step * step_ns + numbers.u64(..200 * US);
         let mut put = |site: u32, length: u64, bytes: u64, peer: Option<u32>| {
-            intervals.push(TimelineInterval {
-                rank,
-                thread: 0,
-                start_ns: now,
-                end_ns: now + length,
-                call: SITES[site as usize].0.into(),
-                site,
-                bytes,
-                peer,
-                envelope: None,
-                joined: None,
-            });
+            intervals.push(interval(rank, now, length, (site, bytes, peer)));
             now += length + 2 * US;
         };
         if step == 0 {
@@ -149,23 +138,20 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Rng) -> Vec<Timeli
         let work = if rank % 7 == 3 { 2600 } else { 1500 } * US + numbers.u64(..200 * US);
         let reduce = step * step_ns + 3950 * US;
         now = (now + work).min(reduce - 20 * US);
-        let mut put_reduce = |length| {
-            intervals.push(TimelineInterval {
-                rank,
-                thread: 0,
-                start_ns: now,
-                end_ns: now + length,
-                call: "MPI_Allreduce".into(),
-                site: 3,
-                bytes: 8,
-                peer: None,
-                envelope: None,
-                joined: None,
-            });
-        };
-        put_reduce(reduce - now);
+        intervals.push(interval(rank, now, reduce - now, (3, 8, None)));
     }
     intervals
+}
+
+/// A call at a site, with its bytes and its peer.
+fn interval(
+    rank: u32,
+    start_ns: u64,
+    length: u64,
+    (site, bytes, peer): (u32, u64, Option<u32>),
+) -> TimelineInterval {
+    let (call, end_ns) = (SITES[site as usize].0.into(), start_ns + length);
+    TimelineInterval { rank, start_ns, end_ns, call, site, bytes, peer, ..Default::default() }
 }
 
 fn records(intervals: &[TimelineInterval]) -> Vec<CallRecord> {
@@ -209,24 +195,12 @@ fn traffic(profile: &mut Profile, numbers: &mut Rng) {
     for (from, call, to, bytes) in sent {
         let level = to.map(|to| level(&profile.ranks[from as usize], &profile.ranks[to as usize]));
         let class = size_class(bytes);
-        let size = sizes.entry((from, call.clone(), level, class)).or_insert(SizeCount {
-            rank: from,
-            call: call.clone(),
-            level,
-            class,
-            messages: 0,
-            bytes: 0,
-        });
+        let none =
+            || SizeCount { rank: from, call: call.clone(), level, class, ..Default::default() };
+        let size = sizes.entry((from, call.clone(), level, class)).or_insert_with(none);
         size.messages += 1;
         size.bytes += bytes;
-        let empty = |to| RankPair {
-            from,
-            to,
-            messages: 0,
-            bytes: 0,
-            collective_messages: 0,
-            collective_bytes: 0,
-        };
+        let empty = |to| RankPair { from, to, ..RankPair::default() };
         if let Some(to) = to {
             let pair = pairs.entry((from, to)).or_insert_with(|| empty(to));
             pair.messages += 1;
