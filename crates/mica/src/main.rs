@@ -21,6 +21,7 @@ mod profile;
 mod settings;
 mod sim;
 mod table;
+mod text_table;
 mod top;
 mod tune;
 mod version;
@@ -159,9 +160,6 @@ enum ReportForm {
 
 impl ReportForm {
     fn text(all: bool) -> ReportForm {
-        match all {
-            true => ReportForm::Full,
-            false => ReportForm::Brief,
-        }
+        if all { ReportForm::Full } else { ReportForm::Brief }
     }
 }

@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
 use mica_channel::Capabilities;
 use mica_channel::net::choice::{ExposureVerdict, ProviderOffer};
 use mica_channel::net::{Net, NetOptions};
@@ -16,6 +15,7 @@ use mica_policy::{
 use serde::Serialize;
 
 use crate::channels::ChannelInfo;
+use crate::text_table::{align_right_but, table};
 
 /// The displayed name of the capability to read and write a peer's memory.
 const RMA: &str = "rma";
@@ -225,9 +225,7 @@ impl FoundNetwork {
             None => format!("nothing: {}", self.error.as_deref().unwrap_or_default()),
         };
         let _ = writeln!(text, "  a job over several nodes uses {used}\n");
-        let mut table = Table::new();
-        table.load_preset(presets::NOTHING);
-        table.set_header([" provider", "interface", "address", "can", "Gbit/s", ""]);
+        let mut table = table(" provider | interface | address | can | Gbit/s | ");
         let shown = |p: &&Provider| all || p.chosen || p.is_alternative;
         for provider in self.providers.iter().filter(shown) {
             let mark = if provider.chosen { "*" } else { " " };
@@ -241,9 +239,7 @@ impl FoundNetwork {
                 provider.verdict.clone(),
             ]);
         }
-        if let Some(column) = table.column_mut(4) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        align_right_but(&mut table, &[0, 1, 2, 3, 5]);
         text = text + &table.trim_fmt() + "\n";
         let hidden = self.providers.iter().filter(|p| !shown(p)).count();
         if hidden > 0 {

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use mica_node::topology::{
     BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
 };
@@ -20,6 +19,7 @@ use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, TuningSource};
 
 use super::{prefix, time};
+use crate::text_table::{align_right_but, table};
 
 /// Who takes part in the collective that is asked about.
 #[derive(Args, Default)]
@@ -92,10 +92,7 @@ impl CollectiveRanks {
         let question = CollectiveCall {
             collective,
             bytes,
-            order: match self.non_commutative {
-                true => OperandOrder::ByRank,
-                false => OperandOrder::Any,
-            },
+            order: if self.non_commutative { OperandOrder::ByRank } else { OperandOrder::Any },
             reach: match self.reach {
                 Some(reach) => reach,
                 None => reach_here()?,
@@ -225,9 +222,7 @@ fn describe(question: &CollectiveCall) -> String {
 }
 
 fn estimates(question: &CollectiveCall, decision: &AlgorithmDecision) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header([" algorithm", "family", "time", "forced by", ""]);
+    let mut table = table(" algorithm | family | time | forced by | ");
     for estimate in &decision.estimates {
         let chosen = estimate.algorithm == decision.algorithm;
         let mark = if chosen { "*" } else { " " };
@@ -246,9 +241,7 @@ fn estimates(question: &CollectiveCall, decision: &AlgorithmDecision) -> String 
             remark,
         ]);
     }
-    if let Some(column) = table.column_mut(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_right_but(&mut table, &[0, 1, 3, 4]);
     table.trim_fmt()
 }
 

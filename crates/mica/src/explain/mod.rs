@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::network::FoundNetwork;
+use crate::text_table::{align_right_but, table};
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use mica_node::procmap::ProcMap;
 use mica_node::topology::{
     BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
@@ -398,14 +398,9 @@ fn render(
 }
 
 fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header([" path", "elapsed", "cores busy", ""]);
+    let mut table = table(" path | elapsed | cores busy | ");
     for (path, verdict) in decision.considered() {
-        let mark = match path == decision.path {
-            true => "*",
-            false => " ",
-        };
+        let mark = if path == decision.path { "*" } else { " " };
         let name = format!("{mark}{}", path.name());
         match verdict {
             PathVerdict::Possible(estimate) => {
@@ -432,11 +427,7 @@ fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
             }
         }
     }
-    for column in [1, 2] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    align_right_but(&mut table, &[0, 3]);
     table.trim_fmt()
 }
 

@@ -122,10 +122,7 @@ pub fn rows(explanation: &Explanation, seconds: &[f64]) -> Vec<PaperRow> {
             paper,
             here,
             // Elsewhere everything differs: the machine, the library and what else runs.
-            why: match is_model {
-                true => why,
-                false => "another machine, library and background",
-            },
+            why: if is_model { why } else { "another machine, library and background" },
         }
     };
     times.chain(links).map(row).collect()

@@ -161,10 +161,7 @@ fn measure_overhead(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let library = library(options)?;
     let rounds = options.rounds.into();
     let overhead = overhead::overhead(&options.command, &library, rounds, options.call_cost)?;
-    let text = match options.json {
-        true => origin().json(&overhead)?,
-        false => overhead.render(),
-    };
+    let text = if options.json { origin().json(&overhead)? } else { overhead.render() };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
@@ -204,10 +201,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
         command::keep_spans(&mut command, spans);
     }
     command::keep_callers(&mut command, options.stack);
-    let output = match options.json {
-        true => ProgramOutput::StandardError,
-        false => ProgramOutput::Standard,
-    };
+    let output = if options.json { ProgramOutput::StandardError } else { ProgramOutput::Standard };
     let status = command::run(&command, output)?;
     let end = RecordingEnd::now();
     let job = ProfiledJob {

@@ -119,10 +119,7 @@ fn nowhere() -> PathBuf {
 
 // flag: the call passes the condition: the first host rank shows it, unless quiet.
 fn progress(runs: u64, shown: bool) -> ProgressBar {
-    let bar = match shown {
-        true => ProgressBar::new(runs),
-        false => ProgressBar::hidden(),
-    };
+    let bar = if shown { ProgressBar::new(runs) } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {elapsed}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.tick();

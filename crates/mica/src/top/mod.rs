@@ -78,20 +78,14 @@ fn run(options: &TopOptions) -> Result<ExitCode, TopError> {
     let search = JobSearch::new()?;
     if options.list {
         let found = search.jobs();
-        let text = match options.json {
-            true => report::list_json(&found),
-            false => report::list(&found),
-        };
+        let text = if options.json { report::list_json(&found) } else { report::list(&found) };
         print(&text);
         return Ok(ExitCode::SUCCESS);
     }
     let mut job = WatchedJob::new(choose(&search, options.job)?);
     if options.once || options.json || !stdout().is_terminal() {
         let view = once(&mut job, options.interval);
-        print(&match options.json {
-            true => report::json(&view),
-            false => report::text(&view),
-        });
+        print(&if options.json { report::json(&view) } else { report::text(&view) });
         return Ok(ExitCode::SUCCESS);
     }
     screen::run(&mut job, options.interval)

@@ -285,28 +285,19 @@ impl Screen {
     }
 
     fn color(&self, color: Color) -> Style {
-        match self.has_color {
-            true => Style::new().fg(color),
-            false => Style::new(),
-        }
+        if self.has_color { Style::new().fg(color) } else { Style::new() }
     }
 }
 
 fn aligned(column: Column, text: String) -> Text<'static> {
     let line = Line::from(text);
-    Text::from(match column.is_text() {
-        true => line,
-        false => line.right_aligned(),
-    })
+    Text::from(if column.is_text() { line } else { line.right_aligned() })
 }
 
 /// The lines that say what the keys do, in this width.
 fn help_lines(width: u16) -> Vec<String> {
     let line = HELP.join("  ");
-    match line.len() <= usize::from(width) {
-        true => vec![line],
-        false => HELP.map(str::to_owned).to_vec(),
-    }
+    if line.len() <= usize::from(width) { vec![line] } else { HELP.map(str::to_owned).to_vec() }
 }
 
 #[cfg(test)]

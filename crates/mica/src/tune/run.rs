@@ -116,10 +116,7 @@ impl MeasuredCalls {
 
     /// The name for `calibrate_coll`.
     fn name(&self) -> &'static str {
-        match self.is_local {
-            true => "reduce_local",
-            false => self.collective.name(),
-        }
+        if self.is_local { "reduce_local" } else { self.collective.name() }
     }
 
     /// A description for the report.
@@ -164,10 +161,7 @@ impl Installation {
     pub fn below(prefix: &Path) -> Result<Installation, RunError> {
         let program = |path: &str| {
             let path = prefix.join(path);
-            match path.is_file() {
-                true => Ok(path),
-                false => Err(RunError::Missing(path)),
-            }
+            if path.is_file() { Ok(path) } else { Err(RunError::Missing(path)) }
         };
         Ok(Installation {
             mpiexec: program("bin/mpiexec")?,

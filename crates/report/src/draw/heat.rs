@@ -117,10 +117,7 @@ impl HeatMap<'_> {
         let size = if self.side <= 40 { "0.94" } else { "1" };
         let mut paths = vec![String::new(); STEPS];
         for &(column, row, value) in self.cells {
-            let share = match steps > 1 {
-                true => (value / low).ln() / decades,
-                false => 1.0,
-            };
+            let share = if steps > 1 { (value / low).ln() / decades } else { 1.0 };
             let step = (first + (share * steps as f64) as usize).min(STEPS - 1);
             let _ = write!(paths[step], "M{column} {row}h{size}v{size}h-{size}z");
         }

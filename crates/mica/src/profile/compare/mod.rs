@@ -167,10 +167,7 @@ fn run(
     profiler.envs(settings.iter().cloned());
     profiler.stdout(Stdio::null()).stderr(Stdio::inherit());
     let status = profiler.status()?;
-    match status.success() {
-        true => Ok(Profile::read(folder)?),
-        false => Err(status.to_string().into()),
-    }
+    if status.success() { Ok(Profile::read(folder)?) } else { Err(status.to_string().into()) }
 }
 
 /// Sums up the rounds of a side; there is one at least.
@@ -229,10 +226,7 @@ fn calls(profiles: &[Profile]) -> Vec<CallRow> {
 }
 
 fn percent(part: f64, whole: f64) -> f64 {
-    match whole > 0.0 {
-        true => 100.0 * part / whole,
-        false => 0.0,
-    }
+    if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
 #[cfg(test)]

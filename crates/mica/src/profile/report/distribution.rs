@@ -14,7 +14,7 @@ use super::section::{Section, column, figure, pair};
 use super::view::{ProfileView, class_label, class_range, level_colour};
 use crate::draw::bars::{ChartBar, GroupedBars, Series, StackedBars, legend};
 use crate::draw::colour;
-use crate::draw::page::{Cell, DataTable};
+use crate::draw::page::{Cell, DataTable, columns};
 use crate::draw::scale::TickUnit;
 use crate::draw::text::{count, percent, short, volume};
 
@@ -143,7 +143,7 @@ fn size_table(classes: &BTreeMap<u8, [Amount; 2]>) -> String {
     };
     DataTable {
         caption: "Messages by size",
-        header: &["size", "messages", "their bytes", "collective calls", "their bytes"],
+        header: columns("size | messages | their bytes | collective calls | their bytes"),
         rows: classes.iter().map(row).collect(),
     }
     .html()
@@ -285,8 +285,7 @@ impl RankDistribution {
             even.extend([(); 2].map(|()| Cell::number(share, percent(share))));
         }
         rows.push(even);
-        let header: Vec<&str> = header.iter().map(String::as_str).collect();
-        DataTable { caption: "Message distribution", header: &header, rows }.html()
+        DataTable { caption: "Message distribution", header, rows }.html()
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::section::{Section, figure};
 use super::time::duration;
 use super::view::ProfileView;
-use crate::draw::page::{Cell, DataTable};
+use crate::draw::page::{Cell, DataTable, columns};
 use crate::draw::text::{count, time, volume};
 
 /// Bars on the page: about 35 bytes each.
@@ -279,7 +279,7 @@ fn longest(view: &ProfileView) -> String {
     };
     DataTable {
         caption: "The longest calls of the time line",
-        header: &["rank", "call", "where", "start", "duration", "sent", "peer"],
+        header: columns("rank | call | where | start | duration | sent | peer"),
         rows: intervals.iter().take(LONGEST).map(row).collect(),
     }
     .html()

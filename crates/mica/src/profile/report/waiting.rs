@@ -9,7 +9,7 @@ use super::time::{ByRank, duration};
 use super::view::ProfileView;
 use crate::draw::bars::Series;
 use crate::draw::colour;
-use crate::draw::page::{Cell, DataTable};
+use crate::draw::page::{Cell, DataTable, columns};
 use crate::draw::text::{count, time};
 
 /// Rows of the table of late arrivals.
@@ -43,7 +43,7 @@ pub fn late(view: &ProfileView) -> Section {
     };
     let table = DataTable {
         caption: &caption,
-        header: &["late rank", "the others waited", "call", "where", "times", "late by", "mean"],
+        header: columns("late rank | the others waited | call | where | times | late by | mean"),
         rows: late.iter().take(ROWS).map(row).collect(),
     };
     Section {

@@ -8,7 +8,7 @@ use super::{LEVELS, ScalingRun, ScalingRuns};
 use crate::draw::bars::{ChartBar, Series, StackedBars, legend};
 use crate::draw::colour::{THEME, hue};
 use crate::draw::curves::Curves;
-use crate::draw::page::{self, Cell, DataTable};
+use crate::draw::page::{self, Cell, DataTable, columns};
 use crate::draw::scale::TickUnit;
 use crate::draw::text::{escape, percent, time};
 
@@ -128,16 +128,9 @@ impl ScalingRuns {
         };
         DataTable {
             caption: "The runs",
-            header: &[
-                "ranks",
-                "nodes",
-                "time",
-                "from, to",
-                "/ one node",
-                "speed-up",
-                "in MPI",
-                "oversubscribed",
-            ],
+            header: columns(
+                "ranks | nodes | time | from, to | / one node | speed-up | in MPI | oversubscribed",
+            ),
             rows: self.runs.iter().map(row).collect(),
         }
     }

@@ -29,6 +29,7 @@ use super::run::{Installation, MeasuredCalls};
 use super::steps;
 use super::verify::{Candidate, TrialParts, TrialVerdict, Verified, VerifiedSize, median, verify};
 use crate::explain::time;
+use crate::text_table;
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
@@ -123,10 +124,7 @@ fn trial(rounds: usize, run: impl Fn(bool) -> Option<f64>) -> Option<VerifiedSiz
     for round in 0..rounds {
         for tuned in [round % 2 == 1, round.is_multiple_of(2)] {
             let ns = run(tuned)?;
-            match tuned {
-                true => trial.tuned.push(ns),
-                false => trial.shipped.push(ns),
-            }
+            if tuned { trial.tuned.push(ns) } else { trial.shipped.push(ns) }
         }
     }
     Some(trial)
@@ -386,10 +384,7 @@ impl CollectiveProbes<'_> {
         let figures = figures.filter(|(n, _)| parts & 1 << (n + first) != 0);
         Tuning {
             machine: self.tuning.machine.clone(),
-            costs: match with_messages {
-                true => self.messages.to_vec(),
-                false => Vec::new(),
-            },
+            costs: if with_messages { self.messages.to_vec() } else { Vec::new() },
             collective: sections(figures.map(|(_, step)| *step)),
         }
     }
@@ -419,10 +414,7 @@ impl Candidate for CollectiveProbes<'_> {
     }
 
     fn bonus(&self, parts: TrialParts) -> f64 {
-        match self.has_messages() == 1 && parts & 1 != 0 {
-            true => self.gain,
-            false => 0.0,
-        }
+        if self.has_messages() == 1 && parts & 1 != 0 { self.gain } else { 0.0 }
     }
 
     fn measure(&mut self, at: usize, parts: TrialParts) -> Option<VerifiedSize> {
@@ -510,9 +502,7 @@ pub fn table(rows: &[ComparisonRow]) -> String {
     if rows.is_empty() {
         return " What was measured chooses everywhere as the shipped figures do.".to_owned();
     }
-    let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::NOTHING);
-    table.set_header([" compared", "shipped", "", "tuned", "", ""]);
+    let mut table = text_table::table(" compared | shipped |  | tuned |  | ");
     for row in rows {
         let (shipped, tuned, verdict) = match &row.trial {
             None => (String::new(), String::new(), "not measured: stays as shipped".to_owned()),
