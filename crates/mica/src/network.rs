@@ -15,7 +15,7 @@ use mica_policy::{
 use serde::Serialize;
 
 use crate::channels::ChannelInfo;
-use crate::text_table::{align_right_but, table};
+use crate::terminal::{align_right_but, table};
 
 /// The displayed name of the capability to read and write a peer's memory.
 const RMA: &str = "rma";

@@ -17,7 +17,7 @@ use mica_profile::recorded::RecordedTraffic;
 use serde::Serialize;
 
 use crate::origin::ResultOrigin;
-use crate::text_table::table;
+use crate::terminal::table;
 
 /// The options of `mica place`.
 #[derive(clap::Args)]

@@ -9,8 +9,8 @@ use mica_node::topology::CpuSet;
 
 use super::execute::{BenchCommand, Executor, words};
 use super::hosts::{HOSTS, Hosts, INTERFACE};
-use super::place;
 use super::suite::{MICA, Program, Variant};
+use crate::explain::prefix;
 
 /// What the benchmark knows about a library in advance.
 struct KnownLibrary {
@@ -301,7 +301,7 @@ fn read(word: &str) -> Result<(&str, &'static KnownLibrary, Option<PathBuf>), St
 }
 
 fn own_prefix() -> Result<PathBuf, String> {
-    let prefix = place::prefix().ok_or("this command's own path is not known")?;
+    let prefix = prefix().ok_or("this command's own path is not known")?;
     present(&prefix).map_err(|error| {
         format!("this command is not part of an installation ({error}); `make install` makes one")
     })

@@ -19,7 +19,7 @@ use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, TuningSource};
 
 use super::{prefix, time};
-use crate::text_table::{align_right_but, table};
+use crate::terminal::{align_right_but, table};
 
 /// Who takes part in the collective that is asked about.
 #[derive(Args, Default)]

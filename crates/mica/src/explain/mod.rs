@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::network::FoundNetwork;
-use crate::text_table::{align_right_but, table};
+use crate::terminal::{align_right_but, table};
 use clap::Args;
 use mica_node::procmap::ProcMap;
 use mica_node::topology::{

@@ -29,9 +29,9 @@ use serde::Serialize;
 
 use super::job::{JobMode, LinksJob, LinksJobOptions};
 use super::raw::RawCalls;
-use super::run::spinner;
 use super::wanted::WantedCounters;
 use crate::origin::ResultOrigin;
+use crate::terminal::spinner;
 
 /// Decisions or readings in a batch; a batch takes some microseconds, a clock reading 25 ns.
 const BATCH: usize = 1000;

@@ -8,17 +8,16 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use mica_links::discover::Domains;
 use mica_links::{ChipMachine, Observation};
 
-use super::disturb::{Disturbance, Disturbing};
+use super::disturb::{BackgroundTraffic, Disturbing};
 use super::job::{JobMode, LinksJob, LinksJobOptions};
 use super::observed::Gathered;
 use super::wanted::WantedCounters;
+use crate::terminal::spinner;
 
 /// The options of `mica links run`.
 #[derive(Args)]
@@ -34,8 +33,8 @@ pub struct LinksRunOptions {
     #[arg(long, value_name = "MACHINE")]
     machine: Option<String>,
     /// Make traffic on this machine meanwhile.
-    #[arg(long, value_enum, default_value_t = Disturbance::None)]
-    background: Disturbance,
+    #[arg(long, value_enum, default_value_t = BackgroundTraffic::None)]
+    background: BackgroundTraffic,
     /// The seed of that traffic.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -100,12 +99,4 @@ fn said(observation: &Observation, options: &LinksRunOptions) -> String {
         options.output.display(),
         observation.provenance.notes.join("\n")
     )
-}
-
-/// Shows on a terminal that something goes on.
-pub fn spinner() -> Result<ProgressBar, Box<dyn Error>> {
-    let spinner = ProgressBar::new_spinner();
-    spinner.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}")?);
-    spinner.enable_steady_tick(Duration::from_millis(100));
-    Ok(spinner)
 }

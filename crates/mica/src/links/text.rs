@@ -11,7 +11,7 @@ use mica_links::study::ModelStudy;
 
 use super::WorkloadFinding;
 use crate::draw::text::{percent, time, trimmed, volume};
-use crate::text_table::table;
+use crate::terminal::table;
 
 /// Said under a table of links none of which is named.
 pub const NONE_NAMED: &str = "No link is named: load that goes with the time is no cause by \

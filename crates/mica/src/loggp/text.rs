@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table};
 use mica_sim::loggp::{Estimate, GapBound, LogGpFit, Parameter};
 
 use crate::draw::text::{size, trimmed};
-use crate::text_table::table;
+use crate::terminal::table;
 
 /// The parameters, what they rest on, and the times of each size.
 pub fn render(fitted: &LogGpFit) -> String {

@@ -44,6 +44,7 @@ pub use self::scaling::with_ranks;
 use crate::explain::prefix;
 use crate::origin::ResultOrigin;
 use crate::scratch::{ScratchFolder, write_new};
+use crate::terminal::{print, status};
 
 /// The text of the report.
 const REPORT: &str = "report.txt";
@@ -128,13 +129,7 @@ pub fn main(options: &ProfileOptions) -> ExitCode {
     } else {
         profile(options).map(code)
     };
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("mica profile: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    status("mica profile", result, ExitCode::FAILURE)
 }
 
 fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
@@ -241,8 +236,7 @@ fn show(profiles: &[Profile], options: &ProfileOptions) -> Result<(), Box<dyn Er
         (true, [profile]) => profile.to_json(),
         (true, several) => several_to_json(several),
     };
-    // A reader that has exited (`| head`) is no error.
-    let _ = std::io::stdout().write_all(printed.as_bytes());
+    print(&printed);
     if options.text || options.json {
         return Ok(());
     }
@@ -315,10 +309,7 @@ fn write_files<'a>(
 
 /// The library for the ranks.
 fn library(options: &ProfileOptions) -> Result<PathBuf, Box<dyn Error>> {
-    match &options.library {
-        Some(file) => Ok(file.clone()),
-        None => installed_library(),
-    }
+    options.library.clone().map_or_else(installed_library, Ok)
 }
 
 /// `lib/libmica_profile.so` of this installation.
@@ -347,7 +338,6 @@ fn number(status: ExitStatus) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::ScratchFolder;
 
     #[test]
     fn an_earlier_profile_is_removed_and_nothing_else() {

@@ -12,7 +12,7 @@ use mica_profile::summary::{CallSum, by_call_and_site, distribution, even_distri
 use mica_profile::{Language, PairLevel, Profile, ProgramSite, RankProfile};
 
 use crate::draw::page::columns;
-use crate::text_table::{align_right_but, with_header};
+use crate::terminal::{align_right_but, with_header};
 
 /// Calls in the table of those that took longest, as in ma-2011.
 const MOST_USED: usize = 5;

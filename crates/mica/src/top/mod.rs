@@ -19,7 +19,7 @@ mod rows;
 mod screen;
 mod view;
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ use error::TopError;
 use find::{FoundJob, JobSearch, SearchResult};
 use job::WatchedJob;
 use rows::JobView;
+
+use crate::terminal::{print, status};
 
 /// Shortest interval between two samples, in seconds.
 const INTERVAL_MIN: f64 = 0.05;
@@ -65,13 +67,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Runs `mica top`. The status is that of the command: 0 also if the job ended while it was
 /// watched.
 pub fn main(options: &TopOptions) -> ExitCode {
-    match run(options) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("mica top: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    status("mica top", run(options), ExitCode::FAILURE)
 }
 
 fn run(options: &TopOptions) -> Result<ExitCode, TopError> {
@@ -117,9 +113,4 @@ fn once(job: &mut WatchedJob, interval: Duration) -> JobView {
     let has_ended = job.has_ended();
     let after = job.sample();
     JobView { has_ended, ..JobView::between(job, &before, &after) }
-}
-
-/// Prints; a reader that has exited (`| head`) is no error.
-fn print(text: &str) {
-    let _ = stdout().write_all(text.as_bytes());
 }

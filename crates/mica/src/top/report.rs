@@ -13,7 +13,7 @@ use super::number::time;
 use super::rows::{AwaitedPeer, CHANNEL_NAMES, JobView, RankRow, kind_name};
 use super::view::TableView;
 use crate::origin::ResultOrigin;
-use crate::text_table::{align_right_but, table, with_header};
+use crate::terminal::{align_right_but, table, with_header};
 
 /// The format's version; fields may be added without a new one.
 const FORMAT: u32 = 1;

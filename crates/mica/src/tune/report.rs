@@ -5,13 +5,13 @@ use mica_policy::{MessagePaths, PathCost, PathCosts, Situation, Thresholds};
 
 use super::measure::{MeasuredCost, NOISY, SeriesOutcome};
 use crate::explain::{threshold_rows, time};
-use crate::text_table;
+use crate::terminal;
 
 /// A fit with a larger error than this gets a remark.
 const POOR: f64 = 0.3;
 
 pub(super) fn table(outcomes: &[SeriesOutcome], before: &PathCosts) -> String {
-    let mut table = text_table::table(
+    let mut table = terminal::table(
         " level | path | start | (before) | ns/byte | (before) | ns/piece | (before) | off by",
     );
     for SeriesOutcome { level, path, result } in outcomes {
@@ -63,7 +63,7 @@ pub(super) fn thresholds(
     before: &PathCosts,
     after: &PathCosts,
 ) -> String {
-    let mut table = text_table::table(" level | threshold | bytes | (before)");
+    let mut table = terminal::table(" level | threshold | bytes | (before)");
     for same_level in outcomes.chunk_by(|a, b| a.level == b.level) {
         let level = same_level[0].level;
         let there = same_level.iter().filter(|outcome| outcome.result.is_ok());

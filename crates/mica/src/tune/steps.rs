@@ -29,7 +29,7 @@ use super::plan::{CorePair, Pace};
 use super::report::prices;
 use super::run::{Installation, MeasuredCalls, RunError};
 use crate::explain::time;
-use crate::text_table;
+use crate::terminal;
 
 /// The result of one figure.
 pub struct StepOutcome {
@@ -269,7 +269,7 @@ impl Steps<'_> {
 
 /// The figures as a table.
 pub fn table(figures: &[StepOutcome]) -> String {
-    let mut table = text_table::table(" level | step of collectives |  | (before) | ");
+    let mut table = terminal::table(" level | step of collectives |  | (before) | ");
     for figure in figures {
         let level = figure.level.map_or("any", level_name);
         let (now, remark) = match &figure.result {

@@ -8,7 +8,7 @@ use comfy_table::{Table, presets};
 use super::super::text::{short, without_folders};
 use super::{CallRow, Comparison, Side, percent};
 use crate::draw::page::columns;
-use crate::text_table::{align_right_but, with_header};
+use crate::terminal::{align_right_but, with_header};
 
 /// Calls in the tables of those that took longest or sent most, as in ma-2011.
 const MOST_USED: usize = 5;

@@ -8,7 +8,7 @@ use mica_sim::replay::ReplayCluster;
 
 use super::{Compared, Predicted, ReplayFindings};
 use crate::draw::text::{percent, short, time, trimmed};
-use crate::text_table::{align_right_but, table, with_header};
+use crate::terminal::{align_right_but, table, with_header};
 
 /// `4x2`.
 pub fn grid(dimensions: &[u32]) -> String {

@@ -29,7 +29,7 @@ use super::run::{Installation, MeasuredCalls};
 use super::steps;
 use super::verify::{Candidate, TrialParts, TrialVerdict, Verified, VerifiedSize, median, verify};
 use crate::explain::time;
-use crate::text_table;
+use crate::terminal;
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
@@ -502,7 +502,7 @@ pub fn table(rows: &[ComparisonRow]) -> String {
     if rows.is_empty() {
         return " What was measured chooses everywhere as the shipped figures do.".to_owned();
     }
-    let mut table = text_table::table(" compared | shipped |  | tuned |  | ");
+    let mut table = terminal::table(" compared | shipped |  | tuned |  | ");
     for row in rows {
         let (shipped, tuned, verdict) = match &row.trial {
             None => (String::new(), String::new(), "not measured: stays as shipped".to_owned()),
