@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::bars::{CHARACTER, open};
+use super::bars::{CHARACTER, open, text};
 use super::colour;
 use super::text::escape;
 
@@ -125,23 +125,18 @@ impl HeatMap<'_> {
     }
 
     fn axes(&self, svg: &mut String, cell: f64) {
-        let put = |svg: &mut String, x: f64, y: f64, class: &str, label: &str| {
-            let label = escape(label);
-            let _ =
-                writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>");
-        };
         let left = self.left();
         let column_room = self.longest_label() + 6.0;
         let every = |room: f64| round_step((room / cell).ceil().max(1.0) as usize);
         for place in (0..self.labels.len()).step_by(every(column_room)) {
             let at = left + (place as f64 + 0.5) * cell;
-            put(svg, at, TOP - 7.0, "mid", &self.labels[place]);
+            text(svg, at, TOP - 7.0, "mid", &self.labels[place]);
         }
         for place in (0..self.labels.len()).step_by(every(ROW_LABEL)) {
             let at = TOP + (place as f64 + 0.5) * cell + 4.0;
-            put(svg, left - GAP, at, "end", &self.labels[place]);
+            text(svg, left - GAP, at, "end", &self.labels[place]);
         }
-        put(svg, left + self.extent() / 2.0, 16.0, "mid quiet", self.column_name);
+        text(svg, left + self.extent() / 2.0, 16.0, "mid quiet", self.column_name);
         let _ = writeln!(
             svg,
             "<text class=\"mid quiet\" transform=\"translate(16 {:.1}) rotate(-90)\">{}</text>",
@@ -167,22 +162,16 @@ impl HeatMap<'_> {
                 left + place as f64 * wide
             );
         }
-        let mut put = |x: f64, class: &str, label: String| {
-            let y = y + 25.0;
-            let label = escape(&label);
-            let _ =
-                writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>");
-        };
         let (low, high) = ((self.value_label)(low), (self.value_label)(high));
         let range = match count > 1.0 {
             _ if low == high => high,
             true => {
-                put(left + count * wide, "end", high);
+                text(svg, left + count * wide, y + 25.0, "end", &high);
                 low
             }
             false => format!("{low} to {high}"),
         };
-        put(left, "", range);
+        text(svg, left, y + 25.0, "", &range);
     }
 }
 
