@@ -32,14 +32,12 @@ pub fn arrivals(ranks: &[RankRecords], site: impl Fn(u32, u64) -> u32) -> Vec<La
     for rank in ranks {
         for arrival in &rank.arrivals {
             let key = (arrival.comm, arrival.sequence);
-            collectives.entry(key).or_default().push((rank.rank, arrival));
+            collectives.entry(key).or_default().push((rank.facts.rank, arrival));
         }
     }
     let mut blame: BTreeMap<(&str, u32, u32), LateArrival> = BTreeMap::new();
     for members in collectives.into_values() {
-        let Some((late, behind, wait)) = judge(members) else {
-            continue;
-        };
+        let Some((late, behind, wait)) = judge(members) else { continue };
         let (rank, arrival) = late;
         let site = site(rank, arrival.site);
         let call = &arrival.name;
@@ -109,10 +107,11 @@ mod tests {
             root,
             kind,
         };
-        let rank = |(rank, &ns): (usize, &u64)| RankRecords {
-            rank: rank as u32,
-            arrivals: vec![arrival(ns)],
-            ..RankRecords::default()
+        let rank = |(rank, &ns): (usize, &u64)| {
+            let arrivals = vec![arrival(ns)];
+            let mut records = RankRecords { arrivals, ..RankRecords::default() };
+            records.facts.rank = rank as u32;
+            records
         };
         times.iter().enumerate().map(rank).collect()
     }

@@ -133,23 +133,11 @@ pub fn main(options: &ProfileOptions) -> ExitCode {
 }
 
 fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
-    let rounds = options.rounds.into();
-    let writes = !options.text && !options.json;
-    if writes {
-        clean_directory(&options.output, &COMPARISONS)?;
-    }
-    let comparison = compare::compare(&options.command, &options.compare, rounds)?;
-    let origin = origin();
-    let json = origin.json(&comparison)?;
-    let text = comparison.render(Format::Text);
-    let printed = if options.json { &json } else { &text };
-    std::io::stdout().write_all(printed.as_bytes())?;
-    if writes {
-        let markdown = comparison.render(Format::Markdown);
-        let contents = [json, text, markdown, origin.on_page(&comparison.page())];
-        write_files(&options.output, COMPARISONS.into_iter().zip(contents))?;
-    }
-    Ok(())
+    options.clean(&COMPARISONS)?;
+    let comparison = compare::compare(&options.command, &options.compare, options.rounds.into())?;
+    let (text, markdown) = (comparison.render(Format::Text), comparison.render(Format::Markdown));
+    let (json, page) = (origin().json(&comparison)?, origin().on_page(&comparison.page()));
+    publish(options, &COMPARISONS, [json, text, markdown, page])
 }
 
 fn measure_overhead(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
@@ -163,32 +151,43 @@ fn measure_overhead(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
 
 fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let counts: Vec<usize> = options.scaling.iter().map(|&n| n as usize).collect();
-    let writes = !options.text && !options.json;
-    if writes {
-        clean_directory(&options.output, &SCALINGS)?;
-    }
+    options.clean(&SCALINGS)?;
     let scaling = scaling::scaling(&options.command, &counts, options.rounds.into())?;
-    let origin = origin();
-    let json = origin.json(&scaling)?;
-    let text = scaling.render();
-    let printed = if options.json { &json } else { &text };
-    std::io::stdout().write_all(printed.as_bytes())?;
-    if writes {
-        let contents = [json, text, origin.on_page(&scaling.page())];
-        write_files(&options.output, SCALINGS.into_iter().zip(contents))?;
+    let (json, page) = (origin().json(&scaling)?, origin().on_page(&scaling.page()));
+    publish(options, &SCALINGS, [json, scaling.render(), page])
+}
+
+/// Prints the JSON or the text, which are the first two, and writes all as files of these names.
+fn publish<const FILES: usize>(
+    options: &ProfileOptions,
+    names: &[&str; FILES],
+    contents: [String; FILES],
+) -> Result<(), Box<dyn Error>> {
+    std::io::stdout().write_all(contents[usize::from(!options.json)].as_bytes())?;
+    if options.writes() {
+        write_files(&options.output, names.iter().copied().zip(contents))?;
     }
     Ok(())
 }
 
+impl ProfileOptions {
+    /// Whether files are written.
+    fn writes(&self) -> bool {
+        !self.text && !self.json
+    }
+
+    /// Makes the directory of the output, if files are written, without those of these names.
+    fn clean(&self, names: &[&str]) -> Result<(), Box<dyn Error>> {
+        if self.writes() { clean_directory(&self.output, names) } else { Ok(()) }
+    }
+}
+
 fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     let library = library(options)?;
-    let writes = !options.text && !options.json;
-    if writes {
-        clean_directory(&options.output, &REPORTS)?;
-    }
+    options.clean(&REPORTS)?;
     // Ranks on other nodes write there as well, so it lies where the output does: more likely
     // shared than the directory for temporary files.
-    let parent = if writes { options.output.clone() } else { std::env::temp_dir() };
+    let parent = if options.writes() { options.output.clone() } else { std::env::temp_dir() };
     let records = ScratchFolder::within(&parent, "records")?;
     let (started, clock) = (SystemTime::now(), Instant::now());
     let mut command = command::under_profiler(&options.command, &library, records.path())?;
@@ -237,7 +236,7 @@ fn show(profiles: &[Profile], options: &ProfileOptions) -> Result<(), Box<dyn Er
         (true, several) => several_to_json(several),
     };
     print(&printed);
-    if options.text || options.json {
+    if !options.writes() {
         return Ok(());
     }
     let output = &options.output;

@@ -263,9 +263,7 @@ mod tests {
         let folder = ScratchFolder::new("saved").expect("a folder");
         let sides = saved(folder.path()).map(|path| parse_side(path.to_str().unwrap()).unwrap());
         let comparison = compare(&[], &sides, 5).expect("two profiles");
-        let [before, after] = &comparison.sides[..] else {
-            panic!("two sides");
-        };
+        let [before, after] = &comparison.sides[..] else { panic!("two sides") };
         assert!(before.name.ends_with("times-1"), "{}", before.name);
         assert_eq!((before.rounds, before.ranks), (1, Profile::example().ranks.len()));
         assert_eq!(after.app_s.median, 2.0 * before.app_s.median);
