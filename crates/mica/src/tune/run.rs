@@ -126,10 +126,7 @@ impl MeasuredCalls {
             0 => String::new(),
             bytes => format!(" of {}", mica_node::topology::readable_bytes(bytes as u64)),
         };
-        let place = match self.pair {
-            Some(pair) => format!(", {}", level_name(pair.level)),
-            None => String::new(),
-        };
+        let place = self.pair.map_or(String::new(), |pair| format!(", {}", level_name(pair.level)));
         format!("{name}{bytes}, {} ranks{place}", self.ranks)
     }
 }

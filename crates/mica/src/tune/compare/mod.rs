@@ -90,9 +90,7 @@ pub struct Jobs<'a> {
 impl Jobs<'_> {
     /// The value of `MICA_TUNING`.
     fn file(&self, tuning: Option<&Tuning>) -> Option<String> {
-        let Some(tuning) = tuning else {
-            return Some("off".to_owned());
-        };
+        let Some(tuning) = tuning else { return Some("off".to_owned()) };
         let file = self.folder.join("candidate.toml");
         std::fs::write(&file, tuning.to_string()).ok()?;
         Some(file.to_str()?.to_owned())
