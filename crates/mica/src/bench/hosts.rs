@@ -143,9 +143,7 @@ fn owner(name: &str) -> Option<u32> {
 /// interfaces but ours.
 fn remove_left() -> Result<(), String> {
     for line in ip(&["netns", "list"])?.lines() {
-        let Some(name) = line.split_whitespace().next() else {
-            continue;
-        };
+        let Some(name) = line.split_whitespace().next() else { continue };
         let gone = |process: u32| !Path::new("/proc").join(process.to_string()).exists();
         if owner(name).is_some_and(gone)
             && ip(&["-n", name, "-brief", "link"]).is_ok_and(|links| only_ours(&links))

@@ -52,9 +52,7 @@ pub fn plots(rows: &[ResultRow], suite: &Suite) -> Vec<BenchPlot> {
 fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<BenchPlot> {
     let first = rows[0];
     let measure = suite.measure(&first.key.measure);
-    let Some(axis) = measure.axis.clone().or_else(|| varying(rows)) else {
-        return Vec::new();
-    };
+    let Some(axis) = measure.axis.clone().or_else(|| varying(rows)) else { return Vec::new() };
     let mut groups: BTreeMap<String, Vec<&ResultRow>> = BTreeMap::new();
     for row in rows {
         groups.entry(rest(&row.key, &axis)).or_default().push(row);
@@ -136,9 +134,7 @@ fn file_name(text: &str) -> String {
 fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
     let mut lines: BTreeMap<&str, Vec<(f64, Stats)>> = BTreeMap::new();
     for row in rows {
-        let Some(x) = x_of(&row.key, axis) else {
-            continue;
-        };
+        let Some(x) = x_of(&row.key, axis) else { continue };
         let floor =
             row.floor.as_ref().and_then(|bound| Some(("floor", Stats::of(&[bound.value])?)));
         let all = row.contestants.iter().map(|(name, stats)| (name.as_str(), *stats));

@@ -309,15 +309,9 @@ impl BenchReport {
     /// The failures and what was left out, one line each.
     pub fn complaints(&self) -> Vec<String> {
         let failed = self.failures.iter().map(|failure| {
-            let rounds: Vec<String> = failure.rounds.iter().map(usize::to_string).collect();
-            format!(
-                "{} failed in {} ({} ranks), round {}: {}",
-                failure.contestant,
-                failure.program,
-                failure.ranks,
-                rounds.join(", "),
-                failure.error
-            )
+            let RunFailure { contestant, program, ranks, rounds, error, .. } = failure;
+            let rounds = rounds.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+            format!("{contestant} failed in {program} ({ranks} ranks), round {rounds}: {error}")
         });
         failed.chain(self.left_out.iter().cloned()).collect()
     }

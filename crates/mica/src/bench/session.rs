@@ -345,9 +345,7 @@ fn add_variants(
     suite: &Suite,
     programs: &[&Program],
 ) {
-    let Some(mica) = contestants.iter().find(|c| c.name == MICA).cloned() else {
-        return;
-    };
+    let Some(mica) = contestants.iter().find(|c| c.name == MICA).cloned() else { return };
     let given = options.variant.iter().map(|variant| mica.variant(variant));
     let mut variants: Vec<Contestant> = given.collect();
     for variant in &suite.variants {

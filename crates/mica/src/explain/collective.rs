@@ -121,9 +121,7 @@ fn reach_here() -> Result<Reachability, tunables::BadValue> {
 /// The level of the two of `ranks` ranks that are furthest apart.
 fn worst_level(machine: &Machine, ranks: usize) -> Level {
     let slots = map(machine, ranks, MapBy::Core, BindTo::Core);
-    let Some((first, others)) = slots.split_first() else {
-        return Level::Node;
-    };
+    let Some((first, others)) = slots.split_first() else { return Level::Node };
     // No two of the others are further apart than one of them is from the first.
     let levels = others.iter();
     let levels = levels.map(|other| level_between(&first.place, &other.place));

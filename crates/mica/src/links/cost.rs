@@ -118,17 +118,11 @@ fn render(cost: &Cost) -> String {
         _ => writeln!(text, "No counter can be read: {}", cost.read),
     };
     if let Some(observer) = &cost.observer {
+        let ObserverCost { what, jobs, without_us, with_us, percent, low, high } = observer;
         let _ = writeln!(
             text,
-            "{}: {:.2} us without the observer, {:.2} us with it; {:+.2} % ({:+.2} to {:+.2}, \
-             {} jobs)",
-            observer.what,
-            observer.without_us,
-            observer.with_us,
-            observer.percent,
-            observer.low,
-            observer.high,
-            observer.jobs
+            "{what}: {without_us:.2} us without the observer, {with_us:.2} us with it; \
+             {percent:+.2} % ({low:+.2} to {high:+.2}, {jobs} jobs)"
         );
     }
     text

@@ -212,9 +212,7 @@ fn findings<'a>(
     let mut found = Vec::new();
     for workload in 0..workloads {
         let explained = explain_in_steps(observation, workload, &options, &mut || bar.inc(1));
-        let Some(mut explanation) = explained else {
-            continue;
-        };
+        let Some(mut explanation) = explained else { continue };
         let promise = promise::promise(observation, workload, compared)?;
         explanation.advice.extend(promise.as_ref().map(Promise::text));
         explanation.advice.extend(placement::advice(observation, workload, file));

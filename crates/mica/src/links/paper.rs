@@ -184,9 +184,7 @@ fn nearest(explanation: &Explanation) -> String {
     let middle = |cluster: &TimeCluster| (cluster.from.max(1e-12) * cluster.to.max(1e-12)).sqrt();
     let distance = |cluster: &&TimeCluster| (middle(cluster) / CLUSTER).ln().abs();
     let found = explanation.clusters.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    let Some(found) = found else {
-        return String::new();
-    };
+    let Some(found) = found else { return String::new() };
     let names: Vec<&str> =
         found.marks.iter().take(4).map(|mark| explanation.links[mark.link].as_str()).collect();
     let marks = match names.is_empty() {

@@ -188,9 +188,7 @@ fn over_time(figures: &Figures) -> String {
 fn fast(explanation: &Explanation) -> String {
     let (width, left, floor) = (620.0, 60.0, 200.0);
     let bars = &explanation.histogram;
-    let (Some(first), Some(last)) = (bars.first(), bars.last()) else {
-        return String::new();
-    };
+    let (Some(first), Some(last)) = (bars.first(), bars.last()) else { return String::new() };
     let most = bars.iter().map(|bar| bar.calls).max().unwrap_or(1).max(1);
     let step = (width - left - 16.0) / bars.len() as f64;
     let mut path = String::new();

@@ -135,9 +135,7 @@ mod tests {
     fn refused_link_counters_say_why_in_one_line() {
         let wanted = WantedCounters::find(&tree("intel-2"), &[]).unwrap();
         if wanted.counters.is_empty() {
-            let [note] = &wanted.notes[..] else {
-                panic!("one line: {:?}", wanted.notes);
-            };
+            let [note] = &wanted.notes[..] else { panic!("one line: {:?}", wanted.notes) };
             assert!(note.contains("uncore_upi_0/") && note.contains("perf_event_paranoid is 2"));
             assert!(note.contains("the kernel refuses them: ") && !note.contains('\n'));
         }

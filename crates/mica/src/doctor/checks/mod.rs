@@ -78,9 +78,7 @@ const CHECKS: &[Check] = &[
     check("path", "mpiexec and mpicc in PATH are this installation's", |facts, found| {
         for name in ["mpiexec", "mpicc"] {
             let own = facts.own_bin.as_ref().map(|bin| bin.join(name));
-            let Some(own) = own.filter(|own| own.is_file()) else {
-                continue;
-            };
+            let Some(own) = own.filter(|own| own.is_file()) else { continue };
             let bin = own.parent().unwrap_or(&own).display();
             match facts.in_path.get(name) {
                 None => found.note(

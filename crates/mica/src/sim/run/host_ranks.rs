@@ -73,9 +73,7 @@ impl HostRanks {
     /// # Errors
     /// Those of MPI.
     pub fn exchange(&self, mut messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
-        let Some(world) = &self.world else {
-            return Ok(messages);
-        };
+        let Some(world) = &self.world else { return Ok(messages) };
         let others = (1..self.size).map(|by| (self.rank + by) % self.size);
         let mut sends = Vec::new();
         for to in others.clone() {

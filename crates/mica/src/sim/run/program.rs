@@ -122,9 +122,7 @@ fn dynamic_texts(
         let strings = sections.strings(endian, data, link).ok()?;
         Some((entries, strings))
     };
-    let Some((entries, strings)) = entries() else {
-        return Vec::new();
-    };
+    let Some((entries, strings)) = entries() else { return Vec::new() };
     let names = entries
         .iter()
         .filter(|entry| entry.tag32(endian) == Some(tag))
