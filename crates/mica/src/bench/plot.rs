@@ -142,14 +142,12 @@ fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
             lines.entry(name).or_default().push((x, stats));
         }
     }
-    let mut series: Vec<PlotSeries> = lines
-        .into_iter()
-        .map(|(name, mut points)| {
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let name = name.to_owned();
-            PlotSeries { name, points }
-        })
-        .collect();
+    let series = lines.into_iter().map(|(name, mut points)| {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let name = name.to_owned();
+        PlotSeries { name, points }
+    });
+    let mut series: Vec<PlotSeries> = series.collect();
     series.sort_by_key(|s| (s.name == "mica", s.name.starts_with("mica"), s.name != "floor"));
     series
 }

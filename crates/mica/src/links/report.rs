@@ -261,14 +261,11 @@ fn star(explanation: &Explanation) -> String {
         .iter()
         .map(|cluster| axes.iter().map(|link| share(&cluster.star, *link)).collect())
         .collect();
-    let series: Vec<Series> = clusters
-        .iter()
-        .enumerate()
-        .map(|(place, cluster)| Series {
-            name: format!("{} to {}", time(cluster.from), time(cluster.to)),
-            colour: hue(place),
-        })
-        .collect();
+    let series = clusters.iter().enumerate().map(|(place, cluster)| Series {
+        name: format!("{} to {}", time(cluster.from), time(cluster.to)),
+        colour: hue(place),
+    });
+    let series: Vec<Series> = series.collect();
     let names: Vec<String> = axes.iter().map(|link| explanation.links[*link].clone()).collect();
     let star = Star {
         name: "Mean load of links in each cluster",

@@ -230,14 +230,11 @@ fn links(explanation: &Explanation) -> String {
 }
 
 fn relevant(explanation: &Explanation) -> String {
-    let names: Vec<String> = explanation
-        .relevant
-        .iter()
-        .map(|chosen| {
-            let name = &explanation.links[chosen.link];
-            format!("{name} (in {:.0} % of half samples)", 100.0 * chosen.stability)
-        })
-        .collect();
+    let names = explanation.relevant.iter().map(|chosen| {
+        let name = &explanation.links[chosen.link];
+        format!("{name} (in {:.0} % of half samples)", 100.0 * chosen.stability)
+    });
+    let names: Vec<String> = names.collect();
     match names.is_empty() {
         true => "No set of links is relevant.".to_owned(),
         false => format!("Relevant set of links: {}", names.join(", ")),

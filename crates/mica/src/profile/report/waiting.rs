@@ -83,14 +83,11 @@ fn by_reason(view: &ProfileView, waits: &[Wait]) -> String {
     }
     let mut reasons: Vec<(&str, u64)> = sums.into_iter().collect();
     reasons.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    let series: Vec<Series> = reasons
-        .iter()
-        .enumerate()
-        .map(|(place, (reason, ns))| Series {
-            name: format!("{reason}, {} in all", time(*ns as f64 * NS)),
-            colour: colour::hue(place),
-        })
-        .collect();
+    let series = reasons.iter().enumerate().map(|(place, (reason, ns))| Series {
+        name: format!("{reason}, {} in all", time(*ns as f64 * NS)),
+        colour: colour::hue(place),
+    });
+    let series: Vec<Series> = series.collect();
     let mut values = vec![vec![0.0; series.len()]; view.profile.ranks.len()];
     for wait in waits {
         let place = reasons.iter().position(|(reason, _)| *reason == wait.reason);

@@ -52,13 +52,11 @@ impl ScalingRuns {
         for runs in by_nodes.values_mut() {
             runs.sort_by_key(|run| run.ranks);
         }
-        let mut series: Vec<Series> = by_nodes
-            .keys()
-            .map(|nodes| Series {
-                name: if *nodes == 1 { "one node".to_owned() } else { format!("{nodes} nodes") },
-                colour: hue(if *nodes == 1 { 0 } else { 5 }),
-            })
-            .collect();
+        let series = by_nodes.keys().map(|nodes| Series {
+            name: if *nodes == 1 { "one node".to_owned() } else { format!("{nodes} nodes") },
+            colour: hue(if *nodes == 1 { 0 } else { 5 }),
+        });
+        let mut series: Vec<Series> = series.collect();
         let points = |value: fn(&ScalingRun) -> f64| -> Vec<Vec<(f64, f64)>> {
             let of = |runs: &Vec<&ScalingRun>| {
                 runs.iter().map(|run| (run.ranks as f64, value(run))).collect()
