@@ -19,6 +19,13 @@ pub const FORMAT: u32 = 2;
 /// The versions that it reads.
 pub const FORMATS: RangeInclusive<u32> = 1..=FORMAT;
 
+/// Whether this version is read.
+pub(crate) fn check_format(found: u32) -> Result<(), String> {
+    let (first, last) = (FORMATS.start(), FORMATS.end());
+    let error = || format!("its format is {found}; this reads {first} to {last}");
+    FORMATS.contains(&found).then_some(()).ok_or_else(error)
+}
+
 /// The profile of one run of one program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
