@@ -181,45 +181,34 @@ impl FoundNetwork {
 
     /// The channel as one line.
     pub fn channel(&self) -> ChannelInfo {
-        let reason = self.error.clone();
-        ChannelInfo {
-            name: "net",
-            purpose: "messages to other nodes, over libfabric",
-            design: self.chosen().map(|chosen| {
-                format!("{} on {} {}", chosen.provider, chosen.interface, chosen.address)
-            }),
-            usable: reason.is_none(),
-            remedy: reason.as_ref().map(|_| match &self.library {
-                None => format!(
-                    "install libfabric 1.x or 2.x (libfabric1), or name its file by {}; jobs on \
-                    one node need none",
-                    tunables::NET_LIBRARY.env
-                ),
-                Some(_) => format!(
-                    "see the table of providers; {} and {} choose among them",
-                    tunables::NET_PROVIDER.env,
-                    tunables::NET_INTERFACE.env
-                ),
-            }),
-            reason,
-        }
+        let remedy = || match &self.library {
+            None => format!(
+                "install libfabric 1.x or 2.x (libfabric1), or name its file by {}; jobs on one \
+                node need none",
+                tunables::NET_LIBRARY.env
+            ),
+            Some(_) => format!(
+                "see the table of providers; {} and {} choose among them",
+                tunables::NET_PROVIDER.env,
+                tunables::NET_INTERFACE.env
+            ),
+        };
+        let refusal = self.error.clone().map(|reason| (reason, remedy()));
+        let design = self.chosen().map(|chosen| {
+            format!("{} on {} {}", chosen.provider, chosen.interface, chosen.address)
+        });
+        let purpose = "messages to other nodes, over libfabric";
+        ChannelInfo { design, ..ChannelInfo::new("net", purpose, refusal) }
     }
 
     /// The section as text: the chosen provider and the alternatives, or with `all` every offer. If
     /// nothing is usable, the user needs to see all.
     pub fn render(&self, all: bool) -> String {
         let all = all || self.chosen().is_none();
-        let mut text = String::new();
-        match &self.library {
-            None => {
-                let why = self.error.as_deref().unwrap_or_default();
-                let _ = writeln!(text, "  no libfabric: {why}");
-                return text;
-            }
-            Some(library) => {
-                let _ = writeln!(text, "  libfabric {}  {}", library.version, library.file);
-            }
-        }
+        let Some(library) = &self.library else {
+            return format!("  no libfabric: {}\n", self.error.as_deref().unwrap_or_default());
+        };
+        let mut text = format!("  libfabric {}  {}\n", library.version, library.file);
         let used = match self.chosen() {
             Some(chosen) => format!("{} on {}", chosen.provider, chosen.interface),
             None => format!("nothing: {}", self.error.as_deref().unwrap_or_default()),
@@ -272,16 +261,14 @@ fn provider(offer: &ProviderOffer, verdict: &ExposureVerdict) -> Provider {
 
 /// The launchers that the library works under, and the interface that it uses.
 pub fn launchers() -> Vec<ChannelInfo> {
-    let spoken = |name, purpose| ChannelInfo {
-        name,
-        purpose,
-        design: None,
-        usable: true,
-        reason: None,
-        remedy: None,
-    };
+    let spoken = |name, purpose| ChannelInfo::new(name, purpose, None);
     let library = mica_bootstrap::pmix::find_library();
-    let refusal = library.as_ref().err().cloned();
+    let variable = tunables::PMIX_LIBRARY.env;
+    let remedy = format!(
+        "install OpenPMIx (libpmix2), or name its file by {variable}; other launchers need none"
+    );
+    let refusal = library.as_ref().err().map(|reason| (reason.clone(), remedy));
+    let launchers = "mpirun of Open MPI, prterun, and Slurm: srun --mpi=pmix";
     vec![
         spoken("mpiexec", "Mica's own, on one node or by ssh or srun on several"),
         spoken("PMI-1", "mpiexec of MPICH and of Intel MPI (Hydra)"),
@@ -290,16 +277,7 @@ pub fn launchers() -> Vec<ChannelInfo> {
             design: library
                 .ok()
                 .map(|library| format!("{} ({})", library.version(), library.path().display())),
-            usable: refusal.is_none(),
-            remedy: refusal.as_ref().map(|_| {
-                let variable = tunables::PMIX_LIBRARY.env;
-                format!(
-                    "install OpenPMIx (libpmix2), or name its file by {variable}; other \
-                    launchers need none"
-                )
-            }),
-            reason: refusal,
-            ..spoken("PMIx", "mpirun of Open MPI, prterun, and Slurm: srun --mpi=pmix")
+            ..ChannelInfo::new("PMIx", launchers, refusal)
         },
     ]
 }
