@@ -75,13 +75,20 @@ pub enum Pace {
     Thorough,
 }
 
+impl Pace {
+    /// One of two values.
+    pub fn choose<T>(self, quick: T, thorough: T) -> T {
+        match self {
+            Pace::Quick => quick,
+            Pace::Thorough => thorough,
+        }
+    }
+}
+
 /// The series of the paths. A copy engine has none: it copies while the ranks
 /// compute, and in a ping-pong they wait.
 pub fn series(pace: Pace) -> Vec<SampleSeries> {
-    let longest = match pace {
-        Pace::Quick => 16 << 20,
-        Pace::Thorough => 64 << 20,
-    };
+    let longest = pace.choose(16 << 20, 64 << 20);
     let long = || {
         let lens = (10..=26).step_by(2).map(|bits| 1u64 << bits);
         let mut samples = contiguous(lens.filter(|&len| len <= longest));

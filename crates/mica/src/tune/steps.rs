@@ -144,10 +144,7 @@ impl Steps<'_> {
 
     /// Measures the cost of a byte copied into the area or out of it.
     fn copy(&self, pair: CorePair, pace: Pace) -> Result<(PathCost, bool), String> {
-        let longest = match pace {
-            Pace::Quick => 4 << 20,
-            Pace::Thorough => 64 << 20,
-        };
+        let longest = pace.choose(4 << 20, 64 << 20);
         let piece = cell_bytes(2).ok_or("no area has cells")? / 2;
         let sync_ns = self.costs.of(pair.level).sync_ns;
         let mut points = Vec::new();
@@ -172,10 +169,7 @@ impl Steps<'_> {
         let prices: Vec<(u64, f64)> =
             fit.prices.iter().map(|&(from, ns)| (from, rounded(ns))).collect();
         let copy = PathCost::new(0.0, &prices);
-        match copy.flaw() {
-            Some(flaw) => Err(flaw),
-            None => Ok((copy, noisy)),
-        }
+        copy.flaw().map_or(Ok((copy, noisy)), Err)
     }
 
     /// Measures the time of a round of messages beyond its message.

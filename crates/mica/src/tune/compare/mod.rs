@@ -47,19 +47,11 @@ pub struct MeasuringEffort {
 impl MeasuringEffort {
     /// The effort at this pace.
     pub fn new(pace: Pace) -> MeasuringEffort {
-        match pace {
-            Pace::Quick => MeasuringEffort {
-                seconds: 0.02,
-                rounds: 3,
-                time_limit: Duration::from_secs(15),
-                cores: available_cores(),
-            },
-            Pace::Thorough => MeasuringEffort {
-                seconds: 0.06,
-                rounds: 5,
-                time_limit: Duration::from_secs(90),
-                cores: available_cores(),
-            },
+        MeasuringEffort {
+            seconds: pace.choose(0.02, 0.06),
+            rounds: pace.choose(3, 5),
+            time_limit: Duration::from_secs(pace.choose(15, 90)),
+            cores: available_cores(),
         }
     }
 }
