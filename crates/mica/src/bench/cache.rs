@@ -83,7 +83,7 @@ impl MissCounter {
         walk: &CacheWalk,
         cores: usize,
     ) -> Result<Misses, String> {
-        let binary = builder.source(executor, contestant, &walk.source)?;
+        let binary = builder.compile(executor, Some(contestant), &walk.source, &[])?;
         let mut environment = contestant.environment();
         environment.extend(contestant.settings.clone());
         let mut run = |messages: u64| {

@@ -343,10 +343,7 @@ impl Suite {
             None if ["best-peer", "floor", "own", "value", "mica"].contains(&&*bar.against) => {}
             _ => return Err(format!("against '{}' is not known", bar.against)),
         }
-        match &bar.variant {
-            Some(name) => self.known_variant(name),
-            None => Ok(()),
-        }
+        bar.variant.as_ref().map_or(Ok(()), |name| self.known_variant(name))
     }
 
     fn known_variant(&self, name: &str) -> Result<(), String> {
