@@ -54,14 +54,12 @@ fn reach(text: &str) -> Result<Reachability, String> {
 impl CollectiveRanks {
     /// The names of the given options.
     pub fn given(&self) -> Vec<&'static str> {
-        let given = [
+        given(&[
             (self.ranks.is_some(), "-n"),
             (self.cores.is_some(), "--cores"),
             (self.non_commutative, "--non-commutative"),
             (self.reach.is_some(), "--reach"),
-        ];
-        let given = given.into_iter().filter(|(is, _)| *is);
-        given.map(|(_, name)| name).collect()
+        ])
     }
 
     /// The answer as text.
@@ -106,6 +104,11 @@ impl CollectiveRanks {
         };
         Ok(render(&question, costs, &ForcedAlgorithms::in_force()?, &source))
     }
+}
+
+/// The names of those options that are given.
+pub fn given(options: &[(bool, &'static str)]) -> Vec<&'static str> {
+    options.iter().filter_map(|(is_given, name)| is_given.then_some(*name)).collect()
 }
 
 /// The reachability that ranks know of before they have announced their buffers.

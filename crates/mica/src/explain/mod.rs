@@ -175,7 +175,7 @@ impl ExplainQuestion {
 
     /// The given options that apply to messages only.
     fn about_messages(&self) -> Vec<&'static str> {
-        let given = [
+        collective::given(&[
             (self.layout != ExplainLayout::Contiguous, "--layout"),
             (self.paths != Choice::Here, "--paths"),
             (self.mapped, "--mapped"),
@@ -184,9 +184,7 @@ impl ExplainQuestion {
             (self.nonblocking, "--nonblocking"),
             (self.synchronous, "--synchronous"),
             (self.oversubscribed, "--oversubscribed"),
-        ];
-        let given = given.into_iter().filter(|(is, _)| *is);
-        given.map(|(_, name)| name).collect()
+        ])
     }
 
     /// The answer as text.
@@ -410,11 +408,8 @@ fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
                 table.add_row([name.as_str(), &elapsed, &busy, chosen]);
             }
             PathVerdict::RuledOut(why) => {
-                let last_resort = if path == decision.path {
-                    "; taken since nothing else is possible"
-                } else {
-                    ""
-                };
+                let taken = "; taken since nothing else is possible";
+                let last_resort = if path == decision.path { taken } else { "" };
                 let is_mapped = matches!(path, MessagePath::Mapped | MessagePath::MappedCooperate);
                 let why = match (mapped, why) {
                     (Mapped::Later(uses), PathExclusion::NotAvailable) if is_mapped => {

@@ -63,11 +63,6 @@ impl JobSearch {
         })
     }
 
-    /// The jobs that this user can watch, by process. Those that do not answer are left out.
-    pub fn jobs(&self) -> Vec<FoundJob> {
-        self.find().jobs
-    }
-
     /// The jobs that this user can watch, by process, and why others of theirs cannot be.
     pub fn find(&self) -> SearchResult {
         let (mut parts, failures) = self.attach();

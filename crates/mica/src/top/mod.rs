@@ -73,7 +73,7 @@ pub fn main(options: &TopOptions) -> ExitCode {
 fn run(options: &TopOptions) -> Result<ExitCode, TopError> {
     let search = JobSearch::new()?;
     if options.list {
-        let found = search.jobs();
+        let found = search.find().jobs;
         let text = if options.json { report::list_json(&found) } else { report::list(&found) };
         print(&text);
         return Ok(ExitCode::SUCCESS);

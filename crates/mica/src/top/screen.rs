@@ -77,14 +77,11 @@ pub fn run(job: &mut WatchedJob, interval: Duration) -> Result<ExitCode, TopErro
     let result = watch(&mut terminal, job, interval);
     let restored = ratatui::try_restore();
     let end = result.and_then(|end| restored.map(|()| end));
-    Ok(match end.map_err(TopError::Terminal)? {
-        WatchEnd::Quit => ExitCode::SUCCESS,
-        WatchEnd::JobEnded => {
-            let command = &job.job.parts[0].description.command;
-            println!("job {} has ended: {command}", job.job.pid());
-            ExitCode::SUCCESS
-        }
-    })
+    if let WatchEnd::JobEnded = end.map_err(TopError::Terminal)? {
+        let command = &job.job.parts[0].description.command;
+        println!("job {} has ended: {command}", job.job.pid());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Waits for a signal, gives the terminal back and ends this process, with the status that a shell

@@ -63,28 +63,16 @@ fn figures(view: &ProfileView) -> Vec<(&'static str, String, String)> {
         0 => 0.0,
         ranks => view.app_ns as f64 * NS / ranks as f64,
     };
+    let times = [profile.job.wall_ns, view.mpi_ns, view.app_ns];
+    let [wall, mpi, app] = times.map(|ns| time(ns as f64 * NS));
+    let bytes = volume(sum(|pair| pair.bytes) as f64);
+    let mpi_share = percent(share(view.mpi_ns, view.app_ns));
     vec![
         ("Ranks", count(ranks as u64), nodes),
-        (
-            "Wall time",
-            time(profile.job.wall_ns as f64 * NS),
-            format!("application {} per rank", time(mean)),
-        ),
-        (
-            "MPI time",
-            percent(share(view.mpi_ns, view.app_ns)),
-            format!(
-                "{} of {}, all ranks",
-                time(view.mpi_ns as f64 * NS),
-                time(view.app_ns as f64 * NS)
-            ),
-        ),
+        ("Wall time", wall, format!("application {} per rank", time(mean))),
+        ("MPI time", mpi_share, format!("{mpi} of {app}, all ranks")),
         ("MPI calls", count(calls), format!("{} functions", view.calls.len())),
-        (
-            "Messages",
-            count(sum(|pair| pair.messages)),
-            format!("{}, point-to-point", volume(sum(|pair| pair.bytes) as f64)),
-        ),
+        ("Messages", count(sum(|pair| pair.messages)), format!("{bytes}, point-to-point")),
     ]
 }
 

@@ -35,9 +35,7 @@ impl ByRank<'_> {
             name: self.name,
             series: self.series,
             bars: &bars,
-            value_label: &|seconds| {
-                if seconds == 0.0 { "0".into() } else { time(seconds) }
-            },
+            value_label: &|seconds| if seconds == 0.0 { "0".into() } else { time(seconds) },
             ticks: TickUnit::Decimal,
             axis: "rank",
             width: 1000.0,

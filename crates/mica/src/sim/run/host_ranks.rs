@@ -98,10 +98,7 @@ impl HostRanks {
 
     /// Ends this process's part in the job.
     fn leave(&mut self) -> Result<(), Box<dyn Error>> {
-        match self.world.take() {
-            Some(_) => init::finalize().map_err(text),
-            None => Ok(()),
-        }
+        self.world.take().map_or(Ok(()), |_| init::finalize().map_err(text))
     }
 
     /// Ends all processes of the job after a line on stderr.
