@@ -187,9 +187,7 @@ fn nearest(explanation: &Explanation) -> String {
     let Some(found) = found else { return String::new() };
     let names: Vec<&str> =
         found.marks.iter().take(4).map(|mark| explanation.links[mark.link].as_str()).collect();
-    let marks = match names.is_empty() {
-        true => "no link marks it".to_owned(),
-        false => format!("marked by {}", names.join(", ")),
-    };
+    let marks = format!("marked by {}", names.join(", "));
+    let marks = if names.is_empty() { "no link marks it" } else { &marks };
     format!("{} to {}: {marks}", time(found.from), time(found.to))
 }

@@ -81,14 +81,10 @@ fn said(observation: &Observation, options: &LinksRunOptions) -> String {
         true => String::new(),
         false => {
             let mean = calls.moved_bytes.iter().sum::<f64>() / calls.len().max(1) as f64;
-            let where_to = match observation.links.is_empty() {
-                true => ", all within one memory domain",
-                false => "",
-            };
-            format!(
-                "A call moves {} between ranks on average{where_to}.\n",
-                crate::draw::text::volume(mean)
-            )
+            let mean = crate::draw::text::volume(mean);
+            let one = ", all within one memory domain";
+            let where_to = if observation.links.is_empty() { one } else { "" };
+            format!("A call moves {mean} between ranks on average{where_to}.\n")
         }
     };
     format!(

@@ -253,11 +253,9 @@ impl Screen {
         let rows: Vec<&RankRow> = rows.into_iter().skip(self.view.offset).take(self.page).collect();
         let columns = ShownColumn::fitting(&rows, area.width, self.view.column);
         let titles = columns.iter().map(|shown| {
+            let style = Style::new().add_modifier(Modifier::BOLD);
             let is_sorted = shown.column == self.view.column;
-            let style = match is_sorted {
-                true => Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
-                false => Style::new().add_modifier(Modifier::BOLD),
-            };
+            let style = if is_sorted { style.add_modifier(Modifier::UNDERLINED) } else { style };
             let title = shown.column.title().to_owned();
             Cell::from(aligned(shown.column, title)).style(style)
         });

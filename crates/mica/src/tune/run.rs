@@ -368,10 +368,8 @@ fn other_path(table: &str, wanted: &[&str]) -> Option<String> {
     }
     let others = rows.iter().filter(|(_, bytes)| *bytes > 0.1 * all);
     let names: Vec<&str> = others.map(|(name, _)| *name).collect();
-    match names.is_empty() {
-        true => Some("a path that was not counted".to_owned()),
-        false => Some(names.join(" and ")),
-    }
+    let none = "a path that was not counted";
+    Some(if names.is_empty() { none.to_owned() } else { names.join(" and ") })
 }
 
 #[cfg(test)]

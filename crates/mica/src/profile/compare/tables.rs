@@ -59,13 +59,9 @@ impl Comparison {
     /// The command, or the sides' names if they have different ones.
     pub(super) fn title(&self) -> String {
         let first = &self.sides[0];
-        match self.sides.iter().all(|side| side.command == first.command) {
-            true => first.command.join(" "),
-            false => {
-                let names: Vec<&str> = self.sides.iter().map(|side| &*side.name).collect();
-                names.join(", ")
-            }
-        }
+        let names: Vec<&str> = self.sides.iter().map(|side| &*side.name).collect();
+        let is_one = self.sides.iter().all(|side| side.command == first.command);
+        if is_one { first.command.join(" ") } else { names.join(", ") }
     }
 
     /// What ran: one line if that was alike on all sides, else one for each.

@@ -194,10 +194,8 @@ impl RankDistribution {
         let charts = [Quantity::Messages, Quantity::Bytes].map(|q| self.chart(q, &series));
         let messages = (Quantity::Messages.title(), charts[0].as_str());
         let bytes = (Quantity::Bytes.title(), charts[1].as_str());
-        let charts = match self.classes.len() > FEW {
-            true => column(messages, bytes),
-            false => pair(messages, bytes),
-        };
+        let arrange = if self.classes.len() > FEW { column } else { pair };
+        let charts = arrange(messages, bytes);
         let mut names = legend(&series);
         names = names.replace("</ul>", "<li><i class=\"diamond\"></i>class in all</li></ul>");
         figure(&(names + &charts), None, &self.table())

@@ -140,6 +140,8 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
     counts.dedup();
     let predictions: Result<Vec<Predicted>, _> =
         counts.iter().map(|count| predictor.predict(*count, &cluster)).collect();
+    let sensitivity = || raised(&predictor, options.ranks[0], &cluster);
+    let sensitivity = options.sensitivity.then(sensitivity);
     let outcome = ReplayFindings {
         recorded_ranks: ranks,
         recorded_grid: predictor.grid(),
@@ -150,10 +152,7 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
         },
         notes,
         predictions: predictions?,
-        sensitivity: match options.sensitivity {
-            true => Some(raised(&predictor, options.ranks[0], &cluster)?),
-            false => None,
-        },
+        sensitivity: sensitivity.transpose()?,
     };
     Ok(match options.json {
         true => options.cluster.origin().json(&outcome)?,

@@ -514,10 +514,7 @@ fn outcome(row: &ComparisonRow, trial: &VerifiedSize) -> String {
         TrialVerdict::Worse => format!("{percent:.0} % slower"),
         TrialVerdict::Same => "no faster beyond noise".to_owned(),
     };
-    match row.is_accepted {
-        true => format!("{verdict}: accepted"),
-        false => format!("{verdict}: stays as shipped"),
-    }
+    verdict + if row.is_accepted { ": accepted" } else { ": stays as shipped" }
 }
 
 #[cfg(test)]
