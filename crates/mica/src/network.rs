@@ -38,7 +38,7 @@ fn one_sided(message: &OutgoingMessage, limits: &NetworkLimits, access: &str) ->
 }
 
 /// The network as a job over several nodes would find it from this machine.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct FoundNetwork {
     /// The network library; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,11 +79,7 @@ pub struct Provider {
 impl FoundNetwork {
     /// Queries libfabric, which opens nothing for that.
     pub fn query() -> FoundNetwork {
-        let none = |error: String| FoundNetwork {
-            library: None,
-            error: Some(error),
-            providers: Vec::new(),
-        };
+        let none = |error| FoundNetwork { error: Some(error), ..FoundNetwork::default() };
         let options = match NetOptions::in_force(false) {
             Ok(options) => options,
             Err(error) => return none(error.to_string()),
@@ -370,11 +366,8 @@ mod tests {
     #[test]
     fn unusable_network_has_reason_and_remedy() {
         let only_loopback = network(&[offer("tcp;ofi_rxm", "lo", [127, 0, 0, 1])]);
-        let none = FoundNetwork {
-            library: None,
-            error: Some("no such file".to_owned()),
-            providers: Vec::new(),
-        };
+        let error = Some("no such file".to_owned());
+        let none = FoundNetwork { error, ..FoundNetwork::default() };
         for (network, reason, remedy) in [
             (only_loopback, "nothing fits any provider", "MICA_NET_PROVIDER"),
             (none, "no such file", "MICA_NET_LIBRARY"),

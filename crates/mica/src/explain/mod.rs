@@ -403,8 +403,7 @@ fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
         match verdict {
             PathVerdict::Possible(estimate) => {
                 let chosen = if path == decision.path { "chosen" } else { "" };
-                let times = [estimate.elapsed_ns, estimate.busy_ns].map(time);
-                let [elapsed, busy] = times;
+                let [elapsed, busy] = [estimate.elapsed_ns, estimate.busy_ns].map(time);
                 table.add_row([name.as_str(), &elapsed, &busy, chosen]);
             }
             PathVerdict::RuledOut(why) => {
@@ -428,14 +427,11 @@ fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
 
 /// The names and values of the thresholds.
 pub fn threshold_rows(t: &Thresholds) -> [(&'static str, String); 7] {
-    let min = |bytes: usize| match bytes {
-        usize::MAX => "never".to_owned(),
+    let text = |bytes: usize, most: &str| match bytes {
+        usize::MAX => most.to_owned(),
         bytes => bytes.to_string(),
     };
-    let max = |bytes: usize| match bytes {
-        usize::MAX => "always".to_owned(),
-        bytes => bytes.to_string(),
-    };
+    let (min, max) = (|bytes| text(bytes, "never"), |bytes| text(bytes, "always"));
     [
         ("ring up to", max(t.ring_max)),
         ("eager up to", max(t.eager_max)),

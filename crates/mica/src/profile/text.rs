@@ -79,8 +79,7 @@ fn times(profile: &Profile) -> String {
     let mut table = numbers(columns("Rank | App time | MPI time | MPI % | Host"), &[0]);
     let row = |name: String, app: u64, mpi: u64, host: &str| {
         let percent = percent(mpi as f64, app as f64);
-        let times = [app, mpi].map(|ns| format!("{:.3}", seconds(ns)));
-        let [app, mpi] = times;
+        let [app, mpi] = [app, mpi].map(|ns| format!("{:.3}", seconds(ns)));
         vec![name, app, mpi, percent, host.to_owned()]
     };
     let of = |rank: &RankProfile| row(rank.rank.to_string(), rank.app_ns, rank.mpi_ns, &rank.host);
@@ -109,8 +108,7 @@ fn waiting(profile: &Profile) -> String {
     rows.sort_by_key(|(_, (all, _))| std::cmp::Reverse(*all));
     let mut table = numbers(columns("Reason | Time (ms) | Longest of a rank (ms)"), &[0]);
     for (reason, (all, longest)) in rows {
-        let times = [all, longest].map(|ns| format!("{:.3}", ns as f64 / 1e6));
-        let [all, longest] = times;
+        let [all, longest] = [all, longest].map(|ns| format!("{:.3}", ns as f64 / 1e6));
         table.add_row(vec![reason.to_owned(), all, longest]);
     }
     finish(table)

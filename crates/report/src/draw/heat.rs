@@ -188,20 +188,23 @@ fn round_step(step: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn map(cells: &[(usize, usize, f64)], side: usize) -> String {
-        let labels: Vec<String> = (0..side).map(|rank| rank.to_string()).collect();
-        let map = HeatMap {
+    fn map_of<'a>(cells: &'a [(usize, usize, f64)], labels: &'a [String]) -> HeatMap<'a> {
+        HeatMap {
             name: "n",
             key: "k",
-            side,
+            side: labels.len(),
             cells,
-            labels: &labels,
+            labels,
             borders: &[1],
             column_name: "to",
             row_name: "from",
             value_label: |value| format!("{value} B"),
-        };
-        map.svg()
+        }
+    }
+
+    fn map(cells: &[(usize, usize, f64)], side: usize) -> String {
+        let labels: Vec<String> = (0..side).map(|rank| rank.to_string()).collect();
+        map_of(cells, &labels).svg()
     }
 
     #[test]
@@ -225,17 +228,7 @@ mod tests {
     #[test]
     fn labels_of_rows_keep_clear_of_their_name() {
         let labels = ["ranks 100-127".to_owned()];
-        let map = HeatMap {
-            name: "n",
-            key: "k",
-            side: 1,
-            cells: &[(0, 0, 1.0)],
-            labels: &labels,
-            borders: &[],
-            column_name: "to",
-            row_name: "from",
-            value_label: |value| value.to_string(),
-        };
+        let map = map_of(&[(0, 0, 1.0)], &labels);
         assert!(map.left() - GAP - map.longest_label() >= NAME);
         assert!(map.svg().contains(&format!("data-left=\"{}\"", map.left())));
     }

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::draw::browser::{browser, open};
+use crate::scratch::ScratchFolder;
 
 const US: u64 = 1000;
 /// Name, function and line of the sites of [`generated`].
@@ -244,27 +245,14 @@ const PAGES: [(&str, MakeProfile); 4] = [
     ("empty", empty),
 ];
 
-/// A directory that is removed, unless it is to be looked at.
-struct Directory(PathBuf, bool);
-
-impl Directory {
-    fn new(name: &str) -> Directory {
-        match std::env::var_os("MICA_REPORT_OUT") {
-            Some(out) => Directory(Path::new(&out).join(name), true),
-            None => {
-                let name = format!("mica-report-{}-{name}", std::process::id());
-                Directory(std::env::temp_dir().join(name), false)
-            }
-        }
+/// A directory, which is removed with the folder that it is in, unless it is to be looked at.
+fn directory_for(name: &str) -> (Option<ScratchFolder>, PathBuf) {
+    if let Some(out) = std::env::var_os("MICA_REPORT_OUT") {
+        return (None, Path::new(&out).join(name));
     }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if !self.1 {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    let folder = ScratchFolder::new("report").unwrap();
+    let directory = folder.path().join(name);
+    (Some(folder), directory)
 }
 
 #[test]
@@ -354,9 +342,9 @@ fn a_browser_shows_the_page_from_the_file_alone() {
         return;
     };
     for (name, profile) in PAGES {
-        let directory = Directory::new(name);
-        write(&profile(), &directory.0, &ResultOrigin::without_messages()).unwrap();
-        let (document, console) = open(browser, &directory.0.join(PAGE));
+        let (_folder, directory) = directory_for(name);
+        write(&profile(), &directory, &ResultOrigin::without_messages()).unwrap();
+        let (document, console) = open(browser, &directory.join(PAGE));
         assert_eq!(console, "", "{name}");
         let html = document.split_once('>').unwrap().1;
         let html = html.split_once('>').map_or(html, |(root, _)| root);
@@ -423,12 +411,12 @@ fn tables_sort_and_the_time_line_zooms() {
         eprintln!("skipped: there is no chromium here (apt-get install chromium)");
         return;
     };
-    let directory = Directory::new("acted-on");
-    write(&generated(16, 24), &directory.0, &ResultOrigin::without_messages()).unwrap();
-    let path = directory.0.join(PAGE);
+    let (_folder, directory) = directory_for("acted-on");
+    write(&generated(16, 24), &directory, &ResultOrigin::without_messages()).unwrap();
+    let path = directory.join(PAGE);
     let page = fs::read_to_string(&path).unwrap();
     fs::write(&path, page.replace("</body>", &format!("{READER}</body>"))).unwrap();
-    let (document, console) = open(browser, &directory.0.join(PAGE));
+    let (document, console) = open(browser, &directory.join(PAGE));
     assert_eq!(console, "");
     let (_, seen) = document.split_once("data-seen=\"").expect("the reader's attribute");
     let (seen, _) = seen.split_once('"').unwrap();

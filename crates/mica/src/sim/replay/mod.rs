@@ -24,8 +24,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use mica_profile::Profile;
 use mica_sim::loggp::{Parameter, sensitivity};
 use mica_sim::replay::{
-    AsRecorded, ExchangePattern, Extrapolated, Grid, Prediction, Recorded, ReplayCluster, Scaling,
-    Workload, balanced, pattern, replay as carry_out,
+    AsRecorded, ExchangePattern, Extrapolated, Grid, Recorded, ReplayCluster, Scaling, Workload,
+    balanced, pattern, replay as carry_out,
 };
 use serde::Serialize;
 
@@ -275,22 +275,17 @@ fn timed(
     let started = Instant::now();
     let prediction = carry_out(workload, cluster, &mut |steps| bar.inc(steps));
     bar.finish_and_clear();
-    Ok(Predicted::new(&prediction?, grid, started))
-}
-
-impl Predicted {
-    fn new(prediction: &Prediction, grid: &[u32], started: Instant) -> Predicted {
-        Predicted {
-            ranks: prediction.ranks,
-            grid: grid.to_vec(),
-            seconds: prediction.time.seconds(),
-            computing_seconds: prediction.computing.seconds(),
-            messages: prediction.messages,
-            bytes: prediction.bytes,
-            whole_collectives: prediction.whole_collectives,
-            replay_seconds: started.elapsed().as_secs_f64(),
-        }
-    }
+    let prediction = prediction?;
+    Ok(Predicted {
+        ranks: prediction.ranks,
+        grid: grid.to_vec(),
+        seconds: prediction.time.seconds(),
+        computing_seconds: prediction.computing.seconds(),
+        messages: prediction.messages,
+        bytes: prediction.bytes,
+        whole_collectives: prediction.whole_collectives,
+        replay_seconds: started.elapsed().as_secs_f64(),
+    })
 }
 
 #[cfg(test)]
