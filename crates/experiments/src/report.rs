@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use mica_report::draw::bars::{ChartBar, Series, StackedBars, legend};
 use mica_report::draw::colour::{THEME, hue};
 use mica_report::draw::curves::Curves;
-use mica_report::draw::page::{self, Cell, DataTable};
+use mica_report::draw::page::{self, Cell, DataTable, columns};
 use mica_report::draw::scale::TickUnit;
 use mica_report::draw::text::{count, escape, size, time, trimmed};
 
@@ -373,15 +373,9 @@ fn table(results: &Results) -> DataTable<'static> {
     DataTable {
         caption: "Counts of all nodes together, in the region of interest; instructions of the \
             whole program",
-        header: &[
-            "run",
-            "time",
-            "memory reads",
-            "lines injected",
-            "used",
-            "evicted before use",
-            "instructions",
-        ],
+        header: columns(
+            "run | time | memory reads | lines injected | used | evicted before use | instructions",
+        ),
         rows: rows.collect(),
     }
 }

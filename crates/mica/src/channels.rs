@@ -25,22 +25,31 @@ pub struct ChannelInfo {
     pub remedy: Option<String>,
 }
 
+impl ChannelInfo {
+    /// A channel of one design; `refusal` is why it is not usable, and the remedy.
+    pub fn new(
+        name: &'static str,
+        purpose: &'static str,
+        refusal: Option<(String, String)>,
+    ) -> ChannelInfo {
+        let (reason, remedy) = refusal.unzip();
+        ChannelInfo { name, purpose, design: None, usable: reason.is_none(), reason, remedy }
+    }
+}
+
 /// The channels among the ranks of one node, and what their waiting needs.
 pub fn on_one_node() -> Vec<ChannelInfo> {
     vec![shared_memory(), direct(), mapped(), xpmem(), parking()]
 }
 
 fn shared_memory() -> ChannelInfo {
-    let refusal = process::memfd().err();
+    let refusal = process::memfd().err().map(|error| {
+        let remedy = "allow memfd_create (a seccomp filter or an old kernel refuses it)";
+        (format!("memfd_create: {error}"), remedy.to_owned())
+    });
     ChannelInfo {
-        name: "shm",
-        purpose: "messages through shared memory",
         design: Some(shared_memory_design(tunables::segment_shape())),
-        usable: refusal.is_none(),
-        remedy: refusal
-            .as_ref()
-            .map(|_| "allow memfd_create (a seccomp filter or an old kernel refuses it)".into()),
-        reason: refusal.map(|error| format!("memfd_create: {error}")),
+        ..ChannelInfo::new("shm", "messages through shared memory", refusal)
     }
 }
 
@@ -82,81 +91,53 @@ fn polling() -> String {
     }
 }
 
+/// Why a tunable with this value switches a channel off, and the remedy.
+fn switched_off(variable: &str, value: &str) -> (String, String) {
+    (format!("switched off by {variable}={value}"), format!("unset {variable}"))
+}
+
 fn direct() -> ChannelInfo {
-    let channel = |usable, reason, remedy| ChannelInfo {
-        name: "direct",
-        purpose: "long messages copied once, from process to process (CMA)",
-        design: None,
-        usable,
-        reason,
-        remedy,
+    let refusal = match tunables::DIRECT.text().as_str() {
+        "off" => Some(switched_off(tunables::DIRECT.env, "off")),
+        _ => process::cma_between_ranks().err().map(|refusal| (refusal.reason, refusal.remedy)),
     };
-    if tunables::DIRECT.text() == "off" {
-        let reason = format!("switched off by {}=off", tunables::DIRECT.env);
-        let remedy = format!("unset {}", tunables::DIRECT.env);
-        return channel(false, Some(reason), Some(remedy));
-    }
-    match process::cma_between_ranks() {
-        Ok(()) => channel(true, None, None),
-        Err(refusal) => channel(false, Some(refusal.reason), Some(refusal.remedy)),
-    }
+    let purpose = "long messages copied once, from process to process (CMA)";
+    ChannelInfo::new("direct", purpose, refusal)
 }
 
 /// Migrated buffers: the conditions that this process itself can check (docs/design/mapped.md).
 fn mapped() -> ChannelInfo {
-    let channel = |refusal: Option<(String, String)>| {
-        let (reason, remedy) = refusal.unzip();
-        ChannelInfo {
-            name: "mapped",
-            purpose: "long messages from and to buffers in reuse, by load and store",
-            design: None,
-            usable: reason.is_none(),
-            reason,
-            remedy,
-        }
-    };
     let choice = tunables::DIRECT.text();
-    if !matches!(choice.as_str(), "auto" | "mapped") {
-        let reason = format!("switched off by {}={choice}", tunables::DIRECT.env);
-        return channel(Some((reason, format!("unset {}", tunables::DIRECT.env))));
-    }
-    if tunables::MAPPED.text() == "off" {
-        let reason = format!("switched off by {}=off", tunables::MAPPED.env);
-        return channel(Some((reason, format!("unset {}", tunables::MAPPED.env))));
-    }
-    channel(ProcMap::open().err().map(|error| {
-        let reason = format!("PROCMAP_QUERY on /proc/self/maps: {error}");
-        (reason, "Linux 6.11 or newer, with /proc mounted".to_owned())
-    }))
+    let refusal = if !matches!(choice.as_str(), "auto" | "mapped") {
+        Some(switched_off(tunables::DIRECT.env, &choice))
+    } else if tunables::MAPPED.text() == "off" {
+        Some(switched_off(tunables::MAPPED.env, "off"))
+    } else {
+        ProcMap::open().err().map(|error| {
+            let reason = format!("PROCMAP_QUERY on /proc/self/maps: {error}");
+            (reason, "Linux 6.11 or newer, with /proc mounted".to_owned())
+        })
+    };
+    let purpose = "long messages from and to buffers in reuse, by load and store";
+    ChannelInfo::new("mapped", purpose, refusal)
 }
 
 fn xpmem() -> ChannelInfo {
-    let there = std::path::Path::new("/dev/xpmem").exists();
-    ChannelInfo {
-        name: "xpmem",
-        purpose: "long messages by load and store in any memory of a peer",
-        design: None,
-        usable: there,
-        reason: (!there).then(|| "there is no /dev/xpmem".into()),
-        remedy: (!there).then(|| {
-            "load the XPMEM kernel module, if the machine has it; nothing is lost without".into()
-        }),
-    }
+    let refusal = (!std::path::Path::new("/dev/xpmem").exists()).then(|| {
+        let remedy = "load the XPMEM kernel module, if the machine has it; nothing is lost without";
+        ("there is no /dev/xpmem".to_owned(), remedy.to_owned())
+    });
+    ChannelInfo::new("xpmem", "long messages by load and store in any memory of a peer", refusal)
 }
 
 fn parking() -> ChannelInfo {
-    let usable = park::membarrier_available();
-    ChannelInfo {
-        name: "membarrier",
-        purpose: "lets a waiting rank park at no cost to its senders",
-        design: None,
-        usable,
-        reason: (!usable)
-            .then(|| "the kernel offers no global expedited membarrier to this process".into()),
-        remedy: (!usable).then(|| {
-            "allow the membarrier system call; until then every send pays for a memory fence".into()
-        }),
-    }
+    let refusal = (!park::membarrier_available()).then(|| {
+        let reason = "the kernel offers no global expedited membarrier to this process";
+        let remedy =
+            "allow the membarrier system call; until then every send pays for a memory fence";
+        (reason.to_owned(), remedy.to_owned())
+    });
+    ChannelInfo::new("membarrier", "lets a waiting rank park at no cost to its senders", refusal)
 }
 
 #[cfg(test)]

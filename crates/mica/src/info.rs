@@ -11,6 +11,7 @@ use mica_node::{topology, tunables};
 use serde::Serialize;
 
 use crate::channels::{ChannelInfo, on_one_node};
+use crate::explain::prefix;
 use crate::network::{FoundNetwork, launchers};
 
 /// The whole report.
@@ -140,10 +141,8 @@ impl MachineReport {
 
 /// The library beside this command.
 pub fn library() -> LibraryInfo {
-    let path = std::env::current_exe().ok().and_then(|exe| {
-        let path = exe.parent()?.parent()?.join("lib/libmpi_abi.so.1");
-        path.is_file().then_some(path)
-    });
+    let path = prefix().map(|prefix| prefix.join("lib/libmpi_abi.so.1"));
+    let path = path.filter(|path| path.is_file());
     LibraryInfo { version: env!("CARGO_PKG_VERSION"), abi: "MPI 5.0", path }
 }
 

@@ -21,11 +21,11 @@ mod profile;
 mod settings;
 mod sim;
 mod table;
+mod terminal;
 mod top;
 mod tune;
 mod version;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -107,17 +107,7 @@ fn main() -> ExitCode {
         MicaCommand::Profile(options) => return profile::main(&options),
         MicaCommand::Sim(options) => return sim::main(&options),
     };
-    match text {
-        Ok(text) => {
-            // A reader that has exited (`| head`) is no error.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("mica: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    terminal::print_text("mica", text)
 }
 
 /// Prints the report. The exit status says whether a finding hinders.
@@ -128,7 +118,7 @@ fn doctor(form: ReportForm) -> ExitCode {
         ReportForm::Brief => report.render(false),
         ReportForm::Full => report.render(true),
     };
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    terminal::print(&text);
     ExitCode::from(u8::from(!report.healthy))
 }
 
@@ -159,9 +149,6 @@ enum ReportForm {
 
 impl ReportForm {
     fn text(all: bool) -> ReportForm {
-        match all {
-            true => ReportForm::Full,
-            false => ReportForm::Brief,
-        }
+        if all { ReportForm::Full } else { ReportForm::Brief }
     }
 }

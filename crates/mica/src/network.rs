@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
 use mica_channel::Capabilities;
 use mica_channel::net::choice::{ExposureVerdict, ProviderOffer};
 use mica_channel::net::{Net, NetOptions};
@@ -16,6 +15,7 @@ use mica_policy::{
 use serde::Serialize;
 
 use crate::channels::ChannelInfo;
+use crate::terminal::{align_right_but, table};
 
 /// The displayed name of the capability to read and write a peer's memory.
 const RMA: &str = "rma";
@@ -38,7 +38,7 @@ fn one_sided(message: &OutgoingMessage, limits: &NetworkLimits, access: &str) ->
 }
 
 /// The network as a job over several nodes would find it from this machine.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct FoundNetwork {
     /// The network library; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,11 +79,7 @@ pub struct Provider {
 impl FoundNetwork {
     /// Queries libfabric, which opens nothing for that.
     pub fn query() -> FoundNetwork {
-        let none = |error: String| FoundNetwork {
-            library: None,
-            error: Some(error),
-            providers: Vec::new(),
-        };
+        let none = |error| FoundNetwork { error: Some(error), ..FoundNetwork::default() };
         let options = match NetOptions::in_force(false) {
             Ok(options) => options,
             Err(error) => return none(error.to_string()),
@@ -181,53 +177,40 @@ impl FoundNetwork {
 
     /// The channel as one line.
     pub fn channel(&self) -> ChannelInfo {
-        let reason = self.error.clone();
-        ChannelInfo {
-            name: "net",
-            purpose: "messages to other nodes, over libfabric",
-            design: self.chosen().map(|chosen| {
-                format!("{} on {} {}", chosen.provider, chosen.interface, chosen.address)
-            }),
-            usable: reason.is_none(),
-            remedy: reason.as_ref().map(|_| match &self.library {
-                None => format!(
-                    "install libfabric 1.x or 2.x (libfabric1), or name its file by {}; jobs on \
-                    one node need none",
-                    tunables::NET_LIBRARY.env
-                ),
-                Some(_) => format!(
-                    "see the table of providers; {} and {} choose among them",
-                    tunables::NET_PROVIDER.env,
-                    tunables::NET_INTERFACE.env
-                ),
-            }),
-            reason,
-        }
+        let remedy = || match &self.library {
+            None => format!(
+                "install libfabric 1.x or 2.x (libfabric1), or name its file by {}; jobs on one \
+                node need none",
+                tunables::NET_LIBRARY.env
+            ),
+            Some(_) => format!(
+                "see the table of providers; {} and {} choose among them",
+                tunables::NET_PROVIDER.env,
+                tunables::NET_INTERFACE.env
+            ),
+        };
+        let refusal = self.error.clone().map(|reason| (reason, remedy()));
+        let design = self.chosen().map(|chosen| {
+            format!("{} on {} {}", chosen.provider, chosen.interface, chosen.address)
+        });
+        let purpose = "messages to other nodes, over libfabric";
+        ChannelInfo { design, ..ChannelInfo::new("net", purpose, refusal) }
     }
 
     /// The section as text: the chosen provider and the alternatives, or with `all` every offer. If
     /// nothing is usable, the user needs to see all.
     pub fn render(&self, all: bool) -> String {
         let all = all || self.chosen().is_none();
-        let mut text = String::new();
-        match &self.library {
-            None => {
-                let why = self.error.as_deref().unwrap_or_default();
-                let _ = writeln!(text, "  no libfabric: {why}");
-                return text;
-            }
-            Some(library) => {
-                let _ = writeln!(text, "  libfabric {}  {}", library.version, library.file);
-            }
-        }
+        let Some(library) = &self.library else {
+            return format!("  no libfabric: {}\n", self.error.as_deref().unwrap_or_default());
+        };
+        let mut text = format!("  libfabric {}  {}\n", library.version, library.file);
         let used = match self.chosen() {
             Some(chosen) => format!("{} on {}", chosen.provider, chosen.interface),
             None => format!("nothing: {}", self.error.as_deref().unwrap_or_default()),
         };
         let _ = writeln!(text, "  a job over several nodes uses {used}\n");
-        let mut table = Table::new();
-        table.load_preset(presets::NOTHING);
-        table.set_header([" provider", "interface", "address", "can", "Gbit/s", ""]);
+        let mut table = table(" provider | interface | address | can | Gbit/s | ");
         let shown = |p: &&Provider| all || p.chosen || p.is_alternative;
         for provider in self.providers.iter().filter(shown) {
             let mark = if provider.chosen { "*" } else { " " };
@@ -241,9 +224,7 @@ impl FoundNetwork {
                 provider.verdict.clone(),
             ]);
         }
-        if let Some(column) = table.column_mut(4) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        align_right_but(&mut table, &[0, 1, 2, 3, 5]);
         text = text + &table.trim_fmt() + "\n";
         let hidden = self.providers.iter().filter(|p| !shown(p)).count();
         if hidden > 0 {
@@ -276,16 +257,14 @@ fn provider(offer: &ProviderOffer, verdict: &ExposureVerdict) -> Provider {
 
 /// The launchers that the library works under, and the interface that it uses.
 pub fn launchers() -> Vec<ChannelInfo> {
-    let spoken = |name, purpose| ChannelInfo {
-        name,
-        purpose,
-        design: None,
-        usable: true,
-        reason: None,
-        remedy: None,
-    };
+    let spoken = |name, purpose| ChannelInfo::new(name, purpose, None);
     let library = mica_bootstrap::pmix::find_library();
-    let refusal = library.as_ref().err().cloned();
+    let variable = tunables::PMIX_LIBRARY.env;
+    let remedy = format!(
+        "install OpenPMIx (libpmix2), or name its file by {variable}; other launchers need none"
+    );
+    let refusal = library.as_ref().err().map(|reason| (reason.clone(), remedy));
+    let launchers = "mpirun of Open MPI, prterun, and Slurm: srun --mpi=pmix";
     vec![
         spoken("mpiexec", "Mica's own, on one node or by ssh or srun on several"),
         spoken("PMI-1", "mpiexec of MPICH and of Intel MPI (Hydra)"),
@@ -294,16 +273,7 @@ pub fn launchers() -> Vec<ChannelInfo> {
             design: library
                 .ok()
                 .map(|library| format!("{} ({})", library.version(), library.path().display())),
-            usable: refusal.is_none(),
-            remedy: refusal.as_ref().map(|_| {
-                let variable = tunables::PMIX_LIBRARY.env;
-                format!(
-                    "install OpenPMIx (libpmix2), or name its file by {variable}; other \
-                    launchers need none"
-                )
-            }),
-            reason: refusal,
-            ..spoken("PMIx", "mpirun of Open MPI, prterun, and Slurm: srun --mpi=pmix")
+            ..ChannelInfo::new("PMIx", launchers, refusal)
         },
     ]
 }
@@ -396,11 +366,8 @@ mod tests {
     #[test]
     fn unusable_network_has_reason_and_remedy() {
         let only_loopback = network(&[offer("tcp;ofi_rxm", "lo", [127, 0, 0, 1])]);
-        let none = FoundNetwork {
-            library: None,
-            error: Some("no such file".to_owned()),
-            providers: Vec::new(),
-        };
+        let error = Some("no such file".to_owned());
+        let none = FoundNetwork { error, ..FoundNetwork::default() };
         for (network, reason, remedy) in [
             (only_loopback, "nothing fits any provider", "MICA_NET_PROVIDER"),
             (none, "no such file", "MICA_NET_LIBRARY"),

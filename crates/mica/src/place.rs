@@ -17,6 +17,7 @@ use mica_profile::recorded::RecordedTraffic;
 use serde::Serialize;
 
 use crate::origin::ResultOrigin;
+use crate::terminal::table;
 
 /// The options of `mica place`.
 #[derive(clap::Args)]
@@ -218,9 +219,7 @@ fn gain(default_ns: u128, proposed_ns: u128) -> f64 {
 fn render(proposal: &Proposal) -> String {
     let ms = |ns: u128| format!("{:.3} ms", ns as f64 / 1e6);
     let mut text = String::new();
-    let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::NOTHING);
-    table.set_header(["time of messages", "by default", "proposed"]);
+    let mut table = table("time of messages | by default | proposed");
     for row in &proposal.levels {
         table.add_row([row.level.to_owned(), ms(row.default_ns), ms(row.proposed_ns)]);
     }

@@ -44,16 +44,11 @@ pub fn text(json: bool) -> String {
         Some(path) => path.display().to_string(),
         None => "not beside this command (is it installed?)".to_owned(),
     };
+    let Version { version, standard, abi, build, target, compiler, commit, .. } = version;
+    let commit = commit.unwrap_or("not known");
     format!(
-        "Mica {}\n  standard  {}\n  ABI       {}\n  library   {place}\n  build     {}, {}, {}\n  \
-        commit    {}\n",
-        version.version,
-        version.standard,
-        version.abi,
-        version.build,
-        version.target,
-        version.compiler,
-        version.commit.unwrap_or("not known"),
+        "Mica {version}\n  standard  {standard}\n  ABI       {abi}\n  library   {place}\n  \
+        build     {build}, {target}, {compiler}\n  commit    {commit}\n"
     )
 }
 

@@ -107,21 +107,16 @@ fn sites() -> Vec<ProgramSite> {
         function: Some(function.into()),
         file: Some("/home/user/ring.c".into()),
         line: Some(line),
-        language: Language::Compiled,
-        callers: Vec::new(),
+        ..ProgramSite::default()
     };
-    let mut sites =
-        vec![site("pass_on", 21, 0x1190), site("pass_on", 22, 0x11b4), site("main", 40, 0x1288)];
-    sites.push(ProgramSite {
+    let python = ProgramSite {
         object: "/home/user/check.py".into(),
-        offset: 0,
-        function: Some("check".into()),
         file: Some("/home/user/check.py".into()),
-        line: Some(7),
         language: Language::Python,
-        callers: Vec::new(),
-    });
-    sites
+        ..site("check", 7, 0)
+    };
+    let [send, receive] = [(21, 0x1190), (22, 0x11b4)].map(|(line, at)| site("pass_on", line, at));
+    vec![send, receive, site("main", 40, 0x1288), python]
 }
 
 fn sizes(ranks: &[RankProfile], from: u32) -> [SizeCount; 2] {
@@ -141,14 +136,8 @@ fn sizes(ranks: &[RankProfile], from: u32) -> [SizeCount; 2] {
 }
 
 fn pair(from: u32) -> RankPair {
-    RankPair {
-        from,
-        to: (from + 1) % 4,
-        messages: 100,
-        bytes: 100 * BYTES,
-        collective_messages: 0,
-        collective_bytes: 0,
-    }
+    let to = (from + 1) % 4;
+    RankPair { from, to, messages: 100, bytes: 100 * BYTES, ..RankPair::default() }
 }
 
 fn waits(rank: u32) -> [Wait; 2] {
@@ -162,15 +151,13 @@ fn waits(rank: u32) -> [Wait; 2] {
 fn intervals(rank: u32) -> Vec<TimelineInterval> {
     let interval = |start_ns, length, call: &str, site, bytes, peer| TimelineInterval {
         rank,
-        thread: 0,
         start_ns,
         end_ns: start_ns + length,
         call: call.into(),
         site,
         bytes,
         peer,
-        envelope: None,
-        joined: None,
+        ..TimelineInterval::default()
     };
     let mut intervals = Vec::new();
     for step in 0..5 {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-use crate::model::{FORMATS, Profile};
+use crate::model::{Profile, check_format};
 
 /// Name of the file in the directory that `mica profile` writes.
 pub const FILE: &str = "profile.json";
@@ -19,7 +19,10 @@ const LINES: usize = 2;
 impl Profile {
     /// The text of the file.
     pub fn to_json(&self) -> String {
-        to_json(self)
+        let mut bytes = Vec::new();
+        let mut serializer = Serializer::with_formatter(&mut bytes, LineFormatter { depth: 0 });
+        self.serialize(&mut serializer).expect("plain data is valid JSON");
+        String::from_utf8(bytes).expect("JSON is UTF-8") + "\n"
     }
 
     /// Parses the text of a file.
@@ -28,15 +31,7 @@ impl Profile {
     /// If it is no profile, or of a form that this does not read.
     pub fn parse(text: &str) -> Result<Profile, String> {
         let profile: Profile = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        match FORMATS.contains(&profile.format) {
-            true => Ok(profile),
-            false => Err(format!(
-                "its format is {}; this reads {} to {}",
-                profile.format,
-                FORMATS.start(),
-                FORMATS.end()
-            )),
-        }
+        check_format(profile.format).map(|()| profile)
     }
 
     /// Reads a file, or that of a directory which `mica profile` wrote.
@@ -65,13 +60,6 @@ pub fn several_to_json(profiles: &[Profile]) -> String {
     format!("[{}]\n", texts.join(",\n"))
 }
 
-fn to_json(value: &impl Serialize) -> String {
-    let mut bytes = Vec::new();
-    let mut serializer = Serializer::with_formatter(&mut bytes, LineFormatter { depth: 0 });
-    value.serialize(&mut serializer).expect("plain data is valid JSON");
-    String::from_utf8(bytes).expect("JSON is UTF-8") + "\n"
-}
-
 /// Breaks lines between the fields of the outermost object and the elements of what they hold.
 struct LineFormatter {
     depth: usize,
@@ -94,10 +82,7 @@ impl LineFormatter {
     /// Before an element: the sign that separates it from one before it, and a new line.
     fn begin<W: io::Write + ?Sized>(&self, writer: &mut W, sign: &[u8]) -> io::Result<()> {
         writer.write_all(sign)?;
-        match self.depth <= LINES {
-            true => writer.write_all(b"\n"),
-            false => Ok(()),
-        }
+        if self.depth <= LINES { writer.write_all(b"\n") } else { Ok(()) }
     }
 }
 
@@ -138,6 +123,7 @@ impl Formatter for LineFormatter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::FORMATS;
 
     #[test]
     fn a_record_has_a_line() {

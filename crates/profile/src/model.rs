@@ -19,6 +19,13 @@ pub const FORMAT: u32 = 2;
 /// The versions that it reads.
 pub const FORMATS: RangeInclusive<u32> = 1..=FORMAT;
 
+/// Whether this version is read.
+pub(crate) fn check_format(found: u32) -> Result<(), String> {
+    let (first, last) = (FORMATS.start(), FORMATS.end());
+    let error = || format!("its format is {found}; this reads {first} to {last}");
+    FORMATS.contains(&found).then_some(()).ok_or_else(error)
+}
+
 /// The profile of one run of one program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
@@ -213,7 +220,7 @@ pub struct CallRecord {
 }
 
 /// Messages of one size class.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeCount {
     /// Sender.
     pub rank: u32,
@@ -230,7 +237,7 @@ pub struct SizeCount {
 }
 
 /// What one rank sent to another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankPair {
     /// Sender, or origin of a one-sided operation.
     pub from: u32,
@@ -248,7 +255,7 @@ pub struct RankPair {
 }
 
 /// Collective calls that waited for one rank: the last to arrive, or the root.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateArrival {
     /// The function's name.
     pub call: String,
@@ -266,7 +273,7 @@ pub struct LateArrival {
 }
 
 /// Time that one rank's library waited, for one reason.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
     /// Rank.
     pub rank: u32,
@@ -289,7 +296,7 @@ pub struct Timeline {
 }
 
 /// One MPI call on the time line, or several that were not kept one by one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineInterval {
     /// Caller.
     pub rank: u32,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::model::FORMATS;
+use crate::model::check_format;
 
 /// The traffic between the ranks of a recorded job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -130,18 +130,20 @@ impl RecordedTraffic {
             });
             traffic.pairs.extend(pairs);
         }
-        let ranks = traffic.ranks;
-        let beyond = |pair: &&RecordedPair| pair.from.max(pair.to) as usize >= ranks;
-        match traffic.pairs.iter().find(beyond) {
-            Some(pair) => {
-                let (from, to) = (pair.from, pair.to);
-                Err(format!("a pair is from {from} to {to}, and there are {ranks} ranks"))
-            }
-            None if traffic.pairs.is_empty() => {
-                Err("it does not know what its calls move between ranks".to_owned())
-            }
-            None => Ok(traffic),
+        if traffic.pairs.is_empty() {
+            return Err("it does not know what its calls move between ranks".to_owned());
         }
+        traffic.checked("a pair is")
+    }
+
+    /// The traffic, if all pairs are of its ranks; `pair` begins the error.
+    fn checked(self, pair: &str) -> Result<RecordedTraffic, String> {
+        let ranks = self.ranks;
+        let beyond = |pair: &&RecordedPair| pair.from.max(pair.to) as usize >= ranks;
+        let Some(RecordedPair { from, to, .. }) = self.pairs.iter().find(beyond) else {
+            return Ok(self);
+        };
+        Err(format!("{pair} from {from} to {to}, and there are {ranks} ranks"))
     }
 
     /// Parses the text of a profile. The error says what is wrong with it.
@@ -150,26 +152,15 @@ impl RecordedTraffic {
     /// If it is not JSON of this form, of another version, or names a rank that is not there.
     pub fn parse(text: &str) -> Result<RecordedTraffic, String> {
         let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if !FORMATS.contains(&file.format) {
-            let found = file.format;
-            let (first, last) = (FORMATS.start(), FORMATS.end());
-            return Err(format!("its format is {found}; this reads {first} to {last}"));
-        }
-        let ranks = file.ranks.len();
-        let beyond = |row: &&TrafficRow| row.from.max(row.to) as usize >= ranks;
-        if let Some(row) = file.matrix.iter().find(beyond) {
-            let (from, to) = (row.from, row.to);
-            return Err(format!(
-                "matrix has a pair from {from} to {to}, and there are {ranks} ranks"
-            ));
-        }
+        check_format(file.format)?;
         let pairs = file.matrix.into_iter().map(|row| RecordedPair {
             from: row.from,
             to: row.to,
             messages: row.messages.saturating_add(row.collective_messages),
             bytes: row.bytes.saturating_add(row.collective_bytes),
         });
-        Ok(RecordedTraffic { ranks, pairs: pairs.collect() })
+        let traffic = RecordedTraffic { ranks: file.ranks.len(), pairs: pairs.collect() };
+        traffic.checked("matrix has a pair")
     }
 }
 

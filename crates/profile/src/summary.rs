@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::model::{CallRecord, PairLevel, Profile, ProfiledPlace, RankProfile};
 
 /// Calls of one function, of all ranks.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallSum {
     /// The function's name.
     pub call: String,
@@ -52,9 +52,15 @@ pub fn by_call_and_site(profile: &Profile) -> Vec<CallSum> {
 
 fn sums(profile: &Profile, site: impl Fn(&CallRecord) -> Option<u32>) -> Vec<CallSum> {
     let mut sums: BTreeMap<_, (CallSum, Option<u32>)> = BTreeMap::new();
+    let none = |call: &str, site| CallSum {
+        call: call.to_owned(),
+        site,
+        min_ns: u64::MAX,
+        ..CallSum::default()
+    };
     for record in &profile.calls {
-        let key = (record.call.as_str(), site(record));
-        let (sum, last_rank) = sums.entry(key).or_insert_with(|| (CallSum::new(key), None));
+        let (call, site) = (record.call.as_str(), site(record));
+        let (sum, last_rank) = sums.entry((call, site)).or_insert_with(|| (none(call, site), None));
         // Records are sorted by rank first.
         sum.ranks += u32::from(*last_rank != Some(record.rank));
         *last_rank = Some(record.rank);
@@ -68,22 +74,6 @@ fn sums(profile: &Profile, site: impl Fn(&CallRecord) -> Option<u32>) -> Vec<Cal
     let mut sums: Vec<CallSum> = sums.into_values().map(|(sum, _)| sum).collect();
     sums.sort_by_key(|sum| std::cmp::Reverse(sum.time_ns));
     sums
-}
-
-impl CallSum {
-    fn new((call, site): (&str, Option<u32>)) -> CallSum {
-        CallSum {
-            call: call.to_owned(),
-            site,
-            ranks: 0,
-            count: 0,
-            time_ns: 0,
-            min_ns: u64::MAX,
-            max_ns: 0,
-            sends: 0,
-            bytes: 0,
-        }
-    }
 }
 
 /// Point-to-point messages and one-sided operations by size class and level, of all ranks.

@@ -97,10 +97,7 @@ impl ResultOrigin {
 /// The version of this command, with its commit.
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    match build::commit() {
-        None => version.to_owned(),
-        Some(commit) => format!("{version} ({commit})"),
-    }
+    build::commit().map_or_else(|| version.to_owned(), |commit| format!("{version} ({commit})"))
 }
 
 /// Date and time of now.
@@ -109,8 +106,9 @@ pub fn date_of_now() -> String {
     date_and_time(since.map_or(0, |since| since.as_secs()))
 }
 
-/// `2026-11-22T00:14:23Z` (the civil calendar from days, after Howard Hinnant's `civil_from_days`).
-fn date_and_time(seconds: u64) -> String {
+/// `2026-11-22T00:14:23Z` of seconds since 1970 (the civil calendar from days, after Howard
+/// Hinnant's `civil_from_days`).
+pub fn date_and_time(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let era = days / 146_097;
     let day_of_era = days % 146_097;

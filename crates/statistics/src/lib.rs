@@ -4,9 +4,7 @@
 
 /// An interpolated quantile of sorted values; zero if there are none.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else {
-        return 0.0;
-    };
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = share * last as f64;
     let low = sorted[place.floor() as usize];
     let high = sorted[place.ceil() as usize];

@@ -9,7 +9,7 @@ use super::suite::{Bar, MICA, Than};
 use crate::draw::text::{size, three_digits};
 
 /// A bar at one size, judged.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Judged {
     pub text: String,
     pub place: String,
@@ -57,7 +57,10 @@ impl FigureFilter<'_> {
                 && key.measure == self.measure
                 && self.bytes.is_none_or(|bytes| bytes == key.bytes)
                 && self.ranks.is_none_or(|ranks| ranks == key.ranks)
-                && self.at.iter().all(|(name, value)| key.at(name) == Some(&KeyValue::from(value)))
+                && self
+                    .at
+                    .iter()
+                    .all(|(name, value)| key.at(name) == Some(&KeyValue::of_bar(value)))
         };
         let found: Vec<&ResultRow> = rows.iter().filter(|row| fits(&row.key)).collect();
         match found[..] {
@@ -76,14 +79,9 @@ fn one(bar: &Bar, bytes: Option<u64>, rows: &[ResultRow]) -> Judged {
     let mut judged = Judged {
         text: bar.text.clone(),
         place: bytes.map(size).unwrap_or_default(),
-        unit: String::new(),
-        value: None,
-        reference: None,
         against: bar.against.clone(),
-        ratio: None,
         limit,
-        pass: None,
-        note: String::new(),
+        ..Judged::default()
     };
     let wanted = FigureFilter {
         program: &bar.program,
@@ -214,35 +212,18 @@ mod tests {
         let time = "measure = \"time\"\nbytes = [8]\n";
         let depth = "measure = \"match\"\nat = { depth = 10000 }\nagainst = \"own\"\n\
             than = { at = { depth = 1 } }\n";
+        let hidden = "measure = \"hidden\"\nagainst = \"value\"\n";
+        let floor = "against = \"floor\"\nat_most = 1.7";
+        let variant = "variant = \"v\"\nagainst = \"mica\"\nat_least = 0.9";
         for (bar, against, ratio, pass) in [
             (format!("{time}against = \"best-peer\"\nat_most = 0.65"), "y", Some(0.625), true),
             (format!("{time}against = \"best-peer\"\nat_most = 0.6"), "y", Some(0.625), false),
-            (
-                format!("{time}against = \"floor\"\nat_most = 1.7"),
-                "floor: a flag",
-                Some(2.0),
-                false,
-            ),
+            (format!("{time}{floor}"), "floor: a flag", Some(2.0), false),
             (format!("{time}against = \"variant v\"\nat_most = 1.3"), "mica+v", Some(1.25), true),
-            (
-                format!("{time}variant = \"v\"\nagainst = \"mica\"\nat_least = 0.9"),
-                "mica",
-                Some(0.8),
-                false,
-            ),
+            (format!("{time}{variant}"), "mica", Some(0.8), false),
             (format!("{depth}at_most = 1.5"), "own match, 8 B, depth 1, 2 ranks", Some(1.4), true),
-            (
-                "measure = \"hidden\"\nagainst = \"value\"\nat_least = 80.0".into(),
-                "value",
-                None,
-                true,
-            ),
-            (
-                "measure = \"hidden\"\nagainst = \"value\"\nat_least = 90.0".into(),
-                "value",
-                None,
-                false,
-            ),
+            (format!("{hidden}at_least = 80.0"), "value", None, true),
+            (format!("{hidden}at_least = 90.0"), "value", None, false),
         ] {
             let judged = judged(&bar, &runs());
             assert_eq!(judged.pass, Some(pass), "{bar}: {judged:?}");

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use super::contestant::Contestant;
 use super::execute::{BenchCommand, Executor, tail};
-use super::suite::Program;
 
 const FLAGS: [&str; 3] = ["-std=gnu11", "-O2", "-pthread"];
 
@@ -27,33 +26,6 @@ pub struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The program, compiled by the library's mpicc.
-    pub fn program(
-        &self,
-        executor: &mut Executor,
-        contestant: &Contestant,
-        program: &Program,
-    ) -> Result<PathBuf, String> {
-        let source = self.sources.join(program.source());
-        self.compile(executor, Some(contestant), &source, &program.flags)
-    }
-
-    /// A program without MPI.
-    pub fn floor(&self, executor: &mut Executor, program: &Program) -> Result<PathBuf, String> {
-        let source = self.sources.join(program.source());
-        self.compile(executor, None, &source, &program.flags)
-    }
-
-    /// A file of the suite, compiled by the library's mpicc.
-    pub fn source(
-        &self,
-        executor: &mut Executor,
-        contestant: &Contestant,
-        file: &str,
-    ) -> Result<PathBuf, String> {
-        self.compile(executor, Some(contestant), &self.sources.join(file), &[])
-    }
-
     /// The first line of the library's version string.
     pub fn version(
         &self,
@@ -61,7 +33,7 @@ impl Builder<'_> {
         contestant: &Contestant,
     ) -> Result<String, String> {
         let source = written(executor.scratch(), "version.c", VERSION)?;
-        let program = self.compile(executor, Some(contestant), &source, &[])?;
+        let program = self.compile(executor, Some(contestant), source, &[])?;
         let done = executor.run(&BenchCommand {
             command: &[program.display().to_string()],
             env: &contestant.environment(),
@@ -75,13 +47,15 @@ impl Builder<'_> {
         Ok(line.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    fn compile(
+    /// A file of the suite, compiled by the library's mpicc; without MPI if there is no library.
+    pub fn compile(
         &self,
         executor: &mut Executor,
         contestant: Option<&Contestant>,
-        source: &Path,
+        source: impl AsRef<Path>,
         flags: &[String],
     ) -> Result<PathBuf, String> {
+        let source = &self.sources.join(source);
         let (compiler, name, env) = match contestant {
             // Variants of Mica share its programs.
             Some(c) if c.is_mica() => (c.mpicc(), "mica", c.environment()),
@@ -105,16 +79,7 @@ impl Builder<'_> {
         command.push(source.display().to_string());
         command.extend(flags.iter().cloned());
         command.push("-lm".to_owned());
-        let done = executor.run(&BenchCommand {
-            command: &command,
-            env: &env,
-            cpus: None,
-            limit: Duration::from_secs(120),
-        });
-        if let Some(complaint) = done.end.complaint() {
-            let command = command.join(" ");
-            return Err(format!("`{command}`: {complaint}\n{}", tail(&done, 12)));
-        }
+        executor.succeed(&command, &env, Duration::from_secs(120), 12)?;
         fs::rename(&new, &out).map_err(|error| format!("{}: {error}", out.display()))?;
         Ok(out)
     }

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::build::Builder;
 use super::contestant::{Contestant, Cores};
-use super::execute::{BenchCommand, Executor, tail};
+use super::execute::{Executor, words};
 use super::suite::CacheWalk;
 
 /// The caches that cachegrind simulates on every machine, so that figures are comparable: 48 KiB
@@ -60,14 +60,10 @@ impl MissCounter {
             }
         }
         let command = words(&["valgrind", "--version"]);
-        let done = executor.run(&job(&command, &BTreeMap::new()));
-        match done.end.complaint() {
-            None => Ok(MissCounter::Cachegrind),
-            Some(_) => {
-                Err("cache misses need processor counters (perf) or valgrind; there is neither"
-                    .to_owned())
-            }
-        }
+        let done = executor.succeed(&command, &BTreeMap::new(), LIMIT, 0);
+        done.map(|_| MissCounter::Cachegrind).map_err(|_| {
+            "cache misses need processor counters (perf) or valgrind; there is neither".to_owned()
+        })
     }
 
     fn name(self) -> String {
@@ -87,7 +83,7 @@ impl MissCounter {
         walk: &CacheWalk,
         cores: usize,
     ) -> Result<Misses, String> {
-        let binary = builder.source(executor, contestant, &walk.source)?;
+        let binary = builder.compile(executor, Some(contestant), &walk.source, &[])?;
         let mut environment = contestant.environment();
         environment.extend(contestant.settings.clone());
         let mut run = |messages: u64| {
@@ -141,11 +137,7 @@ impl MissCounter {
                 command.extend(program.iter().cloned());
             }
         }
-        let done = executor.run(&job(&command, env));
-        if let Some(complaint) = done.end.complaint() {
-            let command = command.join(" ");
-            return Err(format!("`{command}`: {complaint}\n{}", tail(&done, 8)));
-        }
+        executor.succeed(&command, env, LIMIT, 8)?;
         let mut sum = LevelMisses::default();
         let mut files = 0;
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -162,14 +154,6 @@ impl MissCounter {
             _ => Ok(sum),
         }
     }
-}
-
-fn job<'a>(command: &'a [String], env: &'a BTreeMap<String, String>) -> BenchCommand<'a> {
-    BenchCommand { command, env, cpus: None, limit: LIMIT }
-}
-
-fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|word| word.to_string()).collect()
 }
 
 /// `perf stat -x,`: lines `value,unit,event,...`; an unavailable counter has text instead of a

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use mica_node::topology::CpuSet;
 
-use super::execute::{BenchCommand, Executor, tail};
+use super::execute::{BenchCommand, Executor, words};
 use super::hosts::{HOSTS, Hosts, INTERFACE};
-use super::place;
 use super::suite::{MICA, Program, Variant};
+use crate::explain::prefix;
 
 /// What the benchmark knows about a library in advance.
 struct KnownLibrary {
@@ -289,10 +289,7 @@ fn read(word: &str) -> Result<(&str, &'static KnownLibrary, Option<PathBuf>), St
         None => (word, None),
     };
     let has_label = name.strip_prefix(&variant_name("")).is_some_and(|label| !label.is_empty());
-    let library = match has_label && given.is_some() {
-        true => MICA,
-        false => name,
-    };
+    let library = if has_label && given.is_some() { MICA } else { name };
     match KNOWN.iter().find(|known| known.name == library) {
         Some(known) => Ok((name, known, given)),
         None => {
@@ -304,7 +301,7 @@ fn read(word: &str) -> Result<(&str, &'static KnownLibrary, Option<PathBuf>), St
 }
 
 fn own_prefix() -> Result<PathBuf, String> {
-    let prefix = place::prefix().ok_or("this command's own path is not known")?;
+    let prefix = prefix().ok_or("this command's own path is not known")?;
     present(&prefix).map_err(|error| {
         format!("this command is not part of an installation ({error}); `make install` makes one")
     })
@@ -331,11 +328,12 @@ fn install(
         let packages = known.packages.join(" ");
         say(&format!("installing {packages} into {}", prefix.display()));
         let text = prefix.display().to_string();
-        run(executor, &["python3", "-m", "venv", &text])?;
         let pip = format!("{text}/bin/pip");
-        let mut command = vec![&*pip, "install", "--disable-pip-version-check", "-q"];
-        command.extend(known.packages);
-        run(executor, &command)?;
+        let mut packages = vec![&*pip, "install", "--disable-pip-version-check", "-q"];
+        packages.extend(known.packages);
+        for command in [&["python3", "-m", "venv", &text], &packages[..]] {
+            executor.succeed(&words(command), &BTreeMap::new(), Duration::from_secs(900), 5)?;
+        }
     }
     let prefix = present(prefix)?;
     for package in known.packages.iter().filter(|package| !has(&prefix, package)) {
@@ -358,20 +356,6 @@ fn has(prefix: &Path, package: &str) -> bool {
         .any(|path| path.is_dir())
 }
 
-fn run(executor: &mut Executor, command: &[&str]) -> Result<(), String> {
-    let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
-    let done = executor.run(&BenchCommand {
-        command: &command,
-        env: &BTreeMap::new(),
-        cpus: None,
-        limit: Duration::from_secs(900),
-    });
-    match done.end.complaint() {
-        None => Ok(()),
-        Some(complaint) => Err(format!("`{}`: {complaint}\n{}", command.join(" "), tail(&done, 5))),
-    }
-}
-
 /// What this installation of Mica reports as wrong in a variant's settings. Without this check it
 /// would ignore an unknown variable, and the variant would be plain Mica under another name.
 pub fn refused(contestant: &Contestant, executor: &mut Executor) -> Option<String> {
@@ -379,14 +363,9 @@ pub fn refused(contestant: &Contestant, executor: &mut Executor) -> Option<Strin
     if contestant.settings.is_empty() || !command.exists() {
         return None;
     }
-    let words = ["info", "--json"].map(str::to_owned);
-    let command: Vec<String> = [command.display().to_string()].into_iter().chain(words).collect();
-    let done = executor.run(&BenchCommand {
-        command: &command,
-        env: &contestant.settings,
-        cpus: None,
-        limit: Duration::from_secs(60),
-    });
+    let command = words(&[&command.display().to_string(), "info", "--json"]);
+    let (env, limit) = (&contestant.settings, Duration::from_secs(60));
+    let done = executor.run(&BenchCommand { command: &command, env, cpus: None, limit });
     let info: serde_json::Value = serde_json::from_str(&done.stdout).ok()?;
     let complaints = info["complaints"].as_array()?.iter().filter_map(|line| line.as_str());
     let names =
@@ -409,6 +388,7 @@ pub fn confine(indices: &[usize], allowed: &CpuSet) -> Result<CpuSet, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::ScratchFolder;
 
     #[test]
     fn ranks_are_bound_only_if_there_is_a_core_for_each() {
@@ -466,11 +446,11 @@ mod tests {
 
     #[test]
     fn the_version_of_a_peer_is_seen() {
-        let prefix = std::env::temp_dir().join(format!("mica-bench-venv-{}", std::process::id()));
+        let folder = ScratchFolder::new("test").unwrap();
+        let prefix = folder.path();
         let info = prefix.join("lib/python3.11/site-packages/impi_rt-2021.18.1.dist-info");
         std::fs::create_dir_all(&info).unwrap();
-        assert!(has(&prefix, "impi-rt==2021.18.1") && !has(&prefix, "impi-rt==2021.19.0"));
-        std::fs::remove_dir_all(&prefix).unwrap();
+        assert!(has(prefix, "impi-rt==2021.18.1") && !has(prefix, "impi-rt==2021.19.0"));
     }
 
     #[test]

@@ -38,15 +38,10 @@ impl KeyValue {
             (None, None) => KeyValue::Text(value.to_string()),
         }
     }
-}
 
-impl From<&toml::Value> for KeyValue {
-    fn from(value: &toml::Value) -> KeyValue {
-        match (value.as_integer(), value.as_str()) {
-            (Some(number), _) => KeyValue::Number(number),
-            (None, Some(text)) => KeyValue::Text(text.to_owned()),
-            (None, None) => KeyValue::Text(value.to_string()),
-        }
+    /// The value that a bar gives to a further key.
+    pub fn of_bar(value: &toml::Value) -> KeyValue {
+        serde_json::to_value(value).map_or(KeyValue::Text(value.to_string()), |v| KeyValue::of(&v))
     }
 }
 

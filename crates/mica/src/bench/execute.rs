@@ -115,6 +115,21 @@ impl Executor {
         }
     }
 
+    /// Runs a command that must succeed. The error has the last `lines` lines of its output.
+    pub fn succeed(
+        &mut self,
+        command: &[String],
+        env: &BTreeMap<String, String>,
+        limit: Duration,
+        lines: usize,
+    ) -> Result<CommandOutcome, String> {
+        let done = self.run(&BenchCommand { command, env, cpus: None, limit });
+        done.end.complaint().map_or(Ok(()), |complaint| {
+            Err(format!("`{}`: {complaint}\n{}", command.join(" "), tail(&done, lines)))
+        })?;
+        Ok(done)
+    }
+
     fn start(&self, job: &BenchCommand<'_>, out: &Path, err: &Path) -> io::Result<ChildProcess> {
         let (out, err) = (File::create(out)?, File::create(err)?);
         let mut command = Command::new(&job.command[0]);
@@ -188,6 +203,11 @@ fn reap(process: &ChildProcess, limit: Option<Duration>) -> Option<Exit> {
         }
         process::wait_readable(&[process.as_fd()], left).ok()?;
     }
+}
+
+/// A command of these words.
+pub fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|word| word.to_string()).collect()
 }
 
 fn lossy(path: &Path) -> String {

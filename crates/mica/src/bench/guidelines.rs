@@ -62,9 +62,7 @@ pub struct ViolationPart {
 
 /// Judges all guidelines of the suite for these contestants.
 pub fn judge(suite: &Suite, rows: &[ResultRow], contestants: &[String]) -> Findings {
-    let Some(judging) = &suite.judging else {
-        return Findings::default();
-    };
+    let Some(judging) = &suite.judging else { return Findings::default() };
     let mut findings = Findings { tolerance: judging.tolerance, ..Findings::default() };
     for set in judging.sets.iter().filter_map(|name| suite.set(name)) {
         for contestant in contestants {

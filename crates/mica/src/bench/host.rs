@@ -82,22 +82,7 @@ impl HostFacts {
             load_after: String::new(),
             others: OthersLoad::default(),
             compiler: said("cc", &["--version"]),
-            commit: tree.map_or_else(
-                || format!("mica {} as installed", env!("CARGO_PKG_VERSION")),
-                |tree| {
-                    said(
-                        "git",
-                        &[
-                            "-C",
-                            &tree.display().to_string(),
-                            "describe",
-                            "--always",
-                            "--dirty",
-                            "--abbrev=12",
-                        ],
-                    )
-                },
-            ),
+            commit: tree.map_or(format!("mica {} as installed", env!("CARGO_PKG_VERSION")), commit),
             mica_environment: variables.filter(|(name, _)| ours(name)).collect(),
             versions: BTreeMap::new(),
         }
@@ -118,16 +103,11 @@ impl HostFacts {
             (None, Some(used)) => format!("; other programs used {used:.2} cores"),
             (None, None) => String::new(),
         };
+        let HostFacts { date, processor, virtualised, cores, kernel, commit, .. } = self;
+        let [before, after] = [&self.load_before, &self.load_after].map(|load| first_word(load));
         format!(
-            "{}, {} ({}), {} cores, Linux {}, commit {}; load {} before, {} after{others}",
-            self.date,
-            self.processor,
-            self.virtualised,
-            self.cores,
-            self.kernel,
-            self.commit,
-            first_word(&self.load_before),
-            first_word(&self.load_after),
+            "{date}, {processor} ({virtualised}), {cores} cores, Linux {kernel}, commit {commit}; \
+             load {before} before, {after} after{others}"
         )
     }
 
@@ -151,6 +131,12 @@ fn fact(path: &str) -> String {
         Ok(text) => text.trim().to_owned(),
         Err(_) => "not known".to_owned(),
     }
+}
+
+/// The commit of a source tree.
+fn commit(tree: &Path) -> String {
+    let describe = ["describe", "--always", "--dirty", "--abbrev=12"];
+    said("git", &[&["-C", &tree.display().to_string()], &describe[..]].concat())
 }
 
 fn cpuinfo(key: &str) -> Option<String> {

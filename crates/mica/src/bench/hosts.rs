@@ -143,9 +143,7 @@ fn owner(name: &str) -> Option<u32> {
 /// interfaces but ours.
 fn remove_left() -> Result<(), String> {
     for line in ip(&["netns", "list"])?.lines() {
-        let Some(name) = line.split_whitespace().next() else {
-            continue;
-        };
+        let Some(name) = line.split_whitespace().next() else { continue };
         let gone = |process: u32| !Path::new("/proc").join(process.to_string()).exists();
         if owner(name).is_some_and(gone)
             && ip(&["-n", name, "-brief", "link"]).is_ok_and(|links| only_ours(&links))
@@ -187,6 +185,7 @@ fn ip(words: &[&str]) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::ScratchFolder;
 
     #[test]
     fn addresses_are_of_one_process() {
@@ -220,10 +219,9 @@ mod tests {
     /// what is missing.
     #[test]
     fn hosts_are_made_and_removed() {
-        let scratch = std::env::temp_dir().join(format!("mica-bench-hosts-{}", std::process::id()));
-        fs::create_dir_all(&scratch).unwrap();
+        let scratch = ScratchFolder::new("hosts").unwrap();
         let there = |name: &String| Path::new("/run/netns").join(name).exists();
-        match Hosts::make(&scratch) {
+        match Hosts::make(scratch.path()) {
             Ok(hosts) => {
                 let [a, b] = hosts.names().clone();
                 assert!(there(&a) && there(&b));
@@ -250,6 +248,5 @@ mod tests {
                 assert!(!names.any(|name| there(&name)), "something is left");
             }
         }
-        fs::remove_dir_all(&scratch).unwrap();
     }
 }

@@ -40,6 +40,7 @@ use clap::Args;
 use self::execute::Executor;
 use self::place::Places;
 use self::suite::{ALL, BARS, MICA, Suite, Variant};
+use crate::terminal::status;
 
 /// The options of `mica bench`.
 #[derive(Args, Clone)]
@@ -89,13 +90,7 @@ pub struct BenchOptions {
 /// Runs the command. The exit code is 1 if a run failed or was left out; a bar that is missed is a
 /// result, not an error.
 pub fn main(options: BenchOptions) -> ExitCode {
-    match run(options) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("mica bench: {error}");
-            ExitCode::from(2)
-        }
-    }
+    status("mica bench", run(options), ExitCode::from(2))
 }
 
 fn run(mut options: BenchOptions) -> Result<ExitCode, String> {

@@ -3,6 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use crate::explain::prefix;
+
 /// The folders of one run.
 pub struct Places {
     /// Holds `suite.toml` and `src/`.
@@ -50,12 +52,6 @@ impl Places {
 
 fn is_source_tree(folder: &Path) -> bool {
     folder.join("bench/suite.toml").is_file() && folder.join("crates/mica").is_dir()
-}
-
-/// The installation that this command belongs to.
-pub fn prefix() -> Option<PathBuf> {
-    let command = env::current_exe().ok()?;
-    Some(command.parent()?.parent()?.to_owned())
 }
 
 /// `$XDG_CACHE_HOME/mica`.

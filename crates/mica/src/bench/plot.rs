@@ -52,9 +52,7 @@ pub fn plots(rows: &[ResultRow], suite: &Suite) -> Vec<BenchPlot> {
 fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<BenchPlot> {
     let first = rows[0];
     let measure = suite.measure(&first.key.measure);
-    let Some(axis) = measure.axis.clone().or_else(|| varying(rows)) else {
-        return Vec::new();
-    };
+    let Some(axis) = measure.axis.clone().or_else(|| varying(rows)) else { return Vec::new() };
     let mut groups: BTreeMap<String, Vec<&ResultRow>> = BTreeMap::new();
     for row in rows {
         groups.entry(rest(&row.key, &axis)).or_default().push(row);
@@ -68,10 +66,7 @@ fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<BenchPlot> {
         };
         BenchPlot {
             name: file_name(&format!("{} {} {rest}", first.key.program, first.key.measure)),
-            title: match rest.is_empty() {
-                true => what,
-                false => format!("{what} ({rest})"),
-            },
+            title: if rest.is_empty() { what } else { format!("{what} ({rest})") },
             note: format!("{}, {better} is better", first.unit),
             axis: axis.clone(),
             series: series(&rows, &axis),
@@ -139,9 +134,7 @@ fn file_name(text: &str) -> String {
 fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
     let mut lines: BTreeMap<&str, Vec<(f64, Stats)>> = BTreeMap::new();
     for row in rows {
-        let Some(x) = x_of(&row.key, axis) else {
-            continue;
-        };
+        let Some(x) = x_of(&row.key, axis) else { continue };
         let floor =
             row.floor.as_ref().and_then(|bound| Some(("floor", Stats::of(&[bound.value])?)));
         let all = row.contestants.iter().map(|(name, stats)| (name.as_str(), *stats));
@@ -149,14 +142,12 @@ fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
             lines.entry(name).or_default().push((x, stats));
         }
     }
-    let mut series: Vec<PlotSeries> = lines
-        .into_iter()
-        .map(|(name, mut points)| {
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let name = name.to_owned();
-            PlotSeries { name, points }
-        })
-        .collect();
+    let series = lines.into_iter().map(|(name, mut points)| {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let name = name.to_owned();
+        PlotSeries { name, points }
+    });
+    let mut series: Vec<PlotSeries> = series.collect();
     series.sort_by_key(|s| (s.name == "mica", s.name.starts_with("mica"), s.name != "floor"));
     series
 }

@@ -47,10 +47,7 @@ impl Position {
             known.iter().map(share).fold(1.0, f64::min)
         };
         let best = positions.iter().max_by(|a, b| least(a).total_cmp(&least(b)))?;
-        let chosen = match least(best) * SHARE as f64 >= 1.0 {
-            true => best,
-            false => all.as_slice(),
-        };
+        let chosen = if least(best) * SHARE as f64 >= 1.0 { best } else { all.as_slice() };
         Some(Position { line_us: ends(chosen)?, launches: [chosen.len(), all.len()] })
     }
 
@@ -88,19 +85,11 @@ mod tests {
     }
 
     #[test]
-    fn one_position_has_all_launches() {
+    fn launches_that_share_one_position_or_none_are_compared_as_they_are() {
         let steady = common(&[&[0.05, 0.07, 0.1], &[0.06, 0.08, 0.11]]);
         assert_eq!(steady, Position { line_us: [0.05, 0.11], launches: [6, 6] });
-    }
-
-    #[test]
-    fn launches_that_share_no_position_are_compared_as_they_are() {
         let apart = common(&[&[0.05, 0.05, 0.05], &[0.2, 0.2, 0.2]]);
         assert_eq!(apart, Position { line_us: [0.05, 0.2], launches: [6, 6] });
-    }
-
-    #[test]
-    fn a_launch_of_unknown_position_leaves_all() {
         assert_eq!(Position::common(&[vec![Some(0.05)], vec![None]]), None);
         assert_eq!(Position::common(&[]), None);
     }

@@ -12,7 +12,7 @@ use super::host::HostFacts;
 use super::plot::BenchPlot;
 use super::results::{ResultRow, RunFailure};
 use super::stats::Stats;
-use crate::draw::page::TableCells;
+use crate::draw::page::{TableCells, columns};
 use crate::draw::text::three_digits;
 use crate::origin::ResultOrigin;
 
@@ -105,16 +105,7 @@ impl BenchReport {
                 ),
                 None => BARS_NOTE.to_owned(),
             },
-            header: words(&[
-                "bar",
-                "at",
-                "mica",
-                "reference",
-                "against",
-                "ratio",
-                "limit",
-                "verdict",
-            ]),
+            header: columns("bar | at | mica | reference | against | ratio | limit | verdict"),
             rows: self.bars.iter().map(row).collect(),
         }
     }
@@ -130,9 +121,9 @@ impl BenchReport {
             rows().any(|row| row.contestants.contains_key(*name) || failed(name, row.key.ranks))
         };
         let contestants: Vec<&String> = self.contestants.iter().filter(takes_part).collect();
-        let mut header = words(&["measure", "at", "unit"]);
+        let mut header = columns("measure | at | unit");
         header.extend(contestants.iter().map(|name| name.to_string()));
-        header.extend(words(&["floor", "x floor", "best peer", "mica / best peer"]));
+        header.extend(columns("floor | x floor | best peer | mica / best peer"));
         let row = |row: &ResultRow| {
             let mut cells = vec![row.key.measure.clone(), row.place(), row.unit.clone()];
             for name in &contestants {
@@ -175,7 +166,7 @@ impl BenchReport {
 
     /// The verdict of every guideline on every contestant.
     fn guidelines(&self) -> TableCells {
-        let mut header = words(&["guideline"]);
+        let mut header = columns("guideline");
         header.extend(self.contestants.iter().cloned());
         let row = |guideline: &str| {
             let verdict = |name: &String| self.guidelines.verdict(guideline, name);
@@ -211,15 +202,7 @@ impl BenchReport {
         TableCells {
             title: "Guidelines: violations".to_owned(),
             note: "A size that was not measured is stood for by the next larger one.".to_owned(),
-            header: words(&[
-                "contestant",
-                "guideline",
-                "at",
-                "value",
-                "compared with",
-                "sum",
-                "ratio",
-            ]),
+            header: columns("contestant | guideline | at | value | compared with | sum | ratio"),
             rows: self.guidelines.violations.iter().map(row).collect(),
         }
     }
@@ -240,14 +223,9 @@ impl BenchReport {
             note: "Data misses of sender and receiver together; start and end of the job are not \
                 in it."
                 .to_owned(),
-            header: words(&[
-                "messages of",
-                "contestant",
-                "first level",
-                "last level",
-                "messages",
-                "counted by",
-            ]),
+            header: columns(
+                "messages of | contestant | first level | last level | messages | counted by",
+            ),
             rows: self.misses.iter().map(row).collect(),
         }
     }
@@ -259,7 +237,7 @@ impl BenchReport {
         TableCells {
             title: "The hardware's floor".to_owned(),
             note: "Without MPI, in every round.".to_owned(),
-            header: words(&["measure", "unit", "value"]),
+            header: columns("measure | unit | value"),
             rows: self.hardware.iter().map(row).collect(),
         }
     }
@@ -331,15 +309,9 @@ impl BenchReport {
     /// The failures and what was left out, one line each.
     pub fn complaints(&self) -> Vec<String> {
         let failed = self.failures.iter().map(|failure| {
-            let rounds: Vec<String> = failure.rounds.iter().map(usize::to_string).collect();
-            format!(
-                "{} failed in {} ({} ranks), round {}: {}",
-                failure.contestant,
-                failure.program,
-                failure.ranks,
-                rounds.join(", "),
-                failure.error
-            )
+            let RunFailure { contestant, program, ranks, rounds, error, .. } = failure;
+            let rounds = rounds.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+            format!("{contestant} failed in {program} ({ranks} ranks), round {rounds}: {error}")
         });
         failed.chain(self.left_out.iter().cloned()).collect()
     }
@@ -358,10 +330,6 @@ fn without_empty_columns(mut cells: TableCells) -> TableCells {
         row.retain(|_| *kept.next().unwrap_or(&true));
     }
     cells
-}
-
-fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|word| word.to_string()).collect()
 }
 
 fn value(value: Option<f64>, unit: &str) -> String {

@@ -221,23 +221,16 @@ pub mod tests {
             program: if who == FLOOR { "floor" } else { "p" }.to_owned(),
             ranks: 2,
             contestant: who.to_owned(),
-            command: vec![],
-            environment: BTreeMap::new(),
-            binding: String::new(),
             seconds: 1.0,
             figures: vec![Figure {
                 measure: measure.to_owned(),
                 bytes,
                 ranks: 2,
                 value,
-                min: None,
-                max: None,
                 unit: unit.to_owned(),
-                iterations: None,
-                more: BTreeMap::new(),
+                ..Figure::default()
             }],
-            error: None,
-            output: None,
+            ..BenchRun::default()
         }
     }
 

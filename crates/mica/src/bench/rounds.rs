@@ -111,7 +111,7 @@ impl Rounds<'_> {
 
     /// The command of a floor; on two hosts it gets their names.
     fn floor_words(&self, program: &Program, binary: &str) -> Vec<String> {
-        let mut words = words(binary, program.arguments(self.quick));
+        let mut words = [&[binary.to_owned()], program.arguments(self.quick)].concat();
         if let Some(hosts) = self.hosts.as_ref().filter(|_| program.on_hosts()) {
             words.push("--hosts".to_owned());
             words.extend(hosts.names().iter().cloned());
@@ -170,7 +170,7 @@ impl Rounds<'_> {
         binary: &str,
     ) -> RunStart<'a> {
         let program = entry.program;
-        let words = words(binary, program.arguments(self.quick));
+        let words = [&[binary.to_owned()], program.arguments(self.quick)].concat();
         let (launch, cpus) = self.launch(entry, contestant, words);
         let LaunchCommand { command, env, binding } = launch;
         let mut environment = contestant.environment();
@@ -233,10 +233,7 @@ impl RunStart<'_> {
             command: self.command,
             environment: self.environment,
             binding: self.binding,
-            seconds: 0.0,
-            figures: Vec::new(),
-            error: None,
-            output: None,
+            ..BenchRun::default()
         };
         // PATH is long, and the same for all contestants.
         run.environment.remove("PATH");
@@ -276,12 +273,6 @@ fn complete_job(figures: &mut [Figure], seconds: f64) {
         figure.value = seconds * 1e3 - figure.value;
         (figure.min, figure.max) = (None, None);
     }
-}
-
-fn words(binary: &str, arguments: &[String]) -> Vec<String> {
-    let mut words = vec![binary.to_owned()];
-    words.extend(arguments.iter().cloned());
-    words
 }
 
 #[cfg(test)]

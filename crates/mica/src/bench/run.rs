@@ -11,7 +11,7 @@ use super::figure::Figure;
 pub const FLOOR: &str = "floor";
 
 /// One run of one program by one contestant: an element of `raw.json.gz`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct BenchRun {
     pub round: usize,
     pub program: String,

@@ -39,10 +39,7 @@ pub fn run(
     suite: &Suite,
     mut executor: Executor,
 ) -> Result<ExitCode, String> {
-    let programs = match options.cache_misses {
-        true => Vec::new(),
-        false => suite.select(&options.what)?,
-    };
+    let programs = if options.cache_misses { Vec::new() } else { suite.select(&options.what)? };
     let (mut contestants, left_out) =
         contestant::find(&options.with, &places.peers, &mut executor, &say)?;
     add_variants(&mut contestants, options, suite, &programs);
@@ -116,8 +113,7 @@ impl<'a> BenchSession<'a> {
                     true
                 }
                 Err(error) => {
-                    let line = format!("{} is left out: {error}", contestant.name);
-                    self.left_out.push(line);
+                    self.left_out.push(format!("{} is left out: {error}", contestant.name));
                     false
                 }
             }
@@ -161,13 +157,9 @@ impl<'a> BenchSession<'a> {
         let (options, suite) = (self.options, self.suite);
         let data = FigureTable::of(&runs, suite);
         let rows = results::rows(&data, suite, &contestants);
-        let bars = match options.cache_misses {
-            true => Vec::new(),
-            false => suite.bars_of(&options.what)?,
-        };
+        let bars = if options.cache_misses { Vec::new() } else { suite.bars_of(&options.what)? };
         if interrupted {
-            let line = "interrupted: the rounds are not complete";
-            self.left_out.push(line.to_owned());
+            self.left_out.push("interrupted: the rounds are not complete".to_owned());
         }
         let report = BenchReport {
             origin: ResultOrigin::of_this_command(
@@ -177,10 +169,7 @@ impl<'a> BenchSession<'a> {
             rounds: rounds(options),
             bars: bars::judge(&bars, &rows),
             guidelines: guidelines::judge(suite, &rows, &contestants),
-            plots: match options.no_plots {
-                true => Vec::new(),
-                false => plot::plots(&rows, suite),
-            },
+            plots: if options.no_plots { Vec::new() } else { plot::plots(&rows, suite) },
             hardware: results::hardware(&data, &runs, suite),
             failures: results::failures(&runs),
             contestants,
@@ -208,17 +197,13 @@ impl<'a> BenchSession<'a> {
         let hosts = self.make_hosts(&mut programs)?;
         let suite = self.suite;
         let mut floors = Vec::new();
-        let wanted = |program: &&Program| match program.on_hosts() {
-            true => hosts.is_some(),
-            false => here,
-        };
+        let wanted = |program: &&Program| if program.on_hosts() { hosts.is_some() } else { here };
         let all = suite.programs.iter().filter(|program| program.floor);
         for program in all.filter(wanted) {
-            match self.builder.floor(&mut self.executor, program) {
+            match self.compile(None, program) {
                 Ok(binary) => floors.push((program, binary.display().to_string())),
                 Err(error) => {
-                    let line = format!("{} is left out: {error}", program.name);
-                    self.left_out.push(line);
+                    self.left_out.push(format!("{} is left out: {error}", program.name));
                 }
             }
         }
@@ -264,13 +249,16 @@ impl<'a> BenchSession<'a> {
             Err(error) if !here => Err(error),
             Err(error) => {
                 for program in programs.iter().filter(|program| program.on_hosts()) {
-                    let line = format!("{} is left out: {error}", program.name);
-                    self.left_out.push(line);
+                    self.left_out.push(format!("{} is left out: {error}", program.name));
                 }
                 programs.retain(|program| !program.on_hosts());
                 Ok(None)
             }
         }
+    }
+
+    fn compile(&mut self, by: Option<&Contestant>, program: &Program) -> Result<PathBuf, String> {
+        self.builder.compile(&mut self.executor, by, program.source(), &program.flags)
     }
 
     /// Compiles a program for the contestants that run it: the binaries by contestant's index.
@@ -280,7 +268,7 @@ impl<'a> BenchSession<'a> {
             if !contestant.runs(program) {
                 continue;
             }
-            match self.builder.program(&mut self.executor, contestant, program) {
+            match self.compile(Some(contestant), program) {
                 Ok(binary) => drop(binaries.insert(index, binary.display().to_string())),
                 Err(error) => {
                     let name = &contestant.name;
@@ -341,11 +329,7 @@ fn publish(
         unused(&places.results, &format!("{}-{name}", report.host.day()))
     });
     write(&out, report, runs)?;
-    if options.json {
-        print!("{}", report.json()?);
-    } else {
-        print!("{}", report.terminal());
-    }
+    print!("{}", if options.json { report.json()? } else { report.terminal() });
     say(&format!("written to {}", out.display()));
     Ok(())
 }
@@ -357,9 +341,7 @@ fn add_variants(
     suite: &Suite,
     programs: &[&Program],
 ) {
-    let Some(mica) = contestants.iter().find(|c| c.name == MICA).cloned() else {
-        return;
-    };
+    let Some(mica) = contestants.iter().find(|c| c.name == MICA).cloned() else { return };
     let given = options.variant.iter().map(|variant| mica.variant(variant));
     let mut variants: Vec<Contestant> = given.collect();
     for variant in &suite.variants {
@@ -414,10 +396,8 @@ fn write(out: &Path, report: &BenchReport, runs: &[BenchRun]) -> Result<(), Stri
     put_bytes("raw.json.gz", &gzip::compressed(&raw))?;
     put("summary.json", report.json()?)?;
     put("summary.md", report.markdown())?;
-    if !report.plots.is_empty() {
-        for plot in &report.plots {
-            put(&format!("{}.svg", plot.name), plot.svg())?;
-        }
+    for plot in &report.plots {
+        put(&format!("{}.svg", plot.name), plot.svg())?;
     }
     put("report.html", report.origin.on_page(&html::page(report)))
 }

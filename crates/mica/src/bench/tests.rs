@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Parser;
 use serde_json::Value;
 
 use super::*;
+use crate::scratch::ScratchFolder;
 
 #[derive(Parser)]
 struct Line {
@@ -38,23 +39,6 @@ fn alone(test: &str) -> bool {
     let passed = done.status.success() && said.contains("1 passed");
     assert!(passed, "{said}{}", String::from_utf8_lossy(&done.stderr));
     false
-}
-
-/// A folder that is removed when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("mica-bench-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 fn script(path: &Path, text: &str) {
@@ -211,8 +195,8 @@ fn libraries_are_run_in_turn_and_judged() {
     if !alone("bench::tests::libraries_are_run_in_turn_and_judged") {
         return;
     }
-    let folder = Folder::new("sound");
-    let (code, raw, summary) = run_in(&folder.0, "", &["bars", "--rounds", "2"]);
+    let folder = ScratchFolder::new("sound").unwrap();
+    let (code, raw, summary) = run_in(folder.path(), "", &["bars", "--rounds", "2"]);
     assert_eq!(code, ExitCode::SUCCESS);
     let runs = raw["runs"].as_array().unwrap();
     let names: Vec<&str> = runs.iter().map(|run| run["contestant"].as_str().unwrap()).collect();
@@ -235,7 +219,7 @@ fn libraries_are_run_in_turn_and_judged() {
     ] {
         assert!(summary.contains(part), "{part}\n{summary}");
     }
-    let out = folder.0.join("out");
+    let out = folder.path().join("out");
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("class=\"missed\""), "{page}");
     assert!(page.contains("<h2>Guidelines</h2>"), "{page}");
@@ -248,7 +232,7 @@ fn libraries_are_run_in_turn_and_judged() {
     for file in ["command", "host.json", "summary.json", "p-time-2-ranks.svg"] {
         assert!(out.join(file).is_file(), "{file}");
     }
-    let left: Vec<_> = fs::read_dir(folder.0.join("work")).unwrap().flatten().collect();
+    let left: Vec<_> = fs::read_dir(folder.path().join("work")).unwrap().flatten().collect();
     assert!(left.iter().all(|e| !e.file_name().to_string_lossy().starts_with("run-")));
 }
 
@@ -259,13 +243,13 @@ fn ends_and_names_a_hanging_contestant() {
     if !alone("bench::tests::ends_and_names_a_hanging_contestant") {
         return;
     }
-    let folder = Folder::new("hangs");
-    let pids = folder.0.join("pids");
+    let folder = ScratchFolder::new("hangs").unwrap();
+    let pids = folder.path().join("pids");
     let trouble = format!(
         "echo stuck here >&2\nsetsid sh -c 'echo $$ >{0}; sleep 600' &\nsleep 600",
         pids.display()
     );
-    let (code, raw, summary) = run_in(&folder.0, &trouble, &["p", "--quick", "--no-plots"]);
+    let (code, raw, summary) = run_in(folder.path(), &trouble, &["p", "--quick", "--no-plots"]);
     assert_eq!(code, ExitCode::FAILURE);
     let runs = raw["runs"].as_array().unwrap();
     let failed = runs.iter().find(|run| run["contestant"] == "mpich").unwrap();
@@ -283,8 +267,8 @@ fn times_of_a_job_begin_with_its_launch_and_end_with_its_launcher() {
     if !alone("bench::tests::times_of_a_job_begin_with_its_launch_and_end_with_its_launcher") {
         return;
     }
-    let folder = Folder::new("job");
-    let (code, raw, summary) = run_in(&folder.0, "", &["job", "--quick", "--no-plots"]);
+    let folder = ScratchFolder::new("job").unwrap();
+    let (code, raw, summary) = run_in(folder.path(), "", &["job", "--quick", "--no-plots"]);
     assert_eq!(code, ExitCode::SUCCESS, "{summary}");
     let runs = raw["runs"].as_array().unwrap();
     let jobs: Vec<&Value> = runs.iter().filter(|run| run["program"] == "job").collect();
@@ -307,10 +291,10 @@ fn reports_what_is_left_out() {
     if !alone("bench::tests::reports_what_is_left_out") {
         return;
     }
-    let folder = Folder::new("without");
-    let places = stage(&folder.0, "exit 3");
-    let out = folder.0.join("out");
-    let with = format!("mica={0}/mica,mpich={0}/nowhere", folder.0.display());
+    let folder = ScratchFolder::new("without").unwrap();
+    let places = stage(folder.path(), "exit 3");
+    let out = folder.path().join("out");
+    let with = format!("mica={0}/mica,mpich={0}/nowhere", folder.path().display());
     let fixed = ["q", "p", "--quick", "--with", &with, "--out", out.to_str().unwrap()];
     let suite = Suite::read(&places.suite).unwrap();
     let executor = || Executor::plain(&places.work).unwrap();

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use mica_node::topology::{
     BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
 };
@@ -20,6 +19,7 @@ use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, TuningSource};
 
 use super::{prefix, time};
+use crate::terminal::{align_right_but, table};
 
 /// Who takes part in the collective that is asked about.
 #[derive(Args, Default)]
@@ -54,14 +54,12 @@ fn reach(text: &str) -> Result<Reachability, String> {
 impl CollectiveRanks {
     /// The names of the given options.
     pub fn given(&self) -> Vec<&'static str> {
-        let given = [
+        given(&[
             (self.ranks.is_some(), "-n"),
             (self.cores.is_some(), "--cores"),
             (self.non_commutative, "--non-commutative"),
             (self.reach.is_some(), "--reach"),
-        ];
-        let given = given.into_iter().filter(|(is, _)| *is);
-        given.map(|(_, name)| name).collect()
+        ])
     }
 
     /// The answer as text.
@@ -92,10 +90,7 @@ impl CollectiveRanks {
         let question = CollectiveCall {
             collective,
             bytes,
-            order: match self.non_commutative {
-                true => OperandOrder::ByRank,
-                false => OperandOrder::Any,
-            },
+            order: if self.non_commutative { OperandOrder::ByRank } else { OperandOrder::Any },
             reach: match self.reach {
                 Some(reach) => reach,
                 None => reach_here()?,
@@ -111,6 +106,11 @@ impl CollectiveRanks {
     }
 }
 
+/// The names of those options that are given.
+pub fn given(options: &[(bool, &'static str)]) -> Vec<&'static str> {
+    options.iter().filter_map(|(is_given, name)| is_given.then_some(*name)).collect()
+}
+
 /// The reachability that ranks know of before they have announced their buffers.
 fn reach_here() -> Result<Reachability, tunables::BadValue> {
     Ok(match tunables::DIRECT.choice()? {
@@ -124,9 +124,7 @@ fn reach_here() -> Result<Reachability, tunables::BadValue> {
 /// The level of the two of `ranks` ranks that are furthest apart.
 fn worst_level(machine: &Machine, ranks: usize) -> Level {
     let slots = map(machine, ranks, MapBy::Core, BindTo::Core);
-    let Some((first, others)) = slots.split_first() else {
-        return Level::Node;
-    };
+    let Some((first, others)) = slots.split_first() else { return Level::Node };
     // No two of the others are further apart than one of them is from the first.
     let levels = others.iter();
     let levels = levels.map(|other| level_between(&first.place, &other.place));
@@ -225,9 +223,7 @@ fn describe(question: &CollectiveCall) -> String {
 }
 
 fn estimates(question: &CollectiveCall, decision: &AlgorithmDecision) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header([" algorithm", "family", "time", "forced by", ""]);
+    let mut table = table(" algorithm | family | time | forced by | ");
     for estimate in &decision.estimates {
         let chosen = estimate.algorithm == decision.algorithm;
         let mark = if chosen { "*" } else { " " };
@@ -246,9 +242,7 @@ fn estimates(question: &CollectiveCall, decision: &AlgorithmDecision) -> String 
             remark,
         ]);
     }
-    if let Some(column) = table.column_mut(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_right_but(&mut table, &[0, 1, 3, 4]);
     table.trim_fmt()
 }
 

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::network::FoundNetwork;
+use crate::terminal::{align_right_but, table};
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use mica_node::procmap::ProcMap;
 use mica_node::topology::{
     BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
@@ -175,7 +175,7 @@ impl ExplainQuestion {
 
     /// The given options that apply to messages only.
     fn about_messages(&self) -> Vec<&'static str> {
-        let given = [
+        collective::given(&[
             (self.layout != ExplainLayout::Contiguous, "--layout"),
             (self.paths != Choice::Here, "--paths"),
             (self.mapped, "--mapped"),
@@ -184,9 +184,7 @@ impl ExplainQuestion {
             (self.nonblocking, "--nonblocking"),
             (self.synchronous, "--synchronous"),
             (self.oversubscribed, "--oversubscribed"),
-        ];
-        let given = given.into_iter().filter(|(is, _)| *is);
-        given.map(|(_, name)| name).collect()
+        ])
     }
 
     /// The answer as text.
@@ -398,28 +396,19 @@ fn render(
 }
 
 fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header([" path", "elapsed", "cores busy", ""]);
+    let mut table = table(" path | elapsed | cores busy | ");
     for (path, verdict) in decision.considered() {
-        let mark = match path == decision.path {
-            true => "*",
-            false => " ",
-        };
+        let mark = if path == decision.path { "*" } else { " " };
         let name = format!("{mark}{}", path.name());
         match verdict {
             PathVerdict::Possible(estimate) => {
                 let chosen = if path == decision.path { "chosen" } else { "" };
-                let times = [estimate.elapsed_ns, estimate.busy_ns].map(time);
-                let [elapsed, busy] = times;
+                let [elapsed, busy] = [estimate.elapsed_ns, estimate.busy_ns].map(time);
                 table.add_row([name.as_str(), &elapsed, &busy, chosen]);
             }
             PathVerdict::RuledOut(why) => {
-                let last_resort = if path == decision.path {
-                    "; taken since nothing else is possible"
-                } else {
-                    ""
-                };
+                let taken = "; taken since nothing else is possible";
+                let last_resort = if path == decision.path { taken } else { "" };
                 let is_mapped = matches!(path, MessagePath::Mapped | MessagePath::MappedCooperate);
                 let why = match (mapped, why) {
                     (Mapped::Later(uses), PathExclusion::NotAvailable) if is_mapped => {
@@ -432,24 +421,17 @@ fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
             }
         }
     }
-    for column in [1, 2] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    align_right_but(&mut table, &[0, 3]);
     table.trim_fmt()
 }
 
 /// The names and values of the thresholds.
 pub fn threshold_rows(t: &Thresholds) -> [(&'static str, String); 7] {
-    let min = |bytes: usize| match bytes {
-        usize::MAX => "never".to_owned(),
+    let text = |bytes: usize, most: &str| match bytes {
+        usize::MAX => most.to_owned(),
         bytes => bytes.to_string(),
     };
-    let max = |bytes: usize| match bytes {
-        usize::MAX => "always".to_owned(),
-        bytes => bytes.to_string(),
-    };
+    let (min, max) = (|bytes| text(bytes, "never"), |bytes| text(bytes, "always"));
     [
         ("ring up to", max(t.ring_max)),
         ("eager up to", max(t.eager_max)),

@@ -100,9 +100,7 @@ fn distinguishes_buffers_that_will_migrate_from_those_that_cannot() {
     assert!(row(&never).ends_with("no such kernel") && !never.contains("From use"), "{never}");
     let question = |line: &str| {
         let question = parse(line).unwrap();
-        let Ok(Subject::Message(len)) = question.subject() else {
-            panic!("{line}");
-        };
+        let Ok(Subject::Message(len)) = question.subject() else { panic!("{line}") };
         question.mapped_here(&question.message(len)).unwrap()
     };
     assert_eq!(question("--explain 64K --mapped"), Mapped::Asked);

@@ -29,9 +29,9 @@ use serde::Serialize;
 
 use super::job::{JobMode, LinksJob, LinksJobOptions};
 use super::raw::RawCalls;
-use super::run::spinner;
 use super::wanted::WantedCounters;
 use crate::origin::ResultOrigin;
+use crate::terminal::spinner;
 
 /// Decisions or readings in a batch; a batch takes some microseconds, a clock reading 25 ns.
 const BATCH: usize = 1000;
@@ -118,17 +118,11 @@ fn render(cost: &Cost) -> String {
         _ => writeln!(text, "No counter can be read: {}", cost.read),
     };
     if let Some(observer) = &cost.observer {
+        let ObserverCost { what, jobs, without_us, with_us, percent, low, high } = observer;
         let _ = writeln!(
             text,
-            "{}: {:.2} us without the observer, {:.2} us with it; {:+.2} % ({:+.2} to {:+.2}, \
-             {} jobs)",
-            observer.what,
-            observer.without_us,
-            observer.with_us,
-            observer.percent,
-            observer.low,
-            observer.high,
-            observer.jobs
+            "{what}: {without_us:.2} us without the observer, {with_us:.2} us with it; \
+             {percent:+.2} % ({low:+.2} to {high:+.2}, {jobs} jobs)"
         );
     }
     text

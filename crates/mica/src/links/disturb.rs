@@ -32,9 +32,9 @@ const FILE_BYTES: u64 = 256 << 20;
 /// The longest sleep: a thread stops this soon.
 const SLEEP: Duration = Duration::from_millis(20);
 
-/// What is made.
+/// Which traffic there is beside the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Disturbance {
+pub enum BackgroundTraffic {
     None,
     Io,
     Memory,
@@ -57,7 +57,12 @@ struct SharedFlags {
 
 impl Disturbing {
     /// Starts the traffic; files are made in `scratch`.
-    pub fn start(what: Disturbance, seed: u64, domains: &Domains, scratch: &Path) -> Disturbing {
+    pub fn start(
+        what: BackgroundTraffic,
+        seed: u64,
+        domains: &Domains,
+        scratch: &Path,
+    ) -> Disturbing {
         let shared = Arc::new(SharedFlags::default());
         let threads = processes(what, domains.domains.len().max(1));
         let threads = threads.into_iter().zip(0..).map(|(process, index)| {
@@ -92,17 +97,17 @@ impl Disturbing {
 }
 
 /// The processes of the background, from and to the chips of a machine; `chips` is their number.
-fn processes(what: Disturbance, chips: usize) -> Vec<BurstProcess> {
+fn processes(what: BackgroundTraffic, chips: usize) -> Vec<BurstProcess> {
     // The times of bursts are those of the X4600's model; only their ends are of this machine.
     let io = || {
         let machine = ChipMachine::named("x4600").expect("shipped with this command");
         Background::io(&machine)
     };
     let background = match what {
-        Disturbance::None => Background::none(),
-        Disturbance::Io => io(),
-        Disturbance::Memory => Background::streams_between(chips),
-        Disturbance::Both => io().and(Background::streams_between(chips)),
+        BackgroundTraffic::None => Background::none(),
+        BackgroundTraffic::Io => io(),
+        BackgroundTraffic::Memory => Background::streams_between(chips),
+        BackgroundTraffic::Both => io().and(Background::streams_between(chips)),
     };
     background.processes
 }
@@ -205,22 +210,24 @@ mod tests {
 
     #[test]
     fn makes_traffic_until_it_is_stopped() {
-        let scratch = std::env::temp_dir().join(format!("mica-disturb-{}", std::process::id()));
-        std::fs::create_dir(&scratch).unwrap();
+        let scratch = crate::scratch::ScratchFolder::new("disturb").unwrap();
         let domains = Domains::find(Path::new("/")).unwrap();
-        let running = Disturbing::start(Disturbance::Both, 1, &domains, &scratch);
+        let running = Disturbing::start(BackgroundTraffic::Both, 1, &domains, scratch.path());
         let (copied, stored) = (&running.shared.copied, &running.shared.stored);
         while copied.load(Ordering::Relaxed) == 0 || stored.load(Ordering::Relaxed) == 0 {
             thread::sleep(Duration::from_millis(1));
         }
         assert!(running.stop().unwrap().contains("memory streams copied"));
-        std::fs::remove_dir_all(&scratch).unwrap();
     }
 
     #[test]
     fn none_makes_nothing() {
-        let running =
-            Disturbing::start(Disturbance::None, 1, &Domains::default(), Path::new("/nowhere"));
+        let running = Disturbing::start(
+            BackgroundTraffic::None,
+            1,
+            &Domains::default(),
+            Path::new("/nowhere"),
+        );
         assert_eq!(running.stop(), None);
     }
 }

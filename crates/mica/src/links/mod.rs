@@ -146,10 +146,7 @@ fn origin(observation: &Observation) -> ResultOrigin {
         LoadSource::Model => return ResultOrigin::simulated(&made.machine),
         LoadSource::Counters | LoadSource::Account => ResultOrigin::of_this_command(CHANNEL),
     };
-    let known = |text: &String| match text.is_empty() {
-        true => "not known".to_owned(),
-        false => text.clone(),
-    };
+    let known = |text: &String| if text.is_empty() { "not known".to_owned() } else { text.clone() };
     ResultOrigin {
         host: known(&made.host),
         date: known(&made.date),
@@ -215,9 +212,7 @@ fn findings<'a>(
     let mut found = Vec::new();
     for workload in 0..workloads {
         let explained = explain_in_steps(observation, workload, &options, &mut || bar.inc(1));
-        let Some(mut explanation) = explained else {
-            continue;
-        };
+        let Some(mut explanation) = explained else { continue };
         let promise = promise::promise(observation, workload, compared)?;
         explanation.advice.extend(promise.as_ref().map(Promise::text));
         explanation.advice.extend(placement::advice(observation, workload, file));
@@ -232,10 +227,7 @@ fn findings<'a>(
         });
     }
     bar.finish_and_clear();
-    match found.is_empty() {
-        true => Err("the file has no calls".into()),
-        false => Ok(found),
-    }
+    if found.is_empty() { Err("the file has no calls".into()) } else { Ok(found) }
 }
 
 /// The mean bytes that the workload's calls move between ranks.

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use indicatif::ProgressBar;
 use mica_links::intensity::TrafficIntensity;
 use mica_links::model::study::{IO_INTENSITIES, STREAM_INTENSITIES, StudyPlan, study};
@@ -16,6 +16,7 @@ use mica_links::predictor::PayoffTrial;
 use mica_links::study::ModelStudy;
 use mica_links::{Background, ChipMachine, ModelPlan, RecordedSchedule};
 
+use super::disturb::BackgroundTraffic;
 use super::named::schedule_named;
 use super::placement::{between_chips, mapped};
 use super::text;
@@ -60,14 +61,6 @@ pub struct ModelOptions {
     /// The file to write.
     #[arg(short, long, value_name = "FILE", default_value = "links.mica")]
     output: PathBuf,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BackgroundTraffic {
-    None,
-    Io,
-    Memory,
-    Both,
 }
 
 /// Said of every observation under modelled I/O.

@@ -45,9 +45,8 @@ mod tests {
     #[test]
     fn schedules_come_from_the_command_a_file_or_the_records_of_a_job() {
         assert_eq!(schedule_named("barrier").unwrap().ranks(), 32);
-        let folder = std::env::temp_dir().join(format!("mica-schedule-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
-        let prefix = folder.join("job").display().to_string();
+        let folder = crate::scratch::ScratchFolder::new("schedule").unwrap();
+        let prefix = folder.path().join("job").display().to_string();
         let records = [
             "2.1 begin MPI_Bcast 0 8\n2.1 store 0 8\n2.1 publish 1\n2.1 end cells\n",
             "2.1 begin MPI_Bcast 1 8\n2.1 wait 0 1\n2.1 load 0 8\n2.1 end cells\n",
@@ -57,13 +56,12 @@ mod tests {
         }
         let found = schedule_named(&format!("{prefix}:bcast:0")).unwrap();
         assert_eq!((found.ranks(), found.bytes), (2, 8));
-        let file = folder.join("bcast.txt").display().to_string();
+        let file = folder.path().join("bcast.txt").display().to_string();
         fs::write(&file, found.to_string()).unwrap();
         assert_eq!(schedule_named(&file).unwrap().steps, found.steps);
         let error = |name: &str| schedule_named(name).unwrap_err().to_string();
         assert!(error(&format!("{prefix}:bcast:1")).contains("has 1 calls"));
         assert!(error(&format!("{prefix}:bcast:x")).contains("no number of a call"));
         assert!(error("/nonexistent:bcast:0").contains("no record"));
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

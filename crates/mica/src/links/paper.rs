@@ -122,10 +122,7 @@ pub fn rows(explanation: &Explanation, seconds: &[f64]) -> Vec<PaperRow> {
             paper,
             here,
             // Elsewhere everything differs: the machine, the library and what else runs.
-            why: match is_model {
-                true => why,
-                false => "another machine, library and background",
-            },
+            why: if is_model { why } else { "another machine, library and background" },
         }
     };
     times.chain(links).map(row).collect()
@@ -187,14 +184,10 @@ fn nearest(explanation: &Explanation) -> String {
     let middle = |cluster: &TimeCluster| (cluster.from.max(1e-12) * cluster.to.max(1e-12)).sqrt();
     let distance = |cluster: &&TimeCluster| (middle(cluster) / CLUSTER).ln().abs();
     let found = explanation.clusters.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    let Some(found) = found else {
-        return String::new();
-    };
+    let Some(found) = found else { return String::new() };
     let names: Vec<&str> =
         found.marks.iter().take(4).map(|mark| explanation.links[mark.link].as_str()).collect();
-    let marks = match names.is_empty() {
-        true => "no link marks it".to_owned(),
-        false => format!("marked by {}", names.join(", ")),
-    };
+    let marks = format!("marked by {}", names.join(", "));
+    let marks = if names.is_empty() { "no link marks it" } else { &marks };
     format!("{} to {}: {marks}", time(found.from), time(found.to))
 }

@@ -24,13 +24,11 @@ pub fn mapped(pairs: &[PairBytes], chips: &[u32]) -> Vec<u32> {
         messages: 1,
         bytes: pair.bytes,
     });
-    let places: Vec<Place> = (0..)
-        .zip(chips)
-        .map(|(core, &chip)| Place {
-            node: 0,
-            core: CorePlace { core, shared_cache: chip, package: chip, ..CorePlace::UNKNOWN },
-        })
-        .collect();
+    let places = (0..).zip(chips).map(|(core, &chip)| Place {
+        node: 0,
+        core: CorePlace { core, shared_cache: chip, package: chip, ..CorePlace::UNKNOWN },
+    });
+    let places: Vec<Place> = places.collect();
     let costs = tuning::in_force(None).map_or_else(|_| PathCosts::default(), |(costs, _)| costs);
     let traffic: Vec<PairTraffic> = traffic.collect();
     let links = links_of(places.len(), &traffic, &costs);

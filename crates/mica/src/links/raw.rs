@@ -85,11 +85,8 @@ impl RawCalls {
 
     /// For each rank: its bytes in each memory domain; nothing if a kernel without NUMA ran one.
     pub fn rank_bytes(&self) -> Vec<std::collections::BTreeMap<u32, u64>> {
-        let parsed = self.numa_maps.iter().map(|text| match text.is_empty() {
-            true => None,
-            false => parse_numa_maps(text),
-        });
-        parsed.collect::<Option<_>>().unwrap_or_default()
+        let parse = |text: &String| if text.is_empty() { None } else { parse_numa_maps(text) };
+        self.numa_maps.iter().map(parse).collect::<Option<_>>().unwrap_or_default()
     }
 }
 

@@ -14,7 +14,7 @@ use mica_links::explain::{Explanation, LoadKind, Selected, select};
 
 use crate::draw::bars::{self, Series, legend};
 use crate::draw::colour::{THEME, hue};
-use crate::draw::page::{self, Cell, DataTable};
+use crate::draw::page::{self, Cell, DataTable, columns};
 use crate::draw::scale::TickUnit;
 use crate::draw::scatter::{Axis, Scatter};
 use crate::draw::star::Star;
@@ -134,7 +134,7 @@ fn beside_the_paper(finding: &WorkloadFinding) -> String {
     let table = DataTable {
         caption: "The paper: 2000 MPI_Allreduce of 16 kB on 32 ranks, Sun Fire X4600 M2, Open MPI \
                   1.3, background not controlled",
-        header: &["figure", "what", "paper", "here", "why they differ"],
+        header: columns("figure | what | paper | here | why they differ"),
         rows: rows.collect(),
     };
     format!("<div class=\"words\">{}</div>\n", table.html())
@@ -188,9 +188,7 @@ fn over_time(figures: &Figures) -> String {
 fn fast(explanation: &Explanation) -> String {
     let (width, left, floor) = (620.0, 60.0, 200.0);
     let bars = &explanation.histogram;
-    let (Some(first), Some(last)) = (bars.first(), bars.last()) else {
-        return String::new();
-    };
+    let (Some(first), Some(last)) = (bars.first(), bars.last()) else { return String::new() };
     let most = bars.iter().map(|bar| bar.calls).max().unwrap_or(1).max(1);
     let step = (width - left - 16.0) / bars.len() as f64;
     let mut path = String::new();
@@ -236,7 +234,7 @@ fn clusters(explanation: &Explanation) -> String {
     let table = DataTable {
         caption: "Clusters, and links on which their calls have more load than other calls (in \
                   brackets: in which share of all pairs)",
-        header: &["class", "from", "to", "calls", "of the time", "more load on"],
+        header: columns("class | from | to | calls | of the time | more load on"),
         rows: rows.collect(),
     };
     let star = match explanation.links.len() < 3 || explanation.clusters.len() < 2 {
@@ -263,14 +261,11 @@ fn star(explanation: &Explanation) -> String {
         .iter()
         .map(|cluster| axes.iter().map(|link| share(&cluster.star, *link)).collect())
         .collect();
-    let series: Vec<Series> = clusters
-        .iter()
-        .enumerate()
-        .map(|(place, cluster)| Series {
-            name: format!("{} to {}", time(cluster.from), time(cluster.to)),
-            colour: hue(place),
-        })
-        .collect();
+    let series = clusters.iter().enumerate().map(|(place, cluster)| Series {
+        name: format!("{} to {}", time(cluster.from), time(cluster.to)),
+        colour: hue(place),
+    });
+    let series: Vec<Series> = series.collect();
     let names: Vec<String> = axes.iter().map(|link| explanation.links[*link].clone()).collect();
     let star = Star {
         name: "Mean load of links in each cluster",
@@ -336,16 +331,10 @@ fn ranking(explanation: &Explanation) -> String {
     let table = DataTable {
         caption: "Spearman's rank correlation with the execution time; p after Holm's correction; \
                   in the relevant set: the share of half samples that select the link",
-        header: &[
-            "link",
-            "correlation",
-            "95 % interval",
-            "p",
-            "beyond chance",
-            "of slow calls above the usual load",
-            "relevant",
-            "named above",
-        ],
+        header: columns(
+            "link | correlation | 95 % interval | p | beyond chance | of slow calls above the \
+             usual load | relevant | named above",
+        ),
         rows: rows.collect(),
     };
     let none = match explanation.named.is_empty() {
@@ -388,7 +377,7 @@ fn fast_loads(explanation: &Explanation) -> String {
     });
     let table = DataTable {
         caption: "Load of each link in the fastest 95 % of the calls",
-        header: &["link", "least", "median", "highest"],
+        header: columns("link | least | median | highest"),
         rows: rows.collect(),
     };
     format!("{}<div class=\"figure\">{}</div>\n{}", legend(&series), chart.svg(), table.html())
@@ -421,7 +410,7 @@ fn validations(explanation: &Explanation) -> String {
         );
         let table = DataTable {
             caption: &caption,
-            header: &["is", "said short", "said medium", "said long"],
+            header: columns("is | said short | said medium | said long"),
             rows: rows.collect(),
         };
         html += &table.html();

@@ -8,17 +8,16 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use mica_links::discover::Domains;
 use mica_links::{ChipMachine, Observation};
 
-use super::disturb::{Disturbance, Disturbing};
+use super::disturb::{BackgroundTraffic, Disturbing};
 use super::job::{JobMode, LinksJob, LinksJobOptions};
 use super::observed::Gathered;
 use super::wanted::WantedCounters;
+use crate::terminal::spinner;
 
 /// The options of `mica links run`.
 #[derive(Args)]
@@ -34,8 +33,8 @@ pub struct LinksRunOptions {
     #[arg(long, value_name = "MACHINE")]
     machine: Option<String>,
     /// Make traffic on this machine meanwhile.
-    #[arg(long, value_enum, default_value_t = Disturbance::None)]
-    background: Disturbance,
+    #[arg(long, value_enum, default_value_t = BackgroundTraffic::None)]
+    background: BackgroundTraffic,
     /// The seed of that traffic.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -82,14 +81,10 @@ fn said(observation: &Observation, options: &LinksRunOptions) -> String {
         true => String::new(),
         false => {
             let mean = calls.moved_bytes.iter().sum::<f64>() / calls.len().max(1) as f64;
-            let where_to = match observation.links.is_empty() {
-                true => ", all within one memory domain",
-                false => "",
-            };
-            format!(
-                "A call moves {} between ranks on average{where_to}.\n",
-                crate::draw::text::volume(mean)
-            )
+            let mean = crate::draw::text::volume(mean);
+            let one = ", all within one memory domain";
+            let where_to = if observation.links.is_empty() { one } else { "" };
+            format!("A call moves {mean} between ranks on average{where_to}.\n")
         }
     };
     format!(
@@ -100,12 +95,4 @@ fn said(observation: &Observation, options: &LinksRunOptions) -> String {
         options.output.display(),
         observation.provenance.notes.join("\n")
     )
-}
-
-/// Shows on a terminal that something goes on.
-pub fn spinner() -> Result<ProgressBar, Box<dyn Error>> {
-    let spinner = ProgressBar::new_spinner();
-    spinner.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}")?);
-    spinner.enable_steady_tick(Duration::from_millis(100));
-    Ok(spinner)
 }

@@ -5,7 +5,7 @@ use mica_links::study::ModelStudy;
 
 use super::text::{intensity, payoff_sentence, uses};
 use crate::draw::colour::hue;
-use crate::draw::page::{Cell, DataTable, section};
+use crate::draw::page::{Cell, DataTable, columns, section};
 use crate::draw::text::{percent, time};
 
 /// The sections.
@@ -42,13 +42,9 @@ fn sensitivity(study: &ModelStudy) -> String {
     );
     let table = DataTable {
         caption: &caption,
-        header: &[
-            "other traffic",
-            "slowest 5 % take",
-            "over worlds",
-            "longest call, in medians",
-            "",
-        ],
+        header: columns(
+            "other traffic | slowest 5 % take | over worlds | longest call, in medians | ",
+        ),
         rows: rows.collect(),
     };
     table.html()
@@ -70,7 +66,7 @@ fn payoffs(study: &ModelStudy) -> String {
     );
     let table = DataTable {
         caption: &caption,
-        header: &["use", "without", "with", "result"],
+        header: columns("use | without | with | result"),
         rows: rows.into(),
     };
     format!("<div class=\"words\">{}</div>\n", table.html())

@@ -179,15 +179,13 @@ fn a_browser_shows_the_page_from_the_file_alone() {
         eprintln!("skipped: there is no chromium here (apt-get install chromium)");
         return;
     };
-    let directory = std::env::temp_dir().join(format!("mica-links-page-{}", std::process::id()));
-    fs::create_dir(&directory).unwrap();
+    let directory = crate::scratch::ScratchFolder::new("links-page").unwrap();
     let mut observation = observation(6);
     observation.study = Some(study());
     let page = report::page(&observation, &explained(&observation));
-    let file = directory.join("links.html");
+    let file = directory.path().join("links.html");
     fs::write(&file, page.replace("</body>", &format!("{READER}</body>"))).unwrap();
     let (document, console) = open(browser, &file);
-    fs::remove_dir_all(&directory).unwrap();
     assert_eq!(console, "");
     // Clusters, links, fast loads, indicator, predictor, paper, sensitivity, payoffs.
     for attribute in ["data-charts=\"8\"", "data-tables=\"8\"", "data-wider=\"false\""] {

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{Table, presets};
 use mica_links::analysis::cluster::TIME_CLASSES;
 use mica_links::data::NumaFacts;
 use mica_links::explain::Explanation;
@@ -12,6 +11,7 @@ use mica_links::study::ModelStudy;
 
 use super::WorkloadFinding;
 use crate::draw::text::{percent, time, trimmed, volume};
+use crate::terminal::table;
 
 /// Said under a table of links none of which is named.
 pub const NONE_NAMED: &str = "No link is named: load that goes with the time is no cause by \
@@ -75,7 +75,7 @@ pub fn render(finding: &WorkloadFinding) -> String {
 }
 
 fn paper(finding: &WorkloadFinding) -> String {
-    let mut rows = table(&["figure", "what", "paper", "here"]);
+    let mut rows = table("figure | what | paper | here");
     for row in &finding.paper {
         rows.add_row([row.figure, row.what, row.paper, row.here.as_str()]);
     }
@@ -87,10 +87,7 @@ pub fn memory_lines(numa: &NumaFacts) -> Vec<String> {
     let grown = numa.numastat.iter().map(|(domain, pages)| {
         let names = pages.iter().filter(|(_, pages)| **pages > 0);
         let names: Vec<String> = names.map(|(name, pages)| format!("{name} {pages}")).collect();
-        let all = match names.is_empty() {
-            true => "no pages".to_owned(),
-            false => names.join(", "),
-        };
+        let all = if names.is_empty() { "no pages".to_owned() } else { names.join(", ") };
         format!("Memory domain {domain} during the job, in pages (numastat): {all}.")
     });
     let mut sums = std::collections::BTreeMap::<u32, u64>::new();
@@ -114,8 +111,7 @@ fn memory(numa: &NumaFacts) -> String {
 
 /// What a study of the modelled machine found.
 pub fn study(study: &ModelStudy) -> String {
-    let header = ["other traffic", "slowest 5 % take", "over worlds", "longest/median"];
-    let mut rows = table(&header);
+    let mut rows = table("other traffic | slowest 5 % take | over worlds | longest/median");
     for row in &study.sensitivity {
         rows.add_row([
             intensity(row.intensity),
@@ -195,14 +191,8 @@ pub fn payoff_sentence(payoff: &Payoff) -> String {
     text
 }
 
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header);
-    table
-}
-
 fn clusters(explanation: &Explanation) -> String {
-    let mut rows = table(&["class", "from", "to", "calls", "of the time", "more load on"]);
+    let mut rows = table("class | from | to | calls | of the time | more load on");
     for cluster in &explanation.clusters {
         let marks = cluster.marks.iter().take(6);
         let names: Vec<&str> = marks.map(|mark| explanation.links[mark.link].as_str()).collect();
@@ -219,16 +209,9 @@ fn clusters(explanation: &Explanation) -> String {
 }
 
 fn links(explanation: &Explanation) -> String {
-    let header = [
-        "link",
-        "correlation",
-        "95 % interval",
-        "p (Holm)",
-        "beyond chance",
-        "in slow calls",
-        "named",
-    ];
-    let mut rows = table(&header);
+    let header =
+        "link | correlation | 95 % interval | p (Holm) | beyond chance | in slow calls | named";
+    let mut rows = table(header);
     for link in explanation.ranking.iter().take(LINKS) {
         rows.add_row([
             explanation.links[link.link].clone(),
@@ -243,21 +226,15 @@ fn links(explanation: &Explanation) -> String {
             if explanation.named.contains(&link.link) { "yes" } else { "" }.to_owned(),
         ]);
     }
-    match explanation.named.is_empty() {
-        true => format!("{rows}\n{NONE_NAMED}"),
-        false => rows.to_string(),
-    }
+    if explanation.named.is_empty() { format!("{rows}\n{NONE_NAMED}") } else { rows.to_string() }
 }
 
 fn relevant(explanation: &Explanation) -> String {
-    let names: Vec<String> = explanation
-        .relevant
-        .iter()
-        .map(|chosen| {
-            let name = &explanation.links[chosen.link];
-            format!("{name} (in {:.0} % of half samples)", 100.0 * chosen.stability)
-        })
-        .collect();
+    let names = explanation.relevant.iter().map(|chosen| {
+        let name = &explanation.links[chosen.link];
+        format!("{name} (in {:.0} % of half samples)", 100.0 * chosen.stability)
+    });
+    let names: Vec<String> = names.collect();
     match names.is_empty() {
         true => "No set of links is relevant.".to_owned(),
         false => format!("Relevant set of links: {}", names.join(", ")),
@@ -265,7 +242,7 @@ fn relevant(explanation: &Explanation) -> String {
 }
 
 fn confusion(validation: &Validation) -> String {
-    let mut rows = table(&["is \\ said", "short", "medium", "long"]);
+    let mut rows = table("is \\ said | short | medium | long");
     for class in TIME_CLASSES {
         let row = validation.confusion[class as usize].map(|calls| calls.to_string());
         rows.add_row(std::iter::once(class.name().to_owned()).chain(row));

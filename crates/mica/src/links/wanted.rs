@@ -65,18 +65,15 @@ impl WantedCounters {
 
     fn add_links(&mut self, found: &LinkUnits, links: &LinkEvents) {
         self.notes.extend(links.notes.iter().map(|note| format!("Counters: {note}.")));
-        let counters: Vec<WantedCounter> = links
-            .events
-            .iter()
-            .map(|event| WantedCounter {
-                name: event.name.clone(),
-                event: PerfEvent { event_type: event.event_type, config: event.config },
-                cpu: Some(event.cpu),
-                link: event.link(),
-                ends: Some((event.from, event.to)),
-                scale: event.scale,
-            })
-            .collect();
+        let counters = links.events.iter().map(|event| WantedCounter {
+            name: event.name.clone(),
+            event: PerfEvent { event_type: event.event_type, config: event.config },
+            cpu: Some(event.cpu),
+            link: event.link(),
+            ends: Some((event.from, event.to)),
+            scale: event.scale,
+        });
+        let counters: Vec<WantedCounter> = counters.collect();
         let Some(first) = counters.first() else {
             self.notes.push(absent(found));
             return;
@@ -135,9 +132,7 @@ mod tests {
     fn refused_link_counters_say_why_in_one_line() {
         let wanted = WantedCounters::find(&tree("intel-2"), &[]).unwrap();
         if wanted.counters.is_empty() {
-            let [note] = &wanted.notes[..] else {
-                panic!("one line: {:?}", wanted.notes);
-            };
+            let [note] = &wanted.notes[..] else { panic!("one line: {:?}", wanted.notes) };
             assert!(note.contains("uncore_upi_0/") && note.contains("perf_event_paranoid is 2"));
             assert!(note.contains("the kernel refuses them: ") && !note.contains('\n'));
         }

@@ -18,15 +18,14 @@ mod text;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use mica_sim::loggp::{CoreSharing, FitOptions, LogGpFit, Measurement, fit};
 
 use crate::compiled::{CompiledProgram, MpiPrefix, command_of, output_of};
 use crate::origin::ResultOrigin;
 use crate::scratch::write_new;
+use crate::terminal::spinner;
 
 /// The options of `mica loggp`.
 #[derive(Args)]
@@ -162,9 +161,7 @@ pub fn read_fit(file: &Path) -> Result<LogGpFit, String> {
 
 /// The program's output.
 fn measure(options: &LogGpOptions) -> Result<String, Box<dyn Error>> {
-    let spinner = ProgressBar::new_spinner();
-    spinner.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}")?);
-    spinner.enable_steady_tick(Duration::from_millis(100));
+    let spinner = spinner()?;
     spinner.set_message("compiling bench/src/loggp.c");
     let library = MpiPrefix::of(options.prefix.as_deref())?;
     let program = CompiledProgram::new("loggp", &library.command("mpicc"))?;

@@ -5,7 +5,7 @@ use mica_sim::loggp::{LogGpFit, Parameter, SizeRow};
 use super::text::{line, meaning, notes};
 use crate::draw::bars::{Series, legend};
 use crate::draw::colour::{THEME, hue};
-use crate::draw::page::{self, Cell, DataTable};
+use crate::draw::page::{self, Cell, DataTable, columns};
 use crate::draw::scale::TickUnit;
 use crate::draw::scatter::{Axis, Scatter};
 use crate::draw::text::{escape, size, time, trimmed};
@@ -92,7 +92,7 @@ fn table(fitted: &LogGpFit) -> String {
     };
     DataTable {
         caption: "Times by size, in nanoseconds",
-        header: &["size", "o_s", "o_r", "one way", "gap", "counts for g and G"],
+        header: columns("size | o_s | o_r | one way | gap | counts for g and G"),
         rows: fitted.sizes.iter().map(row).collect(),
     }
     .html()

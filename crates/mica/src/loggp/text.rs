@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use mica_sim::loggp::{Estimate, GapBound, LogGpFit, Parameter};
 
 use crate::draw::text::{size, trimmed};
+use crate::terminal::table;
 
 /// The parameters, what they rest on, and the times of each size.
 pub fn render(fitted: &LogGpFit) -> String {
     let mut text = format!("{}\n\n", fitted.library);
-    let mut table = table(&["", "value", "95 % interval", "unit", "what"]);
+    let mut table = table(" | value | 95 % interval | unit | what");
     for (parameter, estimate) in Parameter::ALL.into_iter().zip(&fitted.estimates) {
         table.add_row([
             parameter.symbol().to_owned(),
@@ -86,7 +86,7 @@ pub fn notes(fitted: &LogGpFit) -> Vec<String> {
 
 /// A row for each size, in nanoseconds.
 fn sizes(fitted: &LogGpFit) -> String {
-    let mut table = table(&["size", "o_s", "o_r", "one way", "gap", "line", "(ns)"]);
+    let mut table = table("size | o_s | o_r | one way | gap | line | (ns)");
     for row in &fitted.sizes {
         table.add_row([
             size(row.bytes),
@@ -111,7 +111,7 @@ pub fn line(fitted: &LogGpFit, bytes: u64) -> f64 {
 /// The differences of the parameters from another measurement: of one network with another set of
 /// parameters, or of none, they are the network's own share.
 pub fn differences(fitted: &LogGpFit, baseline: &LogGpFit) -> String {
-    let mut table = table(&["", "value", "before", "difference", "unit"]);
+    let mut table = table(" | value | before | difference | unit");
     for parameter in Parameter::ALL {
         let at = parameter as usize;
         let (now, before) = (fitted.estimates[at].value, baseline.estimates[at].value);
@@ -130,12 +130,6 @@ fn between(estimate: &Estimate) -> String {
     format!("{} to {}", trimmed(estimate.low), trimmed(estimate.high))
 }
 
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header);
-    table
-}
-
 /// The table with its first columns of numbers to the right, without space at line ends.
 fn aligned(mut table: Table, numbers: usize) -> String {
     for column in 1..numbers {
@@ -143,9 +137,7 @@ fn aligned(mut table: Table, numbers: usize) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let lines = table.to_string();
-    let lines = lines.lines().map(str::trim_end);
-    lines.collect::<Vec<_>>().join("\n")
+    table.trim_fmt()
 }
 
 #[cfg(test)]

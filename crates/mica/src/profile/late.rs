@@ -32,24 +32,17 @@ pub fn arrivals(ranks: &[RankRecords], site: impl Fn(u32, u64) -> u32) -> Vec<La
     for rank in ranks {
         for arrival in &rank.arrivals {
             let key = (arrival.comm, arrival.sequence);
-            collectives.entry(key).or_default().push((rank.rank, arrival));
+            collectives.entry(key).or_default().push((rank.facts.rank, arrival));
         }
     }
     let mut blame: BTreeMap<(&str, u32, u32), LateArrival> = BTreeMap::new();
     for members in collectives.into_values() {
-        let Some((late, behind, wait)) = judge(members) else {
-            continue;
-        };
+        let Some((late, behind, wait)) = judge(members) else { continue };
         let (rank, arrival) = late;
         let site = site(rank, arrival.site);
-        let entry = blame.entry((&arrival.name, site, rank)).or_insert_with(|| LateArrival {
-            call: arrival.name.clone(),
-            site,
-            rank,
-            times: 0,
-            behind_ns: 0,
-            wait_ns: 0,
-        });
+        let call = &arrival.name;
+        let none = || LateArrival { call: call.clone(), site, rank, ..LateArrival::default() };
+        let entry = blame.entry((call, site, rank)).or_insert_with(none);
         entry.times += 1;
         entry.behind_ns += behind;
         entry.wait_ns += wait;
@@ -114,16 +107,13 @@ mod tests {
             root,
             kind,
         };
-        let rank = |(rank, &ns): (usize, &u64)| RankRecords {
-            rank: rank as u32,
-            arrivals: vec![arrival(ns)],
-            ..RankRecords::default()
+        let rank = |(rank, &ns): (usize, &u64)| {
+            let arrivals = vec![arrival(ns)];
+            let mut records = RankRecords { arrivals, ..RankRecords::default() };
+            records.facts.rank = rank as u32;
+            records
         };
         times.iter().enumerate().map(rank).collect()
-    }
-
-    fn blamed(kind: CollectiveWaiting, root: Option<u32>, times: &[u64]) -> Vec<(u32, u64, u64)> {
-        blamed_of(&ranks(kind, root, times))
     }
 
     fn blamed_of(ranks: &[RankRecords]) -> Vec<(u32, u64, u64)> {
@@ -132,16 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn blames_the_last_where_all_wait() {
-        assert_eq!(blamed(CollectiveWaiting::All, None, &[100, 500, 200]), [(1, 300, 700)]);
-    }
-
-    #[test]
-    fn blames_by_who_waits_for_the_root_or_as_the_root() {
-        assert_eq!(blamed(CollectiveWaiting::ForRoot, Some(0), &[300, 500, 200]), [(0, 100, 100)]);
-        assert_eq!(blamed(CollectiveWaiting::ForRoot, Some(0), &[100, 500, 200]), []);
-        assert_eq!(blamed(CollectiveWaiting::Root, Some(0), &[100, 500, 200]), [(1, 300, 400)]);
-        assert_eq!(blamed(CollectiveWaiting::Root, Some(1), &[100, 500, 200]), []);
+    fn blames_by_who_waits_for_whom() {
+        use CollectiveWaiting::{All, ForRoot, Root};
+        let blamed = |kind, root, times: &[u64]| blamed_of(&ranks(kind, root, times));
+        assert_eq!(blamed(All, None, &[100, 500, 200]), [(1, 300, 700)]);
+        assert_eq!(blamed(ForRoot, Some(0), &[300, 500, 200]), [(0, 100, 100)]);
+        assert_eq!(blamed(ForRoot, Some(0), &[100, 500, 200]), []);
+        assert_eq!(blamed(Root, Some(0), &[100, 500, 200]), [(1, 300, 400)]);
+        assert_eq!(blamed(Root, Some(1), &[100, 500, 200]), []);
     }
 
     #[test]

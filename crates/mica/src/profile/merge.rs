@@ -29,7 +29,7 @@ pub fn merge(mut job: ProfiledJob, ranks: Vec<RankRecords>) -> Profile {
     describe(&mut job, &ranks);
     let profiles = profiles(&job, &ranks, &sites);
     describe_ends(&mut job, &profiles);
-    let one_clock = ranks.windows(2).all(|pair| pair[0].boot == pair[1].boot);
+    let one_clock = ranks.windows(2).all(|pair| pair[0].facts.boot == pair[1].facts.boot);
     let late = match one_clock {
         true => late::arrivals(&ranks, |rank, site| sites.index(rank, site)),
         false => {
@@ -54,13 +54,13 @@ pub fn merge(mut job: ProfiledJob, ranks: Vec<RankRecords>) -> Profile {
 /// Why each rank's library waited; `None` if no library counts it.
 fn waits(ranks: &[RankRecords]) -> Option<Vec<Wait>> {
     let of = |records: &RankRecords| {
-        let rank = records.rank;
-        let wait = move |(reason, ns): &(String, u64)| Wait {
+        let rank = records.facts.rank;
+        let wait = move |(reason, ns): (&String, &u64)| Wait {
             rank,
             reason: reason.replace('_', " "),
             ns: *ns,
         };
-        records.waits.iter().map(wait).collect::<Vec<_>>()
+        records.facts.waits.iter().map(wait).collect::<Vec<_>>()
     };
     let all: Vec<Wait> = ranks.iter().flat_map(of).collect();
     (!all.is_empty()).then_some(all)
@@ -68,11 +68,11 @@ fn waits(ranks: &[RankRecords]) -> Option<Vec<Wait>> {
 
 /// Fills what the ranks know of the job.
 fn describe(job: &mut ProfiledJob, ranks: &[RankRecords]) {
-    let first = &ranks[0];
+    let first = &ranks[0].facts;
     job.library = first.library.clone();
     job.is_mica = first.library.starts_with("Mica ");
     job.program = first.program.clone();
-    let present: BTreeSet<u32> = ranks.iter().map(|rank| rank.rank).collect();
+    let present: BTreeSet<u32> = ranks.iter().map(|rank| rank.facts.rank).collect();
     job.missing_ranks = (0..first.size).filter(|rank| !present.contains(rank)).collect();
     if !job.is_mica {
         job.notes.push(format!("the MPI library is not Mica but {}", first.library));
@@ -84,8 +84,8 @@ fn describe(job: &mut ProfiledJob, ranks: &[RankRecords]) {
             .push(format!("time line: {spans} short calls were not kept one by one (--spans)"));
     }
     for rank in ranks {
-        if let Some(reason) = &rank.stopped {
-            job.notes.push(format!("rank {}: no room for more records: {reason}", rank.rank));
+        if let Some(reason) = &rank.facts.stopped {
+            job.notes.push(format!("rank {}: no room for more records: {reason}", rank.facts.rank));
         }
     }
     let arrivals: u64 = ranks.iter().map(|rank| rank.dropped_arrivals).sum();
@@ -117,7 +117,7 @@ fn describe_ends(job: &mut ProfiledJob, ranks: &[RankProfile]) {
 fn end_of(records: &RankRecords, sites: &Sites) -> Option<String> {
     let mut how = records.ended.clone()?;
     for call in &records.unfinished {
-        let site = sites.index(records.rank, call.site);
+        let site = sites.index(records.facts.rank, call.site);
         let place = place(&sites.all[site as usize]);
         how += &format!(", in {} at {place}", call.name);
     }
@@ -130,21 +130,22 @@ fn profiles(job: &ProfiledJob, ranks: &[RankRecords], sites: &Sites) -> Vec<Rank
     let mut nodes: Vec<(&str, &str)> = Vec::new();
     let mut profiles = Vec::new();
     for records in ranks {
-        let key = (records.boot.as_str(), records.processor.as_str());
+        let facts = &records.facts;
+        let key = (facts.boot.as_str(), facts.processor.as_str());
         let node = nodes.iter().position(|node| *node == key).unwrap_or_else(|| {
             nodes.push(key);
             nodes.len() - 1
         });
         profiles.push(RankProfile {
-            rank: records.rank,
-            host: records.host.clone(),
+            rank: facts.rank,
+            host: facts.host.clone(),
             node: node as u32,
-            pid: records.pid,
-            place: records.place,
+            pid: facts.pid,
+            place: facts.place,
             app_ns: records.app_ns,
             mpi_ns: records.mpi_ns,
             finalized: records.finalized,
-            start_ns: records.start_ns.saturating_sub(origins[records.boot.as_str()]),
+            start_ns: facts.start_ns.saturating_sub(origins[facts.boot.as_str()]),
             ended: end_of(records, sites),
         });
     }
@@ -161,16 +162,16 @@ impl Sites {
     fn of(ranks: &[RankRecords]) -> Sites {
         // The same place in the program has another address in each rank.
         let distinct: BTreeSet<&RecordedSite> =
-            ranks.iter().flat_map(|rank| rank.sites.values()).collect();
+            ranks.iter().flat_map(|rank| rank.facts.sites.values()).collect();
         let order: Vec<&RecordedSite> = distinct.into_iter().collect();
         let mut symbols = Symbolizer::default();
         let mut all: Vec<ProgramSite> =
             order.iter().map(|site| resolve(&mut symbols, site)).collect();
         let mut index = BTreeMap::new();
         for rank in ranks {
-            for (number, site) in &rank.sites {
+            for (number, site) in &rank.facts.sites {
                 let found = order.binary_search(&site).expect("all were collected");
-                index.insert((rank.rank, *number), found as u32);
+                index.insert((rank.facts.rank, *number), found as u32);
             }
         }
         // Calls whose site is not in the records get this one.
@@ -189,14 +190,15 @@ fn calls(ranks: &[RankRecords], sites: &Sites) -> Vec<CallRecord> {
     for rank in ranks {
         // Threads of a rank have records of their own.
         for call in &rank.calls {
-            let site = sites.index(rank.rank, call.site);
-            let entry = calls.entry((rank.rank, &call.name, site)).or_insert_with(|| CallRecord {
-                rank: rank.rank,
-                call: call.name.clone(),
-                site,
-                min_ns: u64::MAX,
-                ..CallRecord::default()
-            });
+            let site = sites.index(rank.facts.rank, call.site);
+            let entry =
+                calls.entry((rank.facts.rank, &call.name, site)).or_insert_with(|| CallRecord {
+                    rank: rank.facts.rank,
+                    call: call.name.clone(),
+                    site,
+                    min_ns: u64::MAX,
+                    ..CallRecord::default()
+                });
             add(entry, call);
         }
     }
@@ -221,18 +223,17 @@ fn add(entry: &mut CallRecord, call: &SiteCalls) {
 fn sizes(ranks: &[RankRecords], profiles: &[RankProfile]) -> Vec<SizeCount> {
     let mut sizes: BTreeMap<_, SizeCount> = BTreeMap::new();
     for rank in ranks {
-        let own = &profiles[rank.rank as usize];
+        let own = &profiles[rank.facts.rank as usize];
         for message in &rank.messages {
             let peer = message.peer.and_then(|peer| profiles.get(peer as usize));
             let level = peer.map(|peer| level(own, peer));
-            let key = (rank.rank, &message.name, level, message.class);
+            let key = (rank.facts.rank, &message.name, level, message.class);
             let entry = sizes.entry(key).or_insert_with(|| SizeCount {
-                rank: rank.rank,
+                rank: rank.facts.rank,
                 call: message.name.clone(),
                 level,
                 class: message.class,
-                messages: 0,
-                bytes: 0,
+                ..SizeCount::default()
             });
             entry.messages += message.messages;
             entry.bytes += message.bytes;
@@ -243,24 +244,17 @@ fn sizes(ranks: &[RankRecords], profiles: &[RankProfile]) -> Vec<SizeCount> {
 
 fn matrix(ranks: &[RankRecords]) -> Vec<RankPair> {
     let mut pairs: BTreeMap<(u32, u32), RankPair> = BTreeMap::new();
-    let pair = |from, to| RankPair {
-        from,
-        to,
-        messages: 0,
-        bytes: 0,
-        collective_messages: 0,
-        collective_bytes: 0,
-    };
+    let pair = |from, to| RankPair { from, to, ..RankPair::default() };
     for rank in ranks {
-        let from = rank.rank;
+        let from = rank.facts.rank;
         for message in &rank.messages {
-            if let Some(to) = message.peer.filter(|to| *to < rank.size) {
+            if let Some(to) = message.peer.filter(|to| *to < rank.facts.size) {
                 let entry = pairs.entry((from, to)).or_insert_with(|| pair(from, to));
                 entry.messages += message.messages;
                 entry.bytes += message.bytes;
             }
         }
-        for block in rank.blocks.iter().filter(|block| block.peer < rank.size) {
+        for block in rank.blocks.iter().filter(|block| block.peer < rank.facts.size) {
             let to = block.peer;
             let entry = pairs.entry((from, to)).or_insert_with(|| pair(from, to));
             entry.collective_messages += block.messages;
@@ -274,8 +268,8 @@ fn matrix(ranks: &[RankRecords]) -> Vec<RankPair> {
 fn origins(ranks: &[RankRecords]) -> BTreeMap<&str, u64> {
     let mut origins: BTreeMap<&str, u64> = BTreeMap::new();
     for rank in ranks {
-        let origin = origins.entry(&rank.boot).or_insert(rank.start_ns);
-        *origin = rank.start_ns.min(*origin);
+        let origin = origins.entry(&rank.facts.boot).or_insert(rank.facts.start_ns);
+        *origin = rank.facts.start_ns.min(*origin);
     }
     origins
 }
@@ -286,14 +280,14 @@ fn timeline(ranks: &[RankRecords], sites: &Sites) -> Timeline {
     let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
     let mut intervals = Vec::new();
     for rank in ranks {
-        let origin = origins[rank.boot.as_str()];
+        let origin = origins[rank.facts.boot.as_str()];
         intervals.extend(rank.spans.iter().map(|span| TimelineInterval {
-            rank: rank.rank,
+            rank: rank.facts.rank,
             thread: span.thread,
             start_ns: span.start_ns.saturating_sub(origin),
             end_ns: span.end_ns.max(span.start_ns).saturating_sub(origin),
             call: span.name.clone(),
-            site: sites.index(rank.rank, span.site),
+            site: sites.index(rank.facts.rank, span.site),
             bytes: span.bytes,
             peer: span.peer,
             envelope: span.envelope.map(|envelope| {
@@ -309,7 +303,7 @@ fn timeline(ranks: &[RankRecords], sites: &Sites) -> Timeline {
     }
     intervals.sort_by_key(|interval| (interval.rank, interval.start_ns));
     Timeline {
-        origin_ns: origins[ranks[0].boot.as_str()],
+        origin_ns: origins[ranks[0].facts.boot.as_str()],
         intervals,
         dropped: ranks.iter().map(|rank| rank.dropped_spans).sum(),
     }

@@ -44,6 +44,7 @@ pub use self::scaling::with_ranks;
 use crate::explain::prefix;
 use crate::origin::ResultOrigin;
 use crate::scratch::{ScratchFolder, write_new};
+use crate::terminal::{print, status};
 
 /// The text of the report.
 const REPORT: &str = "report.txt";
@@ -128,75 +129,65 @@ pub fn main(options: &ProfileOptions) -> ExitCode {
     } else {
         profile(options).map(code)
     };
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("mica profile: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    status("mica profile", result, ExitCode::FAILURE)
 }
 
 fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
-    let rounds = options.rounds.into();
-    let writes = !options.text && !options.json;
-    if writes {
-        clean_directory(&options.output, &COMPARISONS)?;
-    }
-    let comparison = compare::compare(&options.command, &options.compare, rounds)?;
-    let origin = origin();
-    let json = origin.json(&comparison)?;
-    let text = comparison.render(Format::Text);
-    let printed = if options.json { &json } else { &text };
-    std::io::stdout().write_all(printed.as_bytes())?;
-    if writes {
-        let markdown = comparison.render(Format::Markdown);
-        let contents = [json, text, markdown, origin.on_page(&comparison.page())];
-        write_files(&options.output, COMPARISONS.into_iter().zip(contents))?;
-    }
-    Ok(())
+    options.clean(&COMPARISONS)?;
+    let comparison = compare::compare(&options.command, &options.compare, options.rounds.into())?;
+    let (text, markdown) = (comparison.render(Format::Text), comparison.render(Format::Markdown));
+    let (json, page) = (origin().json(&comparison)?, origin().on_page(&comparison.page()));
+    publish(options, &COMPARISONS, [json, text, markdown, page])
 }
 
 fn measure_overhead(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let library = library(options)?;
     let rounds = options.rounds.into();
     let overhead = overhead::overhead(&options.command, &library, rounds, options.call_cost)?;
-    let text = match options.json {
-        true => origin().json(&overhead)?,
-        false => overhead.render(),
-    };
+    let text = if options.json { origin().json(&overhead)? } else { overhead.render() };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
 
 fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let counts: Vec<usize> = options.scaling.iter().map(|&n| n as usize).collect();
-    let writes = !options.text && !options.json;
-    if writes {
-        clean_directory(&options.output, &SCALINGS)?;
-    }
+    options.clean(&SCALINGS)?;
     let scaling = scaling::scaling(&options.command, &counts, options.rounds.into())?;
-    let origin = origin();
-    let json = origin.json(&scaling)?;
-    let text = scaling.render();
-    let printed = if options.json { &json } else { &text };
-    std::io::stdout().write_all(printed.as_bytes())?;
-    if writes {
-        let contents = [json, text, origin.on_page(&scaling.page())];
-        write_files(&options.output, SCALINGS.into_iter().zip(contents))?;
+    let (json, page) = (origin().json(&scaling)?, origin().on_page(&scaling.page()));
+    publish(options, &SCALINGS, [json, scaling.render(), page])
+}
+
+/// Prints the JSON or the text, which are the first two, and writes all as files of these names.
+fn publish<const FILES: usize>(
+    options: &ProfileOptions,
+    names: &[&str; FILES],
+    contents: [String; FILES],
+) -> Result<(), Box<dyn Error>> {
+    std::io::stdout().write_all(contents[usize::from(!options.json)].as_bytes())?;
+    if options.writes() {
+        write_files(&options.output, names.iter().copied().zip(contents))?;
     }
     Ok(())
 }
 
+impl ProfileOptions {
+    /// Whether files are written.
+    fn writes(&self) -> bool {
+        !self.text && !self.json
+    }
+
+    /// Makes the directory of the output, if files are written, without those of these names.
+    fn clean(&self, names: &[&str]) -> Result<(), Box<dyn Error>> {
+        if self.writes() { clean_directory(&self.output, names) } else { Ok(()) }
+    }
+}
+
 fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
     let library = library(options)?;
-    let writes = !options.text && !options.json;
-    if writes {
-        clean_directory(&options.output, &REPORTS)?;
-    }
+    options.clean(&REPORTS)?;
     // Ranks on other nodes write there as well, so it lies where the output does: more likely
     // shared than the directory for temporary files.
-    let parent = if writes { options.output.clone() } else { std::env::temp_dir() };
+    let parent = if options.writes() { options.output.clone() } else { std::env::temp_dir() };
     let records = ScratchFolder::within(&parent, "records")?;
     let (started, clock) = (SystemTime::now(), Instant::now());
     let mut command = command::under_profiler(&options.command, &library, records.path())?;
@@ -204,10 +195,7 @@ fn profile(options: &ProfileOptions) -> Result<ExitStatus, Box<dyn Error>> {
         command::keep_spans(&mut command, spans);
     }
     command::keep_callers(&mut command, options.stack);
-    let output = match options.json {
-        true => ProgramOutput::StandardError,
-        false => ProgramOutput::Standard,
-    };
+    let output = if options.json { ProgramOutput::StandardError } else { ProgramOutput::Standard };
     let status = command::run(&command, output)?;
     let end = RecordingEnd::now();
     let job = ProfiledJob {
@@ -247,9 +235,8 @@ fn show(profiles: &[Profile], options: &ProfileOptions) -> Result<(), Box<dyn Er
         (true, [profile]) => profile.to_json(),
         (true, several) => several_to_json(several),
     };
-    // A reader that has exited (`| head`) is no error.
-    let _ = std::io::stdout().write_all(printed.as_bytes());
-    if options.text || options.json {
+    print(&printed);
+    if !options.writes() {
         return Ok(());
     }
     let output = &options.output;
@@ -321,10 +308,7 @@ fn write_files<'a>(
 
 /// The library for the ranks.
 fn library(options: &ProfileOptions) -> Result<PathBuf, Box<dyn Error>> {
-    match &options.library {
-        Some(file) => Ok(file.clone()),
-        None => installed_library(),
-    }
+    options.library.clone().map_or_else(installed_library, Ok)
 }
 
 /// `lib/libmica_profile.so` of this installation.
@@ -353,7 +337,6 @@ fn number(status: ExitStatus) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::ScratchFolder;
 
     #[test]
     fn an_earlier_profile_is_removed_and_nothing_else() {

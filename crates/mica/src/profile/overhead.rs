@@ -173,17 +173,12 @@ impl Overhead {
                 over.median, self.rounds, over.min, over.max
             );
         }
-        if let Some(calls) = &self.calls {
+        if let Some(CallBound { cost, calls, app_s, percent: [low, high] }) = &self.calls {
+            let CallCost { from_ns, to_ns } = cost;
             let _ = writeln!(
                 text,
-                "calls x cost    {:+.2} to {:+.2} % ({} calls of a rank in {:.3} s, {:.0} to {:.0} \
-                 ns each)",
-                calls.percent[0],
-                calls.percent[1],
-                calls.calls,
-                calls.app_s,
-                calls.cost.from_ns,
-                calls.cost.to_ns
+                "calls x cost    {low:+.2} to {high:+.2} % ({calls} calls of a rank in \
+                 {app_s:.3} s, {from_ns:.0} to {to_ns:.0} ns each)"
             );
         }
         for (name, times, cpu) in [
@@ -225,18 +220,7 @@ mod tests {
     #[test]
     fn the_bound_is_that_of_the_rank_with_most_calls_in_its_time() {
         let rank = |count: u64, app_ns: u64| {
-            let call = SiteCalls {
-                name: "MPI_Send".to_owned(),
-                site: 0,
-                count,
-                time_ns: 0,
-                min_ns: 0,
-                max_ns: 0,
-                sends: 0,
-                bytes: 0,
-                comm_size: 0,
-                durations: Vec::new(),
-            };
+            let call = SiteCalls { count, ..SiteCalls::default() };
             RankRecords { app_ns, calls: vec![call], ..RankRecords::default() }
         };
         let cost = parse_cost("20,50").expect("two numbers");

@@ -14,12 +14,11 @@ pub fn resolve(symbols: &mut Symbolizer, site: &RecordedSite) -> ProgramSite {
     match site {
         RecordedSite::Python { file, function, line } => ProgramSite {
             object: file.clone(),
-            offset: 0,
             function: Some(function.clone()),
             file: Some(file.clone()),
             line: Some(*line),
             language: Language::Python,
-            callers: Vec::new(),
+            ..ProgramSite::default()
         },
         RecordedSite::Code { object, offset, callers } if callers.is_empty() => {
             code(symbols.call(object, *offset), object, *offset)
@@ -42,13 +41,6 @@ pub fn resolve(symbols: &mut Symbolizer, site: &RecordedSite) -> ProgramSite {
 }
 
 fn code(place: SourcePlace, object: &str, offset: u64) -> ProgramSite {
-    ProgramSite {
-        object: object.to_owned(),
-        offset,
-        function: place.function,
-        file: place.file,
-        line: place.line,
-        language: Language::Compiled,
-        callers: Vec::new(),
-    }
+    let SourcePlace { function, file, line } = place;
+    ProgramSite { object: object.to_owned(), offset, function, file, line, ..Default::default() }
 }

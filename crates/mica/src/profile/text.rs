@@ -5,11 +5,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use mica_node::ranges::ranges;
 use mica_profile::model::class_bounds;
 use mica_profile::summary::{CallSum, by_call_and_site, distribution, even_distribution};
 use mica_profile::{Language, PairLevel, Profile, ProgramSite, RankProfile};
+
+use crate::draw::page::columns;
+use crate::terminal::{align_right_but, with_header};
 
 /// Calls in the table of those that took longest, as in ma-2011.
 const MOST_USED: usize = 5;
@@ -73,11 +76,10 @@ fn head(profile: &Profile) -> String {
 
 /// Table 1 of ma-2011, by rank.
 fn times(profile: &Profile) -> String {
-    let mut table = numbers(&["Rank", "App time", "MPI time", "MPI %", "Host"]);
+    let mut table = numbers(columns("Rank | App time | MPI time | MPI % | Host"), &[0]);
     let row = |name: String, app: u64, mpi: u64, host: &str| {
         let percent = percent(mpi as f64, app as f64);
-        let times = [app, mpi].map(|ns| format!("{:.3}", seconds(ns)));
-        let [app, mpi] = times;
+        let [app, mpi] = [app, mpi].map(|ns| format!("{:.3}", seconds(ns)));
         vec![name, app, mpi, percent, host.to_owned()]
     };
     let of = |rank: &RankProfile| row(rank.rank.to_string(), rank.app_ns, rank.mpi_ns, &rank.host);
@@ -85,10 +87,7 @@ fn times(profile: &Profile) -> String {
         table.add_row(of(rank));
     }
     let mpi = profile.ranks.iter().map(|rank| rank.mpi_ns).sum();
-    let rest = match profile.ranks.len() > RANKS {
-        true => "sum, with ranks not shown",
-        false => "",
-    };
+    let rest = if profile.ranks.len() > RANKS { "sum, with ranks not shown" } else { "" };
     table.add_row(row("*".into(), app_ns(profile), mpi, rest));
     finish(table)
 }
@@ -107,10 +106,9 @@ fn waiting(profile: &Profile) -> String {
         return String::new();
     }
     rows.sort_by_key(|(_, (all, _))| std::cmp::Reverse(*all));
-    let mut table = numbers(&["Reason", "Time (ms)", "Longest of a rank (ms)"]);
+    let mut table = numbers(columns("Reason | Time (ms) | Longest of a rank (ms)"), &[0]);
     for (reason, (all, longest)) in rows {
-        let times = [all, longest].map(|ns| format!("{:.3}", ns as f64 / 1e6));
-        let [all, longest] = times;
+        let [all, longest] = [all, longest].map(|ns| format!("{:.3}", ns as f64 / 1e6));
         table.add_row(vec![reason.to_owned(), all, longest]);
     }
     finish(table)
@@ -118,7 +116,8 @@ fn waiting(profile: &Profile) -> String {
 
 /// Tables 2 and 3 of ma-2011: a call at two sites has two rows, as there.
 fn most_used(sums: &[CallSum], rows: usize, app: f64, mpi: f64) -> String {
-    let mut table = numbers(&["Call", "Site", "Time (ms)", "App %", "MPI %", "Count", "Mean (us)"]);
+    let mut table =
+        numbers(columns("Call | Site | Time (ms) | App % | MPI % | Count | Mean (us)"), &[0]);
     for sum in sums.iter().take(rows) {
         table.add_row(vec![
             short(&sum.call).to_owned(),
@@ -141,7 +140,8 @@ fn sent(sums: &[CallSum], rows: usize) -> String {
         return String::new();
     }
     senders.sort_by_key(|sum| std::cmp::Reverse(sum.bytes));
-    let mut table = numbers(&["Call", "Site", "Count", "Total (bytes)", "Avrg (bytes)", "Sent %"]);
+    let mut table =
+        numbers(columns("Call | Site | Count | Total (bytes) | Avrg (bytes) | Sent %"), &[0]);
     for sum in senders.into_iter().take(rows) {
         table.add_row(vec![
             short(&sum.call).to_owned(),
@@ -166,9 +166,9 @@ fn messages(profile: &Profile) -> String {
         .into_iter()
         .filter(|level| amounts.keys().any(|key| key.1 == *level))
         .collect();
-    let mut header = vec!["Bytes"];
-    header.extend(levels.iter().map(|level| level.name()));
-    let mut table = numbers(&header);
+    let mut header = columns("Bytes");
+    header.extend(levels.iter().map(|level| level.name().to_owned()));
+    let mut table = numbers(header, &[0]);
     let mut classes: Vec<u8> = amounts.keys().map(|key| key.0).collect();
     classes.dedup();
     let count = |class, level| amounts.get(&(class, level)).map_or(0, |amount| amount.messages);
@@ -198,9 +198,8 @@ fn late(profile: &Profile, rows: usize) -> String {
     if profile.late.is_empty() {
         return String::new();
     }
-    let header = ["Call", "Rank", "Times", "Behind (ms)", "Others waited (ms)", "Site"];
-    let mut table = numbers(&header);
-    set_left(&mut table, 5);
+    let header = columns("Call | Rank | Times | Behind (ms) | Others waited (ms) | Site");
+    let mut table = numbers(header, &[0, 5]);
     for late in profile.late.iter().take(rows) {
         table.add_row(vec![
             short(&late.call).to_owned(),
@@ -215,10 +214,8 @@ fn late(profile: &Profile, rows: usize) -> String {
 }
 
 fn call_sites(profile: &Profile, sums: &[CallSum], rows: usize) -> String {
-    let header = ["Site", "Call", "Count", "Time (ms)", "Min (us)", "Max (us)", "Place"];
-    let mut table = numbers(&header);
-    set_left(&mut table, 1);
-    set_left(&mut table, 6);
+    let header = columns("Site | Call | Count | Time (ms) | Min (us) | Max (us) | Place");
+    let mut table = numbers(header, &[0, 1, 6]);
     for sum in sums.iter().take(rows) {
         let place = sum.site.map(|site| place(&profile.sites[site as usize]));
         table.add_row(vec![
@@ -268,10 +265,7 @@ fn own_place(site: &ProgramSite) -> String {
 
 fn bounds(class: u8) -> String {
     let (low, high) = class_bounds(class);
-    match low == high {
-        true => low.to_string(),
-        false => format!("{low}-{high}"),
-    }
+    if low == high { low.to_string() } else { format!("{low}-{high}") }
 }
 
 fn app_ns(profile: &Profile) -> u64 {
@@ -292,31 +286,18 @@ fn seconds(ns: u64) -> f64 {
 }
 
 fn percent(part: f64, whole: f64) -> String {
-    match whole > 0.0 {
-        true => format!("{:.2}", 100.0 * part / whole),
-        false => "-".into(),
-    }
+    if whole > 0.0 { format!("{:.2}", 100.0 * part / whole) } else { "-".into() }
 }
 
-/// A table whose columns but the first are numbers.
-fn numbers(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header.to_vec());
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+/// A table whose columns but these are numbers.
+fn numbers(header: Vec<String>, words: &[usize]) -> Table {
+    let mut table = with_header(header);
+    align_right_but(&mut table, words);
     table
 }
 
-fn set_left(table: &mut Table, column: usize) {
-    if let Some(column) = table.column_mut(column) {
-        column.set_cell_alignment(CellAlignment::Left);
-    }
-}
-
 fn finish(table: Table) -> String {
-    let text: String = table.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
-    text
+    table.trim_fmt() + "\n"
 }
 
 #[cfg(test)]

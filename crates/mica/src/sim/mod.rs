@@ -8,11 +8,12 @@ mod replay;
 mod run;
 mod sensitivity;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use mica_sim::machine::SimulatedMachine;
+
+use crate::terminal::print_text;
 
 /// The options of `mica sim`.
 #[derive(Args)]
@@ -42,17 +43,7 @@ pub fn main(options: &SimOptions) -> ExitCode {
         SimCommand::Sensitivity(options) => sensitivity::text(options),
         SimCommand::Machines => Ok(machines()),
     };
-    match text {
-        Ok(text) => {
-            // A reader that has exited (`| head`) is no error.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("mica sim: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    print_text("mica sim", text)
 }
 
 /// Names and descriptions of the machines that ship.

@@ -59,10 +59,10 @@ fn measure(
     let (mut parameters, mut zero) = (Vec::new(), Vec::new());
     // The sender's overhead stands for both: the machine has one.
     for parameter in Parameter::ALL {
-        match key(parameter) {
-            Some(_) if value(&machine, parameter) > 0.0 => parameters.push(parameter),
-            Some(name) => zero.push(name),
-            None => {}
+        match key(parameter, &machine) {
+            (Some(_), value) if value > 0.0 => parameters.push(parameter),
+            (Some(name), _) => zero.push(name),
+            (None, _) => {}
         }
     }
     let runs = 1 + parameters.len() * options.factors.len();
@@ -75,9 +75,9 @@ fn measure(
             ..options.run.clone()
         };
         if let Some((parameter, factor)) = raised {
-            let name = key(parameter).expect("a parameter that is raised has a key");
-            let value = value(&machine, parameter) * factor;
-            run.set.push(format!("{name}={value}"));
+            let (name, value) = key(parameter, &machine);
+            let name = name.expect("a parameter that is raised has a key");
+            run.set.push(format!("{name}={}", value * factor));
         }
         let summary = simulate(&run, hosts)?;
         if summary.exit_code() != 0 {
@@ -90,25 +90,15 @@ fn measure(
     Ok((result, zero))
 }
 
-/// The machine's key for a parameter; none for the receiver's overhead.
-fn key(parameter: Parameter) -> Option<&'static str> {
-    match parameter {
-        Parameter::Latency => Some("network.latency_ns"),
-        Parameter::SendOverhead => Some("network.overhead_ns"),
-        Parameter::ReceiveOverhead => None,
-        Parameter::Gap => Some("network.gap_ns"),
-        Parameter::GapPerByte => Some("network.gap_per_byte_ns"),
-    }
-}
-
-/// What the machine has for a parameter.
-fn value(machine: &SimulatedMachine, parameter: Parameter) -> f64 {
+/// The machine's key for a parameter, and what it has there; no key for the receiver's overhead.
+fn key(parameter: Parameter, machine: &SimulatedMachine) -> (Option<&'static str>, f64) {
     let network = &machine.network;
     match parameter {
-        Parameter::Latency => network.latency_ns,
-        Parameter::SendOverhead | Parameter::ReceiveOverhead => network.overhead_ns,
-        Parameter::Gap => network.gap_ns,
-        Parameter::GapPerByte => network.gap_per_byte_ns,
+        Parameter::Latency => (Some("network.latency_ns"), network.latency_ns),
+        Parameter::SendOverhead => (Some("network.overhead_ns"), network.overhead_ns),
+        Parameter::ReceiveOverhead => (None, network.overhead_ns),
+        Parameter::Gap => (Some("network.gap_ns"), network.gap_ns),
+        Parameter::GapPerByte => (Some("network.gap_per_byte_ns"), network.gap_per_byte_ns),
     }
 }
 
@@ -119,10 +109,7 @@ fn nowhere() -> PathBuf {
 
 // flag: the call passes the condition: the first host rank shows it, unless quiet.
 fn progress(runs: u64, shown: bool) -> ProgressBar {
-    let bar = match shown {
-        true => ProgressBar::new(runs),
-        false => ProgressBar::hidden(),
-    };
+    let bar = if shown { ProgressBar::new(runs) } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {elapsed}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.tick();
@@ -136,10 +123,10 @@ mod tests {
     #[test]
     fn keys_are_the_machine_s() {
         for parameter in Parameter::ALL {
-            let Some(name) = key(parameter) else { continue };
-            let set = [format!("{name}=7.5")];
-            let machine = SimulatedMachine::with("power5-redstorm", &set).expect("a machine");
-            assert_eq!(value(&machine, parameter), 7.5, "{name}");
+            let with = |set: &[String]| SimulatedMachine::with("power5-redstorm", set);
+            let Some(name) = key(parameter, &with(&[]).expect("a machine")).0 else { continue };
+            let machine = with(&[format!("{name}=7.5")]).expect("a machine");
+            assert_eq!(key(parameter, &machine).1, 7.5, "{name}");
         }
     }
 }

@@ -27,6 +27,22 @@ const BY_IMPORTANCE: [Column; 12] = [
     Column::Unexpected,
 ];
 
+/// The columns without channels from left to right, with their titles and usual widths.
+const FIXED: [(Column, &str, u16); 12] = [
+    (Column::Rank, "RANK", 4),
+    (Column::Pid, "PID", 7),
+    (Column::State, "STATE", 9),
+    (Column::Call, "CALL", CALL_WIDTH),
+    (Column::Peer, "PEER", 4),
+    (Column::Tag, "TAG", 5),
+    (Column::Since, "SINCE", 6),
+    (Column::Cpu, "CPU%", 4),
+    (Column::Memory, "RSS", 6),
+    (Column::Unexpected, "UNEXP", 5),
+    (Column::Messages, "MSG/s", 6),
+    (Column::Bytes, "B/s", 6),
+];
+
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
@@ -49,53 +65,23 @@ pub enum Column {
 impl Column {
     /// All columns, from left to right.
     pub fn all() -> impl Iterator<Item = Column> {
-        let fixed = [
-            Column::Rank,
-            Column::Pid,
-            Column::State,
-            Column::Call,
-            Column::Peer,
-            Column::Tag,
-            Column::Since,
-            Column::Cpu,
-            Column::Memory,
-            Column::Unexpected,
-            Column::Messages,
-            Column::Bytes,
-        ];
-        fixed.into_iter().chain((0..CHANNEL_COUNT).map(Column::Channel))
+        let fixed = FIXED.into_iter().map(|(column, ..)| column);
+        fixed.chain((0..CHANNEL_COUNT).map(Column::Channel))
+    }
+
+    /// Its title, and the width that it has at least: what its cells usually take, so that it
+    /// rarely changes.
+    fn head(self) -> (&'static str, u16) {
+        let fixed = FIXED.into_iter().find(|(column, ..)| *column == self);
+        match (fixed, self) {
+            (_, Column::Channel(at)) => (CHANNEL_NAMES[at], 6),
+            (fixed, _) => fixed.map_or(("", 0), |(_, title, width)| (title, width)),
+        }
     }
 
     /// Its title.
     pub fn title(self) -> &'static str {
-        match self {
-            Column::Rank => "RANK",
-            Column::Pid => "PID",
-            Column::State => "STATE",
-            Column::Call => "CALL",
-            Column::Peer => "PEER",
-            Column::Tag => "TAG",
-            Column::Since => "SINCE",
-            Column::Cpu => "CPU%",
-            Column::Memory => "RSS",
-            Column::Unexpected => "UNEXP",
-            Column::Messages => "MSG/s",
-            Column::Bytes => "B/s",
-            Column::Channel(at) => CHANNEL_NAMES[at],
-        }
-    }
-
-    /// The width that it has at least: what its cells usually take, so that it rarely changes.
-    fn usual_width(self) -> u16 {
-        match self {
-            Column::Rank | Column::Peer | Column::Cpu => 4,
-            Column::Tag | Column::Unexpected => 5,
-            Column::Since | Column::Memory | Column::Messages | Column::Bytes => 6,
-            Column::Channel(_) => 6,
-            Column::Pid => 7,
-            Column::State => 9,
-            Column::Call => CALL_WIDTH,
-        }
+        self.head().0
     }
 
     /// Whether its cells are words.
@@ -213,7 +199,7 @@ impl ShownColumn {
 fn widest(column: Column, rows: &[&RankRow]) -> u16 {
     let cells = rows.iter().map(|row| column.cell(row).len());
     let longest = cells.chain([column.title().len()]).max().unwrap_or(0);
-    column.usual_width().max(u16::try_from(longest).unwrap_or(u16::MAX - 1))
+    column.head().1.max(u16::try_from(longest).unwrap_or(u16::MAX - 1))
 }
 
 #[cfg(test)]

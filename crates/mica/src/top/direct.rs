@@ -39,9 +39,7 @@ struct SegmentHolder {
 
 /// The parts of jobs on this node whose segments are not among `known`.
 pub fn parts(known: &[FileIdentity]) -> Vec<JobPart> {
-    let Some(device) = memfd_device() else {
-        return Vec::new();
-    };
+    let Some(device) = memfd_device() else { return Vec::new() };
     let mut segments: BTreeMap<FileIdentity, Vec<SegmentHolder>> = BTreeMap::new();
     for pid in processes() {
         for (key, holder) in held_by(pid, device) {

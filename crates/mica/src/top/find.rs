@@ -63,11 +63,6 @@ impl JobSearch {
         })
     }
 
-    /// The jobs that this user can watch, by process. Those that do not answer are left out.
-    pub fn jobs(&self) -> Vec<FoundJob> {
-        self.find().jobs
-    }
-
     /// The jobs that this user can watch, by process, and why others of theirs cannot be.
     pub fn find(&self) -> SearchResult {
         let (mut parts, failures) = self.attach();
@@ -154,14 +149,12 @@ impl JobSearch {
 /// The names in turns over their users, so that one user's cannot take the places of others'.
 fn in_turns(names: Vec<SocketName>) -> Vec<SocketName> {
     let mut turns: HashMap<u32, usize> = HashMap::new();
-    let mut numbered: Vec<(usize, SocketName)> = names
-        .into_iter()
-        .map(|name| {
-            let turn = turns.entry(name.uid).or_default();
-            *turn += 1;
-            (*turn, name)
-        })
-        .collect();
+    let numbered = names.into_iter().map(|name| {
+        let turn = turns.entry(name.uid).or_default();
+        *turn += 1;
+        (*turn, name)
+    });
+    let mut numbered: Vec<(usize, SocketName)> = numbered.collect();
     numbered.sort_by_key(|(turn, _)| *turn);
     numbered.into_iter().map(|(_, name)| name).collect()
 }

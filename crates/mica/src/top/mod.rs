@@ -19,7 +19,7 @@ mod rows;
 mod screen;
 mod view;
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ use error::TopError;
 use find::{FoundJob, JobSearch, SearchResult};
 use job::WatchedJob;
 use rows::JobView;
+
+use crate::terminal::{print, status};
 
 /// Shortest interval between two samples, in seconds.
 const INTERVAL_MIN: f64 = 0.05;
@@ -65,33 +67,21 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Runs `mica top`. The status is that of the command: 0 also if the job ended while it was
 /// watched.
 pub fn main(options: &TopOptions) -> ExitCode {
-    match run(options) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("mica top: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    status("mica top", run(options), ExitCode::FAILURE)
 }
 
 fn run(options: &TopOptions) -> Result<ExitCode, TopError> {
     let search = JobSearch::new()?;
     if options.list {
-        let found = search.jobs();
-        let text = match options.json {
-            true => report::list_json(&found),
-            false => report::list(&found),
-        };
+        let found = search.find().jobs;
+        let text = if options.json { report::list_json(&found) } else { report::list(&found) };
         print(&text);
         return Ok(ExitCode::SUCCESS);
     }
     let mut job = WatchedJob::new(choose(&search, options.job)?);
     if options.once || options.json || !stdout().is_terminal() {
         let view = once(&mut job, options.interval);
-        print(&match options.json {
-            true => report::json(&view),
-            false => report::text(&view),
-        });
+        print(&if options.json { report::json(&view) } else { report::text(&view) });
         return Ok(ExitCode::SUCCESS);
     }
     screen::run(&mut job, options.interval)
@@ -123,9 +113,4 @@ fn once(job: &mut WatchedJob, interval: Duration) -> JobView {
     let has_ended = job.has_ended();
     let after = job.sample();
     JobView { has_ended, ..JobView::between(job, &before, &after) }
-}
-
-/// Prints; a reader that has exited (`| head`) is no error.
-fn print(text: &str) {
-    let _ = stdout().write_all(text.as_bytes());
 }

@@ -17,10 +17,8 @@ pub fn short(number: f64) -> String {
     for prefix in ["", "k", "M", "G", "T", "P", "E"] {
         let is_last = prefix == "E";
         if value < 999.5 || is_last {
-            return match prefix.is_empty() || value >= 99.5 {
-                true => format!("{value:.0}{prefix}"),
-                false => format!("{value:.1}{prefix}"),
-            };
+            let digits = usize::from(!prefix.is_empty() && value < 99.5);
+            return format!("{value:.digits$}{prefix}");
         }
         value /= 1000.0;
     }

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use mica_node::counters::ALL;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -13,6 +13,7 @@ use super::number::time;
 use super::rows::{AwaitedPeer, CHANNEL_NAMES, JobView, RankRow, kind_name};
 use super::view::TableView;
 use crate::origin::ResultOrigin;
+use crate::terminal::{align_right_but, table, with_header};
 
 /// The format's version; fields may be added without a new one.
 const FORMAT: u32 = 1;
@@ -40,30 +41,22 @@ pub fn heading(job: &JobView) -> Vec<String> {
 /// The state for people.
 pub fn text(job: &JobView) -> String {
     let columns: Vec<Column> = Column::all().collect();
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header(columns.iter().map(|column| column.title()));
+    let mut table = with_header(columns.iter().map(|column| column.title()));
     for row in TableView::default().rows(job) {
         table.add_row(columns.iter().map(|column| column.cell(row)));
     }
-    align(&mut table, |at| columns[at].is_text());
-    let heading = heading(job).join("\n");
-    format!("{heading}\n\n{}", plain(&table))
+    let words = (0..columns.len()).filter(|at| columns[*at].is_text());
+    let table = aligned(table, &words.collect::<Vec<_>>());
+    format!("{}\n\n{table}", heading(job).join("\n"))
 }
 
-fn align(table: &mut Table, is_text: impl Fn(usize) -> bool) {
-    for (at, column) in table.column_iter_mut().enumerate() {
-        if !is_text(at) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+/// The table with all columns but these to the right, without the spaces at its lines' ends.
+fn aligned(mut table: Table, left: &[usize]) -> String {
+    align_right_but(&mut table, left);
+    for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-}
-
-/// The table's lines without the spaces at their ends.
-fn plain(table: &Table) -> String {
-    let lines = table.lines();
-    lines.map(|line| line.trim_end().to_owned() + "\n").collect()
+    table.trim_fmt() + "\n"
 }
 
 /// The state for programs.
@@ -172,9 +165,7 @@ fn listed(job: &FoundJob) -> Listed<'_> {
 
 /// The jobs for people.
 pub fn list(jobs: &[FoundJob]) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header(["PID", "USER", "RANKS", "HERE", "TIME", "COMMAND"]);
+    let mut table = table("PID | USER | RANKS | HERE | TIME | COMMAND");
     for job in jobs.iter().map(listed) {
         table.add_row([
             job.pid.to_string(),
@@ -185,8 +176,7 @@ pub fn list(jobs: &[FoundJob]) -> String {
             job.command.to_owned(),
         ]);
     }
-    align(&mut table, |at| at == 5);
-    plain(&table)
+    aligned(table, &[5])
 }
 
 /// The jobs for programs.

@@ -91,12 +91,8 @@ impl Activity {
 
     /// What a rank does that was seen twice, so many nanoseconds apart.
     fn of(before: &RankSample, rank: &RankSample, interval_ns: f64) -> Activity {
-        let Some(process) = &rank.process else {
-            return Activity::Ended;
-        };
-        let Some(view) = &rank.view else {
-            return Activity::Starting;
-        };
+        let Some(process) = &rank.process else { return Activity::Ended };
+        let Some(view) = &rank.view else { return Activity::Starting };
         match view.state {
             _ if matches!(process.stat.state, 'T' | 't') => Activity::Stopped,
             RankState::Absent => Activity::Starting,
@@ -265,9 +261,7 @@ impl RankRow {
 
     /// The rank that it waits for.
     pub fn peer(&self) -> AwaitedPeer {
-        let Some(wait) = &self.waiting else {
-            return AwaitedPeer::None;
-        };
+        let Some(wait) = &self.waiting else { return AwaitedPeer::None };
         let may_be_any = matches!(wait.what.kind, WaitKind::Receive | WaitKind::Probe);
         match u32::try_from(wait.what.peer) {
             Ok(peer) => AwaitedPeer::Rank(peer),

@@ -77,14 +77,11 @@ pub fn run(job: &mut WatchedJob, interval: Duration) -> Result<ExitCode, TopErro
     let result = watch(&mut terminal, job, interval);
     let restored = ratatui::try_restore();
     let end = result.and_then(|end| restored.map(|()| end));
-    Ok(match end.map_err(TopError::Terminal)? {
-        WatchEnd::Quit => ExitCode::SUCCESS,
-        WatchEnd::JobEnded => {
-            let command = &job.job.parts[0].description.command;
-            println!("job {} has ended: {command}", job.job.pid());
-            ExitCode::SUCCESS
-        }
-    })
+    if let WatchEnd::JobEnded = end.map_err(TopError::Terminal)? {
+        let command = &job.job.parts[0].description.command;
+        println!("job {} has ended: {command}", job.job.pid());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Waits for a signal, gives the terminal back and ends this process, with the status that a shell
@@ -256,11 +253,9 @@ impl Screen {
         let rows: Vec<&RankRow> = rows.into_iter().skip(self.view.offset).take(self.page).collect();
         let columns = ShownColumn::fitting(&rows, area.width, self.view.column);
         let titles = columns.iter().map(|shown| {
+            let style = Style::new().add_modifier(Modifier::BOLD);
             let is_sorted = shown.column == self.view.column;
-            let style = match is_sorted {
-                true => Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
-                false => Style::new().add_modifier(Modifier::BOLD),
-            };
+            let style = if is_sorted { style.add_modifier(Modifier::UNDERLINED) } else { style };
             let title = shown.column.title().to_owned();
             Cell::from(aligned(shown.column, title)).style(style)
         });
@@ -285,28 +280,19 @@ impl Screen {
     }
 
     fn color(&self, color: Color) -> Style {
-        match self.has_color {
-            true => Style::new().fg(color),
-            false => Style::new(),
-        }
+        if self.has_color { Style::new().fg(color) } else { Style::new() }
     }
 }
 
 fn aligned(column: Column, text: String) -> Text<'static> {
     let line = Line::from(text);
-    Text::from(match column.is_text() {
-        true => line,
-        false => line.right_aligned(),
-    })
+    Text::from(if column.is_text() { line } else { line.right_aligned() })
 }
 
 /// The lines that say what the keys do, in this width.
 fn help_lines(width: u16) -> Vec<String> {
     let line = HELP.join("  ");
-    match line.len() <= usize::from(width) {
-        true => vec![line],
-        false => HELP.map(str::to_owned).to_vec(),
-    }
+    if line.len() <= usize::from(width) { vec![line] } else { HELP.map(str::to_owned).to_vec() }
 }
 
 #[cfg(test)]

@@ -42,10 +42,7 @@ impl TableView {
         let mut rows: Vec<&RankRow> = job.ranks.iter().filter(is_shown).collect();
         rows.sort_by(|one, other| {
             let order = self.column.compare(one, other);
-            let order = match self.is_descending {
-                true => order.reverse(),
-                false => order,
-            };
+            let order = if self.is_descending { order.reverse() } else { order };
             order.then(one.rank.cmp(&other.rank))
         });
         rows

@@ -97,10 +97,7 @@ fn choices(points: usize, n: usize) -> Vec<Vec<usize>> {
 
 /// The fit whose spans begin at 0 and at the sizes of these points.
 fn with_knots(points: &[Point], knots: &[usize], least_ns: f64) -> Result<Fit, FitError> {
-    let first = match knots.first() {
-        Some(&knot) => &points[..=knot],
-        None => points,
-    };
+    let first = knots.first().map_or(points, |&knot| &points[..=knot]);
     let (start_ns, byte_ns) = line(first, least_ns)?;
     let mut prices = vec![(0, byte_ns)];
     for (n, &knot) in knots.iter().enumerate() {

@@ -31,10 +31,7 @@ pub(super) struct MeasuredCost {
 
 /// How long one sample is measured.
 pub(super) fn seconds_per_sample(pace: Pace) -> f64 {
-    match pace {
-        Pace::Quick => 0.04,
-        Pace::Thorough => 0.15,
-    }
+    pace.choose(0.04, 0.15)
 }
 
 pub(super) fn measure(
@@ -48,10 +45,7 @@ pub(super) fn measure(
     // All measurements end within two minutes, for any number of levels and any noise.
     let share = 2.0 / (1 + pairs.len()) as f64;
     let seconds = share * seconds_per_sample(pace);
-    let time_limit = Duration::from_secs(match pace {
-        Pace::Quick => 15,
-        Pace::Thorough => 45,
-    });
+    let time_limit = Duration::from_secs(pace.choose(15, 45));
     let samples: usize = all.iter().map(|series| series.samples.len()).sum();
     let bar = ProgressBar::new((samples * pairs.len()) as u64);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
@@ -89,13 +83,8 @@ pub(super) fn measure(
 /// available.
 fn probe(installation: &Installation, pair: CorePair, series: &SampleSeries) -> Result<(), String> {
     let typical = |sample: &&SeriesMessage| sample.block == 0 && sample.len <= 1 << 20;
-    match series.samples.iter().rfind(typical) {
-        Some(sample) => match installation.run(pair, series, sample, 0.005) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.to_string()),
-        },
-        None => Ok(()),
-    }
+    let Some(sample) = series.samples.iter().rfind(typical) else { return Ok(()) };
+    installation.run(pair, series, sample, 0.005).map(drop).map_err(|error| error.to_string())
 }
 
 pub(super) fn measure_one(
@@ -178,10 +167,7 @@ pub(super) fn cost(
         // A price per piece below the noise counts as 0.
         cost.piece_ns = rounded(((point.ns - whole.ns) / (pieces - 1) as f64).max(0.0));
     }
-    match cost.flaw() {
-        Some(flaw) => Err(flaw),
-        None => Ok((cost, fit.error)),
-    }
+    cost.flaw().map_or(Ok((cost, fit.error)), Err)
 }
 
 pub(super) fn start_only(points: &[Point], before: &PathCost) -> Fit {

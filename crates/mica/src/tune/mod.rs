@@ -86,10 +86,7 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     // the shipped figures.
     let (before, source) = tuning::collective_in_force(prefix.as_deref())
         .unwrap_or_else(|_| (CollectiveCosts::default(), tuning::TuningSource::Shipped));
-    let pace = match options.quick {
-        true => Pace::Quick,
-        false => Pace::Thorough,
-    };
+    let pace = if options.quick { Pace::Quick } else { Pace::Thorough };
 
     let start = Instant::now();
     let (candidate, measurements) = measure_all(&installation, &pairs, pace, identity, before)?;

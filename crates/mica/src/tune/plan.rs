@@ -75,22 +75,35 @@ pub enum Pace {
     Thorough,
 }
 
+impl Pace {
+    /// One of two values.
+    pub fn choose<T>(self, quick: T, thorough: T) -> T {
+        match self {
+            Pace::Quick => quick,
+            Pace::Thorough => thorough,
+        }
+    }
+}
+
 /// The series of the paths. A copy engine has none: it copies while the ranks
 /// compute, and in a ping-pong they wait.
 pub fn series(pace: Pace) -> Vec<SampleSeries> {
-    let longest = match pace {
-        Pace::Quick => 16 << 20,
-        Pace::Thorough => 64 << 20,
-    };
+    let longest = pace.choose(16 << 20, 64 << 20);
     let long = || {
         let lens = (10..=26).step_by(2).map(|bits| 1u64 << bits);
         let mut samples = contiguous(lens.filter(|&len| len <= longest));
         samples.push(PIECES);
         samples
     };
-    let asked = |path, word, direct, counted_as| SampleSeries {
+    type Names = &'static [&'static str];
+    let series = |path, environment, counted_as: Names, samples| SampleSeries {
         path,
-        environment: vec![
+        environment,
+        counted_as,
+        samples,
+    };
+    let asked = |path, word, direct, counted_as| {
+        let environment = vec![
             ("MICA_PATH", word),
             ("MICA_DIRECT", direct),
             ("MICA_RING_MAX", "0"),
@@ -100,45 +113,24 @@ pub fn series(pace: Pace) -> Vec<SampleSeries> {
             // Apply to short messages too, and from a buffer's first use on.
             ("MICA_MAPPED_MIN", "0"),
             ("MICA_MAPPED_AFTER", "0"),
-        ],
-        counted_as,
-        samples: long(),
+        ];
+        series(path, environment, counted_as, long())
     };
+    let through_cells = |path, eager_max| {
+        let environment = vec![
+            ("MICA_PATH", "cells"),
+            ("MICA_RING_MAX", "0"),
+            ("MICA_EAGER_MAX", eager_max),
+            ("MICA_DIRECT", "off"),
+        ];
+        series(path, environment, &["cells"], long())
+    };
+    let in_ring = contiguous([64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10]);
     vec![
-        SampleSeries {
-            path: MessagePath::Inline,
-            environment: Vec::new(),
-            counted_as: &["inline"],
-            samples: contiguous([8, 24, 40]),
-        },
-        SampleSeries {
-            path: MessagePath::Ring,
-            environment: vec![("MICA_RING_MAX", "8K")],
-            counted_as: &["ring"],
-            samples: contiguous([64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10]),
-        },
-        SampleSeries {
-            path: MessagePath::Cells,
-            environment: vec![
-                ("MICA_PATH", "cells"),
-                ("MICA_RING_MAX", "0"),
-                ("MICA_EAGER_MAX", "1G"),
-                ("MICA_DIRECT", "off"),
-            ],
-            counted_as: &["cells"],
-            samples: long(),
-        },
-        SampleSeries {
-            path: MessagePath::Streamed,
-            environment: vec![
-                ("MICA_PATH", "cells"),
-                ("MICA_RING_MAX", "0"),
-                ("MICA_EAGER_MAX", "0"),
-                ("MICA_DIRECT", "off"),
-            ],
-            counted_as: &["cells"],
-            samples: long(),
-        },
+        series(MessagePath::Inline, Vec::new(), &["inline"], contiguous([8, 24, 40])),
+        series(MessagePath::Ring, vec![("MICA_RING_MAX", "8K")], &["ring"], in_ring),
+        through_cells(MessagePath::Cells, "1G"),
+        through_cells(MessagePath::Streamed, "0"),
         asked(MessagePath::Pull, "pull", "cma", &["direct"]),
         asked(MessagePath::Cooperate, "cooperate", "cma", &["direct"]),
         asked(MessagePath::Mapped, "mapped", "auto", &["mapped"]),

@@ -1,22 +1,19 @@
 //! What was measured, as tables and warnings.
 
-use comfy_table::{Table, presets};
 use mica_policy::costs::level_name;
 use mica_policy::{MessagePaths, PathCost, PathCosts, Situation, Thresholds};
 
 use super::measure::{MeasuredCost, NOISY, SeriesOutcome};
 use crate::explain::{threshold_rows, time};
+use crate::terminal;
 
 /// A fit with a larger error than this gets a remark.
 const POOR: f64 = 0.3;
 
 pub(super) fn table(outcomes: &[SeriesOutcome], before: &PathCosts) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header([
-        " level", "path", "start", "(before)", "ns/byte", "(before)", "ns/piece", "(before)",
-        "off by",
-    ]);
+    let mut table = terminal::table(
+        " level | path | start | (before) | ns/byte | (before) | ns/piece | (before) | off by",
+    );
     for SeriesOutcome { level, path, result } in outcomes {
         let old = before.of(*level, *path);
         let name = format!(" {}", level_name(*level));
@@ -66,9 +63,7 @@ pub(super) fn thresholds(
     before: &PathCosts,
     after: &PathCosts,
 ) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header([" level", "threshold", "bytes", "(before)"]);
+    let mut table = terminal::table(" level | threshold | bytes | (before)");
     for same_level in outcomes.chunk_by(|a, b| a.level == b.level) {
         let level = same_level[0].level;
         let there = same_level.iter().filter(|outcome| outcome.result.is_ok());

@@ -116,10 +116,7 @@ impl MeasuredCalls {
 
     /// The name for `calibrate_coll`.
     fn name(&self) -> &'static str {
-        match self.is_local {
-            true => "reduce_local",
-            false => self.collective.name(),
-        }
+        if self.is_local { "reduce_local" } else { self.collective.name() }
     }
 
     /// A description for the report.
@@ -129,10 +126,7 @@ impl MeasuredCalls {
             0 => String::new(),
             bytes => format!(" of {}", mica_node::topology::readable_bytes(bytes as u64)),
         };
-        let place = match self.pair {
-            Some(pair) => format!(", {}", level_name(pair.level)),
-            None => String::new(),
-        };
+        let place = self.pair.map_or(String::new(), |pair| format!(", {}", level_name(pair.level)));
         format!("{name}{bytes}, {} ranks{place}", self.ranks)
     }
 }
@@ -164,10 +158,7 @@ impl Installation {
     pub fn below(prefix: &Path) -> Result<Installation, RunError> {
         let program = |path: &str| {
             let path = prefix.join(path);
-            match path.is_file() {
-                true => Ok(path),
-                false => Err(RunError::Missing(path)),
-            }
+            if path.is_file() { Ok(path) } else { Err(RunError::Missing(path)) }
         };
         Ok(Installation {
             mpiexec: program("bin/mpiexec")?,
@@ -377,10 +368,8 @@ fn other_path(table: &str, wanted: &[&str]) -> Option<String> {
     }
     let others = rows.iter().filter(|(_, bytes)| *bytes > 0.1 * all);
     let names: Vec<&str> = others.map(|(name, _)| *name).collect();
-    match names.is_empty() {
-        true => Some("a path that was not counted".to_owned()),
-        false => Some(names.join(" and ")),
-    }
+    let none = "a path that was not counted";
+    Some(if names.is_empty() { none.to_owned() } else { names.join(" and ") })
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ use super::plan::{CorePair, Pace};
 use super::report::prices;
 use super::run::{Installation, MeasuredCalls, RunError};
 use crate::explain::time;
+use crate::terminal;
 
 /// The result of one figure.
 pub struct StepOutcome {
@@ -62,9 +63,7 @@ pub fn measure(
             tuning.levels.push((pair.level, measured));
         }
     }
-    let Some(&nearest) = pairs.first() else {
-        return (tuning, steps.figures);
-    };
+    let Some(&nearest) = pairs.first() else { return (tuning, steps.figures) };
     tuning.round_ns = steps.round(nearest);
     tuning.reduce_byte_ns = steps.reduce(nearest);
     tuning.switch_ns = steps.switch(nearest.level, available_cores());
@@ -115,27 +114,15 @@ impl Steps<'_> {
 
         let was = time(now.sync_ns);
         let found = self.call(&MeasuredCalls::between(pair, Collective::Barrier, 0, "shared"));
-        let found = found.map(|point| (rounded(point.ns), point.spread > NOISY));
-        measured.sync_ns = self.note(Some(level), "sync_ns", found, was);
+        let found = found.map(|point| noted(&point, point.ns));
+        measured.sync_ns = self.note((Some(level), "sync_ns"), found, time_of, was);
         now.sync_ns = measured.sync_ns.unwrap_or(now.sync_ns);
         self.costs.set(level, now);
 
         let found = self.copy(pair, pace);
         let words = |copy: &PathCost| format!("{} a byte", prices(copy));
-        let was = match &now.copy {
-            Some(copy) => words(copy),
-            None => "as through cells".to_owned(),
-        };
-        self.figures.push(StepOutcome {
-            level: Some(level),
-            name: "copy",
-            result: match &found {
-                Ok((copy, noisy)) => Ok((words(copy), *noisy)),
-                Err(why) => Err(why.clone()),
-            },
-            before: was,
-        });
-        measured.copy = found.ok().map(|(copy, _)| copy);
+        let was = now.copy.as_ref().map_or_else(|| "as through cells".to_owned(), words);
+        measured.copy = self.note((Some(level), "copy"), found, words, was);
         now.copy = measured.copy.or(now.copy);
         self.costs.set(level, now);
 
@@ -148,11 +135,8 @@ impl Steps<'_> {
             let question = question(Collective::Bcast, short, level, 2, 2);
             predicted(&costs, &question, Algorithm::Direct)
         };
-        let found = found.map(|point| {
-            let ns = (point.ns - rest).max(0.0);
-            (rounded(ns), point.spread > NOISY)
-        });
-        measured.expose_ns = self.note(Some(level), "expose_ns", found, was);
+        let found = found.map(|point| noted(&point, point.ns - rest));
+        measured.expose_ns = self.note((Some(level), "expose_ns"), found, time_of, was);
         now.expose_ns = measured.expose_ns.unwrap_or(now.expose_ns);
         self.costs.set(level, now);
         measured
@@ -160,10 +144,7 @@ impl Steps<'_> {
 
     /// Measures the cost of a byte copied into the area or out of it.
     fn copy(&self, pair: CorePair, pace: Pace) -> Result<(PathCost, bool), String> {
-        let longest = match pace {
-            Pace::Quick => 4 << 20,
-            Pace::Thorough => 64 << 20,
-        };
+        let longest = pace.choose(4 << 20, 64 << 20);
         let piece = cell_bytes(2).ok_or("no area has cells")? / 2;
         let sync_ns = self.costs.of(pair.level).sync_ns;
         let mut points = Vec::new();
@@ -188,10 +169,7 @@ impl Steps<'_> {
         let prices: Vec<(u64, f64)> =
             fit.prices.iter().map(|&(from, ns)| (from, rounded(ns))).collect();
         let copy = PathCost::new(0.0, &prices);
-        match copy.flaw() {
-            Some(flaw) => Err(flaw),
-            None => Ok((copy, noisy)),
-        }
+        copy.flaw().map_or(Ok((copy, noisy)), Err)
     }
 
     /// Measures the time of a round of messages beyond its message.
@@ -202,11 +180,8 @@ impl Steps<'_> {
         let question = question(Collective::Barrier, 0, pair.level, 2, 2);
         let message = predicted(&alone, &question, Algorithm::Dissemination);
         let found = self.call(&MeasuredCalls::between(pair, Collective::Barrier, 0, "messages"));
-        let found = found.map(|point| {
-            let ns = (point.ns - message).max(0.0);
-            (rounded(ns), point.spread > NOISY)
-        });
-        self.note(None, "round_ns", found, was)
+        let found = found.map(|point| noted(&point, point.ns - message));
+        self.note((None, "round_ns"), found, time_of, was)
     }
 
     fn reduce(&mut self, pair: CorePair) -> Option<f64> {
@@ -214,15 +189,8 @@ impl Steps<'_> {
         // As long as a block that stays in a cache near the core.
         let bytes = 16 << 10;
         let found = self.call(&MeasuredCalls::local(pair, bytes));
-        let found = found.map(|point| (rounded(point.ns / bytes as f64), point.spread > NOISY));
-        let measured = found.as_ref().ok().map(|(ns, _)| *ns);
-        self.figures.push(StepOutcome {
-            level: None,
-            name: "reduce_byte_ns",
-            result: found.map(|(ns, noisy)| (format!("{ns} ns a byte"), noisy)),
-            before: was,
-        });
-        measured
+        let found = found.map(|point| noted(&point, point.ns / bytes as f64));
+        self.note((None, "reduce_byte_ns"), found, |ns| format!("{ns} ns a byte"), was)
     }
 
     /// Measures the time to switch between two ranks that share a core.
@@ -236,28 +204,21 @@ impl Steps<'_> {
         };
         let (stamps, each) = (of(0.0), of(1.0) - of(0.0));
         let found = self.call(&MeasuredCalls::of_all(ranks, Collective::Barrier, "shared"));
-        let found = found.map(|point| {
-            let ns = ((point.ns - stamps) / each).max(0.0);
-            (rounded(ns), point.spread > NOISY)
-        });
-        self.note(None, "switch_ns", found, was)
+        let found = found.map(|point| noted(&point, (point.ns - stamps) / each));
+        self.note((None, "switch_ns"), found, time_of, was)
     }
 
-    /// Records a time. Returns it, if there is one.
-    fn note(
+    /// Records a figure. Returns it, if there is one.
+    fn note<T: Copy>(
         &mut self,
-        level: Option<Level>,
-        name: &'static str,
-        found: Result<(f64, bool), String>,
+        (level, name): (Option<Level>, &'static str),
+        found: Result<(T, bool), String>,
+        words: impl Fn(&T) -> String,
         before: String,
-    ) -> Option<f64> {
-        let measured = found.as_ref().ok().map(|(ns, _)| *ns);
-        self.figures.push(StepOutcome {
-            level,
-            name,
-            result: found.map(|(ns, noisy)| (time(ns), noisy)),
-            before,
-        });
+    ) -> Option<T> {
+        let measured = found.as_ref().ok().map(|(value, _)| *value);
+        let result = found.map(|(value, noisy)| (words(&value), noisy));
+        self.figures.push(StepOutcome { level, name, result, before });
         measured
     }
 
@@ -266,11 +227,18 @@ impl Steps<'_> {
     }
 }
 
+/// A time that follows from a point, and whether that is noisy.
+fn noted(point: &Point, ns: f64) -> (f64, bool) {
+    (rounded(ns.max(0.0)), point.spread > NOISY)
+}
+
+fn time_of(ns: &f64) -> String {
+    time(*ns)
+}
+
 /// The figures as a table.
 pub fn table(figures: &[StepOutcome]) -> String {
-    let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::NOTHING);
-    table.set_header([" level", "step of collectives", "", "(before)", ""]);
+    let mut table = terminal::table(" level | step of collectives |  | (before) | ");
     for figure in figures {
         let level = figure.level.map_or("any", level_name);
         let (now, remark) = match &figure.result {
@@ -299,10 +267,7 @@ mod tests {
 
     /// The measurement that `truth` would give.
     fn time(truth: &CollectiveCosts, calls: &MeasuredCalls) -> Point {
-        let cores = match calls.pair {
-            Some(_) => 2,
-            None => calls.ranks / 2,
-        };
+        let cores = calls.pair.map_or(calls.ranks / 2, |_| 2);
         let MeasuredCalls { collective, bytes, ranks, .. } = *calls;
         let question = question(collective, bytes, PAIR.level, ranks, cores);
         let ns = match (collective, calls.family) {

@@ -111,8 +111,8 @@ fn warns_of_noise_and_poor_fits() {
 
 #[test]
 fn a_file_is_written_whole_and_read_again() {
-    let folder = std::env::temp_dir().join(format!("mica-tune-test-{}", std::process::id()));
-    let file = folder.join("a/b/machine.toml");
+    let folder = ScratchFolder::new("test").unwrap();
+    let file = folder.path().join("a/b/machine.toml");
     let tuning = Tuning {
         machine: Identity::read(),
         costs: vec![(Level::Node, MessagePath::Pull, PathCost::new(1.5, &[(0, 0.1)]))],
@@ -125,7 +125,6 @@ fn a_file_is_written_whole_and_read_again() {
     assert_eq!(names, 1, "nothing is left beside it");
     let error = write(&file.join("below-a-file"), &tuning).unwrap_err().to_string();
     assert!(error.contains("below-a-file"), "{error}");
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -107,7 +107,8 @@ fn target(svg: &mut String, [x, y, width, height]: [f64; 4], tip: &str) {
     );
 }
 
-fn text(svg: &mut String, x: f64, y: f64, class: &str, text: &str) {
+/// Puts a text at a place, with a class of the page's style.
+pub fn text(svg: &mut String, x: f64, y: f64, class: &str, text: &str) {
     let _ =
         writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escape(text));
 }
@@ -268,11 +269,11 @@ impl GroupedBars<'_> {
                 y - 4.5
             );
         }
-        for (place, group) in self.groups.iter().enumerate() {
-            target(&mut svg, [main(place), TOP, step, bottom - TOP], &group.tip);
-        }
-        for (place, group) in self.aside.iter().enumerate() {
-            target(&mut svg, [aside(place), TOP, aside_step, bottom - TOP], &group.tip);
+        let groups = self.groups.iter().enumerate().map(|(at, group)| (main(at), step, group));
+        let others =
+            self.aside.iter().enumerate().map(|(at, group)| (aside(at), aside_step, group));
+        for (x, width, group) in groups.chain(others) {
+            target(&mut svg, [x, TOP, width, bottom - TOP], &group.tip);
         }
         let middle = left + step * self.groups.len() as f64 / 2.0;
         axis_title(&mut svg, middle, self.axis);

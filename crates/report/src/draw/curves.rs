@@ -38,10 +38,7 @@ impl Heights {
     fn of(values: impl Iterator<Item = f64>) -> Heights {
         let (low, high) = values
             .fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
-        match high > low {
-            true => Heights { low, high },
-            false => Heights { low, high: 1.0 },
-        }
+        if high > low { Heights { low, high } } else { Heights { low, high: 1.0 } }
     }
 
     fn at(&self, value: f64) -> f64 {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::bars::CHARACTER;
+use super::bars::{CHARACTER, text};
 use super::text::escape;
 
 /// Pixels of a chart, and of its upper and lower margin.
@@ -61,13 +61,7 @@ impl PlotFrame {
 
     /// A label of the y axis.
     pub fn y_label(&self, svg: &mut String, at: f64, label: &str) {
-        let _ = writeln!(
-            svg,
-            "<text class=\"end quiet\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            self.left - GAP,
-            at + 4.0,
-            escape(label)
-        );
+        text(svg, self.left - GAP, at + 4.0, "end quiet", label);
     }
 
     /// Labels of the x axis, from left to right; those without room are left out.
@@ -81,12 +75,7 @@ impl PlotFrame {
                 continue;
             }
             free = at + half + LABEL_GAP;
-            let _ = writeln!(
-                svg,
-                "<text class=\"mid quiet\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-                self.bottom() + 17.0,
-                escape(&label)
-            );
+            text(svg, at, self.bottom() + 17.0, "mid quiet", &label);
         }
     }
 

@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::bars::{CHARACTER, open};
+use super::bars::{CHARACTER, open, text};
 use super::colour;
 use super::text::escape;
 
@@ -117,10 +117,7 @@ impl HeatMap<'_> {
         let size = if self.side <= 40 { "0.94" } else { "1" };
         let mut paths = vec![String::new(); STEPS];
         for &(column, row, value) in self.cells {
-            let share = match steps > 1 {
-                true => (value / low).ln() / decades,
-                false => 1.0,
-            };
+            let share = if steps > 1 { (value / low).ln() / decades } else { 1.0 };
             let step = (first + (share * steps as f64) as usize).min(STEPS - 1);
             let _ = write!(paths[step], "M{column} {row}h{size}v{size}h-{size}z");
         }
@@ -128,23 +125,18 @@ impl HeatMap<'_> {
     }
 
     fn axes(&self, svg: &mut String, cell: f64) {
-        let put = |svg: &mut String, x: f64, y: f64, class: &str, label: &str| {
-            let label = escape(label);
-            let _ =
-                writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>");
-        };
         let left = self.left();
         let column_room = self.longest_label() + 6.0;
         let every = |room: f64| round_step((room / cell).ceil().max(1.0) as usize);
         for place in (0..self.labels.len()).step_by(every(column_room)) {
             let at = left + (place as f64 + 0.5) * cell;
-            put(svg, at, TOP - 7.0, "mid", &self.labels[place]);
+            text(svg, at, TOP - 7.0, "mid", &self.labels[place]);
         }
         for place in (0..self.labels.len()).step_by(every(ROW_LABEL)) {
             let at = TOP + (place as f64 + 0.5) * cell + 4.0;
-            put(svg, left - GAP, at, "end", &self.labels[place]);
+            text(svg, left - GAP, at, "end", &self.labels[place]);
         }
-        put(svg, left + self.extent() / 2.0, 16.0, "mid quiet", self.column_name);
+        text(svg, left + self.extent() / 2.0, 16.0, "mid quiet", self.column_name);
         let _ = writeln!(
             svg,
             "<text class=\"mid quiet\" transform=\"translate(16 {:.1}) rotate(-90)\">{}</text>",
@@ -170,22 +162,16 @@ impl HeatMap<'_> {
                 left + place as f64 * wide
             );
         }
-        let mut put = |x: f64, class: &str, label: String| {
-            let y = y + 25.0;
-            let label = escape(&label);
-            let _ =
-                writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>");
-        };
         let (low, high) = ((self.value_label)(low), (self.value_label)(high));
         let range = match count > 1.0 {
             _ if low == high => high,
             true => {
-                put(left + count * wide, "end", high);
+                text(svg, left + count * wide, y + 25.0, "end", &high);
                 low
             }
             false => format!("{low} to {high}"),
         };
-        put(left, "", range);
+        text(svg, left, y + 25.0, "", &range);
     }
 }
 
@@ -202,20 +188,23 @@ fn round_step(step: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn map(cells: &[(usize, usize, f64)], side: usize) -> String {
-        let labels: Vec<String> = (0..side).map(|rank| rank.to_string()).collect();
-        let map = HeatMap {
+    fn map_of<'a>(cells: &'a [(usize, usize, f64)], labels: &'a [String]) -> HeatMap<'a> {
+        HeatMap {
             name: "n",
             key: "k",
-            side,
+            side: labels.len(),
             cells,
-            labels: &labels,
+            labels,
             borders: &[1],
             column_name: "to",
             row_name: "from",
             value_label: |value| format!("{value} B"),
-        };
-        map.svg()
+        }
+    }
+
+    fn map(cells: &[(usize, usize, f64)], side: usize) -> String {
+        let labels: Vec<String> = (0..side).map(|rank| rank.to_string()).collect();
+        map_of(cells, &labels).svg()
     }
 
     #[test]
@@ -239,17 +228,7 @@ mod tests {
     #[test]
     fn labels_of_rows_keep_clear_of_their_name() {
         let labels = ["ranks 100-127".to_owned()];
-        let map = HeatMap {
-            name: "n",
-            key: "k",
-            side: 1,
-            cells: &[(0, 0, 1.0)],
-            labels: &labels,
-            borders: &[],
-            column_name: "to",
-            row_name: "from",
-            value_label: |value| value.to_string(),
-        };
+        let map = map_of(&[(0, 0, 1.0)], &labels);
         assert!(map.left() - GAP - map.longest_label() >= NAME);
         assert!(map.svg().contains(&format!("data-left=\"{}\"", map.left())));
     }

@@ -175,10 +175,7 @@ impl ChartLine<'_> {
         };
         let (low, high) = (line(|p| p.low), line(|p| p.high));
         let band: Vec<String> = low.into_iter().chain(high.into_iter().rev()).collect();
-        let dash = match self.style.dashed {
-            true => " stroke-dasharray=\"5 4\"",
-            false => "",
-        };
+        let dash = if self.style.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
         let _ = writeln!(
             svg,
             "<polygon points=\"{}\" fill=\"{colour}\" fill-opacity=\"0.14\"/>\

@@ -19,6 +19,11 @@ pub struct TableCells {
     pub rows: Vec<Vec<String>>,
 }
 
+/// The header cells of a table, which stand between bars: `size | calls`.
+pub fn columns(header: &str) -> Vec<String> {
+    header.split(" | ").map(str::to_owned).collect()
+}
+
 /// The page's first lines, before its heading.
 pub fn open(title: &str, style: &str) -> String {
     format!(
@@ -120,17 +125,15 @@ impl Cell {
 /// A table whose columns a script can sort: the header cells of a table with the class `data`.
 pub struct DataTable<'a> {
     pub caption: &'a str,
-    pub header: &'a [&'a str],
+    pub header: Vec<String>,
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl DataTable<'_> {
     /// The table. A column is right-aligned if its first cell is a number without a bar.
     pub fn html(&self) -> String {
-        let classes: Vec<&str> = match self.rows.first() {
-            Some(row) => row.iter().map(Cell::column_class).collect(),
-            None => vec![""; self.header.len()],
-        };
+        let first = self.rows.first().map(|row| row.iter().map(Cell::column_class).collect());
+        let classes: Vec<&str> = first.unwrap_or(vec![""; self.header.len()]);
         let mut html = format!(
             "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">\
              <table class=\"data\"><caption>{0}</caption><thead><tr>",
@@ -154,10 +157,7 @@ impl DataTable<'_> {
 impl Cell {
     /// The class attribute of the column that this cell begins.
     fn column_class(&self) -> &'static str {
-        match self.number.is_some() && self.bar.is_none() {
-            true => " class=\"n\"",
-            false => "",
-        }
+        if self.number.is_some() && self.bar.is_none() { " class=\"n\"" } else { "" }
     }
 
     fn write(&self, html: &mut String, class: &str) {

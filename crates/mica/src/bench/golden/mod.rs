@@ -48,7 +48,7 @@ fn report() -> BenchReport {
         ratio: value.map(|value| value / 2.0),
         limit: "at most 0.65".into(),
         pass,
-        note: String::new(),
+        ..Judged::default()
     };
     BenchReport {
         origin: ResultOrigin {

@@ -343,10 +343,7 @@ impl Suite {
             None if ["best-peer", "floor", "own", "value", "mica"].contains(&&*bar.against) => {}
             _ => return Err(format!("against '{}' is not known", bar.against)),
         }
-        match &bar.variant {
-            Some(name) => self.known_variant(name),
-            None => Ok(()),
-        }
+        bar.variant.as_ref().map_or(Ok(()), |name| self.known_variant(name))
     }
 
     fn known_variant(&self, name: &str) -> Result<(), String> {
@@ -441,10 +438,7 @@ impl Suite {
 
     /// Which direction is better: as declared, else by the unit (something per second: higher).
     pub fn better(&self, measure: &str, unit: &str) -> Better {
-        let by_unit = match unit.ends_with("/s") {
-            true => Better::Higher,
-            false => Better::Lower,
-        };
+        let by_unit = if unit.ends_with("/s") { Better::Higher } else { Better::Lower };
         self.measure(measure).better.unwrap_or(by_unit)
     }
 }
@@ -478,10 +472,7 @@ impl Program {
 
     /// The numbers of ranks to run it with.
     pub fn counts(&self) -> Vec<u32> {
-        match self.on_hosts() {
-            true => vec![self.nodes.iter().sum()],
-            false => self.ranks.clone(),
-        }
+        if self.on_hosts() { vec![self.nodes.iter().sum()] } else { self.ranks.clone() }
     }
 
     /// The further keys of its figures.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::bench::execute::words;
 
 fn parse(text: &str) -> Result<Suite, String> {
     let suite: Suite = toml::from_str(text).map_err(|error| error.to_string())?;
@@ -53,9 +54,8 @@ fn the_real_suite_is_sound() {
 #[test]
 fn sets_and_programs_are_selected_once_in_order() {
     let suite = parse(SMALL).unwrap();
-    let names = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-        let programs = suite.select(&words);
+    let names = |list: &[&str]| {
+        let programs = suite.select(&words(list));
         programs.map(|list| list.iter().map(|p| p.name.clone()).collect::<Vec<_>>())
     };
     assert_eq!(names(&["b", "one", "a"]).unwrap(), ["a", "b"]);
@@ -70,30 +70,19 @@ fn sets_and_programs_are_selected_once_in_order() {
 
 #[test]
 fn names_what_is_wrong() {
-    let cases = [
+    let bar = |against: &str, limit: &str| {
+        let bar = "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"";
+        format!("{bar}\nagainst = \"{against}\"\n{limit}")
+    };
+    let cases: [(&str, &str); 12] = [
         ("[[set]]\nname = \"a\"\ntitle = \"A\"\nprograms = []", "called 'a'"),
         ("[[set]]\nname = \"x\"\ntitle = \"X\"\nprograms = [\"none\"]", "program 'none'"),
         ("[[program]]\nname = \"c\"", "program 'c' needs 'ranks'"),
         ("[[program]]\nname = \"c\"\nranks = [2]\ncpus = \"x\"", "cpus 'x'"),
-        (
-            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"luck\"\nat_most \
-            = 1.0",
-            "against 'luck'",
-        ),
-        (
-            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"variant \
-            v\"\nat_most = 1.0",
-            "variant 'v'",
-        ),
-        (
-            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"floor\"",
-            "'at_most' or",
-        ),
-        (
-            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"own\"\nat_most \
-            = 1.0",
-            "needs 'than'",
-        ),
+        (&bar("luck", "at_most = 1.0"), "against 'luck'"),
+        (&bar("variant v", "at_most = 1.0"), "variant 'v'"),
+        (&bar("floor", ""), "'at_most' or"),
+        (&bar("own", "at_most = 1.0"), "needs 'than'"),
         ("[[program]]\nname = \"c\"\nranks = [2]\nrangs = 2", "rangs"),
         ("[guidelines]\ntolerance = 0.1\nsets = [\"none\"]", "set 'none'"),
         ("[[guideline]]\ntext = \"g\"\nmeasure = \"m\"\nthan = []", "'g' needs 'than'"),
@@ -141,7 +130,6 @@ at_most = 1.0
 #[test]
 fn programs_on_two_hosts_are_asked_for() {
     let suite = parse(&[SMALL, ON_HOSTS].concat()).unwrap();
-    let words = |words: &[&str]| -> Vec<String> { words.iter().map(|w| w.to_string()).collect() };
     let names = |asked: &[&str]| -> Vec<String> {
         let chosen = suite.select(&words(asked)).unwrap();
         chosen.iter().map(|program| program.name.clone()).collect()

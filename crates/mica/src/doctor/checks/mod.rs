@@ -10,7 +10,13 @@ use super::{CheckFinding, Weight};
 struct Check {
     name: &'static str,
     well: &'static str,
-    detect: fn(&DoctorFacts, &mut CheckFindings),
+    detect: Detect,
+}
+
+type Detect = fn(&DoctorFacts, &mut CheckFindings);
+
+const fn check(name: &'static str, well: &'static str, detect: Detect) -> Check {
+    Check { name, well, detect }
 }
 
 /// The findings of a check so far.
@@ -61,71 +67,51 @@ const MIB: u64 = 1 << 20;
 
 /// The table of checks.
 const CHECKS: &[Check] = &[
-    Check {
-        name: "installation",
-        well: "libmpi_abi.so.1 lies beside this command",
-        detect: |facts, found| {
-            if facts.library.is_none() {
-                found.hinders(
-                    "libmpi_abi.so.1 is not in ../lib of this command",
-                    "make install PREFIX=DIR in Mica's source tree, and use DIR/bin/mica",
-                );
-            }
-        },
-    },
-    Check {
-        name: "path",
-        well: "mpiexec and mpicc in PATH are this installation's",
-        detect: |facts, found| {
-            for name in ["mpiexec", "mpicc"] {
-                let own = facts.own_bin.as_ref().map(|bin| bin.join(name));
-                let Some(own) = own.filter(|own| own.is_file()) else {
-                    continue;
-                };
-                let bin = own.parent().unwrap_or(&own).display();
-                match facts.in_path.get(name) {
-                    None => found.note(
-                        format!("there is no {name} in PATH"),
-                        format!("export PATH={bin}:$PATH"),
-                    ),
-                    Some(first) if same_file(first, &own) => {}
-                    Some(first) => found.hinders(
-                        format!("{name} in PATH is {}, not this installation's", first.display()),
-                        format!("export PATH={bin}:$PATH"),
-                    ),
-                }
-            }
-        },
-    },
-    Check {
-        name: "libraries",
-        well: "LD_LIBRARY_PATH leads to no other MPI",
-        detect: |facts, found| {
-            match (&facts.in_library_path, &facts.library) {
-                (Some(first), Some(own)) if !same_file(first, own) => found.hinders(
-                    format!(
-                        "LD_LIBRARY_PATH leads to another libmpi_abi.so.1: {}",
-                        first.display()
-                    ),
-                    "take its folder out of LD_LIBRARY_PATH, or put Mica's before it",
+    check("installation", "libmpi_abi.so.1 lies beside this command", |facts, found| {
+        if facts.library.is_none() {
+            found.hinders(
+                "libmpi_abi.so.1 is not in ../lib of this command",
+                "make install PREFIX=DIR in Mica's source tree, and use DIR/bin/mica",
+            );
+        }
+    }),
+    check("path", "mpiexec and mpicc in PATH are this installation's", |facts, found| {
+        for name in ["mpiexec", "mpicc"] {
+            let own = facts.own_bin.as_ref().map(|bin| bin.join(name));
+            let Some(own) = own.filter(|own| own.is_file()) else { continue };
+            let bin = own.parent().unwrap_or(&own).display();
+            match facts.in_path.get(name) {
+                None => found.note(
+                    format!("there is no {name} in PATH"),
+                    format!("export PATH={bin}:$PATH"),
                 ),
-                _ => {}
+                Some(first) if same_file(first, &own) => {}
+                Some(first) => found.hinders(
+                    format!("{name} in PATH is {}, not this installation's", first.display()),
+                    format!("export PATH={bin}:$PATH"),
+                ),
             }
-            for library in &facts.foreign_libraries {
-                found.note(
-                    format!(
-                        "LD_LIBRARY_PATH leads to another MPI's library: {}",
-                        library.display()
-                    ),
-                    "programs linked to that one do not use Mica: `ldd PROGRAM` shows which it is",
-                );
-            }
-        },
-    },
-    Check {
-        name: "variables",
-        well: "all variables whose names begin with MICA_ are understood",
-        detect: |facts, found| {
+        }
+    }),
+    check("libraries", "LD_LIBRARY_PATH leads to no other MPI", |facts, found| {
+        match (&facts.in_library_path, &facts.library) {
+            (Some(first), Some(own)) if !same_file(first, own) => found.hinders(
+                format!("LD_LIBRARY_PATH leads to another libmpi_abi.so.1: {}", first.display()),
+                "take its folder out of LD_LIBRARY_PATH, or put Mica's before it",
+            ),
+            _ => {}
+        }
+        for library in &facts.foreign_libraries {
+            found.note(
+                format!("LD_LIBRARY_PATH leads to another MPI's library: {}", library.display()),
+                "programs linked to that one do not use Mica: `ldd PROGRAM` shows which it is",
+            );
+        }
+    }),
+    check(
+        "variables",
+        "all variables whose names begin with MICA_ are understood",
+        |facts, found| {
             for complaint in &facts.complaints {
                 found.hinders(
                     complaint.clone(),
@@ -143,59 +129,43 @@ const CHECKS: &[Check] = &[
                 );
             }
         },
-    },
-    Check {
-        name: "proc",
-        well: "/proc is this PID namespace's",
-        detect: |facts, found| {
-            if !facts.proc_is_own {
-                found.hinders(
-                    "/proc is missing, or another PID namespace's",
-                    "mount it: mount -t proc proc /proc (unshare --mount-proc does it in a new \
+    ),
+    check("proc", "/proc is this PID namespace's", |facts, found| {
+        if !facts.proc_is_own {
+            found.hinders(
+                "/proc is missing, or another PID namespace's",
+                "mount it: mount -t proc proc /proc (unshare --mount-proc does it in a new \
                     namespace)",
-                );
-            }
-        },
-    },
-    Check {
-        name: "shared memory",
-        well: "anonymous shared memory (memfd) can be had",
-        detect: |facts, found| {
-            if let Some(error) = &facts.memfd {
-                found.hinders(
-                    format!("memfd_create: {error}; ranks cannot share memory"),
-                    "allow memfd_create in the container's seccomp profile, or use a kernel from \
+            );
+        }
+    }),
+    check("shared memory", "anonymous shared memory (memfd) can be had", |facts, found| {
+        if let Some(error) = &facts.memfd {
+            found.hinders(
+                format!("memfd_create: {error}; ranks cannot share memory"),
+                "allow memfd_create in the container's seccomp profile, or use a kernel from \
                     3.17 on",
-                );
-            }
-        },
-    },
-    Check {
-        name: "processes",
-        well: "processes can be held by descriptors (pidfd)",
-        detect: |facts, found| {
-            if let Some(error) = &facts.pidfd {
-                found.hinders(
-                    format!("pidfd_open: {error}; mpiexec cannot start ranks"),
-                    "allow pidfd_open in the container's seccomp profile, or use a kernel from \
+            );
+        }
+    }),
+    check("processes", "processes can be held by descriptors (pidfd)", |facts, found| {
+        if let Some(error) = &facts.pidfd {
+            found.hinders(
+                format!("pidfd_open: {error}; mpiexec cannot start ranks"),
+                "allow pidfd_open in the container's seccomp profile, or use a kernel from \
                     5.4 on",
-                );
-            }
-        },
-    },
-    Check {
-        name: "single copy",
-        well: "ranks can read and write each other's memory (CMA)",
-        detect: |facts, found| {
-            if let Some((reason, remedy)) = &facts.cma {
-                found.hinders(format!("{reason}; long messages are copied twice"), remedy.clone());
-            }
-        },
-    },
-    Check {
-        name: "mapped",
-        well: "buffers in reuse can move to shared memory (PROCMAP_QUERY)",
-        detect: |facts, found| {
+            );
+        }
+    }),
+    check("single copy", "ranks can read and write each other's memory (CMA)", |facts, found| {
+        if let Some((reason, remedy)) = &facts.cma {
+            found.hinders(format!("{reason}; long messages are copied twice"), remedy.clone());
+        }
+    }),
+    check(
+        "mapped",
+        "buffers in reuse can move to shared memory (PROCMAP_QUERY)",
+        |facts, found| {
             if let Some(error) = &facts.procmap_query {
                 found.note(
                     format!(
@@ -206,11 +176,11 @@ const CHECKS: &[Check] = &[
                 );
             }
         },
-    },
-    Check {
-        name: "membarrier",
-        well: "waiting ranks can park at no cost to senders (membarrier)",
-        detect: |facts, found| {
+    ),
+    check(
+        "membarrier",
+        "waiting ranks can park at no cost to senders (membarrier)",
+        |facts, found| {
             if !facts.membarrier {
                 found.hinders(
                     "membarrier is refused: every send pays for a memory fence",
@@ -218,62 +188,49 @@ const CHECKS: &[Check] = &[
                 );
             }
         },
-    },
-    Check {
-        name: "file size",
-        well: "the limit of file sizes leaves room for shared memory",
-        detect: |facts, found| {
-            // The limit also applies to memfds: the job segment has the size for all pairs of
-            // ranks, though unused pages take no memory.
-            if let Some(limit) = tight(&facts.file_size, 64 * GIB) {
-                found.hinders(
-                    format!(
-                        "files may have {} at most, the ranks' shared memory is one",
-                        readable_bytes(limit)
-                    ),
-                    "ulimit -f unlimited",
-                );
-            }
-        },
-    },
-    Check {
-        name: "address space",
-        well: "the address space is not limited",
-        detect: |facts, found| {
-            if let Some(limit) = tight(&facts.address_space, 64 * GIB) {
-                let text = format!("a process may map {} at most", readable_bytes(limit));
-                match limit < 4 * GIB {
-                    true => found
-                        .hinders(text + ": too little for shared memory", "ulimit -v unlimited"),
-                    false => {
-                        found.note(text + ": jobs of many ranks need more", "ulimit -v unlimited")
-                    }
+    ),
+    check("file size", "the limit of file sizes leaves room for shared memory", |facts, found| {
+        // The limit also applies to memfds: the job segment has the size for all pairs of
+        // ranks, though unused pages take no memory.
+        if let Some(limit) = tight(&facts.file_size, 64 * GIB) {
+            found.hinders(
+                format!(
+                    "files may have {} at most, the ranks' shared memory is one",
+                    readable_bytes(limit)
+                ),
+                "ulimit -f unlimited",
+            );
+        }
+    }),
+    check("address space", "the address space is not limited", |facts, found| {
+        if let Some(limit) = tight(&facts.address_space, 64 * GIB) {
+            let text = format!("a process may map {} at most", readable_bytes(limit));
+            match limit < 4 * GIB {
+                true => {
+                    found.hinders(text + ": too little for shared memory", "ulimit -v unlimited")
                 }
+                false => found.note(text + ": jobs of many ranks need more", "ulimit -v unlimited"),
             }
-        },
-    },
-    Check {
-        name: "descriptors",
-        well: "there are enough descriptors",
-        detect: |facts, found| {
-            // mpiexec raises the soft limit itself; only the hard limit matters.
-            let hard = facts.descriptors.1;
-            if let Some(hard) = hard.filter(|&hard| hard < 4096) {
-                let text = format!("a process may have {hard} descriptors open");
-                let remedy = "raise the hard limit (ulimit -Hn, /etc/security/limits.conf, docker \
+        }
+    }),
+    check("descriptors", "there are enough descriptors", |facts, found| {
+        // mpiexec raises the soft limit itself; only the hard limit matters.
+        let hard = facts.descriptors.1;
+        if let Some(hard) = hard.filter(|&hard| hard < 4096) {
+            let text = format!("a process may have {hard} descriptors open");
+            let remedy = "raise the hard limit (ulimit -Hn, /etc/security/limits.conf, docker \
                     run --ulimit nofile=65536)";
-                match hard < 128 {
-                    true => found.hinders(text + ", mpiexec needs several for each rank", remedy),
-                    false => found.note(text + ": enough for some hundred ranks on a node", remedy),
-                }
+            match hard < 128 {
+                true => found.hinders(text + ", mpiexec needs several for each rank", remedy),
+                false => found.note(text + ": enough for some hundred ranks on a node", remedy),
             }
-        },
-    },
-    Check {
-        name: "locked memory",
-        well: "the network that jobs would use does not depend on locked memory, or there is \
+        }
+    }),
+    check(
+        "locked memory",
+        "the network that jobs would use does not depend on locked memory, or there is \
             enough",
-        detect: |facts, found| {
+        |facts, found| {
             let needs = |provider: &String| {
                 ["verbs", "psm", "opx", "efa", "cxi"].iter().any(|p| provider.starts_with(p))
             };
@@ -288,123 +245,95 @@ const CHECKS: &[Check] = &[
                 );
             }
         },
-    },
-    Check {
-        name: "user processes",
-        well: "the user may start enough processes",
-        detect: |facts, found| {
-            if let Some(limit) = tight(&facts.processes, 256) {
-                found.note(
-                    format!("a user may have {limit} processes and threads"),
-                    "ulimit -u 4096",
-                );
-            }
-        },
-    },
-    Check {
-        name: "cores",
-        well: "all cores of the affinity mask are this job's to use",
-        detect: |facts, found| {
-            if let Some(error) = &facts.topology_error {
-                found.hinders(error.clone(), "see that /sys is mounted");
-                return;
-            }
-            if let Some(quota) = facts.cpu_quota.filter(|&quota| quota < facts.cores as f64) {
-                found.note(
-                    format!(
-                        "a cgroup gives {quota:.1} processors' worth of time on {} cores: more \
+    ),
+    check("user processes", "the user may start enough processes", |facts, found| {
+        if let Some(limit) = tight(&facts.processes, 256) {
+            found.note(format!("a user may have {limit} processes and threads"), "ulimit -u 4096");
+        }
+    }),
+    check("cores", "all cores of the affinity mask are this job's to use", |facts, found| {
+        if let Some(error) = &facts.topology_error {
+            found.hinders(error.clone(), "see that /sys is mounted");
+            return;
+        }
+        if let Some(quota) = facts.cpu_quota.filter(|&quota| quota < facts.cores as f64) {
+            found.note(
+                format!(
+                    "a cgroup gives {quota:.1} processors' worth of time on {} cores: more \
                          ranks than that stop in turns, and ranks are not bound",
-                        facts.cores
-                    ),
-                    "give the container processors instead of a quota (docker run --cpuset-cpus, \
+                    facts.cores
+                ),
+                "give the container processors instead of a quota (docker run --cpuset-cpus, \
                     not --cpus), or start no more ranks",
-                );
-            }
-            if facts.cores < facts.all_cores {
-                found.note(
-                    format!(
-                        "{} of the machine's {} cores may be used",
-                        facts.cores, facts.all_cores
-                    ),
-                    "",
-                );
-            }
-            if facts.cores == 1 {
-                found.note("there is one core: ranks take turns", "");
-            }
-            if facts.units > facts.cores {
-                found.note(
-                    format!(
-                        "cores have {} hardware threads: ranks are bound to cores, -bind-to \
+            );
+        }
+        if facts.cores < facts.all_cores {
+            found.note(
+                format!("{} of the machine's {} cores may be used", facts.cores, facts.all_cores),
+                "",
+            );
+        }
+        if facts.cores == 1 {
+            found.note("there is one core: ranks take turns", "");
+        }
+        if facts.units > facts.cores {
+            found.note(
+                format!(
+                    "cores have {} hardware threads: ranks are bound to cores, -bind-to \
                         hwthread takes each thread",
-                        facts.units.div_ceil(facts.cores.max(1))
-                    ),
-                    "",
-                );
+                    facts.units.div_ceil(facts.cores.max(1))
+                ),
+                "",
+            );
+        }
+    }),
+    check("memory", "memory is not limited, and none is swapped out", |facts, found| {
+        let memory = facts.memory.unwrap_or(u64::MAX);
+        if let Some(limit) = facts.memory_limit.filter(|&limit| limit < memory) {
+            let text = format!(
+                "a cgroup limits memory to {}, the ranks' shared memory included",
+                readable_bytes(limit)
+            );
+            match limit < 256 * MIB {
+                true => found.hinders(text, "raise it (docker run --memory)"),
+                false => found.note(text, ""),
             }
-        },
-    },
-    Check {
-        name: "memory",
-        well: "memory is not limited, and none is swapped out",
-        detect: |facts, found| {
-            let memory = facts.memory.unwrap_or(u64::MAX);
-            if let Some(limit) = facts.memory_limit.filter(|&limit| limit < memory) {
-                let text = format!(
-                    "a cgroup limits memory to {}, the ranks' shared memory included",
-                    readable_bytes(limit)
-                );
-                match limit < 256 * MIB {
-                    true => found.hinders(text, "raise it (docker run --memory)"),
-                    false => found.note(text, ""),
-                }
-            }
-            if let Some(used) =
-                facts.swap_used.filter(|&used| used > 256 * MIB && used > memory / 20)
-            {
-                found.note(
-                    format!(
-                        "{} are swapped out: memory is short, and ranks wait for the disk",
-                        readable_bytes(used)
-                    ),
-                    "end what takes the memory, or start fewer ranks",
-                );
-            }
-        },
-    },
-    Check {
-        name: "huge pages",
-        well: "transparent huge pages are not switched off",
-        detect: |facts, found| {
-            if facts.huge_pages.as_deref() == Some("never") {
-                found.note(
-                    "transparent huge pages are off: programs with much memory miss more in the \
+        }
+        if let Some(used) = facts.swap_used.filter(|&used| used > 256 * MIB && used > memory / 20) {
+            found.note(
+                format!(
+                    "{} are swapped out: memory is short, and ranks wait for the disk",
+                    readable_bytes(used)
+                ),
+                "end what takes the memory, or start fewer ranks",
+            );
+        }
+    }),
+    check("huge pages", "transparent huge pages are not switched off", |facts, found| {
+        if facts.huge_pages.as_deref() == Some("never") {
+            found.note(
+                "transparent huge pages are off: programs with much memory miss more in the \
                     TLB",
-                    "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-                );
-            }
-        },
-    },
-    Check {
-        name: "host name",
-        well: "the host's name has an address",
-        detect: |facts, found| {
-            if let Some(error) = &facts.unresolved {
-                found.note(
-                    format!(
-                        "the name of this host, {:?}, has no address ({error}): other hosts do \
+                "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+            );
+        }
+    }),
+    check("host name", "the host's name has an address", |facts, found| {
+        if let Some(error) = &facts.unresolved {
+            found.note(
+                format!(
+                    "the name of this host, {:?}, has no address ({error}): other hosts do \
                         not find it by name",
-                        facts.host
-                    ),
-                    "put it into /etc/hosts",
-                );
-            }
-        },
-    },
-    Check {
-        name: "several hosts",
-        well: "ssh and a network for jobs on several hosts are there",
-        detect: |facts, found| {
+                    facts.host
+                ),
+                "put it into /etc/hosts",
+            );
+        }
+    }),
+    check(
+        "several hosts",
+        "ssh and a network for jobs on several hosts are there",
+        |facts, found| {
             if !facts.in_path.contains_key("ssh") {
                 found.note(
                     "there is no ssh: mpiexec reaches other hosts only through Slurm or \
@@ -429,28 +358,18 @@ const CHECKS: &[Check] = &[
                 _ => {}
             }
         },
-    },
-    Check {
-        name: "tuning",
-        well: "costs are this machine's, or the shipped ones",
-        detect: |facts, found| {
-            if let Some(error) = &facts.tuning_error {
-                found.hinders(
-                    error.clone(),
-                    "run `mica tune` on this machine, or set MICA_TUNING=off",
-                );
-            }
-            if let Some(file) = facts.foreign_tuning.first() {
-                found.note(
-                    format!(
-                        "there is a tuning file, of another machine or kernel: {}",
-                        file.display()
-                    ),
-                    "run `mica tune` here; until then the shipped costs are used",
-                );
-            }
-        },
-    },
+    ),
+    check("tuning", "costs are this machine's, or the shipped ones", |facts, found| {
+        if let Some(error) = &facts.tuning_error {
+            found.hinders(error.clone(), "run `mica tune` on this machine, or set MICA_TUNING=off");
+        }
+        if let Some(file) = facts.foreign_tuning.first() {
+            found.note(
+                format!("there is a tuning file, of another machine or kernel: {}", file.display()),
+                "run `mica tune` here; until then the shipped costs are used",
+            );
+        }
+    }),
 ];
 
 /// The soft limit, if it is below `least`.

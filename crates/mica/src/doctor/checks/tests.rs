@@ -1,3 +1,4 @@
+use super::Weight::{Fine, Hinders, Note};
 use super::*;
 use std::path::PathBuf;
 
@@ -21,9 +22,9 @@ fn worst(facts: &DoctorFacts, check: &str) -> CheckFinding {
     let mut findings = all(facts);
     findings.retain(|finding| finding.check == check);
     let order = |finding: &CheckFinding| match finding.weight {
-        Weight::Fine => 0,
-        Weight::Note => 1,
-        Weight::Hinders => 2,
+        Fine => 0,
+        Note => 1,
+        Hinders => 2,
     };
     findings.into_iter().max_by_key(order).expect("a check of this name")
 }
@@ -31,7 +32,7 @@ fn worst(facts: &DoctorFacts, check: &str) -> CheckFinding {
 #[test]
 fn a_healthy_machine_is_well() {
     for finding in all(&healthy()) {
-        assert_eq!(finding.weight, Weight::Fine, "{finding:?}");
+        assert_eq!(finding.weight, Fine, "{finding:?}");
     }
 }
 
@@ -41,67 +42,47 @@ fn each_trouble_is_found_with_a_remedy() {
     let text = |text: &str| Some(text.to_owned());
     type Row<'a> = (&'a dyn Fn(&mut DoctorFacts), &'a str, Weight, &'a str);
     let rows: &[Row<'_>] = &[
-        (&|f| f.library = None, "installation", Weight::Hinders, "libmpi_abi"),
-        (
-            &|f| f.in_library_path = Some("/x/libmpi_abi.so.1".into()),
-            "libraries",
-            Weight::Hinders,
-            "/x/",
-        ),
+        (&|f| f.library = None, "installation", Hinders, "libmpi_abi"),
+        (&|f| f.in_library_path = Some("/x/libmpi_abi.so.1".into()), "libraries", Hinders, "/x/"),
         (
             &|f| f.foreign_libraries = vec!["/x/libmpi.so.12".into()],
             "libraries",
-            Weight::Note,
+            Note,
             "libmpi.so.12",
         ),
-        (&|f| f.complaints = vec!["MICA_X: no".to_owned()], "variables", Weight::Hinders, "MICA_X"),
-        (
-            &|f| f.rank_variables = vec!["PMI_RANK".to_owned()],
-            "variables",
-            Weight::Hinders,
-            "PMI_RANK",
-        ),
-        (&|f| f.proc_is_own = false, "proc", Weight::Hinders, "/proc"),
-        (&|f| f.memfd = text("EPERM"), "shared memory", Weight::Hinders, "memfd_create: EPERM"),
-        (&|f| f.pidfd = text("ENOSYS"), "processes", Weight::Hinders, "pidfd_open: ENOSYS"),
+        (&|f| f.complaints = vec!["MICA_X: no".to_owned()], "variables", Hinders, "MICA_X"),
+        (&|f| f.rank_variables = vec!["PMI_RANK".to_owned()], "variables", Hinders, "PMI_RANK"),
+        (&|f| f.proc_is_own = false, "proc", Hinders, "/proc"),
+        (&|f| f.memfd = text("EPERM"), "shared memory", Hinders, "memfd_create: EPERM"),
+        (&|f| f.pidfd = text("ENOSYS"), "processes", Hinders, "pidfd_open: ENOSYS"),
         (
             &|f| f.cma = Some(("refused".to_owned(), "allow".to_owned())),
             "single copy",
-            Weight::Hinders,
+            Hinders,
             "refused",
         ),
-        (&|f| f.procmap_query = text("ENOTTY"), "mapped", Weight::Note, "PROCMAP_QUERY: ENOTTY"),
-        (&|f| f.membarrier = false, "membarrier", Weight::Hinders, "membarrier"),
-        (&|f| f.file_size = (Some(0), None), "file size", Weight::Hinders, "0 B"),
-        (&|f| f.address_space = (Some(GIB), None), "address space", Weight::Hinders, "1 GiB"),
-        (&|f| f.address_space = (Some(32 * GIB), None), "address space", Weight::Note, "32 GiB"),
-        (
-            &|f| f.descriptors = (Some(64), Some(64)),
-            "descriptors",
-            Weight::Hinders,
-            "64 descriptors",
-        ),
-        (&|f| f.descriptors = (Some(1024), Some(1024)), "descriptors", Weight::Note, "1024"),
-        (&|f| f.processes = (Some(100), None), "user processes", Weight::Note, "100 processes"),
-        (&|f| f.cpu_quota = Some(1.5), "cores", Weight::Note, "1.5 processors"),
-        (&|f| f.all_cores = 8, "cores", Weight::Note, "4 of the machine's 8"),
-        (&|f| f.units = 8, "cores", Weight::Note, "2 hardware threads"),
-        (&|f| f.memory_limit = Some(64 * MIB), "memory", Weight::Hinders, "64 MiB"),
-        (&|f| f.memory_limit = Some(4 * GIB), "memory", Weight::Note, "4 GiB"),
-        (&|f| f.swap_used = Some(GIB), "memory", Weight::Note, "swapped out"),
-        (&|f| f.huge_pages = text("never"), "huge pages", Weight::Note, "huge pages are off"),
-        (&|f| f.unresolved = text("no"), "host name", Weight::Note, "no address"),
-        (&|f| f.in_path.clear(), "several hosts", Weight::Note, "no ssh"),
-        (&|f| f.fabric = None, "several hosts", Weight::Note, "no libfabric"),
-        (&|f| f.fabric = text("1.11"), "several hosts", Weight::Note, "1.11 is old"),
-        (
-            &|f| f.network_error = text("nothing fits"),
-            "several hosts",
-            Weight::Note,
-            "nothing fits",
-        ),
-        (&|f| f.tuning_error = text("another machine's"), "tuning", Weight::Hinders, "another"),
-        (&|f| f.foreign_tuning = vec!["/t/x.toml".into()], "tuning", Weight::Note, "/t/x.toml"),
+        (&|f| f.procmap_query = text("ENOTTY"), "mapped", Note, "PROCMAP_QUERY: ENOTTY"),
+        (&|f| f.membarrier = false, "membarrier", Hinders, "membarrier"),
+        (&|f| f.file_size = (Some(0), None), "file size", Hinders, "0 B"),
+        (&|f| f.address_space = (Some(GIB), None), "address space", Hinders, "1 GiB"),
+        (&|f| f.address_space = (Some(32 * GIB), None), "address space", Note, "32 GiB"),
+        (&|f| f.descriptors = (Some(64), Some(64)), "descriptors", Hinders, "64 descriptors"),
+        (&|f| f.descriptors = (Some(1024), Some(1024)), "descriptors", Note, "1024"),
+        (&|f| f.processes = (Some(100), None), "user processes", Note, "100 processes"),
+        (&|f| f.cpu_quota = Some(1.5), "cores", Note, "1.5 processors"),
+        (&|f| f.all_cores = 8, "cores", Note, "4 of the machine's 8"),
+        (&|f| f.units = 8, "cores", Note, "2 hardware threads"),
+        (&|f| f.memory_limit = Some(64 * MIB), "memory", Hinders, "64 MiB"),
+        (&|f| f.memory_limit = Some(4 * GIB), "memory", Note, "4 GiB"),
+        (&|f| f.swap_used = Some(GIB), "memory", Note, "swapped out"),
+        (&|f| f.huge_pages = text("never"), "huge pages", Note, "huge pages are off"),
+        (&|f| f.unresolved = text("no"), "host name", Note, "no address"),
+        (&|f| f.in_path.clear(), "several hosts", Note, "no ssh"),
+        (&|f| f.fabric = None, "several hosts", Note, "no libfabric"),
+        (&|f| f.fabric = text("1.11"), "several hosts", Note, "1.11 is old"),
+        (&|f| f.network_error = text("nothing fits"), "several hosts", Note, "nothing fits"),
+        (&|f| f.tuning_error = text("another machine's"), "tuning", Hinders, "another"),
+        (&|f| f.foreign_tuning = vec!["/t/x.toml".into()], "tuning", Note, "/t/x.toml"),
     ];
     for (change, check, weight, word) in rows {
         let mut facts = healthy();
@@ -109,7 +90,7 @@ fn each_trouble_is_found_with_a_remedy() {
         let finding = worst(&facts, check);
         assert_eq!(finding.weight, *weight, "{finding:?}");
         assert!(finding.found.contains(word), "{word}: {finding:?}");
-        assert!(finding.remedy.is_some() || *weight == Weight::Note, "{finding:?}");
+        assert!(finding.remedy.is_some() || *weight == Note, "{finding:?}");
     }
 }
 
@@ -118,7 +99,7 @@ fn locked_memory_counts_where_the_network_registers_buffers() {
     let mut facts = healthy();
     facts.locked_memory = (Some(64 << 10), None);
     facts.provider = Some("tcp on eth0".to_owned());
-    assert_eq!(worst(&facts, "locked memory").weight, Weight::Fine);
+    assert_eq!(worst(&facts, "locked memory").weight, Fine);
     facts.provider = Some("verbs;ofi_rxm on ib0".to_owned());
-    assert_eq!(worst(&facts, "locked memory").weight, Weight::Hinders);
+    assert_eq!(worst(&facts, "locked memory").weight, Hinders);
 }

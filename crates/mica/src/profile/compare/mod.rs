@@ -167,10 +167,7 @@ fn run(
     profiler.envs(settings.iter().cloned());
     profiler.stdout(Stdio::null()).stderr(Stdio::inherit());
     let status = profiler.status()?;
-    match status.success() {
-        true => Ok(Profile::read(folder)?),
-        false => Err(status.to_string().into()),
-    }
+    if status.success() { Ok(Profile::read(folder)?) } else { Err(status.to_string().into()) }
 }
 
 /// Sums up the rounds of a side; there is one at least.
@@ -229,10 +226,7 @@ fn calls(profiles: &[Profile]) -> Vec<CallRow> {
 }
 
 fn percent(part: f64, whole: f64) -> f64 {
-    match whole > 0.0 {
-        true => 100.0 * part / whole,
-        false => 0.0,
-    }
+    if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -269,9 +263,7 @@ mod tests {
         let folder = ScratchFolder::new("saved").expect("a folder");
         let sides = saved(folder.path()).map(|path| parse_side(path.to_str().unwrap()).unwrap());
         let comparison = compare(&[], &sides, 5).expect("two profiles");
-        let [before, after] = &comparison.sides[..] else {
-            panic!("two sides");
-        };
+        let [before, after] = &comparison.sides[..] else { panic!("two sides") };
         assert!(before.name.ends_with("times-1"), "{}", before.name);
         assert_eq!((before.rounds, before.ranks), (1, Profile::example().ranks.len()));
         assert_eq!(after.app_s.median, 2.0 * before.app_s.median);

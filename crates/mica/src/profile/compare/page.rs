@@ -7,7 +7,7 @@ use super::super::text::{short, without_folders};
 use super::{CallRow, Comparison, Side, percent};
 use crate::draw::bars::{ChartBar, Series, StackedBars, legend};
 use crate::draw::colour::{THEME, hue};
-use crate::draw::page::{self, Cell, DataTable};
+use crate::draw::page::{self, Cell, DataTable, columns};
 use crate::draw::scale::TickUnit;
 use crate::draw::text::{count, escape, time, volume};
 
@@ -100,7 +100,7 @@ impl Comparison {
         };
         let table = DataTable {
             caption: "Application time and MPI time",
-            header: &["side", "time", "from, to", "in MPI", "from, to", "share", "time / first"],
+            header: columns("side | time | from, to | in MPI | from, to | share | time / first"),
             rows: self.sides.iter().map(row).collect(),
         };
         let figure = format!("<div class=\"figure\">{}</div>\n", chart.rows());
@@ -151,8 +151,7 @@ impl Comparison {
             });
             cells
         });
-        let header: Vec<&str> = header.iter().map(String::as_str).collect();
-        let table = DataTable { caption, header: &header, rows: cells.collect() };
+        let table = DataTable { caption, header, rows: cells.collect() };
         let note = match left_out {
             0 => String::new(),
             left_out => format!("<p class=\"note\">{left_out} more rows are left out.</p>\n"),

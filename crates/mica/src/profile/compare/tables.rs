@@ -3,10 +3,12 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{Table, presets};
 
 use super::super::text::{short, without_folders};
 use super::{CallRow, Comparison, Side, percent};
+use crate::draw::page::columns;
+use crate::terminal::{align_right_but, with_header};
 
 /// Calls in the tables of those that took longest or sent most, as in ma-2011.
 const MOST_USED: usize = 5;
@@ -57,13 +59,9 @@ impl Comparison {
     /// The command, or the sides' names if they have different ones.
     pub(super) fn title(&self) -> String {
         let first = &self.sides[0];
-        match self.sides.iter().all(|side| side.command == first.command) {
-            true => first.command.join(" "),
-            false => {
-                let names: Vec<&str> = self.sides.iter().map(|side| &*side.name).collect();
-                names.join(", ")
-            }
-        }
+        let names: Vec<&str> = self.sides.iter().map(|side| &*side.name).collect();
+        let is_one = self.sides.iter().all(|side| side.command == first.command);
+        if is_one { first.command.join(" ") } else { names.join(", ") }
     }
 
     /// What ran: one line if that was alike on all sides, else one for each.
@@ -86,10 +84,8 @@ impl Comparison {
     }
 
     fn times(&self, format: Format) -> Table {
-        let mut table = table(
-            format,
-            &["", "App time", "min - max", "MPI time", "min - max", "MPI %", "App / first"],
-        );
+        let header = " | App time | min - max | MPI time | min - max | MPI % | App / first";
+        let mut table = table(format, columns(header), &[0]);
         let first = self.sides[0].app_s.median;
         for side in &self.sides {
             let (app, mpi) = (side.app_s, side.mpi_s);
@@ -113,13 +109,9 @@ impl Comparison {
             .iter()
             .flat_map(|side| [side.name.clone(), "Time".into(), "MPI %".into(), "Site".into()])
             .collect();
-        let header: Vec<&str> = header.iter().map(String::as_str).collect();
-        let mut table = table(format, &header);
-        for column in (0..header.len()).filter(|column| column % 4 == 0 || column % 4 == 3) {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Left);
-            }
-        }
+        let words = (0..header.len()).filter(|column| column % 4 == 0 || column % 4 == 3);
+        let words: Vec<usize> = words.collect();
+        let mut table = table(format, header, &words);
         let rows = self.sides.iter().map(|side| side.calls.len()).max().unwrap_or(0);
         for at in 0..rows.min(MOST_USED) {
             let cells = self.sides.iter().flat_map(|side| match side.calls.get(at) {
@@ -143,7 +135,8 @@ fn used_cells(row: &CallRow, side: &Side) -> [String; 4] {
 }
 
 fn sent(side: &Side, format: Format) -> Table {
-    let mut table = table(format, &["Call", "Count", "Total (bytes)", "Avrg (bytes)", "Sent %"]);
+    let mut table =
+        table(format, columns("Call | Count | Total (bytes) | Avrg (bytes) | Sent %"), &[0]);
     let total: u64 = side.calls.iter().map(|row| row.bytes).sum();
     let mut senders: Vec<&CallRow> = side.calls.iter().filter(|row| row.sends > 0).collect();
     senders.sort_by(|a, b| (b.bytes, &a.call, &a.site).cmp(&(a.bytes, &b.call, &b.site)));
@@ -159,17 +152,13 @@ fn sent(side: &Side, format: Format) -> Table {
     table
 }
 
-/// A table whose columns but the first are numbers.
-fn table(format: Format, header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(match format {
-        Format::Text => presets::NOTHING,
-        Format::Markdown => presets::ASCII_MARKDOWN,
-    });
-    table.set_header(header.to_vec());
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+/// A table whose columns but these are numbers.
+fn table(format: Format, header: Vec<String>, words: &[usize]) -> Table {
+    let mut table = with_header(header);
+    if format == Format::Markdown {
+        table.load_preset(presets::ASCII_MARKDOWN);
     }
+    align_right_but(&mut table, words);
     table
 }
 

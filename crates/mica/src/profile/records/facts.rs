@@ -9,8 +9,6 @@ use std::str::FromStr;
 
 use mica_profile::ProfiledPlace;
 
-use super::rank::RecordedSite;
-
 /// How a rank says that it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnEnd {
@@ -34,6 +32,23 @@ pub struct LoadedRange {
     pub path: String,
 }
 
+/// A call site.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RecordedSite {
+    /// Return address in an object, and those of the callers of the function, as far as they were
+    /// asked for.
+    Code { object: String, offset: u64, callers: Vec<(String, u64)> },
+    /// A line of Python.
+    Python { file: String, function: String, line: u32 },
+}
+
+impl RecordedSite {
+    /// A return address alone.
+    pub fn code(object: String, offset: u64) -> RecordedSite {
+        RecordedSite::Code { object, offset, callers: Vec::new() }
+    }
+}
+
 /// What is known of a rank besides its tables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RankFacts {
@@ -42,9 +57,12 @@ pub struct RankFacts {
     pub pid: u32,
     pub host: String,
     pub processor: String,
+    /// Names the running kernel: ranks with equal names share a clock.
     pub boot: String,
+    /// Equal for the ranks of a job, on one host at least.
     pub job: String,
     pub start_ns: u64,
+    /// By the clock of all hosts.
     pub started_unix_ns: u64,
     pub program: String,
     pub library: String,
@@ -52,10 +70,12 @@ pub struct RankFacts {
     /// Names of the calls, by number.
     pub calls: Vec<String>,
     pub objects: Vec<LoadedRange>,
+    /// By the number that other lines use.
     pub sites: BTreeMap<u64, RecordedSite>,
     pub groups: BTreeMap<u64, Vec<u32>>,
     /// Nanoseconds by reason.
     pub waits: BTreeMap<String, u64>,
+    /// Why there was no room for more records.
     pub stopped: Option<String>,
     /// The last end, and when.
     pub end: Option<(OwnEnd, u64)>,

@@ -91,10 +91,7 @@ fn end_of(
         }
         (None, None) => last_seen(&facts, &tables),
     };
-    let how = match finalized {
-        true => how.filter(|how| how != CLEAN),
-        false => how.or(own),
-    };
+    let how = if finalized { how.filter(|how| how != CLEAN) } else { how.or(own) };
     EndedRecords { facts, tables, end_ns, finalized, ended: how }
 }
 

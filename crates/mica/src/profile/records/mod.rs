@@ -16,9 +16,10 @@ use std::path::Path;
 
 use mica_profile::rank_tables::RankTables;
 
+pub use self::facts::RecordedSite;
 use self::facts::{EndedRank, RankFacts};
 pub use self::jobs::RecordingEnd;
-pub use self::rank::{CollectiveWaiting, RankRecords, RecordedArrival, RecordedSite, SiteCalls};
+pub use self::rank::{CollectiveWaiting, RankRecords, RecordedArrival, SiteCalls};
 
 /// What the ranks of a command left.
 #[derive(Debug, Default)]

@@ -1,27 +1,14 @@
 //! What is read of one rank.
 
-use std::collections::BTreeMap;
-
+use mica_profile::JoinedCalls;
 pub use mica_profile::rank_tables::WaitingRule as CollectiveWaiting;
-use mica_profile::{JoinedCalls, ProfiledPlace};
+
+use super::facts::RankFacts;
 
 /// The records of one rank.
 #[derive(Debug, Default, PartialEq)]
 pub struct RankRecords {
-    pub rank: u32,
-    pub size: u32,
-    pub pid: u32,
-    pub host: String,
-    pub processor: String,
-    /// Names the running kernel: ranks with equal names share a clock.
-    pub boot: String,
-    pub library: String,
-    /// Equal for the ranks of a job, on one host at least.
-    pub job: String,
-    pub program: String,
-    /// By the clock of all hosts.
-    pub started_unix_ns: u64,
-    pub start_ns: u64,
+    pub facts: RankFacts,
     pub app_ns: u64,
     pub mpi_ns: u64,
     pub finalized: bool,
@@ -29,18 +16,11 @@ pub struct RankRecords {
     pub ended: Option<String>,
     /// The calls that its threads were in.
     pub unfinished: Vec<UnfinishedCall>,
-    /// Why there was no room for more records.
-    pub stopped: Option<String>,
-    pub place: Option<ProfiledPlace>,
-    /// By the number that other lines use.
-    pub sites: BTreeMap<u64, RecordedSite>,
     pub calls: Vec<SiteCalls>,
     pub messages: Vec<RecordedMessage>,
     pub blocks: Vec<RecordedBlock>,
     pub arrivals: Vec<RecordedArrival>,
     pub spans: Vec<RecordedSpan>,
-    /// Nanoseconds by reason.
-    pub waits: Vec<(String, u64)>,
     /// Calls that are not on the time line by themselves.
     pub dropped_spans: u64,
     pub dropped_arrivals: u64,
@@ -54,25 +34,8 @@ pub struct UnfinishedCall {
     pub ns: u64,
 }
 
-/// A call site.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RecordedSite {
-    /// Return address in an object, and those of the callers of the function, as far as they were
-    /// asked for.
-    Code { object: String, offset: u64, callers: Vec<(String, u64)> },
-    /// A line of Python.
-    Python { file: String, function: String, line: u32 },
-}
-
-impl RecordedSite {
-    /// A return address alone.
-    pub fn code(object: String, offset: u64) -> RecordedSite {
-        RecordedSite::Code { object, offset, callers: Vec::new() }
-    }
-}
-
 /// Calls of one function at one site.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct SiteCalls {
     pub name: String,
     pub site: u64,
@@ -122,7 +85,7 @@ pub struct RecordedArrival {
 }
 
 /// One call on the time line, or several.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct RecordedSpan {
     pub thread: u32,
     pub start_ns: u64,

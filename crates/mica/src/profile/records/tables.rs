@@ -6,11 +6,11 @@ use mica_profile::rank_tables::{
     ThreadTables,
 };
 
-use super::facts::{LoadedRange, RankFacts};
+use super::facts::{LoadedRange, RankFacts, RecordedSite};
 use super::jobs::EndedRecords;
 use super::rank::{
-    RankRecords, RecordedArrival, RecordedBlock, RecordedEnvelope, RecordedMessage, RecordedSite,
-    RecordedSpan, SiteCalls, UnfinishedCall,
+    RankRecords, RecordedArrival, RecordedBlock, RecordedEnvelope, RecordedMessage, RecordedSpan,
+    SiteCalls, UnfinishedCall,
 };
 
 /// The call that stops recording.
@@ -20,27 +20,9 @@ const PAUSE: &str = "MPI_Pcontrol";
 pub fn records(rank: EndedRecords) -> RankRecords {
     let EndedRecords { facts, tables, end_ns, finalized, ended } = rank;
     let clock = tables.clock;
-    let mut records = RankRecords {
-        rank: facts.rank,
-        size: facts.size,
-        pid: facts.pid,
-        host: facts.host.clone(),
-        processor: facts.processor.clone(),
-        boot: facts.boot.clone(),
-        library: facts.library.clone(),
-        job: facts.job.clone(),
-        program: facts.program.clone(),
-        started_unix_ns: facts.started_unix_ns,
-        start_ns: facts.start_ns,
-        app_ns: end_ns.saturating_sub(facts.start_ns),
-        finalized,
-        ended,
-        stopped: facts.stopped.clone(),
-        place: facts.place,
-        sites: facts.sites.clone(),
-        waits: facts.waits.clone().into_iter().collect(),
-        ..RankRecords::default()
-    };
+    let app_ns = end_ns.saturating_sub(facts.start_ns);
+    let mut records =
+        RankRecords { facts: facts.clone(), app_ns, finalized, ended, ..Default::default() };
     for thread in &tables.threads {
         let reader = ThreadReader { facts: &facts, thread, ns: &|ticks| clock.ns(ticks) };
         reader.read(&mut records);
@@ -51,15 +33,11 @@ pub fn records(rank: EndedRecords) -> RankRecords {
     if let Some(ticks) = tables.paused {
         let start_ns = clock.ns(ticks);
         records.spans.push(RecordedSpan {
-            thread: 0,
             start_ns,
             end_ns: end_ns.max(start_ns),
             name: PAUSE.into(),
-            site: 0,
-            bytes: 0,
-            peer: None,
-            envelope: None,
             joined: Some(JoinedCalls { calls: 0, busy_ns: 0 }),
+            ..RecordedSpan::default()
         });
     }
     records
@@ -179,7 +157,7 @@ impl ThreadReader<'_> {
         if let Some(object) = self.facts.objects.iter().find(inside) {
             let offset = site.wrapping_sub(object.base);
             let code = || RecordedSite::code(object.path.clone(), offset);
-            records.sites.entry(site).or_insert_with(code);
+            records.facts.sites.entry(site).or_insert_with(code);
         }
         records.mpi_ns += time_ns;
         let mut durations = vec![0; (time_ns | 1).ilog2() as usize + 1];
@@ -191,10 +169,8 @@ impl ThreadReader<'_> {
             time_ns,
             min_ns: time_ns,
             max_ns: time_ns,
-            sends: 0,
-            bytes: 0,
-            comm_size: 0,
             durations,
+            ..SiteCalls::default()
         });
         records.spans.push(RecordedSpan {
             thread: self.thread.number,
@@ -202,10 +178,7 @@ impl ThreadReader<'_> {
             end_ns: end_ns.max(start_ns),
             name: name.clone(),
             site,
-            bytes: 0,
-            peer: None,
-            envelope: None,
-            joined: None,
+            ..RecordedSpan::default()
         });
         records.unfinished.push(UnfinishedCall { name, site, ns: time_ns });
     }
@@ -235,7 +208,7 @@ mod tests {
         assert_eq!((records.app_ns, records.mpi_ns), (1000, 850));
         assert_eq!((records.calls[0].name.as_str(), records.calls[0].time_ns), ("MPI_Recv", 800));
         let code = RecordedSite::code("/x".into(), 600);
-        assert_eq!(records.sites[&1500], code);
+        assert_eq!(records.facts.sites[&1500], code);
         assert_eq!((records.spans[0].start_ns, records.spans[0].end_ns), (300, 1100));
         let call = UnfinishedCall { name: "MPI_Recv".into(), site: 1500, ns: 800 };
         assert_eq!(records.unfinished, [call]);

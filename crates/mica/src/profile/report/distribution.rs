@@ -14,7 +14,7 @@ use super::section::{Section, column, figure, pair};
 use super::view::{ProfileView, class_label, class_range, level_colour};
 use crate::draw::bars::{ChartBar, GroupedBars, Series, StackedBars, legend};
 use crate::draw::colour;
-use crate::draw::page::{Cell, DataTable};
+use crate::draw::page::{Cell, DataTable, columns};
 use crate::draw::scale::TickUnit;
 use crate::draw::text::{count, percent, short, volume};
 
@@ -143,7 +143,7 @@ fn size_table(classes: &BTreeMap<u8, [Amount; 2]>) -> String {
     };
     DataTable {
         caption: "Messages by size",
-        header: &["size", "messages", "their bytes", "collective calls", "their bytes"],
+        header: columns("size | messages | their bytes | collective calls | their bytes"),
         rows: classes.iter().map(row).collect(),
     }
     .html()
@@ -194,10 +194,8 @@ impl RankDistribution {
         let charts = [Quantity::Messages, Quantity::Bytes].map(|q| self.chart(q, &series));
         let messages = (Quantity::Messages.title(), charts[0].as_str());
         let bytes = (Quantity::Bytes.title(), charts[1].as_str());
-        let charts = match self.classes.len() > FEW {
-            true => column(messages, bytes),
-            false => pair(messages, bytes),
-        };
+        let arrange = if self.classes.len() > FEW { column } else { pair };
+        let charts = arrange(messages, bytes);
         let mut names = legend(&series);
         names = names.replace("</ul>", "<li><i class=\"diamond\"></i>class in all</li></ul>");
         figure(&(names + &charts), None, &self.table())
@@ -285,8 +283,7 @@ impl RankDistribution {
             even.extend([(); 2].map(|()| Cell::number(share, percent(share))));
         }
         rows.push(even);
-        let header: Vec<&str> = header.iter().map(String::as_str).collect();
-        DataTable { caption: "Message distribution", header: &header, rows }.html()
+        DataTable { caption: "Message distribution", header, rows }.html()
     }
 }
 

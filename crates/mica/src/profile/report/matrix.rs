@@ -9,7 +9,7 @@ use super::groups::Groups;
 use super::section::{Section, figure, pair};
 use super::view::ProfileView;
 use crate::draw::heat::HeatMap;
-use crate::draw::page::{Cell, DataTable};
+use crate::draw::page::{Cell, DataTable, columns};
 use crate::draw::text::{count, volume};
 
 /// Ranks, or groups of ranks, that a side has at most.
@@ -101,10 +101,7 @@ fn borders(view: &ProfileView, groups: Groups) -> Vec<usize> {
     let changes = ranks.windows(2).filter(|two| two[0].node != two[1].node);
     let mut borders: Vec<usize> = changes.map(|two| groups.of(two[1].rank)).collect();
     borders.dedup();
-    match borders.len() > groups.count() / 2 && borders.len() > 8 {
-        true => Vec::new(),
-        false => borders,
-    }
+    if borders.len() > groups.count() / 2 && borders.len() > 8 { Vec::new() } else { borders }
 }
 
 fn table(view: &ProfileView) -> String {
@@ -127,7 +124,7 @@ fn table(view: &ProfileView) -> String {
     };
     DataTable {
         caption: &caption,
-        header: &["from", "to", "messages", "their bytes", "collective blocks", "their bytes"],
+        header: columns("from | to | messages | their bytes | collective blocks | their bytes"),
         rows: pairs.iter().take(PAIRS).map(row).collect(),
     }
     .html()

@@ -6,7 +6,7 @@ use super::facts::share;
 use super::section::Section;
 use super::time::{NO_CALLS, duration, mean_size};
 use super::view::ProfileView;
-use crate::draw::page::{Cell, DataTable};
+use crate::draw::page::{Cell, DataTable, columns};
 use crate::draw::text::{count, percent, time, volume};
 
 /// Rows that the page has at most.
@@ -40,19 +40,10 @@ pub fn section(view: &ProfileView) -> Section {
     };
     let table = DataTable {
         caption: &caption,
-        header: &[
-            "call",
-            "function",
-            "place",
-            "share of MPI time",
-            "time",
-            "calls",
-            "ranks",
-            "mean",
-            "longest",
-            "sent",
-            "mean size",
-        ],
+        header: columns(
+            "call | function | place | share of MPI time | time | calls | ranks | mean | \
+             longest | sent | mean size",
+        ),
         rows: sums.iter().take(ROWS).map(row).collect(),
     };
     Section {

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::draw::browser::{browser, open};
+use crate::scratch::ScratchFolder;
 
 const US: u64 = 1000;
 /// Name, function and line of the sites of [`generated`].
@@ -120,18 +121,7 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Rng) -> Vec<Timeli
     for step in 0..u64::from(steps) {
         let mut now = step * step_ns + numbers.u64(..200 * US);
         let mut put = |site: u32, length: u64, bytes: u64, peer: Option<u32>| {
-            intervals.push(TimelineInterval {
-                rank,
-                thread: 0,
-                start_ns: now,
-                end_ns: now + length,
-                call: SITES[site as usize].0.into(),
-                site,
-                bytes,
-                peer,
-                envelope: None,
-                joined: None,
-            });
+            intervals.push(interval(rank, now, length, (site, bytes, peer)));
             now += length + 2 * US;
         };
         if step == 0 {
@@ -149,23 +139,20 @@ fn intervals(rank: u32, ranks: u32, steps: u32, numbers: &mut Rng) -> Vec<Timeli
         let work = if rank % 7 == 3 { 2600 } else { 1500 } * US + numbers.u64(..200 * US);
         let reduce = step * step_ns + 3950 * US;
         now = (now + work).min(reduce - 20 * US);
-        let mut put_reduce = |length| {
-            intervals.push(TimelineInterval {
-                rank,
-                thread: 0,
-                start_ns: now,
-                end_ns: now + length,
-                call: "MPI_Allreduce".into(),
-                site: 3,
-                bytes: 8,
-                peer: None,
-                envelope: None,
-                joined: None,
-            });
-        };
-        put_reduce(reduce - now);
+        intervals.push(interval(rank, now, reduce - now, (3, 8, None)));
     }
     intervals
+}
+
+/// A call at a site, with its bytes and its peer.
+fn interval(
+    rank: u32,
+    start_ns: u64,
+    length: u64,
+    (site, bytes, peer): (u32, u64, Option<u32>),
+) -> TimelineInterval {
+    let (call, end_ns) = (SITES[site as usize].0.into(), start_ns + length);
+    TimelineInterval { rank, start_ns, end_ns, call, site, bytes, peer, ..Default::default() }
 }
 
 fn records(intervals: &[TimelineInterval]) -> Vec<CallRecord> {
@@ -209,24 +196,12 @@ fn traffic(profile: &mut Profile, numbers: &mut Rng) {
     for (from, call, to, bytes) in sent {
         let level = to.map(|to| level(&profile.ranks[from as usize], &profile.ranks[to as usize]));
         let class = size_class(bytes);
-        let size = sizes.entry((from, call.clone(), level, class)).or_insert(SizeCount {
-            rank: from,
-            call: call.clone(),
-            level,
-            class,
-            messages: 0,
-            bytes: 0,
-        });
+        let none =
+            || SizeCount { rank: from, call: call.clone(), level, class, ..Default::default() };
+        let size = sizes.entry((from, call.clone(), level, class)).or_insert_with(none);
         size.messages += 1;
         size.bytes += bytes;
-        let empty = |to| RankPair {
-            from,
-            to,
-            messages: 0,
-            bytes: 0,
-            collective_messages: 0,
-            collective_bytes: 0,
-        };
+        let empty = |to| RankPair { from, to, ..RankPair::default() };
         if let Some(to) = to {
             let pair = pairs.entry((from, to)).or_insert_with(|| empty(to));
             pair.messages += 1;
@@ -270,27 +245,14 @@ const PAGES: [(&str, MakeProfile); 4] = [
     ("empty", empty),
 ];
 
-/// A directory that is removed, unless it is to be looked at.
-struct Directory(PathBuf, bool);
-
-impl Directory {
-    fn new(name: &str) -> Directory {
-        match std::env::var_os("MICA_REPORT_OUT") {
-            Some(out) => Directory(Path::new(&out).join(name), true),
-            None => {
-                let name = format!("mica-report-{}-{name}", std::process::id());
-                Directory(std::env::temp_dir().join(name), false)
-            }
-        }
+/// A directory, which is removed with the folder that it is in, unless it is to be looked at.
+fn directory_for(name: &str) -> (Option<ScratchFolder>, PathBuf) {
+    if let Some(out) = std::env::var_os("MICA_REPORT_OUT") {
+        return (None, Path::new(&out).join(name));
     }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if !self.1 {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    let folder = ScratchFolder::new("report").unwrap();
+    let directory = folder.path().join(name);
+    (Some(folder), directory)
 }
 
 #[test]
@@ -380,9 +342,9 @@ fn a_browser_shows_the_page_from_the_file_alone() {
         return;
     };
     for (name, profile) in PAGES {
-        let directory = Directory::new(name);
-        write(&profile(), &directory.0, &ResultOrigin::without_messages()).unwrap();
-        let (document, console) = open(browser, &directory.0.join(PAGE));
+        let (_folder, directory) = directory_for(name);
+        write(&profile(), &directory, &ResultOrigin::without_messages()).unwrap();
+        let (document, console) = open(browser, &directory.join(PAGE));
         assert_eq!(console, "", "{name}");
         let html = document.split_once('>').unwrap().1;
         let html = html.split_once('>').map_or(html, |(root, _)| root);
@@ -449,12 +411,12 @@ fn tables_sort_and_the_time_line_zooms() {
         eprintln!("skipped: there is no chromium here (apt-get install chromium)");
         return;
     };
-    let directory = Directory::new("acted-on");
-    write(&generated(16, 24), &directory.0, &ResultOrigin::without_messages()).unwrap();
-    let path = directory.0.join(PAGE);
+    let (_folder, directory) = directory_for("acted-on");
+    write(&generated(16, 24), &directory, &ResultOrigin::without_messages()).unwrap();
+    let path = directory.join(PAGE);
     let page = fs::read_to_string(&path).unwrap();
     fs::write(&path, page.replace("</body>", &format!("{READER}</body>"))).unwrap();
-    let (document, console) = open(browser, &directory.0.join(PAGE));
+    let (document, console) = open(browser, &directory.join(PAGE));
     assert_eq!(console, "");
     let (_, seen) = document.split_once("data-seen=\"").expect("the reader's attribute");
     let (seen, _) = seen.split_once('"').unwrap();

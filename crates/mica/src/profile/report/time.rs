@@ -5,7 +5,7 @@ use super::groups::Groups;
 use super::section::{Section, figure};
 use super::view::ProfileView;
 use crate::draw::bars::{ChartBar, Series, StackedBars, legend};
-use crate::draw::page::{Cell, DataTable};
+use crate::draw::page::{Cell, DataTable, columns};
 use crate::draw::scale::TickUnit;
 use crate::draw::text::{count, percent, time, volume};
 
@@ -35,17 +35,12 @@ impl ByRank<'_> {
             name: self.name,
             series: self.series,
             bars: &bars,
-            value_label: &|seconds| {
-                if seconds == 0.0 { "0".into() } else { time(seconds) }
-            },
+            value_label: &|seconds| if seconds == 0.0 { "0".into() } else { time(seconds) },
             ticks: TickUnit::Decimal,
             axis: "rank",
             width: 1000.0,
         };
-        let svg = match self.values.len() <= ROWS {
-            true => chart.rows(),
-            false => chart.columns(),
-        };
+        let svg = if self.values.len() <= ROWS { chart.rows() } else { chart.columns() };
         let note = groups.note("a bar").map(|note| note + " It shows their mean.");
         figure(&(legend(self.series) + &svg), note.as_deref(), &self.table(groups))
     }
@@ -78,20 +73,16 @@ impl ByRank<'_> {
     }
 
     fn table(&self, groups: Groups) -> String {
-        let mut header = vec!["rank"];
-        header.extend(self.series.iter().map(|series| series.name.as_str()));
+        let mut header = columns("rank");
+        header.extend(self.series.iter().map(|series| series.name.clone()));
         let row = |group: usize| {
             let mut cells = vec![Cell::number(group as f64, groups.label(group))];
             let values = self.mean(groups, group);
             cells.extend(values.iter().map(|value| Cell::number(*value, time(*value))));
             cells
         };
-        DataTable {
-            caption: self.name,
-            header: &header,
-            rows: (0..groups.count()).map(row).collect(),
-        }
-        .html()
+        DataTable { caption: self.name, header, rows: (0..groups.count()).map(row).collect() }
+            .html()
     }
 }
 
@@ -141,18 +132,10 @@ pub fn by_call(view: &ProfileView) -> Section {
     };
     let table = DataTable {
         caption: "Time by call",
-        header: &[
-            "call",
-            "share of MPI time",
-            "time",
-            "calls",
-            "ranks",
-            "mean",
-            "shortest",
-            "longest",
-            "sent",
-            "mean size",
-        ],
+        header: columns(
+            "call | share of MPI time | time | calls | ranks | mean | \
+             shortest | longest | sent | mean size",
+        ),
         rows: view.calls.iter().map(row).collect(),
     };
     Section {
@@ -160,10 +143,7 @@ pub fn by_call(view: &ProfileView) -> Section {
         title: "Time by call",
         question: "Which MPI functions take the time, in how many calls, and how much do they \
                    send? Times are sums over all ranks.",
-        body: match view.calls.is_empty() {
-            true => NO_CALLS.into(),
-            false => table.html(),
-        },
+        body: if view.calls.is_empty() { NO_CALLS.into() } else { table.html() },
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::section::{Section, figure};
 use super::time::duration;
 use super::view::ProfileView;
-use crate::draw::page::{Cell, DataTable};
+use crate::draw::page::{Cell, DataTable, columns};
 use crate::draw::text::{count, time, volume};
 
 /// Bars on the page: about 35 bytes each.
@@ -115,34 +115,30 @@ impl<'a> Drawn<'a> {
 
     fn data(&self, view: &ProfileView) -> Value {
         let mut calls: Vec<&str> = Vec::new();
-        let lanes: Vec<Value> = self
-            .lanes
-            .iter()
-            .map(|((rank, thread), bars)| {
-                let mut before = 0;
-                let mut flat: Vec<i64> = Vec::new();
-                for bar in bars {
-                    let name = bar.longest.call.as_str();
-                    let known = calls.iter().position(|call| *call == name);
-                    let call = known.unwrap_or_else(|| {
-                        calls.push(name);
-                        calls.len() - 1
-                    });
-                    let peer = bar.longest.peer.map_or(-1, i64::from);
-                    let [start, length] = [bar.start - before, bar.end - bar.start];
-                    before = bar.start;
-                    let site = u64::from(bar.longest.site);
-                    let numbers =
-                        [start, length, call as u64, site, bar.bytes, bar.calls, bar.busy];
-                    flat.extend(numbers.map(|number| number as i64));
-                    flat.extend([peer, i64::from(bar.hatched)]);
-                }
-                let of = view.profile.ranks.get(*rank as usize);
-                let run =
-                    of.map_or([0, self.span], |rank| [rank.start_ns, rank.start_ns + rank.app_ns]);
-                json!({ "rank": rank, "thread": thread, "run": run, "bars": flat })
-            })
-            .collect();
+        let lanes = self.lanes.iter().map(|((rank, thread), bars)| {
+            let mut before = 0;
+            let mut flat: Vec<i64> = Vec::new();
+            for bar in bars {
+                let name = bar.longest.call.as_str();
+                let known = calls.iter().position(|call| *call == name);
+                let call = known.unwrap_or_else(|| {
+                    calls.push(name);
+                    calls.len() - 1
+                });
+                let peer = bar.longest.peer.map_or(-1, i64::from);
+                let [start, length] = [bar.start - before, bar.end - bar.start];
+                before = bar.start;
+                let site = u64::from(bar.longest.site);
+                let numbers = [start, length, call as u64, site, bar.bytes, bar.calls, bar.busy];
+                flat.extend(numbers.map(|number| number as i64));
+                flat.extend([peer, i64::from(bar.hatched)]);
+            }
+            let of = view.profile.ranks.get(*rank as usize);
+            let run =
+                of.map_or([0, self.span], |rank| [rank.start_ns, rank.start_ns + rank.app_ns]);
+            json!({ "rank": rank, "thread": thread, "run": run, "bars": flat })
+        });
+        let lanes: Vec<Value> = lanes.collect();
         let used: BTreeSet<u32> =
             self.lanes.values().flatten().map(|bar| bar.longest.site).collect();
         let sites: BTreeMap<u32, String> =
@@ -279,7 +275,7 @@ fn longest(view: &ProfileView) -> String {
     };
     DataTable {
         caption: "The longest calls of the time line",
-        header: &["rank", "call", "where", "start", "duration", "sent", "peer"],
+        header: columns("rank | call | where | start | duration | sent | peer"),
         rows: intervals.iter().take(LONGEST).map(row).collect(),
     }
     .html()

@@ -9,7 +9,7 @@ use super::time::{ByRank, duration};
 use super::view::ProfileView;
 use crate::draw::bars::Series;
 use crate::draw::colour;
-use crate::draw::page::{Cell, DataTable};
+use crate::draw::page::{Cell, DataTable, columns};
 use crate::draw::text::{count, time};
 
 /// Rows of the table of late arrivals.
@@ -43,7 +43,7 @@ pub fn late(view: &ProfileView) -> Section {
     };
     let table = DataTable {
         caption: &caption,
-        header: &["late rank", "the others waited", "call", "where", "times", "late by", "mean"],
+        header: columns("late rank | the others waited | call | where | times | late by | mean"),
         rows: late.iter().take(ROWS).map(row).collect(),
     };
     Section {
@@ -83,14 +83,11 @@ fn by_reason(view: &ProfileView, waits: &[Wait]) -> String {
     }
     let mut reasons: Vec<(&str, u64)> = sums.into_iter().collect();
     reasons.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    let series: Vec<Series> = reasons
-        .iter()
-        .enumerate()
-        .map(|(place, (reason, ns))| Series {
-            name: format!("{reason}, {} in all", time(*ns as f64 * NS)),
-            colour: colour::hue(place),
-        })
-        .collect();
+    let series = reasons.iter().enumerate().map(|(place, (reason, ns))| Series {
+        name: format!("{reason}, {} in all", time(*ns as f64 * NS)),
+        colour: colour::hue(place),
+    });
+    let series: Vec<Series> = series.collect();
     let mut values = vec![vec![0.0; series.len()]; view.profile.ranks.len()];
     for wait in waits {
         let place = reasons.iter().position(|(reason, _)| *reason == wait.reason);

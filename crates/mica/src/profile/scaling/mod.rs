@@ -230,9 +230,7 @@ impl ScalingRun {
 
 /// What the runs say about contention.
 fn findings(runs: &[ScalingRun]) -> Vec<String> {
-    let Some(first) = base(runs) else {
-        return Vec::new();
-    };
+    let Some(first) = base(runs) else { return Vec::new() };
     let mut findings = Vec::new();
     for run in runs.iter().filter(|run| run.ranks > first.ranks) {
         let growth = run.computing_ns as f64 / first.computing_ns.max(1) as f64;

@@ -8,7 +8,7 @@ use super::{LEVELS, ScalingRun, ScalingRuns};
 use crate::draw::bars::{ChartBar, Series, StackedBars, legend};
 use crate::draw::colour::{THEME, hue};
 use crate::draw::curves::Curves;
-use crate::draw::page::{self, Cell, DataTable};
+use crate::draw::page::{self, Cell, DataTable, columns};
 use crate::draw::scale::TickUnit;
 use crate::draw::text::{escape, percent, time};
 
@@ -52,13 +52,11 @@ impl ScalingRuns {
         for runs in by_nodes.values_mut() {
             runs.sort_by_key(|run| run.ranks);
         }
-        let mut series: Vec<Series> = by_nodes
-            .keys()
-            .map(|nodes| Series {
-                name: if *nodes == 1 { "one node".to_owned() } else { format!("{nodes} nodes") },
-                colour: hue(if *nodes == 1 { 0 } else { 5 }),
-            })
-            .collect();
+        let series = by_nodes.keys().map(|nodes| Series {
+            name: if *nodes == 1 { "one node".to_owned() } else { format!("{nodes} nodes") },
+            colour: hue(if *nodes == 1 { 0 } else { 5 }),
+        });
+        let mut series: Vec<Series> = series.collect();
         let points = |value: fn(&ScalingRun) -> f64| -> Vec<Vec<(f64, f64)>> {
             let of = |runs: &Vec<&ScalingRun>| {
                 runs.iter().map(|run| (run.ranks as f64, value(run))).collect()
@@ -128,16 +126,9 @@ impl ScalingRuns {
         };
         DataTable {
             caption: "The runs",
-            header: &[
-                "ranks",
-                "nodes",
-                "time",
-                "from, to",
-                "/ one node",
-                "speed-up",
-                "in MPI",
-                "oversubscribed",
-            ],
+            header: columns(
+                "ranks | nodes | time | from, to | / one node | speed-up | in MPI | oversubscribed",
+            ),
             rows: self.runs.iter().map(row).collect(),
         }
     }

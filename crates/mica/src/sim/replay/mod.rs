@@ -24,8 +24,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use mica_profile::Profile;
 use mica_sim::loggp::{Parameter, sensitivity};
 use mica_sim::replay::{
-    AsRecorded, ExchangePattern, Extrapolated, Grid, Prediction, Recorded, ReplayCluster, Scaling,
-    Workload, balanced, pattern, replay as carry_out,
+    AsRecorded, ExchangePattern, Extrapolated, Grid, Recorded, ReplayCluster, Scaling, Workload,
+    balanced, pattern, replay as carry_out,
 };
 use serde::Serialize;
 
@@ -140,6 +140,8 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
     counts.dedup();
     let predictions: Result<Vec<Predicted>, _> =
         counts.iter().map(|count| predictor.predict(*count, &cluster)).collect();
+    let sensitivity = || raised(&predictor, options.ranks[0], &cluster);
+    let sensitivity = options.sensitivity.then(sensitivity);
     let outcome = ReplayFindings {
         recorded_ranks: ranks,
         recorded_grid: predictor.grid(),
@@ -150,10 +152,7 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
         },
         notes,
         predictions: predictions?,
-        sensitivity: match options.sensitivity {
-            true => Some(raised(&predictor, options.ranks[0], &cluster)?),
-            false => None,
-        },
+        sensitivity: sensitivity.transpose()?,
     };
     Ok(match options.json {
         true => options.cluster.origin().json(&outcome)?,
@@ -276,22 +275,17 @@ fn timed(
     let started = Instant::now();
     let prediction = carry_out(workload, cluster, &mut |steps| bar.inc(steps));
     bar.finish_and_clear();
-    Ok(Predicted::new(&prediction?, grid, started))
-}
-
-impl Predicted {
-    fn new(prediction: &Prediction, grid: &[u32], started: Instant) -> Predicted {
-        Predicted {
-            ranks: prediction.ranks,
-            grid: grid.to_vec(),
-            seconds: prediction.time.seconds(),
-            computing_seconds: prediction.computing.seconds(),
-            messages: prediction.messages,
-            bytes: prediction.bytes,
-            whole_collectives: prediction.whole_collectives,
-            replay_seconds: started.elapsed().as_secs_f64(),
-        }
-    }
+    let prediction = prediction?;
+    Ok(Predicted {
+        ranks: prediction.ranks,
+        grid: grid.to_vec(),
+        seconds: prediction.time.seconds(),
+        computing_seconds: prediction.computing.seconds(),
+        messages: prediction.messages,
+        bytes: prediction.bytes,
+        whole_collectives: prediction.whole_collectives,
+        replay_seconds: started.elapsed().as_secs_f64(),
+    })
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::Table;
 use mica_sim::loggp::{Parameter, Sensitivity};
 use mica_sim::replay::ReplayCluster;
 
 use super::{Compared, Predicted, ReplayFindings};
 use crate::draw::text::{percent, short, time, trimmed};
+use crate::terminal::{align_right_but, table, with_header};
 
 /// `4x2`.
 pub fn grid(dimensions: &[u32]) -> String {
@@ -29,17 +29,9 @@ pub fn render(outcome: &ReplayFindings, cluster: &ReplayCluster) -> String {
         format!("{} {value} {}", parameter.symbol(), parameter.unit())
     });
     let _ = writeln!(text, "Network: {}\n", values.join(", "));
-    let header = [
-        "ranks",
-        "grid",
-        "predicted",
-        "computing",
-        "rest",
-        "efficiency",
-        "messages",
-        "replayed in",
-    ];
-    let mut table = table(&header);
+    let header =
+        "ranks | grid | predicted | computing | rest | efficiency | messages | replayed in";
+    let mut table = table(header);
     let first = &outcome.predictions[0];
     for predicted in &outcome.predictions {
         table.add_row([
@@ -82,8 +74,7 @@ pub fn sensitive(sensitivity: &Sensitivity) -> String {
     let mut header = vec!["".to_owned()];
     header.extend(factors.map(|(factor, _)| format!("x {factor}")));
     header.push("% for each %".to_owned());
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut table = table(&header);
+    let mut table = with_header(header);
     for row in &sensitivity.rows {
         let mut cells = vec![row.parameter.symbol().to_owned()];
         cells.extend(row.times.iter().map(|(_, seconds)| time(*seconds)));
@@ -99,8 +90,8 @@ pub fn sensitive(sensitivity: &Sensitivity) -> String {
 
 /// Predicted and measured.
 pub fn compared(rows: &[Compared], notes: &[String], cores: u32) -> String {
-    let mut table =
-        table(&["ranks", "measured", "predicted", "difference", "computing measured", "predicted"]);
+    let header = "ranks | measured | predicted | difference | computing measured | predicted";
+    let mut table = table(header);
     for row in rows {
         table.add_row([
             row.ranks.to_string(),
@@ -123,18 +114,8 @@ pub fn compared(rows: &[Compared], notes: &[String], cores: u32) -> String {
     text
 }
 
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header);
-    table
-}
-
 /// All columns to the right, without space at line ends.
 fn right(mut table: Table) -> String {
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let lines = table.to_string();
-    let lines = lines.lines().map(str::trim_end);
-    lines.collect::<Vec<_>>().join("\n")
+    align_right_but(&mut table, &[]);
+    table.trim_fmt()
 }

@@ -34,52 +34,29 @@ pub fn derive(
     machine: &SimulatedMachine,
 ) -> Vec<DerivedFigure> {
     let counted = Counted { counts, nodes, machine };
-    let accesses = counted.sum(&["loads", "stores"]);
-    let beyond_l2 = ["l3", "other_core", "memory"];
-    let l2_misses = counted.data_from(&beyond_l2);
+    let sum = |names: &[&str]| counted.sum(names);
+    let accesses = sum(&["loads", "stores"]);
+    let from_memory = counted.data_from(&["memory"]);
+    let l2_misses = counted.data_from(&["l3", "other_core"]) + from_memory;
     let l1_misses = counted.data_from(&["l2"]) + l2_misses;
-    let messages = counted.sum(&["messages_preposted", "messages_unexpected"]);
-    let injected = counted.sum(&["injected_l2", "injected_l3", "injected_other_core"]);
+    let unexpected = sum(&["messages_unexpected"]);
+    let messages = sum(&["messages_preposted"]) + unexpected;
+    let injected = sum(&["injected_l2", "injected_l3", "injected_other_core"]);
+    let (prefetched, hits) = (sum(&["prefetched"]), sum(&["prefetched_used"]));
+    let (used, received) = (sum(&["injected_used"]), sum(&["received_bytes"]));
+    let writes = ["memory_writes_back", "memory_writes_adapter"];
     let mut all = vec![
         counted.waiting(),
-        counted.rate("instructions", "G/s", "a node's whole run", counted.sum(&["instructions"])),
+        counted.rate("instructions", "G/s", sum(&["instructions"])),
         counted.memory_rate("memory bandwidth, reads", &["memory_reads"]),
-        counted.memory_rate(
-            "memory bandwidth, writes",
-            &["memory_writes_back", "memory_writes_adapter"],
-        ),
-        counted.rate(
-            "receive bandwidth",
-            "GB/s",
-            "a node's whole run",
-            counted.sum(&["received_bytes"]),
-        ),
+        counted.memory_rate("memory bandwidth, writes", &writes),
+        counted.rate("receive bandwidth", "GB/s", received),
         percent("L1 data misses", l1_misses, accesses, "of loads and stores"),
         percent("L2 data misses", l2_misses, l1_misses, "of L1 misses"),
-        percent(
-            "data from memory",
-            counted.data_from(&["memory"]),
-            accesses,
-            "of loads and stores",
-        ),
-        percent(
-            "prefetched lines used",
-            counted.sum(&["prefetched_used"]),
-            counted.sum(&["prefetched"]),
-            "of lines prefetched",
-        ),
-        percent(
-            "injected lines used",
-            counted.sum(&["injected_used"]),
-            injected,
-            "of lines injected",
-        ),
-        percent(
-            "unexpected messages",
-            counted.sum(&["messages_unexpected"]),
-            messages,
-            "of messages",
-        ),
+        percent("data from memory", from_memory, accesses, "of loads and stores"),
+        percent("prefetched lines used", hits, prefetched, "of lines prefetched"),
+        percent("injected lines used", used, injected, "of lines injected"),
+        percent("unexpected messages", unexpected, messages, "of messages"),
     ];
     all.retain(Option::is_some);
     all.into_iter().flatten().collect()
@@ -112,13 +89,8 @@ impl Counted<'_> {
     }
 
     /// Billions a second and node, of its whole run.
-    fn rate(
-        &self,
-        name: &'static str,
-        unit: &'static str,
-        of: &'static str,
-        count: u64,
-    ) -> Option<DerivedFigure> {
+    fn rate(&self, name: &'static str, unit: &'static str, count: u64) -> Option<DerivedFigure> {
+        let of = "a node's whole run";
         let seconds: f64 = self.nodes.iter().map(|node| node.end.seconds()).sum();
         let value = count as f64 / seconds / 1e9;
         (seconds > 0.0 && count > 0).then_some(DerivedFigure { name, value, unit, of })

@@ -73,9 +73,7 @@ impl HostRanks {
     /// # Errors
     /// Those of MPI.
     pub fn exchange(&self, mut messages: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
-        let Some(world) = &self.world else {
-            return Ok(messages);
-        };
+        let Some(world) = &self.world else { return Ok(messages) };
         let others = (1..self.size).map(|by| (self.rank + by) % self.size);
         let mut sends = Vec::new();
         for to in others.clone() {
@@ -100,10 +98,7 @@ impl HostRanks {
 
     /// Ends this process's part in the job.
     fn leave(&mut self) -> Result<(), Box<dyn Error>> {
-        match self.world.take() {
-            Some(_) => init::finalize().map_err(text),
-            None => Ok(()),
-        }
+        self.world.take().map_or(Ok(()), |_| init::finalize().map_err(text))
     }
 
     /// Ends all processes of the job after a line on stderr.

@@ -92,10 +92,7 @@ fn check(path: &Path, data: &[u8], folder: &Path) -> Result<(), ProgramError> {
         _ => {}
     }
     // The loader ignores RPATH where there is a RUNPATH.
-    let rpath = match texts(elf::DT_RUNPATH).is_empty() {
-        true => texts(elf::DT_RPATH),
-        false => Vec::new(),
-    };
+    let rpath = if texts(elf::DT_RUNPATH).is_empty() { texts(elf::DT_RPATH) } else { Vec::new() };
     let found = rpath.iter().flat_map(|folders| folders.split(':')).find_map(|folder| {
         let origin = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let origin = origin.parent().unwrap_or(Path::new("/")).display().to_string();
@@ -125,9 +122,7 @@ fn dynamic_texts(
         let strings = sections.strings(endian, data, link).ok()?;
         Some((entries, strings))
     };
-    let Some((entries, strings)) = entries() else {
-        return Vec::new();
-    };
+    let Some((entries, strings)) = entries() else { return Vec::new() };
     let names = entries
         .iter()
         .filter(|entry| entry.tag32(endian) == Some(tag))

@@ -14,10 +14,7 @@ pub struct RunProgress {
 impl RunProgress {
     /// Shown or not.
     pub fn new(shown: bool) -> RunProgress {
-        let bar = match shown {
-            true => ProgressBar::new_spinner(),
-            false => ProgressBar::hidden(),
-        };
+        let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.enable_steady_tick(Duration::from_millis(200));

@@ -117,17 +117,14 @@ impl RunSummary {
     /// For people.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let slow_down = self.host_seconds / (self.end_ns * 1e-9);
+        let RunSummary { nodes, machine, host_seconds, .. } = self;
+        let slow_down = host_seconds / (self.end_ns * 1e-9);
+        let [end, region] = [self.end_ns, self.region_ns].map(|ns| ns / 1e6);
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "simulated {} nodes of {} for {:.3} ms in {:.1} s (slow-down {slow_down:.0}); region \
-             of interest {:.3} ms",
-            self.nodes,
-            self.machine,
-            self.end_ns / 1e6,
-            self.host_seconds,
-            self.region_ns / 1e6,
+            "simulated {nodes} nodes of {machine} for {end:.3} ms in {host_seconds:.1} s \
+             (slow-down {slow_down:.0}); region of interest {region:.3} ms"
         );
         let width = self.figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
         for DerivedFigure { name, value, unit, of } in &self.figures {

@@ -29,6 +29,7 @@ use super::run::{Installation, MeasuredCalls};
 use super::steps;
 use super::verify::{Candidate, TrialParts, TrialVerdict, Verified, VerifiedSize, median, verify};
 use crate::explain::time;
+use crate::terminal;
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
@@ -46,19 +47,11 @@ pub struct MeasuringEffort {
 impl MeasuringEffort {
     /// The effort at this pace.
     pub fn new(pace: Pace) -> MeasuringEffort {
-        match pace {
-            Pace::Quick => MeasuringEffort {
-                seconds: 0.02,
-                rounds: 3,
-                time_limit: Duration::from_secs(15),
-                cores: available_cores(),
-            },
-            Pace::Thorough => MeasuringEffort {
-                seconds: 0.06,
-                rounds: 5,
-                time_limit: Duration::from_secs(90),
-                cores: available_cores(),
-            },
+        MeasuringEffort {
+            seconds: pace.choose(0.02, 0.06),
+            rounds: pace.choose(3, 5),
+            time_limit: Duration::from_secs(pace.choose(15, 90)),
+            cores: available_cores(),
         }
     }
 }
@@ -89,9 +82,7 @@ pub struct Jobs<'a> {
 impl Jobs<'_> {
     /// The value of `MICA_TUNING`.
     fn file(&self, tuning: Option<&Tuning>) -> Option<String> {
-        let Some(tuning) = tuning else {
-            return Some("off".to_owned());
-        };
+        let Some(tuning) = tuning else { return Some("off".to_owned()) };
         let file = self.folder.join("candidate.toml");
         std::fs::write(&file, tuning.to_string()).ok()?;
         Some(file.to_str()?.to_owned())
@@ -123,10 +114,7 @@ fn trial(rounds: usize, run: impl Fn(bool) -> Option<f64>) -> Option<VerifiedSiz
     for round in 0..rounds {
         for tuned in [round % 2 == 1, round.is_multiple_of(2)] {
             let ns = run(tuned)?;
-            match tuned {
-                true => trial.tuned.push(ns),
-                false => trial.shipped.push(ns),
-            }
+            if tuned { trial.tuned.push(ns) } else { trial.shipped.push(ns) }
         }
     }
     Some(trial)
@@ -386,10 +374,7 @@ impl CollectiveProbes<'_> {
         let figures = figures.filter(|(n, _)| parts & 1 << (n + first) != 0);
         Tuning {
             machine: self.tuning.machine.clone(),
-            costs: match with_messages {
-                true => self.messages.to_vec(),
-                false => Vec::new(),
-            },
+            costs: if with_messages { self.messages.to_vec() } else { Vec::new() },
             collective: sections(figures.map(|(_, step)| *step)),
         }
     }
@@ -419,10 +404,7 @@ impl Candidate for CollectiveProbes<'_> {
     }
 
     fn bonus(&self, parts: TrialParts) -> f64 {
-        match self.has_messages() == 1 && parts & 1 != 0 {
-            true => self.gain,
-            false => 0.0,
-        }
+        if self.has_messages() == 1 && parts & 1 != 0 { self.gain } else { 0.0 }
     }
 
     fn measure(&mut self, at: usize, parts: TrialParts) -> Option<VerifiedSize> {
@@ -510,9 +492,7 @@ pub fn table(rows: &[ComparisonRow]) -> String {
     if rows.is_empty() {
         return " What was measured chooses everywhere as the shipped figures do.".to_owned();
     }
-    let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::NOTHING);
-    table.set_header([" compared", "shipped", "", "tuned", "", ""]);
+    let mut table = terminal::table(" compared | shipped |  | tuned |  | ");
     for row in rows {
         let (shipped, tuned, verdict) = match &row.trial {
             None => (String::new(), String::new(), "not measured: stays as shipped".to_owned()),
@@ -534,10 +514,7 @@ fn outcome(row: &ComparisonRow, trial: &VerifiedSize) -> String {
         TrialVerdict::Worse => format!("{percent:.0} % slower"),
         TrialVerdict::Same => "no faster beyond noise".to_owned(),
     };
-    match row.is_accepted {
-        true => format!("{verdict}: accepted"),
-        false => format!("{verdict}: stays as shipped"),
-    }
+    verdict + if row.is_accepted { ": accepted" } else { ": stays as shipped" }
 }
 
 #[cfg(test)]

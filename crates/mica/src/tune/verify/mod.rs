@@ -174,9 +174,7 @@ pub fn verify<A: Candidate>(candidate: &mut A) -> Verified<A::Probe, A::Choice> 
     let mut known: Known<A::Probe, A::Choice> = HashMap::new();
     let mut order = Vec::new();
     let (accepted, gain) = loop {
-        let Some(subset) = best(&subsets, &known) else {
-            break (0, 0.0);
-        };
+        let Some(subset) = best(&subsets, &known) else { break (0, 0.0) };
         let open = subset.differing.iter();
         let open: Vec<_> = open.filter(|key| !known.contains_key(key)).collect();
         if open.is_empty() {
@@ -201,10 +199,7 @@ pub fn verify<A: Candidate>(candidate: &mut A) -> Verified<A::Probe, A::Choice> 
 }
 
 fn out(trial: &Option<VerifiedSize>) -> bool {
-    match trial {
-        None => true,
-        Some(trial) => trial.verdict() == TrialVerdict::Worse,
-    }
+    trial.as_ref().is_none_or(|trial| trial.verdict() == TrialVerdict::Worse)
 }
 
 /// The most promising subset that is not out: the one with the greatest gain, then with fewer

@@ -77,6 +77,10 @@ fn a_ratio_needs_most_rounds_on_its_side() {
     assert_eq!(trial(&[], &[]).verdict(), Same);
 }
 
+fn accepted(parts: &[&[(u32, u8)]], times: fn(u32, u8) -> Vec<f64>) -> TrialParts {
+    verify(&mut Invented::new(parts, times)).accepted
+}
+
 #[test]
 fn a_choice_that_measures_worse_is_left_to_the_shipped_figures() {
     // 64 KiB by path 1: 3.8 us instead of 3.2.
@@ -84,18 +88,20 @@ fn a_choice_that_measures_worse_is_left_to_the_shipped_figures() {
         0 => vec![3200.0, 3210.0, 3190.0],
         _ => vec![3800.0, 3810.0, 3790.0],
     };
-    let mut candidate = Invented::new(&[&[(65536, 1)]], times);
-    let found = verify(&mut candidate);
-    assert_eq!(found.accepted, 0);
-    assert_eq!(found.trials.len(), 1);
+    let found = verify(&mut Invented::new(&[&[(65536, 1)]], times));
+    assert_eq!((found.accepted, found.trials.len()), (0, 1));
 }
 
 #[test]
-fn accepts_a_gain() {
+fn accepts_gains_without_losses() {
     let times = |_: u32, choice: u8| vec![1000.0 - 200.0 * f64::from(choice); 3];
     let mut candidate = Invented::new(&[&[(64, 1), (128, 1)]], times);
     assert_eq!(verify(&mut candidate).accepted, 1);
     assert_eq!(candidate.measured.len(), 2);
+    // Path 1 gains, path 2 loses; the third part brings both.
+    let times = |_: u32, choice: u8| vec![[100.0, 70.0, 150.0][usize::from(choice)]; 5];
+    assert_eq!(accepted(&[&[(64, 1)], &[(128, 2)], &[(256, 1), (512, 2)]], times), 0b001);
+    assert_eq!(accepted(&[&[(64, 1)], &[(64, 2)], &[(256, 1)]], times), 0b101);
 }
 
 #[test]
@@ -104,30 +110,14 @@ fn noise_changes_nothing() {
         0 => vec![100.0, 130.0, 90.0, 110.0, 95.0],
         _ => vec![120.0, 95.0, 105.0, 90.0, 100.0],
     };
-    let mut candidate = Invented::new(&[&[(64, 1), (128, 1)], &[(256, 1)]], times);
-    assert_eq!(verify(&mut candidate).accepted, 0);
-}
-
-#[test]
-fn accepts_gains_without_losses() {
-    // Path 1 gains, path 2 loses; the third part brings both.
-    let times = |_: u32, choice: u8| match choice {
-        0 => vec![100.0; 5],
-        1 => vec![70.0; 5],
-        _ => vec![150.0; 5],
-    };
-    let mut candidate = Invented::new(&[&[(64, 1)], &[(128, 2)], &[(256, 1), (512, 2)]], times);
-    assert_eq!(verify(&mut candidate).accepted, 0b001);
-    let mut candidate = Invented::new(&[&[(64, 1)], &[(64, 2)], &[(256, 1)]], times);
-    assert_eq!(verify(&mut candidate).accepted, 0b101);
+    assert_eq!(accepted(&[&[(64, 1), (128, 1)], &[(256, 1)]], times), 0);
 }
 
 #[test]
 fn prefers_fewer_parts_among_equal_gains() {
     let times = |_: u32, choice: u8| vec![100.0 - 30.0 * f64::from(choice.min(1)); 5];
     // The second part changes nothing that gains.
-    let mut candidate = Invented::new(&[&[(64, 1)], &[(64, 1)]], times);
-    assert_eq!(verify(&mut candidate).accepted.count_ones(), 1);
+    assert_eq!(accepted(&[&[(64, 1)], &[(64, 1)]], times).count_ones(), 1);
 }
 
 #[test]
