@@ -95,8 +95,7 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
         let ordered = |a: &(f64, &str), b: &(f64, &str)| a.0.total_cmp(&b.0);
         let fixed = || FIXED.into_iter().map(|policy| (gain(policy), policy));
         let best = fixed().max_by(ordered).expect("there are policies");
-        let worst = fixed().min_by(ordered).expect("there are policies");
-        (workload, gain(ADAPTIVE), best, worst)
+        (workload, gain(ADAPTIVE), best, fixed().min_by(ordered).expect("there are policies"))
     };
     let all: Vec<_> = workloads(extent).into_iter().map(beside).collect();
     let text =
@@ -125,10 +124,8 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
 }
 
 fn chart(results: &Results, workload: PolicyWorkload) -> Chart {
-    let bar = |policy: &str| {
-        let time = results.of(&workload.run(policy)).region_ns / 1e3;
-        (policy.to_owned(), vec![time])
-    };
+    let bar =
+        |policy: &str| (policy.to_owned(), vec![results.of(&workload.run(policy)).region_ns / 1e3]);
     Chart {
         title: format!("Policies: {}", workload.name()),
         caption: "Time in the region, of the slowest node".into(),

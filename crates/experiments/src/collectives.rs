@@ -96,8 +96,7 @@ fn greatest(values: &[f64]) -> f64 {
 
 /// The one that is farthest from zero.
 fn largest(values: &[f64]) -> f64 {
-    let by_size = |a: &f64, b: &f64| a.abs().total_cmp(&b.abs());
-    values.iter().copied().max_by(by_size).unwrap_or(0.0)
+    values.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0)
 }
 
 /// The thesis's findings as these panels show them.
@@ -106,8 +105,7 @@ fn findings(
     gains: &dyn Fn(CollectivePanel, &str) -> Vec<f64>,
 ) -> Vec<ThesisFinding> {
     let of = |operation: &str| -> Vec<f64> {
-        let panels = panels.iter();
-        panels.flat_map(|panel| gains(*panel, operation)).collect()
+        panels.iter().flat_map(|panel| gains(*panel, operation)).collect()
     };
     let best = OPERATIONS[..3].iter().map(|operation| greatest(&of(operation)));
     let grows = panels.iter().all(|panel| {

@@ -39,8 +39,7 @@ fn amg_runs(extent: Extent) -> Vec<SimulationRun> {
 }
 
 fn fft_runs(extent: Extent) -> Vec<SimulationRun> {
-    let clusters = extent.choose(&[4, 8], &[16, 64]).into_iter();
-    clusters.map(|nodes| fft::run(nodes, "base")).collect()
+    extent.choose(&[4, 8], &[16, 64]).into_iter().map(|nodes| fft::run(nodes, "base")).collect()
 }
 
 fn runs(extent: Extent) -> Vec<SimulationRun> {
@@ -49,8 +48,7 @@ fn runs(extent: Extent) -> Vec<SimulationRun> {
 
 /// Of each call of [`CALLS`]: its part of the account's column `of` (1: seconds, 2: bytes).
 fn parts(outcome: &SimulationOutcome, of: usize) -> Vec<f64> {
-    let value = |name: &&str| outcome.account(name).map_or(0.0, |account| account[of]);
-    CALLS.iter().map(value).collect()
+    CALLS.iter().map(|name| outcome.account(name).map_or(0.0, |account| account[of])).collect()
 }
 
 /// Percents of the sum.
@@ -63,17 +61,13 @@ fn shares(values: &[f64]) -> Vec<f64> {
 /// Percent of the region's time that is in MPI.
 fn in_mpi(outcome: &SimulationOutcome) -> f64 {
     let region = outcome.account("region").map_or(0.0, |account| account[1]);
-    match region > 0.0 {
-        true => parts(outcome, 1).iter().sum::<f64>() / region * 100.0,
-        false => 0.0,
-    }
+    if region > 0.0 { parts(outcome, 1).iter().sum::<f64>() / region * 100.0 } else { 0.0 }
 }
 
 fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let place = |name| CALLS.iter().position(|call| *call == name).unwrap_or(0);
     let least = |runs: &[SimulationRun], value: &dyn Fn(&SimulationOutcome) -> f64| {
-        let values = runs.iter().map(|run| value(results.of(run)));
-        values.fold(f64::INFINITY, f64::min)
+        runs.iter().map(|run| value(results.of(run))).fold(f64::INFINITY, f64::min)
     };
     let (amg, fft) = (amg_runs(extent), fft_runs(extent));
     let of_time = |name| move |outcome: &SimulationOutcome| shares(&parts(outcome, 1))[place(name)];
@@ -125,10 +119,9 @@ fn chart(results: &Results, runs: &[SimulationRun], title: &str, of: usize) -> C
     // Calls that no run makes would only fill the legend.
     let is_used = |&place: &usize| all.iter().any(|(_, shares)| shares[place] > 0.0);
     let used: Vec<usize> = (0..CALLS.len()).filter(is_used).collect();
-    let bars = all.iter().map(|(label, shares)| {
-        let shares = used.iter().map(|&place| shares[place]);
-        (label.clone(), shares.collect())
-    });
+    let bars = all
+        .iter()
+        .map(|(label, shares)| (label.clone(), used.iter().map(|&place| shares[place]).collect()));
     Chart {
         title: title.to_owned(),
         caption: match of {

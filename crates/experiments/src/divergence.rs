@@ -42,8 +42,7 @@ fn run(program: &str, quantum: u32) -> SimulationRun {
 
 fn runs(extent: Extent) -> Vec<SimulationRun> {
     let of_program = |program: &&str| {
-        let quanta = quanta(extent).into_iter();
-        quanta.map(|quantum| run(program, quantum)).collect::<Vec<_>>()
+        quanta(extent).into_iter().map(|quantum| run(program, quantum)).collect::<Vec<_>>()
     };
     PROGRAMS.iter().flat_map(of_program).collect()
 }
@@ -53,8 +52,7 @@ fn differences(extent: Extent, results: &Results, program: &str) -> Vec<f64> {
     let quanta = quanta(extent);
     let time = |quantum| results.of(&run(program, quantum)).region_ns;
     let shortest = time(quanta[0]);
-    let difference = |quantum: &u32| (time(*quantum) / shortest - 1.0) * 100.0;
-    quanta.iter().map(difference).collect()
+    quanta.iter().map(|quantum| (time(*quantum) / shortest - 1.0) * 100.0).collect()
 }
 
 fn report(extent: Extent, results: &Results) -> ExperimentReport {

@@ -45,8 +45,8 @@ pub fn complete(
             Some(outcome) => outcome,
             None => {
                 progress.begin(&run);
-                let outcome = runner.run(&run);
-                let outcome = outcome.map_err(|error| format!("{}: {error}", run.name()))?;
+                let outcome =
+                    runner.run(&run).map_err(|error| format!("{}: {error}", run.name()))?;
                 progress.end(&run, &outcome);
                 let record = StoredRun { run: run.clone(), fingerprint, outcome };
                 store.save(&record)?;

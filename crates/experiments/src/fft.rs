@@ -70,8 +70,7 @@ impl ExtentView<'_> {
     /// Percents of Gflop/s more, which is what the thesis has: time is what Gflop/s divide by.
     fn speed_ups(self, policy: &str) -> Vec<f64> {
         let times = self.gains(policy, |outcome| outcome.region_ns);
-        let speed_up = |less: f64| (1.0 / (1.0 - less / 100.0) - 1.0) * 100.0;
-        times.into_iter().map(speed_up).collect()
+        times.into_iter().map(|less: f64| (1.0 / (1.0 - less / 100.0) - 1.0) * 100.0).collect()
     }
 
     fn findings(self) -> Vec<ThesisFinding> {
@@ -88,8 +87,7 @@ impl ExtentView<'_> {
             ThesisFinding::number(&thesis::FFT_HEADER, mean(self.speed_ups("header"))),
             ThesisFinding::shape(&thesis::FFT_READS, ShapeVerdict::of(fewer), figures),
         ];
-        let findings = findings.into_iter();
-        findings.map(|finding| finding.under(self.prefetcher.name())).collect()
+        findings.into_iter().map(|finding| finding.under(self.prefetcher.name())).collect()
     }
 }
 
@@ -125,8 +123,7 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
 
 fn chart(view: &ExtentView, title: &str, what: &str, values: &dyn Fn(&str) -> Vec<f64>) -> Chart {
     let curve = |policy: &&str| {
-        let nodes = clusters(view.extent, view.prefetcher);
-        let nodes = nodes.into_iter().map(f64::from);
+        let nodes = clusters(view.extent, view.prefetcher).into_iter().map(f64::from);
         ((*policy).to_owned(), nodes.zip(values(policy)).collect())
     };
     Chart {

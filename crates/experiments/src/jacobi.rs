@@ -46,15 +46,13 @@ pub fn run(policy: &str, width: u32) -> SimulationRun {
 }
 
 fn runs(extent: Extent) -> Vec<SimulationRun> {
-    let of_width = |width| POLICIES.map(|policy| run(policy, width));
-    widths(extent).into_iter().flat_map(of_width).collect()
+    widths(extent).into_iter().flat_map(|width| POLICIES.map(|policy| run(policy, width))).collect()
 }
 
 /// Percents that a policy gains at each width.
 fn gains(extent: Extent, results: &Results, policy: &str) -> Vec<f64> {
     let time = |policy, width| results.of(&run(policy, width)).region_ns;
-    let widths = widths(extent).into_iter();
-    widths.map(|width| gain(time("base", width), time(policy, width))).collect()
+    widths(extent).into_iter().map(|width| gain(time("base", width), time(policy, width))).collect()
 }
 
 fn report(extent: Extent, results: &Results) -> ExperimentReport {

@@ -132,10 +132,7 @@ fn named(name: &str) -> Result<Vec<&'static Experiment>, String> {
 
 fn run(options: &ExperimentOptions) -> Result<(), String> {
     let experiments = named(&options.name)?;
-    let extent = match options.quick {
-        true => Extent::Quick,
-        false => Extent::Full,
-    };
+    let extent = if options.quick { Extent::Quick } else { Extent::Full };
     let store = Store::open(&options.output)?;
     let mut simulator = Simulator::new(&options.prefix, &options.programs, options.hosts)?;
     for experiment in experiments {

@@ -53,10 +53,7 @@ pub enum ShapeVerdict {
 impl ShapeVerdict {
     /// Of a condition.
     pub fn of(holds: bool) -> ShapeVerdict {
-        match holds {
-            true => ShapeVerdict::Holds,
-            false => ShapeVerdict::Differs,
-        }
+        if holds { ShapeVerdict::Holds } else { ShapeVerdict::Differs }
     }
 }
 
@@ -152,16 +149,12 @@ pub fn round(value: f64) -> String {
 
 /// Values as a list: `1.2 %, 3.4 %`.
 pub fn percents(values: &[f64]) -> String {
-    let texts: Vec<String> = values.iter().map(|v| format!("{} %", round(*v))).collect();
-    texts.join(", ")
+    values.iter().map(|v| format!("{} %", round(*v))).collect::<Vec<_>>().join(", ")
 }
 
 /// By how many percent `other` is less than `base`.
 pub fn gain(base: f64, other: f64) -> f64 {
-    match base > 0.0 {
-        true => (1.0 - other / base) * 100.0,
-        false => 0.0,
-    }
+    if base > 0.0 { (1.0 - other / base) * 100.0 } else { 0.0 }
 }
 
 /// What the x values of a chart are.
@@ -228,9 +221,8 @@ fn y_label(y: YAxis, value: f64) -> String {
 }
 
 fn series<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Series> {
-    let series =
-        names.enumerate().map(|(place, name)| Series { name: name.clone(), colour: hue(place) });
-    series.collect()
+    let named = |(place, name): (usize, &String)| Series { name: name.clone(), colour: hue(place) };
+    names.enumerate().map(named).collect()
 }
 
 impl Chart {
@@ -302,8 +294,7 @@ impl Chart {
 
 fn tip(name: &str, parts: &[String], values: &[f64], y: YAxis) -> String {
     let value = |(part, value): (&String, &f64)| format!("{part} {}", y_label(y, *value));
-    let values: Vec<String> = parts.iter().zip(values).map(value).collect();
-    format!("{name}: {}", values.join(", "))
+    format!("{name}: {}", parts.iter().zip(values).map(value).collect::<Vec<_>>().join(", "))
 }
 
 impl ExperimentReport {

@@ -92,13 +92,8 @@ fn time(outcome: &SimulationOutcome) -> f64 {
 
 fn report(extent: Extent, results: &Results) -> ExperimentReport {
     let panels = panels(extent);
-    let mut charts = Vec::new();
-    for &panel in &panels {
-        charts.push(time_chart(results, panel));
-    }
-    for &panel in &panels {
-        charts.push(reads_chart(results, panel));
-    }
+    let times = panels.iter().map(|&panel| time_chart(results, panel));
+    let reads = panels.iter().map(|&panel| reads_chart(results, panel));
     ExperimentReport {
         findings: findings(results, &panels),
         notes: vec![
@@ -110,22 +105,20 @@ fn report(extent: Extent, results: &Results) -> ExperimentReport {
              the thesis (Figure 5.3)."
                 .into(),
         ],
-        charts,
+        charts: times.chain(reads).collect(),
     }
 }
 
 fn findings(results: &Results, panels: &[SolverPanel]) -> Vec<ThesisFinding> {
     let all = |policy, of: fn(&SimulationOutcome) -> f64| -> Vec<Vec<f64>> {
-        let panels = panels.iter();
-        panels.map(|&panel| gains(results, panel, policy, of)).collect()
+        panels.iter().map(|&panel| gains(results, panel, policy, of)).collect()
     };
     let messages = all("message", time);
     let grows = |gains: &Vec<f64>| gains.windows(2).all(|two| two[1] > two[0]);
     let (headers, payloads) = (all("header", time), all("payload", time));
     let (slow, fast) = (panels[0], panels[1]);
     let at = |panel| gains(results, panel, "message", time);
-    let unlike = at(slow).into_iter().zip(at(fast)).map(|(a, b)| (a - b).abs());
-    let unlike = unlike.fold(0.0, f64::max);
+    let unlike = at(slow).into_iter().zip(at(fast)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     let beats = headers.concat().iter().zip(payloads.concat()).all(|(h, p)| *h > p);
     let reads = all("payload", SimulationOutcome::memory_reads).concat();
     let last = |gains: &[Vec<f64>]| -> Vec<f64> { gains.iter().map(|g| g[3]).collect() };
@@ -177,10 +170,8 @@ fn curves(
     let outcome =
         |slow_down, policy: &str| results.of(&run(panel.nodes, panel.mhz, slow_down, policy));
     let curve = |policy: &str| {
-        let point = |slow_down| {
-            let base = outcome(slow_down, "base");
-            (slow_down, of(base, outcome(slow_down, policy)))
-        };
+        let point =
+            |slow_down| (slow_down, of(outcome(slow_down, "base"), outcome(slow_down, policy)));
         (policy.to_owned(), SLOW_DOWNS.map(point).into())
     };
     ReportPlot::Curves { x: XAxis::Plain, y: YAxis::Percent, curves: POLICIES.map(curve).into() }

@@ -48,8 +48,7 @@ impl SimulationOutcome {
 
     /// What the program accounts for under this name (bench/sim/account.c): calls, seconds, bytes.
     pub fn account(&self, name: &str) -> Option<[f64; 3]> {
-        let is_it = |line: &&Value| line["account"] == name;
-        let line = self.lines.iter().find(is_it)?;
+        let line = self.lines.iter().find(|line| line["account"] == name)?;
         Some(["calls", "seconds", "bytes"].map(|key| line[key].as_f64().unwrap_or(0.0)))
     }
 }

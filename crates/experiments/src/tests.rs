@@ -51,8 +51,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
-        let name = format!("mica-experiment-{name}-{}", std::process::id());
-        Folder(std::env::temp_dir().join(name))
+        Folder(std::env::temp_dir().join(format!("mica-experiment-{name}-{}", std::process::id())))
     }
 }
 
@@ -123,8 +122,7 @@ fn check_page(page: &str, runs: usize) {
     for element in ["section", "svg", "table", "tr", "td", "ul", "li", "main", "body"] {
         let opened = page.matches(&format!("<{element}>")).count()
             + page.matches(&format!("<{element} ")).count();
-        let closed = page.matches(&format!("</{element}>")).count();
-        assert_eq!(opened, closed, "{element}");
+        assert_eq!(opened, page.matches(&format!("</{element}>")).count(), "{element}");
     }
     for outside in ["<script", "src=", "href=", "url(", "@import"] {
         assert!(!page.contains(outside), "{outside}");

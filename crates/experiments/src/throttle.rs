@@ -40,8 +40,7 @@ fn runs(extent: Extent) -> Vec<SimulationRun> {
     let mut runs = Vec::new();
     for nodes in CLUSTERS {
         for mode in MODES {
-            let of_mode = |percent| run(nodes, mode, percent);
-            runs.extend(bandwidths(extent).into_iter().map(of_mode));
+            runs.extend(bandwidths(extent).into_iter().map(|percent| run(nodes, mode, percent)));
         }
     }
     runs
@@ -51,8 +50,7 @@ fn runs(extent: Extent) -> Vec<SimulationRun> {
 fn times(extent: Extent, results: &Results, nodes: u32, mode: SimulationMode) -> Vec<f64> {
     let time = |percent| results.of(&run(nodes, mode, percent)).region_ns;
     let whole = time(100);
-    let bandwidths = bandwidths(extent).into_iter();
-    bandwidths.map(|percent| time(percent) / whole * 100.0).collect()
+    bandwidths(extent).into_iter().map(|percent| time(percent) / whole * 100.0).collect()
 }
 
 fn report(extent: Extent, results: &Results) -> ExperimentReport {

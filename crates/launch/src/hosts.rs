@@ -68,8 +68,7 @@ fn is_name(name: &str) -> bool {
 
 /// Parses `a,b:4,c`. The error is the host that is malformed.
 pub fn parse_list(text: &str) -> Result<Vec<Host>, String> {
-    let hosts = text.split(',').map(|host| parse_host(host.trim()).ok_or_else(|| host.to_owned()));
-    hosts.collect()
+    text.split(',').map(|host| parse_host(host.trim()).ok_or_else(|| host.to_owned())).collect()
 }
 
 /// Reads a file of hosts: one per line as `name`, `name:slots` or `name slots=N` (further words
@@ -82,18 +81,14 @@ pub fn read_file(path: &Path) -> Result<Vec<Host>, HostError> {
         line,
         text,
     })?;
-    if hosts.is_empty() {
-        return Err(HostError::Empty(path.display().to_string()));
-    }
-    Ok(hosts)
+    if hosts.is_empty() { Err(HostError::Empty(path.display().to_string())) } else { Ok(hosts) }
 }
 
 /// The hosts in a file's text, or the line that is malformed.
 fn parse_file(text: &str) -> Result<Vec<Host>, (usize, String)> {
     let mut hosts = Vec::new();
     for (line, number) in text.lines().zip(1..) {
-        let bare = line.split('#').next().unwrap_or_default();
-        let mut words = bare.split_whitespace();
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
         let Some(first) = words.next() else { continue };
         let bad = || (number, line.to_owned());
         let mut host = parse_host(first).ok_or_else(bad)?;
@@ -131,8 +126,7 @@ pub fn merge(hosts: Vec<Host>) -> Vec<Host> {
 /// The number of ranks of a job without `-n`: the slots of its hosts, where a host without a number
 /// counts as one.
 pub fn default_ranks(hosts: &[Host], per_host: Option<usize>) -> usize {
-    let slots = hosts.iter().map(|host| per_host.or(host.slots).unwrap_or(1));
-    slots.sum()
+    hosts.iter().map(|host| per_host.or(host.slots).unwrap_or(1)).sum()
 }
 
 /// The ranks of each host, in ascending order. With `per_host`, blocks of that many in the hosts'
@@ -195,8 +189,7 @@ pub fn of_slurm(nodes: &str, tasks: Option<&str>) -> Result<Vec<Host>, HostError
         }
         None => vec![None; names.len()],
     };
-    let hosts = names.into_iter().zip(slots);
-    Ok(hosts.map(|(name, slots)| Host { name, slots }).collect())
+    Ok(names.into_iter().zip(slots).map(|(name, slots)| Host { name, slots }).collect())
 }
 
 /// Maximum hosts in one expression; more are a mistake (`n[0-99999999999]`).
@@ -313,19 +306,9 @@ mod tests {
         assert_eq!(hosts, [host("a", None), host("b", Some(4)), host("c.d-e", None)]);
         assert_eq!(parse_host("[fe80::1]:2"), Some(host("fe80::1", Some(2))));
         assert_eq!(parse_host("user@h"), Some(host("user@h", None)));
-        for bad in [
-            "a,,b",
-            "a:0",
-            "a:x",
-            "a:1048577",
-            "a:18446744073709551615",
-            "-oProxyCommand=x",
-            "a b",
-            "a;b",
-            "[1",
-            "[1]x",
-            "$(x)",
-        ] {
+        let bad = "a,,b|a:0|a:x|a:1048577|a:18446744073709551615|\
+                   -oProxyCommand=x|a b|a;b|[1|[1]x|$(x)";
+        for bad in bad.split('|') {
             assert!(parse_list(bad).is_err(), "{bad}");
         }
         assert_eq!(parse_list("a,b:q").unwrap_err(), "b:q");
@@ -377,22 +360,9 @@ mod tests {
         ok("n[1-3]", "n1 n2 n3");
         ok("n[08-10,3]", "n08 n09 n10 n3");
         ok("login,r[1-2]n[1,3]-ib,x", "login r1n1-ib r1n3-ib r2n1-ib r2n3-ib x");
-        for bad in [
-            "",
-            "a,",
-            "n[1",
-            "n]1",
-            "n[3-1]",
-            "n[a-b]",
-            "n[]",
-            "n[[1]]",
-            "n[0-9999999999]",
-            "n[1-2",
-            "n[-1]",
-            "n[0-9999]m[0-9999]",
-            "n[0-1048575,0-1048575]",
-            "n[99999999999999999999]",
-        ] {
+        let bad = "|a,|n[1|n]1|n[3-1]|n[a-b]|n[]|n[[1]]|n[0-9999999999]|n[1-2|n[-1]|\
+                   n[0-9999]m[0-9999]|n[0-1048575,0-1048575]|n[99999999999999999999]";
+        for bad in bad.split('|') {
             assert_eq!(names(bad), None, "{bad}");
         }
         let hosts = of_slurm("n[1-3]", Some("2(x2),1")).unwrap();

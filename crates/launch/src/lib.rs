@@ -69,8 +69,7 @@ pub fn main() -> ExitCode {
 
 /// Prints the answer to a question of the user on standard output.
 fn print(text: &str) -> ExitCode {
-    let written = output::own(OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes()));
-    match written {
+    match output::own(OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(format_args!("mpiexec: cannot write to standard output: {error}\n"));

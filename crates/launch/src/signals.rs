@@ -88,8 +88,7 @@ pub fn signal_name(number: i32) -> String {
 
 /// The signal's name, and what it means if the name says little: `SIGFPE, arithmetic error`.
 pub fn describe_signal(number: i32) -> String {
-    let known = NAMES.iter().find(|(known, _, meaning)| *known == number && !meaning.is_empty());
-    match known {
+    match NAMES.iter().find(|(known, _, meaning)| *known == number && !meaning.is_empty()) {
         Some((_, _, meaning)) => format!("{}, {meaning}", signal_name(number)),
         None => signal_name(number),
     }
@@ -203,8 +202,7 @@ mod tests {
             assert_eq!(parse_signal(&name), Some(number), "{name}");
             assert_eq!(parse_signal(&name[3..].to_lowercase()), Some(number), "{name}");
         }
-        let last = *signal::real_time().end();
-        assert_eq!(parse_signal("RTMAX-1"), Some(last - 1));
+        assert_eq!(parse_signal("RTMAX-1"), Some(*signal::real_time().end() - 1));
         assert_eq!(describe_signal(signal::SIGALRM), "SIGALRM, alarm clock");
         assert_eq!(describe_signal(70), "signal 70");
         for bad in ["", "SIG", "RTMIN-1", "RTMAX+1", "RTMIN+99", "RTMIN+", "USR3"] {

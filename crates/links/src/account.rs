@@ -118,8 +118,7 @@ fn with_steps(records: Vec<AccountRecord>) -> Vec<AccountedCall> {
         records.into_iter().partition(|record| record.is_step);
     let mut by_function: BTreeMap<String, VecDeque<AccountedCall>> = BTreeMap::new();
     for step in steps {
-        let of_function = by_function.entry(step.call.function.clone()).or_default();
-        of_function.push_back(step.call);
+        by_function.entry(step.call.function.clone()).or_default().push_back(step.call);
     }
     for record in &mut calls {
         if let Some(steps) = by_function.get_mut(&record.call.function) {
@@ -159,8 +158,7 @@ impl ChipLinks {
     pub fn of_domains(domains: &Domains) -> ChipLinks {
         let count = domains.domains.len();
         let distance = |from: usize, to: usize| {
-            let listed = domains.domains[from].distances.get(to);
-            listed.copied().unwrap_or(u32::MAX)
+            domains.domains[from].distances.get(to).copied().unwrap_or(u32::MAX)
         };
         let pairs = || (0..count).flat_map(|a| (0..count).map(move |b| (a, b)));
         let remote = || pairs().filter(|(a, b)| a != b);
@@ -199,8 +197,7 @@ impl ChipLinks {
 
     /// The links that a transfer from one chip's memory to another chip crosses.
     pub fn route(&self, from: usize, to: usize) -> &[usize] {
-        let route = self.routes.get(from).and_then(|routes| routes.get(to));
-        route.map_or(&[], Vec::as_slice)
+        self.routes.get(from).and_then(|routes| routes.get(to)).map_or(&[], Vec::as_slice)
     }
 
     /// Number of chips.
@@ -212,10 +209,8 @@ impl ChipLinks {
     /// are named by [`name_on_node`], and none connects nodes.
     pub fn on_nodes(&self, nodes: usize) -> ChipLinks {
         let (chips, links) = (self.chips(), self.links.len());
-        let name = |node: usize| {
-            let names = self.links.names().iter();
-            names.map(move |name| name_on_node(node, name))
-        };
+        let name =
+            |node: usize| self.links.names().iter().map(move |name| name_on_node(node, name));
         let route = |from: usize, to: usize| match from / chips == to / chips {
             false => Vec::new(),
             true => {
@@ -238,10 +233,7 @@ impl ChipLinks {
 /// The name of a link, or of what else is counted, on a node: on those beyond the first one it has
 /// their number in front, `1:0->1`.
 pub fn name_on_node(node: usize, name: &str) -> String {
-    match node {
-        0 => name.to_owned(),
-        _ => format!("{node}:{name}"),
-    }
+    if node == 0 { name.to_owned() } else { format!("{node}:{name}") }
 }
 
 /// What the calls moved.
@@ -282,9 +274,7 @@ pub fn transfers(
                     found.moved[row] += bytes as f64;
                     *sums.entry((from, to)).or_default() += bytes;
                     let chip = |rank: u32| chips.get(rank as usize).copied();
-                    let (Some(from), Some(to)) = (chip(from), chip(to)) else {
-                        continue;
-                    };
+                    let (Some(from), Some(to)) = (chip(from), chip(to)) else { continue };
                     for &link in links.route(from, to) {
                         found.link_bytes[link][row] += bytes as f64;
                     }
@@ -384,8 +374,7 @@ mod tests {
         assert_eq!(found.link_bytes[link], [72.0]);
         assert_eq!(found.link_bytes[1 - link], [0.0]);
         assert_eq!(found.moved, [72.0]);
-        let pair = PairBytes { from: 1, to: 0, bytes: 72 };
-        assert_eq!(found.pairs, [pair]);
+        assert_eq!(found.pairs, [PairBytes { from: 1, to: 0, bytes: 72 }]);
         let apart = transfers(&accounts, "allreduce", 1, &[0, 0], &links).expect("a call");
         assert_eq!((apart.link_bytes[link][0], apart.moved[0]), (0.0, 72.0));
         assert!(transfers(&accounts, "allreduce", 3, &[0, 1], &links).is_none());

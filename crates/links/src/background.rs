@@ -188,8 +188,7 @@ impl BurstTimes {
 
     /// When the next burst begins or ends; infinite if there is none.
     pub fn next(&self) -> f64 {
-        let times = self.processes.iter().map(|running| running.until);
-        times.fold(f64::INFINITY, f64::min)
+        self.processes.iter().map(|running| running.until).fold(f64::INFINITY, f64::min)
     }
 
     /// The change at the time that [`next`](Self::next) has returned.

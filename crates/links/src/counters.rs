@@ -69,38 +69,15 @@ struct EventRow {
     scale: f64,
 }
 
-/// Bytes of a UPI flit of data.
-const UPI: EventRow = EventRow {
-    name: "UNC_UPI_TxL_FLITS.ALL_DATA",
-    event: 0x02,
-    count: 1,
-    umask: 0x0f,
-    scale: 64.0 / 9.0,
-};
+/// Those that the head of this file lists: name, first event, number of events, umask, bytes.
+const fn row(name: &'static str, event: u64, count: u64, umask: u64, scale: f64) -> EventRow {
+    EventRow { name, event, count, umask, scale }
+}
 
-const ZEN_2_AND_3: EventRow = EventRow {
-    name: "remote_outbound_data_controller_",
-    event: 0x7c7,
-    count: 4,
-    umask: 0x02,
-    scale: 32.0,
-};
-
-const ZEN_4: EventRow = EventRow {
-    name: "local_socket_outbound_data_beats_link",
-    event: 0xb5f,
-    count: 8,
-    umask: 0xf3e,
-    scale: 64.0,
-};
-
-const ZEN_5: EventRow = EventRow {
-    name: "local_socket_outbound_data_beats_link_",
-    event: 0xd5f,
-    count: 6,
-    umask: 0xf3e,
-    scale: 64.0,
-};
+const UPI: EventRow = row("UNC_UPI_TxL_FLITS.ALL_DATA", 0x02, 1, 0x0f, 64.0 / 9.0);
+const ZEN_2_AND_3: EventRow = row("remote_outbound_data_controller_", 0x7c7, 4, 0x02, 32.0);
+const ZEN_4: EventRow = row("local_socket_outbound_data_beats_link", 0xb5f, 8, 0xf3e, 64.0);
+const ZEN_5: EventRow = row("local_socket_outbound_data_beats_link_", 0xd5f, 6, 0xf3e, 64.0);
 
 /// The row of an AMD processor.
 fn amd_row(processor: &ProcessorModel) -> Option<&'static EventRow> {
@@ -217,10 +194,7 @@ pub fn named_event(root: &Path, text: &str) -> Result<Vec<RawEvent>, String> {
     };
     let all = unit.cpus.iter().zip(&unit.packages);
     let all = all.map(|(cpu, package)| event(Some(*cpu), format!("{text}@{package}")));
-    Ok(match unit.cpus.is_empty() {
-        true => vec![event(None, text.to_owned())],
-        false => all.collect(),
-    })
+    Ok(if unit.cpus.is_empty() { vec![event(None, text.to_owned())] } else { all.collect() })
 }
 
 /// An event that a user has named.
@@ -286,10 +260,10 @@ mod tests {
     fn two_socket_upi_machine_counts_three_parallel_links() {
         let found = found("intel-2");
         assert!(found.notes.is_empty(), "{:?}", found.notes);
-        let rows = found.events.iter().map(|event| {
-            let end = (event.cpu, event.link());
-            (event.event_type, event.config, end)
-        });
+        let rows = found
+            .events
+            .iter()
+            .map(|event| (event.event_type, event.config, (event.cpu, event.link())));
         let expected = |unit: u32, cpu: u32, link: &str| (31 + unit, 0xf02, (cpu, link.to_owned()));
         let all = (0..3).flat_map(|unit| [expected(unit, 0, "0->1"), expected(unit, 32, "1->0")]);
         assert_eq!(rows.collect::<Vec<_>>(), all.collect::<Vec<_>>());

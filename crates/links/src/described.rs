@@ -19,9 +19,7 @@ impl RecordedSchedule {
     /// `allreduce/halving/16384/32`; `None` if it names none.
     pub fn described_by(name: &str) -> Option<Result<RecordedSchedule, ScheduleError>> {
         let words: Vec<&str> = name.split('/').collect();
-        let &[collective, algorithm, bytes, ranks] = words.as_slice() else {
-            return None;
-        };
+        let &[collective, algorithm, bytes, ranks] = words.as_slice() else { return None };
         let collective = Collective::parse(collective)?;
         let algorithm = Algorithm::parse(algorithm)?;
         let is_known = collective.algorithms().contains(&algorithm)
@@ -188,8 +186,7 @@ mod tests {
         let machine = ChipMachine::named("x4600").expect("shipped");
         let schedule = RecordedSchedule::shipped(name).expect(name);
         let observed = observe_model(&machine, &schedule, &Background::none(), 1, 1);
-        let calls = observed.expect("finite times").calls;
-        calls.time[0]
+        observed.expect("finite times").calls.time[0]
     }
 
     #[test]

@@ -140,10 +140,7 @@ impl LinkUnits {
             }
         }
         let paranoid = root.join("proc/sys/kernel/perf_event_paranoid");
-        let paranoid = match paranoid.exists() {
-            true => Some(parsed(&paranoid, "a number")?),
-            false => None,
-        };
+        let paranoid = if paranoid.exists() { Some(parsed(&paranoid, "a number")?) } else { None };
         let information = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
         Ok(LinkUnits { units, paranoid, processor: parse_processor(&information) })
     }
@@ -209,10 +206,7 @@ impl CounterUnit {
         let package = |(place, cpu): (usize, &u32)| {
             let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology");
             let file = root.join(topology).join("physical_package_id");
-            match file.exists() {
-                true => parsed(&file, "a number"),
-                false => Ok(place as u32),
-            }
+            if file.exists() { parsed(&file, "a number") } else { Ok(place as u32) }
         };
         Ok(CounterUnit {
             name,
@@ -231,9 +225,7 @@ impl CounterUnit {
 fn peers(unit: &Path) -> Result<BTreeMap<u32, u32>, DiscoverError> {
     let mut peers = BTreeMap::new();
     for name in names_in(unit) {
-        let Some(Ok(die)) = name.strip_prefix("die").map(str::parse::<u32>) else {
-            continue;
-        };
+        let Some(Ok(die)) = name.strip_prefix("die").map(str::parse::<u32>) else { continue };
         let file = unit.join(&name);
         let text = text(&file)?;
         // Units of I/O (`uncore_iio_N`) have addresses of buses in such files.
@@ -377,8 +369,7 @@ mod tests {
     use super::*;
 
     fn tree(name: &str) -> std::path::PathBuf {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sysfs");
-        tests.join(name)
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sysfs").join(name)
     }
 
     #[test]

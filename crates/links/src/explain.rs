@@ -133,8 +133,7 @@ pub fn select(
         LoadKind::Background => background.clone(),
         LoadKind::Rate => {
             let rate = |column: &Vec<f64>| {
-                let both = column.iter().zip(&seconds);
-                both.map(|(bytes, time)| bytes / time.max(1e-9)).collect()
+                column.iter().zip(&seconds).map(|(bytes, time)| bytes / time.max(1e-9)).collect()
             };
             bytes.iter().map(rate).collect()
         }
@@ -298,9 +297,7 @@ fn cause(
     if let Some(share) = foreign {
         text += &format!(" {:.0} % of its bytes in them are not the call's own.", 100.0 * share);
     }
-    let Some((from, to)) = chips(name) else {
-        return text;
-    };
+    let Some((from, to)) = chips(name) else { return text };
     if foreign.is_some_and(|share| share > 0.5) {
         text += &format!(
             " Other traffic (input and output, memory of other processes) crosses it: find it \
@@ -332,8 +329,7 @@ fn cause(
 fn foreign_share(selected: &Selected, slow: &[bool], link: usize) -> Option<f64> {
     let background = selected.background.get(link)?;
     let sum = |column: &[f64]| {
-        let both = column.iter().zip(slow);
-        both.filter(|(_, slow)| **slow).map(|(bytes, _)| bytes).sum::<f64>()
+        column.iter().zip(slow).filter(|(_, slow)| **slow).map(|(bytes, _)| bytes).sum::<f64>()
     };
     let all = sum(&selected.bytes[link]);
     (all > 0.0).then(|| sum(background) / all)

@@ -130,8 +130,7 @@ impl Observation {
                 (_, ValueKind::F64) => {
                     let place = place_of(&mut calls, &column.name)
                         .ok_or_else(|| values.error("unknown, or out of order"))?;
-                    let read = values.read(&mut input, f64::from_le_bytes)?;
-                    place.extend(read);
+                    place.extend(values.read(&mut input, f64::from_le_bytes)?);
                 }
                 _ => return Err(values.error("unknown")),
             }
@@ -260,14 +259,8 @@ mod tests {
                 rank_entry: vec![column(2), column(3)],
                 rank_time: vec![column(4), column(5)],
                 link_bytes: vec![column(6), column(7)],
-                background_bytes: match background {
-                    true => vec![column(8), column(9)],
-                    false => Vec::new(),
-                },
-                account_bytes: match background {
-                    true => Vec::new(),
-                    false => vec![column(10), column(11)],
-                },
+                background_bytes: if background { vec![column(8), column(9)] } else { Vec::new() },
+                account_bytes: if background { Vec::new() } else { vec![column(10), column(11)] },
                 moved_bytes: column(12),
             },
             study: None,
@@ -315,8 +308,7 @@ mod tests {
         let end = error_of(&bytes[..bytes.len() - 1]);
         assert!(end.contains("moved_bytes") && end.contains("after 2"), "{end}");
         assert!(error_of(b"call,time\n0,1\n").contains("no header"));
-        let other = br#"{"format":"mica-links","version":9}"#;
-        assert!(error_of(other).contains("version 9"));
+        assert!(error_of(br#"{"format":"mica-links","version":9}"#).contains("version 9"));
     }
 
     #[test]
@@ -334,8 +326,7 @@ mod tests {
         let refused = |change: fn(&mut Observation)| {
             let mut observation = observation(3, &[1.0], true);
             change(&mut observation);
-            let error = observation.write(std::io::sink()).expect_err("inconsistent");
-            error.to_string()
+            observation.write(std::io::sink()).expect_err("inconsistent").to_string()
         };
         assert!(refused(|o| o.calls.workload[1] = 1).contains("workload 1 of 1"));
         assert!(refused(|o| o.calls.time[2] = f64::NAN).contains("time of call 2"));

@@ -27,10 +27,7 @@ const LEFT_MIN: f64 = 1e-6;
 
 /// Packets that wait at a link of this utilisation, on average.
 pub fn queue_length(utilisation: f64) -> f64 {
-    match utilisation < 1.0 {
-        true => (utilisation / (2.0 * (1.0 - utilisation))).min(BUFFER),
-        false => BUFFER,
-    }
+    if utilisation < 1.0 { (utilisation / (2.0 * (1.0 - utilisation))).min(BUFFER) } else { BUFFER }
 }
 
 /// What a transfer uses; the index of its class.

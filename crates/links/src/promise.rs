@@ -157,9 +157,7 @@ pub fn compare(
     }
     for pair in 0..machine.links().len() / 2 {
         let slower = |log: f64| modelled(&machine.with_slower_link(pair, log.exp()));
-        let Some((log, times)) = root(observed.call, &promised, slower)? else {
-            continue;
-        };
+        let Some((log, times)) = root(observed.call, &promised, slower)? else { continue };
         let link = machine.links()[2 * pair];
         promise.suspects.push(SlowLink {
             between: (link.from, link.to),
@@ -168,8 +166,7 @@ pub fn compare(
         });
     }
     promise.suspects.sort_by(|a, b| a.error.total_cmp(&b.error));
-    let errors = promise.suspects.iter().map(|link| link.error);
-    let best = errors.fold(promise.error_alike, f64::min);
+    let best = promise.suspects.iter().map(|link| link.error).fold(promise.error_alike, f64::min);
     let fits = |error: f64| error <= (best * SAME).max(observed.noise).max(ROUNDING);
     promise.fits_alike = fits(promise.error_alike);
     promise.suspects.retain(|link| fits(link.error));

@@ -28,7 +28,7 @@ pub const SHIPPED: &[(&str, &str)] = &include!("../schedules/list.rs");
 pub(crate) const RANKS_MAX: usize = 4096;
 
 /// A call of a collective, as all its ranks carried it out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedSchedule {
     /// The collective: `allreduce`.
     pub collective: String,
@@ -148,10 +148,8 @@ impl RecordedSchedule {
     ) -> Result<RecordedSchedule, ScheduleError> {
         let mut schedule = RecordedSchedule {
             collective: collective.to_owned(),
-            bytes: 0,
-            path: String::new(),
             command: command.to_owned(),
-            steps: Vec::new(),
+            ..RecordedSchedule::default()
         };
         for (rank, record) in records.iter().enumerate() {
             let calls = recorded_calls(record, collective, records.len())?;
@@ -177,13 +175,7 @@ impl RecordedSchedule {
     /// # Errors
     /// If a line is malformed, or the schedule cannot run to its end.
     pub fn parse(text: &str) -> Result<RecordedSchedule, ScheduleError> {
-        let mut schedule = RecordedSchedule {
-            collective: String::new(),
-            bytes: 0,
-            path: String::new(),
-            command: String::new(),
-            steps: Vec::new(),
-        };
+        let mut schedule = RecordedSchedule::default();
         for (number, line) in text.lines().enumerate() {
             schedule.read_line(line).map_err(|problem| ScheduleError::Line {
                 line: number + 1,
@@ -207,8 +199,7 @@ impl RecordedSchedule {
             "rank" => return Err(format!("expected rank {}", self.steps.len())),
             _ => {
                 let step = read_step(word, rest)?;
-                let steps = self.steps.last_mut().ok_or("a step before the first rank")?;
-                steps.push(step);
+                self.steps.last_mut().ok_or("a step before the first rank")?.push(step);
             }
         }
         Ok(())
@@ -221,8 +212,7 @@ impl RecordedSchedule {
     pub fn check(&self) -> Result<(), ScheduleError> {
         let ranks = self.ranks();
         if !(1..=RANKS_MAX).contains(&ranks) {
-            let range = format!("{ranks} ranks; expected 1 to {RANKS_MAX}");
-            return Err(ScheduleError::Range(range));
+            return Err(ScheduleError::Range(format!("{ranks} ranks; expected 1 to {RANKS_MAX}")));
         }
         for step in self.steps.iter().flatten() {
             if let RecordedStep::Wait(member, _)
@@ -276,8 +266,7 @@ impl RecordedSchedule {
                 }
             }
         }
-        let pair = |((from, to), bytes)| PairBytes { from, to, bytes };
-        sums.into_iter().map(pair).collect()
+        sums.into_iter().map(|((from, to), bytes)| PairBytes { from, to, bytes }).collect()
     }
 }
 
@@ -438,8 +427,7 @@ mod tests {
             RecordedSchedule::from_records(&records, "bcast", 0, "test").expect("a bcast");
         assert_eq!(schedule.bytes, 16);
         assert_eq!(schedule.steps[0], [RecordedStep::Store(0, 16), RecordedStep::Publish(1)]);
-        let pair = PairBytes { from: 0, to: 1, bytes: 16 };
-        assert_eq!(schedule.pairs(), [pair]);
+        assert_eq!(schedule.pairs(), [PairBytes { from: 0, to: 1, bytes: 16 }]);
         assert_eq!(RecordedSchedule::parse(&schedule.to_string()).expect("written"), schedule);
         let missing =
             RecordedSchedule::from_records(&records, "bcast", 1, "test").expect_err("one call");

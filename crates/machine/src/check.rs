@@ -35,38 +35,30 @@ pub(super) type Checked = Result<(), Mistake>;
 /// A [`Mistake`] unless `holds`.
 // flag: the calls pass the condition, as to an assertion.
 pub(super) fn require(holds: bool, field: &str, value: impl ToString, reason: &str) -> Checked {
-    match holds {
-        true => Ok(()),
-        false => Err(Mistake::new(field, value, reason)),
-    }
+    if holds { Ok(()) } else { Err(Mistake::new(field, value, reason)) }
 }
 
 fn positive(field: &str, value: f64) -> Checked {
-    let holds = value.is_finite() && value > 0.0;
-    require(holds, field, value, "must be above 0")
+    require(value.is_finite() && value > 0.0, field, value, "must be above 0")
 }
 
 fn not_negative(field: &str, value: f64) -> Checked {
-    let holds = value.is_finite() && value >= 0.0;
-    require(holds, field, value, "must not be below 0")
+    require(value.is_finite() && value >= 0.0, field, value, "must not be below 0")
 }
 
 fn fraction(field: &str, value: f64) -> Checked {
-    let holds = (0.0..=1.0).contains(&value);
-    require(holds, field, value, "must be from 0 to 1")
+    require((0.0..=1.0).contains(&value), field, value, "must be from 0 to 1")
 }
 
 /// Checks all sections.
 pub(super) fn machine(machine: &SimulatedMachine) -> Checked {
     let processor = &machine.processor;
     positive("processor.mhz", processor.mhz)?;
-    let each = processor.cycles_per_instruction;
-    positive("processor.cycles_per_instruction", each)?;
+    positive("processor.cycles_per_instruction", processor.cycles_per_instruction)?;
     fraction("processor.miss_overlap", processor.miss_overlap)?;
     fraction("processor.store_overlap", processor.store_overlap)?;
     let cores = processor.cores;
-    let holds = (1..=1024).contains(&cores);
-    require(holds, "processor.cores", cores, "must be from 1 to 1024")?;
+    require((1..=1024).contains(&cores), "processor.cores", cores, "must be from 1 to 1024")?;
     caches(&machine.caches)?;
     memory(&machine.memory)?;
     prefetch(machine)?;
@@ -96,10 +88,7 @@ fn caches(caches: &Caches) -> Checked {
     let holds = caches.l1d.write == WritePolicy::Back || takes_reads;
     let reason = "needs an L2 whose inclusion is inclusive or none";
     require(holds, "caches.l1d.write", "\"through\"", reason)?;
-    match &caches.l3 {
-        Some(l3) => level("caches.l3", l3, line),
-        None => Ok(()),
-    }
+    if let Some(l3) = &caches.l3 { level("caches.l3", l3, line) } else { Ok(()) }
 }
 
 /// Number of sets, if lines and ways divide the size.
@@ -147,8 +136,7 @@ fn memory(memory: &MemoryParameters) -> Checked {
             not_negative("memory.clocks.dram_cycles", clocks.dram_cycles)?;
             frequency("memory.clocks.controller", clocks.controller)?;
             frequency("memory.clocks.dram", clocks.dram)?;
-            let bytes = clocks.bytes_per_dram_cycle;
-            positive("memory.clocks.bytes_per_dram_cycle", bytes)
+            positive("memory.clocks.bytes_per_dram_cycle", clocks.bytes_per_dram_cycle)
         }
         (None, Some(timing)) => {
             not_negative("memory.timing.latency_ns", timing.latency_ns)?;
@@ -156,8 +144,7 @@ fn memory(memory: &MemoryParameters) -> Checked {
         }
         (clocks, _) => {
             let found = if clocks.is_some() { "both" } else { "neither" };
-            let reason = "give one of memory.clocks and memory.timing";
-            require(false, "memory", found, reason)
+            require(false, "memory", found, "give one of memory.clocks and memory.timing")
         }
     }
 }
@@ -179,8 +166,7 @@ fn prefetch(machine: &SimulatedMachine) -> Checked {
     require(holds, "prefetch.depth", depth, "must be from 1 to 64")?;
     let page = prefetch.page_kib;
     let holds = page == 0 || page.is_power_of_two();
-    let reason = "must be 0 or a power of two";
-    require(holds, "prefetch.page_kib", page, reason)
+    require(holds, "prefetch.page_kib", page, "must be 0 or a power of two")
 }
 
 fn network(network: &NetworkParameters) -> Checked {
@@ -212,8 +198,7 @@ fn topology(topology: &NetworkTopology) -> Checked {
             let holds = (2..=1024).contains(arity);
             require(holds, "network.topology.arity", arity, reason)?;
             let holds = (1..=8).contains(levels);
-            let reason = "must be from 1 to 8";
-            require(holds, "network.topology.levels", levels, reason)
+            require(holds, "network.topology.levels", levels, "must be from 1 to 8")
         }
     }
 }
@@ -234,8 +219,7 @@ pub(super) fn chips(chips: &ChipParameters, cores: usize) -> Checked {
     let is_known = |chips: &[usize]| chips.iter().all(|&chip| chip < count);
     require(is_known(&chips.io), "chips.io", format!("{:?}", chips.io), &below)?;
     for route in &chips.route {
-        let path = format!("{:?}", route.path);
-        require(is_known(&route.path), "chips.route.path", path, &below)?;
+        require(is_known(&route.path), "chips.route.path", format!("{:?}", route.path), &below)?;
     }
     for link in &chips.link {
         let between = format!("{:?}", link.between);

@@ -114,8 +114,7 @@ impl ChipMachine {
 
     /// Seconds for a cache line from a chip to another on an idle machine.
     pub fn latency(&self, from: usize, to: usize) -> f64 {
-        let on_the_way = self.route(from, to).iter();
-        let links: f64 = on_the_way.map(|&link| self.links[link].latency).sum();
+        let links: f64 = self.route(from, to).iter().map(|&link| self.links[link].latency).sum();
         self.chips.local_latency_ns / 1e9 + links
     }
 
@@ -218,8 +217,7 @@ fn explicit_route(path: &[usize], links: &[Link]) -> Result<((usize, usize), Vec
         return Err(wrong("needs two chips"));
     };
     let steps = path.windows(2).map(|step| {
-        let on = |link: &Link| (link.from, link.to) == (step[0], step[1]);
-        let found = links.iter().position(on);
+        let found = links.iter().position(|link| (link.from, link.to) == (step[0], step[1]));
         found.ok_or_else(|| wrong(&format!("has no link from {} to {}", step[0], step[1])))
     });
     let way: Vec<usize> = steps.collect::<Result<_, _>>()?;
@@ -238,8 +236,7 @@ mod tests {
     use crate::MachineError;
 
     fn names(machine: &ChipMachine, from: usize, to: usize) -> Vec<String> {
-        let route = machine.route(from, to).iter();
-        route.map(|&link| machine.links()[link].name()).collect()
+        machine.route(from, to).iter().map(|&link| machine.links()[link].name()).collect()
     }
 
     #[test]

@@ -44,8 +44,7 @@ fn settings_replace_single_values() {
     assert_eq!(machine.processor.mhz, 2100.0);
     assert_eq!(machine.memory.slow_down, 7.5);
     assert_eq!(machine.network.topology.room(), Some(64));
-    let l3 = machine.caches.l3.unwrap();
-    assert_eq!(l3.replacement, super::Replacement::Lru);
+    assert_eq!(machine.caches.l3.unwrap().replacement, super::Replacement::Lru);
 }
 
 #[test]

@@ -101,17 +101,19 @@ impl Reading {
             let ticks = before.wrapping_add(gap / 2);
             (gap, Reading { ticks, ns })
         };
-        let best = (0..READINGS).map(|_| once()).min_by_key(|(gap, _)| *gap);
-        best.expect("there are readings").1
+        (0..READINGS).map(|_| once()).min_by_key(|(gap, _)| *gap).expect("there are readings").1
     }
 }
 
 /// Now, in ticks.
 #[inline]
 pub fn ticks() -> u64 {
-    match CLOCK.get() {
-        Some(clock) if clock.counter => counter(),
-        _ => monotonic_ns(),
+    if let Some(clock) = CLOCK.get()
+        && clock.counter
+    {
+        counter()
+    } else {
+        monotonic_ns()
     }
 }
 

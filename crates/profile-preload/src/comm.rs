@@ -130,8 +130,7 @@ pub fn window(win: MPI_Win) -> Option<&'static CommInfo> {
                 win => MPI_Win, &mut group => *mut MPI_Group));
             (code == SUCCESS).then(|| members(group))??
         };
-        let size = found.0.len();
-        Some(keep(win, CommInfo::new(found.0, size, found.1, CommKind::Intra)))
+        Some(keep(win, CommInfo::new(found.0, found.1, CommKind::Intra)))
     })
 }
 
@@ -148,15 +147,13 @@ pub unsafe fn forget(handle: *const usize) {
 }
 
 fn known(handle: usize) -> Option<&'static CommInfo> {
-    let table = KNOWN.get()?.read().expect("no panic while locked");
-    table.get(&handle).copied()
+    KNOWN.get()?.read().expect("no panic while locked").get(&handle).copied()
 }
 
 /// Entries are never freed: threads and records refer to them.
 fn keep(handle: usize, info: CommInfo) -> &'static CommInfo {
     let info: &'static CommInfo = Box::leak(Box::new(info));
-    let table = KNOWN.get_or_init(RwLock::default);
-    table.write().expect("no panic while locked").insert(handle, info);
+    KNOWN.get_or_init(RwLock::default).write().expect("no panic while locked").insert(handle, info);
     GENERATION.fetch_add(1, Ordering::Relaxed);
     info
 }
@@ -174,11 +171,11 @@ unsafe fn describe(comm: MPI_Comm) -> Option<CommInfo> {
         }
         let (local, rank) = members(group)?;
         if inter == 0 {
-            let size = local.len();
-            return Some(CommInfo::new(local, size, rank, CommKind::Intra));
+            return Some(CommInfo::new(local, rank, CommKind::Intra));
         }
         pmpi!(c"MPI_Comm_remote_group"(comm => MPI_Comm, &mut remote => *mut MPI_Group));
-        Some(CommInfo::new(members(remote)?.0, local.len(), rank, CommKind::Inter))
+        let kind = CommKind::Inter { local_size: local.len() };
+        Some(CommInfo::new(members(remote)?.0, rank, kind))
     }
 }
 
@@ -220,25 +217,30 @@ fn number_of(peers: &[u32]) -> u32 {
 /// The lines of the records for the groups that are known.
 pub fn group_lines() -> Vec<String> {
     let groups = GROUPS.lock().expect("no panic while locked");
-    let all = groups.iter().flatten();
-    all.map(|(peers, number)| group_line(*number, peers)).collect()
+    groups.iter().flatten().map(|(peers, number)| group_line(*number, peers)).collect()
 }
 
 fn group_line(number: u32, peers: &[u32]) -> String {
     let ranks = peers.iter().filter(|rank| **rank != FOREIGN);
-    let ranks: Vec<String> = ranks.map(u32::to_string).collect();
-    format!("group\t{number}\t{}", ranks.join(","))
+    format!("group\t{number}\t{}", ranks.map(u32::to_string).collect::<Vec<_>>().join(","))
 }
 
 /// The two kinds of communicators (MPI 5.0, 7.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommKind {
     Intra,
-    Inter,
+    /// With the number of processes in the own group.
+    Inter {
+        local_size: usize,
+    },
 }
 
 impl CommInfo {
-    fn new(peers: Vec<u32>, local_size: usize, rank: c_int, kind: CommKind) -> CommInfo {
+    fn new(peers: Vec<u32>, rank: c_int, kind: CommKind) -> CommInfo {
+        let local_size = match kind {
+            CommKind::Intra => peers.len(),
+            CommKind::Inter { local_size } => local_size,
+        };
         // FNV-1a over the members.
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
         let group =
@@ -252,7 +254,7 @@ impl CommInfo {
             peers,
             local_size,
             rank,
-            inter: kind == CommKind::Inter,
+            inter: kind != CommKind::Intra,
             sequence: AtomicU64::new(0),
             neighbors: OnceLock::new(),
         }
@@ -264,8 +266,7 @@ impl CommInfo {
         self.neighbors.get_or_init(|| {
             // SAFETY: the communicator is valid, since a call with it succeeded.
             let found = unsafe { topology::destinations(comm) };
-            let world = |rank| self.world_rank(rank).unwrap_or(FOREIGN);
-            found.into_iter().map(world).collect()
+            found.into_iter().map(|rank| self.world_rank(rank).unwrap_or(FOREIGN)).collect()
         })
     }
 

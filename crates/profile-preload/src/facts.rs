@@ -53,9 +53,7 @@ pub fn create(path: &Path, lines: &str) -> io::Result<()> {
 
 /// Adds a line. Nothing happens without a file, or in a child after `fork`.
 pub fn append(line: &str) {
-    let Some(file) = FILE.get().filter(|file| file.pid == std::process::id()) else {
-        return;
-    };
+    let Some(file) = FILE.get().filter(|file| file.pid == std::process::id()) else { return };
     // By its name: a program may have closed descriptors that are not its own.
     let opened = OpenOptions::new().append(true).open(&file.path);
     let written = opened.and_then(|mut opened| opened.write_all(format!("{line}\n").as_bytes()));

@@ -85,8 +85,7 @@ fn place(cpu: usize) -> Option<BoundPlace> {
         .max_by_key(|index| number(&format!("cache/index{index}/level")));
     let shared = last.and_then(|index| {
         let file = format!("{folder}/cache/index{index}/shared_cpu_list");
-        let list = fs::read_to_string(file).ok()?;
-        list.trim().split([',', '-']).next()?.parse().ok()
+        fs::read_to_string(file).ok()?.trim().split([',', '-']).next()?.parse().ok()
     });
     Some(BoundPlace {
         cpu,

@@ -141,10 +141,7 @@ impl PythonApi {
         // SAFETY: as the caller promises; the text lives as long as the attribute's reference.
         unsafe {
             let value = (self.attribute)(object, name.as_ptr());
-            let text = match value.is_null() {
-                true => std::ptr::null(),
-                false => (self.utf8)(value),
-            };
+            let text = if value.is_null() { std::ptr::null() } else { (self.utf8)(value) };
             let copy = match text.is_null() {
                 true => {
                     (self.clear_error)();

@@ -75,10 +75,7 @@ impl TimedCall {
     #[inline(always)]
     pub unsafe fn leave(self, result: c_int, traffic: impl FnOnce() -> CallTraffic) {
         let end = clock::ticks();
-        let traffic = match result {
-            SUCCESS => traffic(),
-            _ => CallTraffic::Nothing,
-        };
+        let traffic = if result == SUCCESS { traffic() } else { CallTraffic::Nothing };
         // SAFETY: as the caller promises.
         unsafe { self.record(end, &traffic) };
     }
@@ -203,8 +200,7 @@ impl TimedCall {
                     self.count(tables, &moved)
                 }
                 CallTraffic::Prepare(request, ref message) => {
-                    let moved = message.resolve(tables);
-                    self.prepare(*request, moved)
+                    self.prepare(*request, message.resolve(tables))
                 }
                 CallTraffic::Start(requests, count) => start_all(tables, requests, count),
                 CallTraffic::Collective(ref collective) => self.collective(tables, collective),
@@ -246,9 +242,7 @@ impl TimedCall {
     /// # Safety
     /// The arrays of the collective are those of a call that succeeded.
     unsafe fn collective(&self, tables: &mut Tables, call: &CollectiveTraffic) -> Moved {
-        let Some(comm) = tables.comm(call.comm, comm::info) else {
-            return Moved::default();
-        };
+        let Some(comm) = tables.comm(call.comm, comm::info) else { return Moved::default() };
         let mut moved = Moved::with(Some(comm), call.root);
         let role = match call.root == ROOT || (!comm.inter && call.root == comm.rank) {
             true => RankRole::Root,

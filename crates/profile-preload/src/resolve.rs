@@ -30,10 +30,7 @@ static FUNCTIONS: [AtomicPtr<c_void>; NAMES.len()] =
 pub fn function(id: u16) -> *mut c_void {
     // Relaxed: the address is all that is published.
     let known = FUNCTIONS[usize::from(id)].load(Ordering::Relaxed);
-    if !known.is_null() {
-        return known;
-    }
-    find_or_abort(id)
+    if !known.is_null() { known } else { find_or_abort(id) }
 }
 
 #[cold]

@@ -96,10 +96,7 @@ unsafe extern "C" fn MPI_Abort(comm: MPI_Comm, code: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn MPI_Pcontrol(level: c_int) -> c_int {
     if run::is_begun() {
-        match level {
-            0 => run::pause(),
-            _ => run::resume(),
-        }
+        if level == 0 { run::pause() } else { run::resume() }
     }
     // SAFETY: the function reads its first argument.
     unsafe { pmpi!(c"MPI_Pcontrol"(level => c_int)) }
@@ -107,9 +104,7 @@ unsafe extern "C" fn MPI_Pcontrol(level: c_int) -> c_int {
 
 /// The world or a session has begun, if `code` says so: the first one begins the records.
 fn started(code: c_int, before: Reading, find_world: impl FnOnce()) {
-    let Ok(directory) = std::env::var(DIRECTORY_VARIABLE) else {
-        return;
-    };
+    let Ok(directory) = std::env::var(DIRECTORY_VARIABLE) else { return };
     if code != SUCCESS {
         return;
     }
@@ -137,9 +132,7 @@ fn started(code: c_int, before: Reading, find_world: impl FnOnce()) {
 
 /// Makes the files of the records. Without them this rank is not recorded.
 fn begin_records(directory: &Path, now: u64) -> bool {
-    let Some(world) = comm::world() else {
-        return false;
-    };
+    let Some(world) = comm::world() else { return false };
     let (rank, size, pid) = (world.rank, world.size, std::process::id());
     // Ranks of other hosts and of other jobs may have the same numbers.
     let path = directory.join(format!("rank-{rank}-of-{size}-{pid}-{now}"));
@@ -212,8 +205,7 @@ fn first_facts(world: &comm::ProfiledWorld, now: u64) -> String {
 
 fn first_line(text: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(text).unwrap_or_default().to_string_lossy();
-    let line = text.lines().next().unwrap_or_default();
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The world or a session ends.

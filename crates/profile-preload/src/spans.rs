@@ -52,9 +52,7 @@ impl SpanList {
         if length >= limit {
             return false;
         }
-        let Some(last) = self.entries.last() else {
-            return false;
-        };
+        let Some(last) = self.entries.last() else { return false };
         let joins = is_joined(last)
             && length <= last.more[2]
             && start.saturating_sub(last.end) <= limit / 4
@@ -85,9 +83,7 @@ impl SpanList {
     #[inline]
     fn join_last(&mut self, span: &SpanEntry) -> bool {
         let limit = self.limit;
-        let Some(last) = self.entries.last() else {
-            return false;
-        };
+        let Some(last) = self.entries.last() else { return false };
         let joins = joins(last, span, limit);
         if joins {
             join(last, span);

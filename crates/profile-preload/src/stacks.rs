@@ -122,10 +122,7 @@ fn walk(caller: usize) -> Vec<ReturnFrame> {
         frames.push(ReturnFrame { address, word: is_there.then_some(word) });
         go_on_if(frames.len() < depth)
     });
-    match frames.is_empty() {
-        true => vec![ReturnFrame { address: caller, word: None }],
-        false => frames,
-    }
+    if frames.is_empty() { vec![ReturnFrame { address: caller, word: None }] } else { frames }
 }
 
 fn go_on_if(more: bool) -> ControlFlow<()> {
@@ -176,8 +173,7 @@ mod tests {
     /// A walk from here finds the callers, and the words where their addresses lie.
     #[inline(never)]
     fn walked() -> (usize, Vec<ReturnFrame>) {
-        let all = walk(0);
-        assert_eq!(all[0].address, 0, "nobody returns there");
+        assert_eq!(walk(0)[0].address, 0, "nobody returns there");
         // The first frame that is not this library's walk: found by its number from the top.
         let mut addresses = Vec::new();
         unwind::walk(|frame| {

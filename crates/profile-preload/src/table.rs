@@ -125,8 +125,7 @@ mod tests {
             }
         }
         for i in 0..1000 {
-            let place = table.find((i % 10, i << 4)).expect("an entry");
-            assert_eq!(table.at(place).bytes, 3 * i + 3);
+            assert_eq!(table.at(table.find((i % 10, i << 4)).expect("an entry")).bytes, 3 * i + 3);
         }
         assert!(table.find((11, 0)).is_none());
         let read = crate::memory::tests::read_thread(number).blocks;

@@ -169,10 +169,7 @@ unsafe fn describe(description: u32, address: u64) {
     let (is_store, size) = unsafe {
         (qemu_plugin_mem_is_store(description), 1 << qemu_plugin_mem_size_shift(description))
     };
-    let access = match is_store {
-        true => DataAccess::store(size),
-        false => DataAccess::load(size),
-    };
+    let access = if is_store { DataAccess::store(size) } else { DataAccess::load(size) };
     // SAFETY: this function's contract; no other reference exists.
     if let Some(known) = unsafe { (*DESCRIPTIONS.0.get()).get_mut(description as usize) } {
         *known = Some(access);

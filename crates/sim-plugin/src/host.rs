@@ -31,8 +31,7 @@ impl AdapterHost for NodeHost<'_> {
         if let Err(error) = self.guest.write(address, bytes) {
             fail(&unreachable("write", address, bytes.len(), &error));
         }
-        let length = bytes.len() as u64;
-        self.memory.adapter_write(at, address, length, to, self.write_mode)
+        self.memory.adapter_write(at, address, bytes.len() as u64, to, self.write_mode)
     }
 
     fn holds(&self, address: u64, cache: InjectTarget) -> bool {

@@ -187,8 +187,7 @@ impl SimulatedNode {
     #[inline(never)]
     fn fetch_from(&mut self, block: &mut BlockFacts, line: usize) {
         for line in &mut block.lines[line..] {
-            let stall = self.memory.fetch_line(self.clock / PARTS, line);
-            self.clock += stall.cycles() * PARTS;
+            self.clock += self.memory.fetch_line(self.clock / PARTS, line).cycles() * PARTS;
         }
         if self.clock >= self.stop {
             self.go_on();
@@ -295,10 +294,7 @@ impl SimulatedNode {
             if next > now || next == SimTime::NEVER {
                 return;
             }
-            let arrived = match arrival <= own {
-                true => self.rest.arrivals.pop_front(),
-                false => None,
-            };
+            let arrived = if arrival <= own { self.rest.arrivals.pop_front() } else { None };
             self.with_adapter(|adapter, host, departures| match arrived {
                 Some(arrival) => adapter.arrive(arrival, host, departures),
                 None => adapter.advance(own, host, departures),
@@ -349,12 +345,10 @@ impl SimulatedNode {
             }
             Registers::WAIT => self.wait(registers.wait.load(Relaxed)),
             Registers::HINT => {
-                let token = registers.hint.load(Relaxed);
-                self.rest.adapter.hint(token);
+                self.rest.adapter.hint(registers.hint.load(Relaxed));
             }
             Registers::MARKER => {
-                let level = registers.marker.load(Relaxed);
-                self.rest.region.control(level);
+                self.rest.region.control(registers.marker.load(Relaxed));
                 self.follow_region();
             }
             _ => {}
@@ -378,8 +372,7 @@ impl SimulatedNode {
             }
         }
         if self.rest.region_since != SimTime::NEVER {
-            let waited = self.now().since(began);
-            self.rest.waited += waited;
+            self.rest.waited += self.now().since(began);
         }
     }
 
@@ -387,8 +380,7 @@ impl SimulatedNode {
 
     /// The functions that begin and end the region.
     pub fn region_functions(&self) -> Vec<String> {
-        let functions = self.rest.region.functions();
-        functions.into_iter().map(str::to_owned).collect()
+        self.rest.region.functions().into_iter().map(str::to_owned).collect()
     }
 
     /// Whether `address` is the entry of the region's function of this number: the first address
@@ -466,8 +458,7 @@ impl SimulatedNode {
             return;
         }
         while self.now() < moment {
-            let due = self.next_due().min(moment);
-            self.advance_to(due);
+            self.advance_to(self.next_due().min(moment));
             self.go_on();
         }
     }

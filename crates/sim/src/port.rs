@@ -65,8 +65,7 @@ impl<S: Read + Write> NodePort<S> {
         if self.unread.len() < bytes {
             self.inbox.copy_within(self.unread.clone(), 0);
             self.unread = 0..self.unread.len();
-            let room = bytes.max(self.inbox.len());
-            self.inbox.resize(room, 0);
+            self.inbox.resize(bytes.max(self.inbox.len()), 0);
         }
         while self.unread.len() < bytes {
             match self.stream.read(&mut self.inbox[self.unread.end..]) {

@@ -101,8 +101,7 @@ impl OpenObject {
 
     fn inlined_around(&self, address: u64) -> Vec<SourcePlace> {
         let mut all = self.separate.iter().chain([&self.own]).map(|loader| frames(loader, address));
-        let found = all.find(|places| !places.is_empty()).unwrap_or_default();
-        found.into_iter().skip(1).collect()
+        all.find(|places| !places.is_empty()).unwrap_or_default().into_iter().skip(1).collect()
     }
 
     fn place(&self, address: u64) -> SourcePlace {
@@ -132,9 +131,7 @@ fn describe(loader: &Loader, address: u64, place: &mut SourcePlace) {
 /// The function of the address, innermost first, and those into which it was inlined.
 fn frames(loader: &Loader, address: u64) -> Vec<SourcePlace> {
     let mut places = Vec::new();
-    let Ok(mut frames) = loader.find_frames(address) else {
-        return places;
-    };
+    let Ok(mut frames) = loader.find_frames(address) else { return places };
     while let Ok(Some(frame)) = frames.next() {
         let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
         let location = frame.location.as_ref();
@@ -232,8 +229,7 @@ mod tests {
         let built = Built::new("inlined", &[]);
         let mut symbols = Symbolizer::default();
         // Among the 64 bytes, as no code without optimization takes as many before them.
-        let inside = built.address + 45;
-        let calls = symbols.calls(built.program.to_str().expect("UTF-8"), inside);
+        let calls = symbols.calls(built.program.to_str().expect("UTF-8"), built.address + 45);
         let names: Vec<&str> = calls.iter().filter_map(|c| c.function.as_deref()).collect();
         assert_eq!(names, ["inner", "wanted"], "{calls:?}");
     }

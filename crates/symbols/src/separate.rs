@@ -45,9 +45,7 @@ struct ObjectFacts {
 impl SeparateFiles {
     /// The files for the object at `path`; `folder` has those of the distribution.
     pub fn find(path: &Path, folder: &Path) -> SeparateFiles {
-        let Some(facts) = ObjectFacts::read(path) else {
-            return SeparateFiles::default();
-        };
+        let Some(facts) = ObjectFacts::read(path) else { return SeparateFiles::default() };
         let debug = match facts.has_debug {
             true => None,
             false => facts.by_build_id(folder).or_else(|| facts.by_link(path, folder)),
@@ -84,8 +82,7 @@ impl ObjectFacts {
         let (first, rest) = id.split_first()?;
         let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
         let path = folder.join(format!(".build-id/{first:02x}/{rest}.debug"));
-        let found = ObjectFacts::read(&path)?;
-        (found.build_id.as_ref() == Some(id)).then_some(path)
+        (ObjectFacts::read(&path)?.build_id.as_ref() == Some(id)).then_some(path)
     }
 
     fn by_link(&self, path: &Path, folder: &Path) -> Option<PathBuf> {

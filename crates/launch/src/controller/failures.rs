@@ -26,8 +26,7 @@ impl AgentPool<'_> {
         for end in &ends {
             self.alive[end.rank as usize] = false;
             if end.without_init {
-                let left = (end.rank, end.pid, node);
-                self.failures.without_init.get_or_insert(left);
+                self.failures.without_init.get_or_insert((end.rank, end.pid, node));
             }
         }
         self.check_world(job);
@@ -93,8 +92,7 @@ impl AgentPool<'_> {
             (self.failures.without_init, self.failures.in_world)
             && !job.is_ending()
         {
-            let cause = Cause::NotInitialized { waiting };
-            self.suspect(job, self.failure(node, rank, pid, cause));
+            self.suspect(job, self.failure(node, rank, pid, Cause::NotInitialized { waiting }));
         }
     }
 

@@ -8,16 +8,12 @@ const REPORT_TIME: Duration = Duration::from_secs(5);
 impl AgentPool<'_> {
     /// Asks all agents to report what their ranks wait for.
     pub(super) fn ask_for_report(&mut self, job: &mut JobLoop<'_>, then: AfterReport) {
-        let running = |node: &usize| self.nodes[*node].is_running();
-        let awaited = (0..self.nodes.len()).filter(running).collect();
+        let awaited = (0..self.nodes.len()).filter(|node| self.nodes[*node].is_running()).collect();
         let before = self.report.as_ref().map(|report| report.then);
         self.report = Some(PendingReport {
             all: NodeReport::default(),
             awaited,
-            then: match before {
-                Some(AfterReport::End) => AfterReport::End,
-                _ => then,
-            },
+            then: if before == Some(AfterReport::End) { AfterReport::End } else { then },
         });
         job.deadlines.set(Deadline::AgentAnswers, Instant::now() + REPORT_TIME);
         self.send_to_running(&ControllerMessage::ReportHang);
@@ -56,8 +52,7 @@ impl AgentPool<'_> {
         let all = &mut report.all;
         // An agent whose ranks have all ended is not asked any more.
         let is_over = |node: &&AgentNode| matches!(node.state, AgentState::Over(_));
-        let over = self.nodes.iter().filter(is_over);
-        let ranks = over.flat_map(|node| &node.members);
+        let ranks = self.nodes.iter().filter(is_over).flat_map(|node| &node.members);
         all.ended.extend(ranks.map(|&rank| (rank, "exited with code 0".to_owned())));
         all.lines.sort_by_key(|(rank, _)| *rank);
         job.owner.say(hang_report(self.alive.len() as u32, all));

@@ -83,8 +83,7 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, LaunchError> {
     let rules = options.signals.clone();
     let mut job = JobLoop::new(owner, signals, rules, options.grace, options.hosts.timeout)?;
     job.set_time_limits(options);
-    let now = Instant::now();
-    job.deadlines.set(Deadline::Heartbeat, now + HEARTBEAT_INTERVAL);
+    job.deadlines.set(Deadline::Heartbeat, Instant::now() + HEARTBEAT_INTERVAL);
     let mut agents = AgentPool::new(options, nodes, listener);
     let result = agents.prepare(nodes).and_then(|()| job.run(&mut agents));
     agents.clean_up(&mut job);
@@ -159,11 +158,6 @@ struct Failures {
 }
 
 impl Failures {
-    /// Whether a failure is known that is not yet taken as the cause.
-    fn has_suspect(&self) -> bool {
-        self.suspect.is_some()
-    }
-
     /// The job is being ended for another reason.
     fn forget(&mut self) {
         self.suspect = None;
@@ -198,8 +192,7 @@ impl<'a> AgentPool<'a> {
             let AgentNode { host, members, .. } = &self.nodes[node];
             format!("host {host} ({})", ranks_text(members))
         };
-        let names: Vec<String> = nodes.iter().map(name).collect();
-        names.join(", ")
+        nodes.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
     fn awaits_agents(&self) -> bool {
@@ -241,9 +234,7 @@ impl<'a> AgentPool<'a> {
 
     /// Serves an agent's connection: sends what is left, receives what has come.
     fn receive(&mut self, job: &mut JobLoop<'_>, node: usize) {
-        let Some(link) = self.nodes[node].link_mut() else {
-            return;
-        };
+        let Some(link) = self.nodes[node].link_mut() else { return };
         let mut messages = Vec::new();
         link.flush();
         if !link.has_unsent() {
@@ -261,9 +252,7 @@ impl<'a> AgentPool<'a> {
     /// Sends signs of life to all agents, and checks theirs.
     fn heartbeat(&mut self, job: &mut JobLoop<'_>) {
         for node in 0..self.nodes.len() {
-            let Some(link) = self.nodes[node].link_mut() else {
-                continue;
-            };
+            let Some(link) = self.nodes[node].link_mut() else { continue };
             link.heartbeat(&ControllerMessage::Heartbeat);
             if link.has_unsent() {
                 self.unsent.insert(node);
@@ -280,8 +269,7 @@ impl<'a> AgentPool<'a> {
             AgentMessage::Output(target, text) => drop(job.owner.write(target, text, node)),
             AgentMessage::Say(text) => {
                 let host = &self.nodes[node].host;
-                let text = text.replace("mpiexec: ", &format!("mpiexec: {host}: "));
-                job.owner.say(text);
+                job.owner.say(text.replace("mpiexec: ", &format!("mpiexec: {host}: ")));
             }
             AgentMessage::InputTaken(bytes) => {
                 if let Some(window) = &mut self.input {
@@ -373,7 +361,7 @@ impl Workers for AgentPool<'_> {
     fn is_busy(&self, job: &JobLoop<'_>) -> bool {
         let awaited = !job.is_ending() && self.awaits_agents();
         let running = || self.nodes.iter().any(AgentNode::is_running);
-        let doubt = self.failures.has_suspect() || !self.losses.is_empty();
+        let doubt = self.failures.suspect.is_some() || !self.losses.is_empty();
         !job.has_given_up() && (awaited || doubt || running())
     }
 
@@ -430,9 +418,7 @@ impl Workers for AgentPool<'_> {
     }
 
     fn take_input(&mut self, _: &mut JobLoop<'_>, text: &[u8]) {
-        let Some(window) = &mut self.input else {
-            return;
-        };
+        let Some(window) = &mut self.input else { return };
         let readers = window.send(text.len());
         let message = match text {
             [] => ControllerMessage::InputEnd,

@@ -122,14 +122,11 @@ fn play(mut agents: Vec<ModelAgent>, job_size: usize) -> Vec<AgentTraffic> {
         if reads.is_empty() {
             return agents.into_iter().map(|agent| agent.traffic).collect();
         }
-        let unsent = links().filter(|link| link.has_unsent());
-        let writes: Vec<_> = unsent.map(AsFd::as_fd).collect();
+        let writes: Vec<_> = links().filter(|link| link.has_unsent()).map(AsFd::as_fd).collect();
         wait_ready(&reads, &writes, None).unwrap();
         for agent in &mut agents {
             let mut messages = Vec::new();
-            let Some(link) = &mut agent.link else {
-                continue;
-            };
+            let Some(link) = &mut agent.link else { continue };
             link.flush();
             let received = link.receive(&mut messages);
             for message in &messages {
@@ -235,8 +232,7 @@ fn messages_and_bytes_stay_within_bounds_at_10000_ranks() {
 fn the_loss_of_any_host_at_any_step_ends_the_job() {
     for lost in 0..8 {
         for step in STEPS {
-            let scene = Scene { hosts: 8, ranks: 5, loss: Some((lost, step)), foreign: None };
-            check_loss(scene, lost);
+            check_loss(Scene { hosts: 8, ranks: 5, loss: Some((lost, step)), foreign: None }, lost);
         }
     }
     check_loss(

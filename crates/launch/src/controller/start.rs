@@ -48,9 +48,7 @@ impl AgentPool<'_> {
     /// Starts remote shells, as long as not too many agents are being waited for.
     pub(super) fn start_shells(&mut self, job: &mut JobLoop<'_>) {
         while !job.is_ending() && self.connecting < STARTS_MAX && !self.is_refused(job) {
-            let Some(start) = self.commands.pop_front() else {
-                return;
-            };
+            let Some(start) = self.commands.pop_front() else { return };
             let limit = START_FACTOR * self.options.hosts.timeout;
             job.deadlines.set(Deadline::AgentsConnected, Instant::now() + limit);
             let hosts = self.names(&start.nodes);
@@ -102,9 +100,7 @@ impl AgentPool<'_> {
         let by_name = by_name.and_then(|name| self.nodes.iter().position(|n| n.host == name));
         let number = node.and_then(|node| usize::try_from(node).ok());
         let number = by_name.or(number).filter(|&node| node < self.nodes.len());
-        let Some(number) = number.filter(awaited).filter(|_| !job.is_ending()) else {
-            return;
-        };
+        let Some(number) = number.filter(awaited).filter(|_| !job.is_ending()) else { return };
         job.poll.add(PollSource::Agent(number as u32), link.as_fd());
         self.nodes[number].state = AgentState::Running(link);
         self.nodes[number].machine = machine;
@@ -188,8 +184,7 @@ impl AgentPool<'_> {
     /// Which rank is on which node.
     fn placement(&self) -> NodePlacement {
         let network = &self.nodes[0].surroundings.network;
-        let shares = |node: &AgentNode| node.surroundings.network == *network;
-        let is_one = self.nodes.iter().all(shares);
+        let is_one = self.nodes.iter().all(|node| node.surroundings.network == *network);
         let nodes = self.nodes.iter();
         NodePlacement {
             network: if is_one { network.clone() } else { String::new() },
@@ -215,9 +210,7 @@ impl AgentPool<'_> {
         // Each agent arranges its own ranks on what it is granted.
         job.cores.traffic.clear();
         // The agents report what is wrong with it.
-        let Ok(plan) = NodePlan::new(&job) else {
-            return Vec::new();
-        };
+        let Ok(plan) = NodePlan::new(&job) else { return Vec::new() };
         let mut first = 0;
         let mut grants = Vec::new();
         for node in here {
@@ -248,8 +241,7 @@ impl AgentPool<'_> {
         if !job.is_ending() && !self.refused_by(&self.shells[number]).is_empty() {
             // Other hosts may refuse for the same reason.
             let are_missing = |shell: &RemoteShell| {
-                let refused = self.refused_by(shell);
-                self.missing(&shell.nodes).len() > refused.len()
+                self.missing(&shell.nodes).len() > self.refused_by(shell).len()
             };
             let wait = match self.shells.iter().any(are_missing) {
                 true => REFUSAL_TIME,
@@ -294,8 +286,7 @@ impl AgentPool<'_> {
 
     /// Those of these nodes whose agents have not connected.
     pub(super) fn missing(&self, nodes: &[usize]) -> Vec<usize> {
-        let awaited = nodes.iter().filter(|&&node| self.nodes[node].is_awaited());
-        awaited.copied().collect()
+        nodes.iter().filter(|&&node| self.nodes[node].is_awaited()).copied().collect()
     }
 
     fn fail_to_start(&mut self, job: &mut JobLoop<'_>, text: &str) {
@@ -312,10 +303,7 @@ impl AgentPool<'_> {
             if missing.is_empty() {
                 continue;
             }
-            let agents = match missing.len() {
-                1 => "its agent",
-                _ => "their agents",
-            };
+            let agents = if missing.len() == 1 { "its agent" } else { "their agents" };
             text.push_str(&format!(
                 "mpiexec: {}: {agents} did not connect within {} s:\n{}",
                 self.names(&missing),

@@ -65,8 +65,7 @@ impl Deadlines {
 
     /// Time until the next one; `None` if none is set.
     pub fn time_left(&self, now: Instant) -> Option<Duration> {
-        let next = self.0.values().min()?;
-        Some(next.saturating_duration_since(now))
+        Some(self.0.values().min()?.saturating_duration_since(now))
     }
 
     /// Takes the first deadline that has passed out of the set.

@@ -305,9 +305,7 @@ impl<'a> JobLoop<'a> {
 
     /// Handles the reports of the threads that write output.
     fn on_writer<W: Workers>(&mut self, workers: &mut W) {
-        let JobOwner::User(user) = &mut self.owner else {
-            return;
-        };
+        let JobOwner::User(user) = &mut self.owner else { return };
         let targets = [OutputTarget::Out, OutputTarget::Err];
         let was_closed = targets.map(|target| user.writer.is_closed(target));
         let written = user.writer.written();
@@ -420,9 +418,7 @@ impl<'a> JobLoop<'a> {
     /// Carries out the controller's orders. If the controller is lost, kills the workers.
     fn on_uplink<W: Workers>(&mut self, workers: &mut W) {
         let limit = self.host_timeout;
-        let JobOwner::Controller(uplink) = &mut self.owner else {
-            return;
-        };
+        let JobOwner::Controller(uplink) = &mut self.owner else { return };
         let (orders, received) = uplink.receive();
         let received = received.and_then(|()| uplink.heartbeat(limit));
         for order in orders {
@@ -435,9 +431,7 @@ impl<'a> JobLoop<'a> {
     }
 
     fn on_order<W: Workers>(&mut self, workers: &mut W, order: ControllerMessage) {
-        let JobOwner::Controller(uplink) = &mut self.owner else {
-            return;
-        };
+        let JobOwner::Controller(uplink) = &mut self.owner else { return };
         match order {
             ControllerMessage::Heartbeat | ControllerMessage::Plan(_) => {}
             ControllerMessage::OutputWritten(bytes) => {

@@ -198,9 +198,7 @@ pub(super) fn finish_output(
     ending: Option<&Ending>,
     deadline: Option<Instant>,
 ) -> Result<u8, LaunchError> {
-    let JobOwner::User(user) = owner else {
-        return Ok(INTERNAL);
-    };
+    let JobOwner::User(user) = owner else { return Ok(INTERNAL) };
     let mut writer = user.writer;
     let farewell = || Some(Instant::now() + FAREWELL);
     let deadline = match ending {

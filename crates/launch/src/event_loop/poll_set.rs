@@ -222,8 +222,7 @@ mod tests {
         set.add(PollSource::Stream(0), read.as_fd());
         write.write_all(b"x").unwrap();
         for _ in 0..2 {
-            let ready = set.wait(&Polled::default(), AT_ONCE).unwrap();
-            assert_eq!(ready, [PollSource::Stream(0)]);
+            assert_eq!(set.wait(&Polled::default(), AT_ONCE).unwrap(), [PollSource::Stream(0)]);
         }
         read.read_exact(&mut [0]).unwrap();
         assert_eq!(set.wait(&Polled::default(), AT_ONCE).unwrap(), []);
@@ -232,8 +231,7 @@ mod tests {
         set.remove(PollSource::Stream(0), read.as_fd());
         assert_eq!(set.wait(&Polled::default(), AT_ONCE).unwrap(), []);
         set.add(PollSource::Stream(0), read.as_fd());
-        let ready = set.wait(&Polled::default(), AT_ONCE).unwrap();
-        assert_eq!(ready, [PollSource::Stream(0)]);
+        assert_eq!(set.wait(&Polled::default(), AT_ONCE).unwrap(), [PollSource::Stream(0)]);
     }
 
     #[test]
@@ -244,8 +242,7 @@ mod tests {
         let mut polled = Polled::default();
         polled.read(PollSource::Input, file.as_fd());
         polled.write(PollSource::Agent(3), write.as_fd());
-        let wanted = [PollSource::Input, PollSource::Agent(3)];
-        assert_eq!(set.wait(&polled, None).unwrap(), wanted);
+        assert_eq!(set.wait(&polled, None).unwrap(), [PollSource::Input, PollSource::Agent(3)]);
     }
 
     #[test]

@@ -227,8 +227,7 @@ impl ControllerSide {
 
     /// Checks the agent's proof.
     pub fn accept(self, proof: &[u8; LENGTH]) -> Option<Keys> {
-        let mac = self.secret.mac("agent", &self.agent, &self.own);
-        mac.verify_slice(proof).ok()?;
+        self.secret.mac("agent", &self.agent, &self.own).verify_slice(proof).ok()?;
         Some(Keys::new(&self.secret, &self.agent, &self.own))
     }
 }

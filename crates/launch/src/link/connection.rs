@@ -250,10 +250,7 @@ impl Connection {
             self.last_received = now;
         }
         self.last_checked = now;
-        if now - self.last_received > limit {
-            return Err(LinkLost::Silent(limit));
-        }
-        Ok(())
+        if now - self.last_received > limit { Err(LinkLost::Silent(limit)) } else { Ok(()) }
     }
 
     /// Has the kernel keep the connection although nothing is acknowledged for `time`, where it
@@ -285,9 +282,7 @@ pub fn flush_all(mut links: Vec<&mut Connection>, time: Duration) {
     while !links.is_empty() && Instant::now() < end {
         let fds: Vec<_> = links.iter().map(|link| link.as_fd()).collect();
         let left = end.saturating_duration_since(Instant::now());
-        let Ok(ready) = wait_ready(&[], &fds, Some(left)) else {
-            return;
-        };
+        let Ok(ready) = wait_ready(&[], &fds, Some(left)) else { return };
         let mut ready = ready.into_iter();
         links.retain_mut(|link| {
             let before = link.unsent.len();

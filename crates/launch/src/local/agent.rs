@@ -68,10 +68,7 @@ pub fn run(agent: &Agent) -> u8 {
         Ok(status) => status,
         Err(error) => {
             say(format_args!("mpiexec --agent: {error}\n"));
-            match error {
-                AgentError::Signal(number) => signal_status(number),
-                _ => INTERNAL,
-            }
+            if let AgentError::Signal(number) = error { signal_status(number) } else { INTERNAL }
         }
     }
 }

@@ -44,9 +44,7 @@ impl HandoverCallers {
         answer: impl FnMut(&HandoverConnection) -> bool,
     ) -> io::Result<()> {
         for _ in 0..self.max {
-            let Some(caller) = self.listener.try_accept()? else {
-                break;
-            };
+            let Some(caller) = self.listener.try_accept()? else { break };
             if caller.peer().is_ok_and(|peer| is_served(peer.uid)) {
                 self.waiting.push_back(caller);
             }

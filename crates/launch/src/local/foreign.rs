@@ -50,8 +50,7 @@ fn needed_libraries(path: &Path) -> Option<Vec<String>> {
     let mut loaded = Vec::new();
     let mut dynamic = None;
     for index in 0..u64::from(count) {
-        let at = table.checked_add(index * u64::from(size))?;
-        let entry = read(&file, at, 56)?;
+        let entry = read(&file, table.checked_add(index * u64::from(size))?, 56)?;
         let (offset, address, bytes) = (word(&entry, 8)?, word(&entry, 16)?, word(&entry, 32)?);
         match u32::from_le_bytes(entry.get(..4)?.try_into().ok()?) {
             PT_LOAD => loaded.push(Segment { offset, address, bytes }),
@@ -75,8 +74,7 @@ fn needed_libraries(path: &Path) -> Option<Vec<String>> {
     let within = |s: &&Segment| (s.address..s.address.saturating_add(s.bytes)).contains(&strings);
     let segment = loaded.iter().find(within)?;
     let strings = segment.offset.checked_add(strings - segment.address)?;
-    let name = |at: u64| text(&file, strings.checked_add(at)?);
-    Some(names.into_iter().filter_map(name).collect())
+    Some(names.into_iter().filter_map(|at: u64| text(&file, strings.checked_add(at)?)).collect())
 }
 
 fn read(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
@@ -94,13 +92,11 @@ fn text(file: &File, at: u64) -> Option<String> {
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    let bytes = bytes.get(at..at + 8)?;
-    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    let bytes = bytes.get(at..at + 2)?;
-    Some(u16::from_le_bytes(bytes.try_into().ok()?))
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 #[cfg(test)]

@@ -90,8 +90,7 @@ impl Input {
             // Dropping the pipe of a rank that has everything gives it the end of file.
             !ends
         });
-        let slowest = self.readers.iter().map(|reader| reader.taken).min();
-        let slowest = slowest.unwrap_or(end);
+        let slowest = self.readers.iter().map(|reader| reader.taken).min().unwrap_or(end);
         self.pending.drain(..(slowest - start) as usize);
         self.start = slowest;
         let credit = self.credit().max(self.reported);

@@ -78,8 +78,7 @@ mod tests {
     #[test]
     fn lines_are_joined_and_numbered() {
         let lines = lines("# head\n\n-n 1 \\\n  a\n-n 2 b\n");
-        let numbers: Vec<usize> = lines.iter().map(|(number, _)| *number).collect();
-        assert_eq!(numbers, [3, 5]);
+        assert_eq!(lines.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 5]);
         assert_eq!(lines[0].1.as_ref().unwrap().len(), 3);
     }
 }

@@ -29,8 +29,30 @@ pub(super) enum OptionEffect {
     Value(&'static str, fn(&mut OptionParser, &str, &OsStr) -> Result<(), UsageError>),
     /// It takes an environment variable.
     Variable(fn(&mut OptionParser, (OsString, OsString))),
+    /// It takes a number of seconds.
+    Seconds(fn(&mut OptionParser, Duration)),
+    /// It takes a text with placeholders.
+    Pattern(fn(&mut OptionParser, NamePattern)),
     /// It takes no value, and is the same as this option with this value.
     SameAs(&'static str, &'static str),
+}
+
+/// An option of one program.
+pub(super) const fn section(
+    names: &'static [&'static str],
+    help: &'static str,
+    effect: OptionEffect,
+) -> Spec {
+    Spec { names, scope: Scope::Section, help, effect }
+}
+
+/// An option of the whole job.
+pub(super) const fn job(
+    names: &'static [&'static str],
+    help: &'static str,
+    effect: OptionEffect,
+) -> Spec {
+    Spec { names, scope: Scope::Job, help, effect }
 }
 
 impl Spec {
@@ -43,6 +65,8 @@ impl Spec {
         match &self.effect {
             OptionEffect::Flag(_) | OptionEffect::SameAs(..) => &[],
             OptionEffect::Value(name, _) => std::slice::from_ref(name),
+            OptionEffect::Seconds(_) => &["SECONDS"],
+            OptionEffect::Pattern(_) => &["PATTERN"],
             OptionEffect::Variable(_) => &["NAME", "VALUE"],
         }
     }
@@ -194,6 +218,8 @@ impl OptionParser {
         match &spec.effect {
             OptionEffect::Flag(set) => set(self),
             OptionEffect::Value(_, read) => read(self, option, &values[0])?,
+            OptionEffect::Seconds(set) => set(self, seconds(option, &values[0])?),
+            OptionEffect::Pattern(set) => set(self, pattern(option, &values[0])?),
             OptionEffect::Variable(set) => set(self, variable(option, values)?),
             OptionEffect::SameAs(other, value) => {
                 let other = self.spec(other).expect("an option of the table");
@@ -217,8 +243,7 @@ pub(super) fn number<T: std::str::FromStr>(
     value: &OsStr,
     wanted: &str,
 ) -> Result<T, UsageError> {
-    let number = value.to_str().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| wrong(option, value, wanted))
+    value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| wrong(option, value, wanted))
 }
 
 /// Longest time that an option may give: 31 years. The sum of any such times and a time of day is
@@ -241,15 +266,11 @@ const RANKS_MAX: usize = 65536;
 pub(super) fn ranks(option: &str, value: &OsStr) -> Result<usize, UsageError> {
     let wanted = "a number of ranks from 1 to 65536";
     let ranks: usize = number(option, value, wanted)?;
-    if !(1..=RANKS_MAX).contains(&ranks) {
-        return Err(wrong(option, value, wanted));
-    }
-    Ok(ranks)
+    if (1..=RANKS_MAX).contains(&ranks) { Ok(ranks) } else { Err(wrong(option, value, wanted)) }
 }
 
 pub(super) fn rank_set(option: &str, value: &OsStr) -> Result<RankSet, UsageError> {
-    let set = value.to_str().and_then(RankSet::parse);
-    set.ok_or_else(|| wrong(option, value, RankSet::WANTED))
+    value.to_str().and_then(RankSet::parse).ok_or_else(|| wrong(option, value, RankSet::WANTED))
 }
 
 pub(super) fn pattern(option: &str, value: &OsStr) -> Result<NamePattern, UsageError> {
@@ -280,6 +301,5 @@ fn variable(option: &str, values: &[OsString]) -> Result<(OsString, OsString), U
 /// Parses `A,B,C`, each the name of a variable.
 pub(super) fn variable_names(option: &str, value: &OsStr) -> Result<Vec<OsString>, UsageError> {
     let names = value.to_string_lossy();
-    let names = names.split(',').map(|name| variable_name(option, OsStr::new(name)));
-    names.collect()
+    names.split(',').map(|name| variable_name(option, OsStr::new(name))).collect()
 }

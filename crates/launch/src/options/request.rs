@@ -272,9 +272,7 @@ impl Agent {
     }
 
     pub(super) fn parse(arguments: &[OsString]) -> Option<Agent> {
-        let [addresses, node] = arguments else {
-            return None;
-        };
+        let [addresses, node] = arguments else { return None };
         let addresses = addresses.to_str()?.split(',').map(|address| address.parse().ok());
         let node = match node.to_str()? {
             "slurm" => None,

@@ -41,8 +41,7 @@ pub(super) fn largest(text: &str, limit: usize) -> Option<usize> {
         };
         found.filter(|&found| found > 0)
     };
-    let found = parse(text)?.into_iter().filter_map(of_one).max()?;
-    usize::try_from(found).ok()
+    usize::try_from(parse(text)?.into_iter().filter_map(of_one).max()?).ok()
 }
 
 #[cfg(test)]

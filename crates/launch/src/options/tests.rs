@@ -40,8 +40,7 @@ fn late_arrivals_are_asked_for_by_option_or_variable() {
     let wanted = ["--late-arrivals a", "-x MICA_LATE=on a", "-env MICA_LATE on a"];
     assert!(wanted.into_iter().all(|line| job(line).wants_late()));
     assert!(!job("-x MICA_LATE=off a").wants_late());
-    let options = job("--late-arrivals a");
-    assert_eq!(options.environment, [("MICA_LATE".into(), "on".into())]);
+    assert_eq!(job("--late-arrivals a").environment, [("MICA_LATE".into(), "on".into())]);
 }
 
 #[test]
@@ -96,14 +95,12 @@ fn the_options_of_the_standard() {
     let line = "-n 6 -soft 1:8:2 -arch ARCH -path /a:/b -file /conf -initial-errhandler \
                 mpi_errors_return -memory-alloc-kinds mpi,system a : -soft 2,3 b : c";
     let options = job(&line.replace("ARCH", std::env::consts::ARCH));
-    let ranks: Vec<usize> = options.sections.iter().map(|section| section.ranks).collect();
-    assert_eq!(ranks, [5, 3, 1]);
+    assert_eq!(options.sections.iter().map(|section| section.ranks).collect::<Vec<_>>(), [5, 3, 1]);
     let [first, _, last] = &options.sections[..] else { panic!("three programs") };
     assert_eq!(first.path.as_deref(), Some(OsStr::new("/a:/b")));
     assert_eq!((first.soft.as_deref(), first.file.as_deref()), (Some("1:8:2"), Some("/conf")));
     assert_eq!(first.architecture.as_deref(), Some(std::env::consts::ARCH));
-    let handler = ("MICA_ERRHANDLER".into(), "return".into());
-    assert_eq!(options.environment, [handler]);
+    assert_eq!(options.environment, [("MICA_ERRHANDLER".into(), "return".into())]);
     assert_eq!(*last, ProgramSection { command: vec!["c".into()], ..ProgramSection::new() });
     assert!(refusal("-n 2 -soft 3 a").contains("-soft 3: no number in it is from 1 to 2"));
     assert!(refusal("-soft 1: a").contains("\"1:\" is not"));
@@ -274,8 +271,7 @@ fn options_of_others_are_done_or_answered() {
                     show-progress personality ppr display output with-ft tmpdir runtime-options";
     let intel = "perhost grr rr ppn machine s gtool gdb configfile trace check_mpi umask ilp64 \
                  silent-abort print-rank-map localhost part branch-count";
-    let words = [hydra, open_mpi, intel].map(str::split_whitespace);
-    for word in words.into_iter().flatten() {
+    for word in [hydra, open_mpi, intel].map(str::split_whitespace).into_iter().flatten() {
         let known = options().any(|spec| spec.has_name(word));
         let answered = foreign::instead(word).is_some();
         assert!(known || answered || word == "machine", "-{word}");

@@ -19,10 +19,7 @@ const VARIABLES: &[Variable] = &[
         help: "`--timeout`; 0 or less: no limit",
         apply: |parser, name, value| {
             let time: f64 = number(name, value, "a number of seconds")?;
-            match time > 0.0 {
-                true => give(parser, name, "timeout", Some(value)),
-                false => Ok(()),
-            }
+            if time > 0.0 { give(parser, name, "timeout", Some(value)) } else { Ok(()) }
         },
     },
     Variable {

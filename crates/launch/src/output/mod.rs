@@ -37,8 +37,7 @@ fn is_null(file: &Stat) -> bool {
 
 /// Which file a process has as its output; `None` for `/dev/null`, which every daemon has.
 pub fn output_file(file: &Stat) -> Option<FileIdentity> {
-    let identity = FileIdentity { device: file.st_dev, inode: file.st_ino };
-    (!is_null(file)).then_some(identity)
+    (!is_null(file)).then_some(FileIdentity { device: file.st_dev, inode: file.st_ino })
 }
 
 /// What this process has as its own output.

@@ -102,14 +102,10 @@ impl Redirect {
         let err_rules = if rules.merge { &rules.out } else { &rules.err };
         let err_target = if rules.merge { OutputTarget::Out } else { OutputTarget::Err };
         let mut outlet = |stream: &StreamRules, target| -> io::Result<StreamOutlet> {
-            let label = stream.label.clone();
-            let label = label.map(|pattern| LineLabel::new(pattern, rank.clone()));
+            let label = stream.label.clone().map(|pattern| LineLabel::new(pattern, rank.clone()));
             let name = stream.file.as_ref();
             let name = name.map(|name| directory.join(name.fill(rank)));
-            let file = match name {
-                Some(name) => Some((self.open(&name)?, name)),
-                None => None,
-            };
+            let file = if let Some(name) = name { Some((self.open(&name)?, name)) } else { None };
             Ok(match file {
                 Some((OpenedFile::File(file), _)) if label.is_none() && !rules.copy => {
                     StreamOutlet::File(file)
@@ -149,8 +145,7 @@ impl Redirect {
         if file.metadata().is_ok_and(|data| data.is_file()) {
             file.set_len(0).map_err(named)?;
         }
-        let own = file.try_clone().map_err(named)?;
-        self.files.insert(path.to_owned(), own);
+        self.files.insert(path.to_owned(), file.try_clone().map_err(named)?);
         Ok(OpenedFile::File(file))
     }
 }

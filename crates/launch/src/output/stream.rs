@@ -141,9 +141,12 @@ impl RankStream {
 
     /// The partial line, if its deadline has passed.
     pub fn overdue(&mut self, now: Instant) -> Vec<u8> {
-        match self.deadline() {
-            Some(at) if at <= now => self.lines.flush(),
-            _ => Vec::new(),
+        if let Some(at) = self.deadline()
+            && at <= now
+        {
+            self.lines.flush()
+        } else {
+            Vec::new()
         }
     }
 }
@@ -192,8 +195,7 @@ impl LineCutter {
     }
 
     fn push_plain(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let end = bytes.iter().rposition(|&byte| byte == b'\n');
-        let end = end.map_or(0, |at| at + 1);
+        let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let (whole, rest) = bytes.split_at(end);
         let mut text = Vec::new();
         if !whole.is_empty() {
@@ -333,8 +335,7 @@ mod tests {
         for label in [None, Some(label(0))] {
             let mut lines = LineCutter::new(label);
             let piece = vec![b'x'; 65536];
-            let out: usize = (0..64).map(|_| push(&mut lines, &piece).len()).sum();
-            assert!(out >= 3 << 20);
+            assert!((0..64).map(|_| push(&mut lines, &piece).len()).sum::<usize>() >= 3 << 20);
             assert!(lines.partial.len() < LONGEST_LINE + 65536);
         }
     }

@@ -76,10 +76,7 @@ impl OutputWriter {
         while let Some(report) = self.writer.next_report() {
             all.extend(report.source.map(|source| (source, report.bytes)));
             if let Some(error) = report.error {
-                let target = match report.file {
-                    0 => OutputTarget::Out,
-                    _ => OutputTarget::Err,
-                };
+                let target = if report.file == 0 { OutputTarget::Out } else { OutputTarget::Err };
                 self.on_error(target, error);
             }
         }

@@ -112,8 +112,7 @@ impl TextWriter {
 
     /// Adds a file for the thread with this number, and returns the file's number.
     pub fn add(&mut self, sink: OutputSink, thread: usize) -> u32 {
-        let threads = self.threads.len().max(thread + 1);
-        self.threads.resize_with(threads, || None);
+        self.threads.resize_with(self.threads.len().max(thread + 1), || None);
         self.files.push((Arc::new(sink), thread));
         self.files.len() as u32 - 1
     }
@@ -141,9 +140,7 @@ impl TextWriter {
     pub fn next_report(&mut self) -> Option<WriteReport> {
         let mut report = [0; REPORT];
         // Reports are written whole: a pipe does not split writes of at most PIPE_BUF bytes.
-        let Ok(REPORT) = self.reports.read(&mut report) else {
-            return None;
-        };
+        let Ok(REPORT) = self.reports.read(&mut report) else { return None };
         self.pending = self.pending.saturating_sub(1);
         let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| report[at + i]));
         let error = word(8);

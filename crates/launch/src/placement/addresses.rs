@@ -85,8 +85,7 @@ fn sources(hosts: &BTreeSet<&str>) -> Option<Vec<IpAddr>> {
     let found = found.into_inner().expect("no thread panics");
     let mut all = Vec::new();
     for host in hosts {
-        let sources = found.get(host).filter(|sources| !sources.is_empty())?;
-        for source in sources {
+        for source in found.get(host).filter(|sources| !sources.is_empty())? {
             if !all.contains(source) {
                 all.push(*source);
             }
@@ -123,8 +122,7 @@ mod tests {
         assert_eq!(sources(&hosts), Some(vec![IpAddr::from([127, 0, 0, 1])]));
         let many: Vec<String> = (1..100).map(|i| format!("127.0.0.{i}")).collect();
         let hosts = many.iter().map(String::as_str).collect();
-        let found = sources(&hosts).expect("all can be reached");
-        assert!(found.iter().all(IpAddr::is_loopback));
+        assert!(sources(&hosts).expect("all can be reached").iter().all(IpAddr::is_loopback));
     }
 
     #[test]

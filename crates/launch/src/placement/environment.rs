@@ -55,10 +55,7 @@ pub fn for_agents(launcher: AgentLauncher, options: &JobOptions) -> Vec<(OsStrin
 /// Whether ranks of some section inherit this variable.
 fn is_inherited(name: &OsStr, options: &JobOptions) -> bool {
     let mut sections = options.sections.iter();
-    sections.any(|section| {
-        let inherit = section.inherit.as_ref().unwrap_or(&options.inherit);
-        inherit.takes(name)
-    })
+    sections.any(|section| section.inherit.as_ref().unwrap_or(&options.inherit).takes(name))
 }
 
 /// Sets the environment of a rank's command: what it inherits here, what the controller sent of its
@@ -67,8 +64,7 @@ pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
     let inherit = section.inherit.as_ref().unwrap_or(&job.programs.inherit);
     if *inherit != Inherit::All {
         command.env_clear();
-        let own = std::env::vars_os().filter(|(name, _)| inherit.takes(name));
-        command.envs(own);
+        command.envs(std::env::vars_os().filter(|(name, _)| inherit.takes(name)));
     }
     for (name, _) in std::env::vars_os() {
         let foreign = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
@@ -110,8 +106,7 @@ pub fn program(section: &ProgramSection, directory: &Path) -> OsString {
         true => Path::new(".").join(name),
         false => folder.join(name),
     };
-    let folders = section.path.iter().flat_map(std::env::split_paths);
-    let found = folders.map(within).find(is_executable);
+    let found = section.path.iter().flat_map(std::env::split_paths).map(within).find(is_executable);
     found.map_or_else(|| name.clone(), Into::into)
 }
 
@@ -136,8 +131,7 @@ pub fn find_program(job: &NodeJob, section: &ProgramSection, program: &OsStr) ->
         return program.to_owned();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = find_in_path(program, Path::new(""), &path);
-    found.map_or(program.to_owned(), Into::into)
+    find_in_path(program, Path::new(""), &path).map_or(program.to_owned(), Into::into)
 }
 
 /// The file that the first word of a command names, as the shell finds it.
@@ -195,10 +189,7 @@ mod tests {
             std::fs::write(&file, "").unwrap();
             std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
         }
-        let found = |line: &str| {
-            let program = program(&job(line).sections[0], &folder);
-            program.into_string().unwrap()
-        };
+        let found = |line: &str| program(&job(line).sections[0], &folder).into_string().unwrap();
         assert_eq!(found("-path /no/such:a:b prog"), "b/prog", "a/prog cannot be executed");
         assert_eq!(found("-path a: here"), "./here");
         assert_eq!(found("-path a:b other"), "other");

@@ -131,8 +131,7 @@ fn place_ranks(
     if named.is_empty() {
         return place_unnamed(options, variable);
     }
-    let all_here = named.iter().all(|host| is_this_machine(&host.name));
-    if all_here
+    if named.iter().all(|host| is_this_machine(&host.name))
         && options.hosts.launcher != Some(AgentLauncher::Fork)
         && options.hosts.launcher_exec.is_none()
     {
@@ -156,8 +155,7 @@ fn place_unnamed(
         if let Some(per_host) = options.hosts.per_host {
             count_by(options, count * per_host);
         }
-        let per_host = options.hosts.per_host;
-        let (hosts, members) = hosts::virtual_nodes(count, options.ranks(), per_host);
+        let (hosts, members) = hosts::virtual_nodes(count, options.ranks(), options.hosts.per_host);
         return Ok(nodes(AgentLauncher::Fork, hosts, members));
     }
     match (launcher, variable("SLURM_JOB_NODELIST")) {
@@ -226,8 +224,7 @@ mod tests {
     fn placed(line: &str, variables: &[(&str, &str)]) -> Result<String, String> {
         let mut options = job(line);
         let variable = |name: &str| {
-            let found = variables.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| value.to_string())
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
         };
         match place(&mut options, &variable).map_err(|error| error.to_string())? {
             Placement::Here => Ok(format!("here {}", options.ranks())),
@@ -246,8 +243,7 @@ mod tests {
         for line in ["p", "-hosts localhost p", "--launcher ssh p"] {
             assert_eq!(placed(line, &[]).unwrap(), "here 1", "{line}");
         }
-        let forked = placed("--launcher fork -hosts localhost p", &[]);
-        assert_eq!(forked.unwrap(), "Fork localhost:0");
+        assert_eq!(placed("--launcher fork -hosts localhost p", &[]).unwrap(), "Fork localhost:0");
         let own = format!("Fork {}:0+1", host_name());
         assert_eq!(placed("--launcher fork -n 2 p", &[]).unwrap(), own);
     }

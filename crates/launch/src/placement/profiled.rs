@@ -83,8 +83,7 @@ pub fn arrange(traffic: &[NodeTraffic], slots: Vec<RankSlot>) -> Vec<RankSlot> {
     if traffic.is_empty() || slots.windows(2).any(|two| width(&two[0]) != width(&two[1])) {
         return slots;
     }
-    let place = |slot: &RankSlot| Place { node: 0, core: slot.place };
-    let places: Vec<Place> = slots.iter().map(place).collect();
+    let places: Vec<Place> = slots.iter().map(|slot| Place { node: 0, core: slot.place }).collect();
     // An agent's controller may be of another host: what it sends is checked here.
     let known = traffic.iter().filter(|pair| (pair.from.max(pair.to) as usize) < slots.len());
     let pairs = known.map(|pair| PairTraffic {
@@ -93,8 +92,7 @@ pub fn arrange(traffic: &[NodeTraffic], slots: Vec<RankSlot>) -> Vec<RankSlot> {
         messages: pair.messages,
         bytes: pair.bytes,
     });
-    let order = order(pairs.collect(), &places);
-    order.into_iter().map(|slot| slots[slot].clone()).collect()
+    order(pairs.collect(), &places).into_iter().map(|slot| slots[slot].clone()).collect()
 }
 
 #[cfg(test)]

@@ -28,8 +28,7 @@ impl Widths {
         };
         let sections = options.sections.iter();
         let required = |section: &ProgramSection| {
-            let asked = options.binding.width;
-            asked.or_else(|| number(section, "OMP_NUM_THREADS")).unwrap_or(1)
+            options.binding.width.or_else(|| number(section, "OMP_NUM_THREADS")).unwrap_or(1)
         };
         let preferred = |section: &ProgramSection| match options.binding.width {
             Some(width) => width,

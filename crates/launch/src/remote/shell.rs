@@ -7,7 +7,6 @@
 //! it fails. Secrets go through its standard input, never through its command.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::{ChildStdin, Command, Stdio};
@@ -77,8 +76,7 @@ impl RemoteShell {
             process.stderr.take().map(|pipe| Box::new(pipe) as _),
             process.stdout.take().map(|pipe| Box::new(pipe) as _),
         ];
-        let is_own = |word: &OsString| word == AGENT || word == STARTER;
-        let own = start.command.iter().position(is_own);
+        let own = start.command.iter().position(|word| word == AGENT || word == STARTER);
         let shown = &start.command[..own.map_or(start.command.len() - 1, |at| at - 1)];
         let mut name = command_line(shown);
         if name.is_empty() {
@@ -110,8 +108,7 @@ impl RemoteShell {
     pub fn watch(&self, poll: &mut PollSet) {
         for (which, pipe) in self.pipes.iter().enumerate() {
             if let Some(pipe) = pipe {
-                let source = PollSource::ShellOutput(2 * self.number + which as u32);
-                poll.add(source, pipe.as_fd());
+                poll.add(PollSource::ShellOutput(2 * self.number + which as u32), pipe.as_fd());
             }
         }
         poll.add(PollSource::Shell(self.number), self.process.as_fd());
@@ -122,15 +119,11 @@ impl RemoteShell {
         for which in 0..self.pipes.len() {
             // Standard output of a starter is for this process.
             let is_report = self.is_starter && which == STDOUT;
-            let into = match is_report {
-                true => &mut self.line,
-                false => &mut self.kept,
-            };
+            let into = if is_report { &mut self.line } else { &mut self.kept };
             if let Some(pipe) = &mut self.pipes[which]
                 && !read_available(pipe.as_mut(), into)
             {
-                let source = PollSource::ShellOutput(2 * self.number + which as u32);
-                poll.remove(source, pipe.as_fd());
+                poll.remove(PollSource::ShellOutput(2 * self.number + which as u32), pipe.as_fd());
                 self.pipes[which] = None;
             }
         }
@@ -163,8 +156,7 @@ impl RemoteShell {
         match self.has_failed() {
             true => self.nodes.clone(),
             false => {
-                let own = self.nodes.iter().copied();
-                own.filter(|node| self.refused.contains(node)).collect()
+                self.nodes.iter().copied().filter(|node| self.refused.contains(node)).collect()
             }
         }
     }

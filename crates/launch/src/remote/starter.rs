@@ -52,13 +52,11 @@ fn try_run() -> Result<u8, StarterError> {
     let (signals, rules) = (take_signals()?, SignalRules::default());
     let mut poll = PollSet::new().map_err(doing("cannot make an epoll instance"))?;
     poll.add(PollSource::Signals, signals.as_fd());
-    let stdout = io::stdout();
-    poll.add_end_of(PollSource::Uplink, stdout.as_fd());
+    poll.add_end_of(PollSource::Uplink, io::stdout().as_fd());
     let mut starts = ShellStarts { order: &order, shells: Vec::new(), has_refused: false };
     starts.begin(&mut poll);
     while starts.shells.iter().any(|shell| !shell.has_ended()) {
-        let ready = poll.wait(&Polled::default(), None).map_err(doing("poll"))?;
-        for source in ready {
+        for source in poll.wait(&Polled::default(), None).map_err(doing("poll"))? {
             match source {
                 PollSource::Shell(shell) => starts.update(shell as usize, &mut poll)?,
                 PollSource::ShellOutput(pipe) => starts.update(pipe as usize / 2, &mut poll)?,
@@ -74,10 +72,7 @@ fn try_run() -> Result<u8, StarterError> {
             }
         }
     }
-    Ok(match starts.has_refused {
-        true => INTERNAL,
-        false => 0,
-    })
+    Ok(if starts.has_refused { INTERNAL } else { 0 })
 }
 
 fn read_order() -> Option<StartOrder> {
@@ -98,10 +93,7 @@ impl ShellStarts<'_> {
     /// Starts all of them: there are at most as many as the fan-out, and one for this host.
     fn begin(&mut self, poll: &mut PollSet) {
         for start in self.order.commands() {
-            let output = match start.is_starter {
-                true => ShellOutput::Inherited,
-                false => ShellOutput::Kept,
-            };
+            let output = if start.is_starter { ShellOutput::Inherited } else { ShellOutput::Kept };
             let nodes = start.nodes.clone();
             let program = start.command[0].to_string_lossy().into_owned();
             match RemoteShell::start(self.shells.len() as u32, start, output) {
@@ -130,8 +122,7 @@ impl ShellStarts<'_> {
 
     fn refuse(&mut self, nodes: &[usize], text: &str) {
         self.has_refused = true;
-        let named = self.order.nodes.iter();
-        let named = named.filter(|node| nodes.contains(&(node.number as usize)));
+        let named = self.order.nodes.iter().filter(|node| nodes.contains(&(node.number as usize)));
         let hosts: Vec<&str> = named.map(|node| node.host.as_str()).collect();
         say(format_args!("mpiexec: {}:\n{text}", hosts.join(", ")));
         // The controller looks when it reads this line. If it is not read, poll reports that.

@@ -21,10 +21,7 @@ pub fn call_place(symbols: &mut Symbolizer, object: &str, offset: u64) -> String
 pub fn source(symbols: &mut Symbolizer, object: &str, offset: u64) -> Option<String> {
     let place = symbols.place(object, offset);
     let line = place.file_and_line()?;
-    Some(match place.function {
-        Some(function) => format!("{function} at {line}"),
-        None => line,
-    })
+    Some(if let Some(function) = place.function { format!("{function} at {line}") } else { line })
 }
 
 /// `program+0x13f2`.

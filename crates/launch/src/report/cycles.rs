@@ -65,8 +65,7 @@ fn shortest(needs: &BTreeMap<u32, Vec<u32>>, start: u32) -> Option<Vec<u32>> {
 fn text(cycle: &[u32]) -> String {
     let mut words: Vec<String> = cycle.iter().map(u32::to_string).collect();
     if words.len() > NAMED {
-        let left_out = format!("... ({} more)", words.len() - NAMED);
-        words.splice(NAMED - 1..cycle.len() - 1, [left_out]);
+        words.splice(NAMED - 1..cycle.len() - 1, [format!("... ({} more)", words.len() - NAMED)]);
     }
     words.push(cycle[0].to_string());
     words.join(" -> ")

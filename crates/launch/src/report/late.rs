@@ -187,10 +187,7 @@ impl SiteSum {
             )
         });
         let names: Vec<String> = names.collect();
-        match names.is_empty() {
-            true => "-".to_owned(),
-            false => names.join(", "),
-        }
+        if names.is_empty() { "-".to_owned() } else { names.join(", ") }
     }
 }
 
@@ -307,8 +304,7 @@ mod tests {
         let scan = site(0x200, "scan", counts(1, 5, 2_000));
         first.add(table_of(vec![scan, barrier.clone()]), &mut symbols());
         let mut second = LateArrivals::default();
-        let other = site(0x100, "barrier", counts(3, 5, 1_000_000));
-        second.add(table_of(vec![other]), &mut symbols());
+        second.add(table_of(vec![site(0x100, "barrier", counts(3, 5, 1_000_000))]), &mut symbols());
         second.add(None, &mut symbols());
         first.merge(second);
         let text = first.table();
@@ -358,8 +354,7 @@ mod tests {
     fn only_so_many_rows_are_shown() {
         let mut late = LateArrivals::default();
         let sites = (0..50u64).map(|n| site(n, "scan", counts(0, 1, 1 + n)));
-        let record = LateRecord { sites: sites.collect(), calls_left_out: 5 };
-        late.add(Some(record), &mut symbols());
+        late.add(Some(LateRecord { sites: sites.collect(), calls_left_out: 5 }), &mut symbols());
         let text = late.table();
         assert_eq!(text.lines().count(), 2 + ROWS + 1);
         assert!(text.contains("  105 calls at sites"), "{text}");

@@ -88,8 +88,7 @@ fn redrawn(values: &[f64], drawn: &[usize]) -> Vec<f64> {
 
 fn coincidence(load: &[f64], slow: &[bool]) -> f64 {
     let of = |which: bool| {
-        let both = load.iter().zip(slow);
-        both.filter(move |(_, slow)| **slow == which).map(|(load, _)| *load)
+        load.iter().zip(slow).filter(move |(_, slow)| **slow == which).map(|(load, _)| *load)
     };
     let usual = quantile(&sorted(of(false)), 0.95);
     let (above, all) =

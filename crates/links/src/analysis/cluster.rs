@@ -94,8 +94,7 @@ fn describe(calls: &Columns, member: &[usize], cluster: usize, total: f64) -> Ti
     let within: Vec<usize> = (0..member.len()).filter(|call| member[*call] == cluster).collect();
     let times = || within.iter().map(|call| calls.seconds[*call]);
     let mean = |load: &&[f64]| {
-        let sum: f64 = within.iter().map(|call| load[*call]).sum();
-        sum / within.len().max(1) as f64
+        within.iter().map(|call| load[*call]).sum::<f64>() / within.len().max(1) as f64
     };
     TimeCluster {
         duration: TimeClass::Short,
@@ -149,8 +148,7 @@ fn mark(calls: &Columns, member: &[usize], clusters: &mut [TimeCluster]) {
         }
     }
     for cluster in clusters {
-        let clearest = |a: &Mark, b: &Mark| b.superiority.total_cmp(&a.superiority);
-        cluster.marks.sort_by(clearest);
+        cluster.marks.sort_by(|a, b| b.superiority.total_cmp(&a.superiority));
     }
 }
 
@@ -187,8 +185,7 @@ fn bounds(seconds: &[f64]) -> Vec<f64> {
         .enumerate()
         .map(|(row, _)| partition.starts(&rows, row + 1))
         .max_by(|a, b| partition.likelihood(a).total_cmp(&partition.likelihood(b)));
-    let best = best.unwrap_or_default();
-    best.iter().skip(1).map(|start| sorted[start - 1]).collect()
+    best.unwrap_or_default().iter().skip(1).map(|start| sorted[start - 1]).collect()
 }
 
 /// Sums of sorted values, by which the squares of any range around its mean take one step.

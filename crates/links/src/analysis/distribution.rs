@@ -57,8 +57,7 @@ pub fn distribution(seconds: &[f64]) -> Option<TimeDistribution> {
     let sorted = sorted(seconds.iter().copied());
     let (min, max) = (*sorted.first()?, *sorted.last()?);
     let total_seconds: f64 = sorted.iter().sum();
-    let slowest = sorted.len().div_ceil(20);
-    let slow: f64 = sorted[sorted.len() - slowest..].iter().sum();
+    let slow: f64 = sorted[sorted.len() - sorted.len().div_ceil(20)..].iter().sum();
     Some(TimeDistribution {
         calls: sorted.len(),
         total_seconds,
@@ -75,9 +74,7 @@ pub fn distribution(seconds: &[f64]) -> Option<TimeDistribution> {
 /// (1981), 80 at most.
 pub fn histogram(seconds: &[f64], limit: f64) -> Vec<Bin> {
     let fast = sorted(seconds.iter().copied().filter(|time| *time <= limit));
-    let (Some(low), Some(high)) = (fast.first(), fast.last()) else {
-        return Vec::new();
-    };
+    let (Some(low), Some(high)) = (fast.first(), fast.last()) else { return Vec::new() };
     let quartiles = quantile(&fast, 0.75) - quantile(&fast, 0.25);
     let width = 2.0 * quartiles / (fast.len() as f64).cbrt();
     let span = high - low;
@@ -101,8 +98,7 @@ pub fn histogram(seconds: &[f64], limit: f64) -> Vec<Bin> {
 /// The load of each link in calls of at most `limit` seconds, the least loaded link first.
 pub fn fast_loads(calls: &Columns, limit: f64) -> Vec<LinkLoad> {
     let load = |(link, load): (usize, &&[f64])| {
-        let both = load.iter().zip(calls.seconds);
-        let fast = both.filter(|(_, time)| **time <= limit);
+        let fast = load.iter().zip(calls.seconds).filter(|(_, time)| **time <= limit);
         let sorted = sorted(fast.map(|(load, _)| *load));
         LinkLoad {
             link,

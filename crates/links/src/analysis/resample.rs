@@ -48,8 +48,7 @@ pub fn shuffled(calls: usize, rng: &mut Rng) -> Vec<usize> {
     let mut starts: Vec<usize> = (0..calls).step_by(length).collect();
     rng.shuffle(&mut starts);
     let whole = |start: usize| start..(start + length).min(calls);
-    let places = starts.into_iter().flat_map(whole);
-    places.map(|place| (place + origin) % calls).collect()
+    starts.into_iter().flat_map(whole).map(|place| (place + origin) % calls).collect()
 }
 
 /// Indices of half of the calls, in whole blocks and in order.
@@ -59,8 +58,7 @@ pub fn half(calls: usize, rng: &mut Rng) -> Vec<usize> {
     rng.shuffle(&mut starts);
     starts.truncate(starts.len().div_ceil(2));
     starts.sort_unstable();
-    let whole = |start: usize| start..(start + length).min(calls);
-    starts.into_iter().flat_map(whole).collect()
+    starts.into_iter().flat_map(|start: usize| start..(start + length).min(calls)).collect()
 }
 
 /// The bootstrap's interval of the mean of values that are independent of each other.

@@ -92,9 +92,7 @@ fn forward(
     let mut set = Vec::new();
     let mut left = 1.0;
     while set.len() < MOST {
-        let Some((link, rho)) = highest(&time, &columns) else {
-            break;
-        };
+        let Some((link, rho)) = highest(&time, &columns) else { break };
         let p = chance(&time, &columns, rho, shuffles, rng);
         if rho <= 0.0 || p > ALPHA {
             break;
@@ -114,8 +112,7 @@ fn forward(
 
 /// The link with the highest positive correlation.
 fn highest(time: &[f64], columns: &[Vec<f64>]) -> Option<(usize, f64)> {
-    let rho = columns.iter().map(|column| dot(time, column));
-    rho.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
+    columns.iter().map(|column| dot(time, column)).enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// The share of shuffles with as high a correlation of any link.
@@ -125,8 +122,7 @@ fn chance(time: &[f64], columns: &[Vec<f64>], rho: f64, shuffles: usize, rng: &m
     }
     let mut as_high = 0;
     for _ in 0..shuffles {
-        let order = shuffled(time.len(), rng);
-        let shuffled: Vec<f64> = order.iter().map(|call| time[*call]).collect();
+        let shuffled: Vec<f64> = shuffled(time.len(), rng).iter().map(|call| time[*call]).collect();
         let any = |column: &Vec<f64>| dot(&shuffled, column) >= rho;
         as_high += usize::from(columns.iter().any(any));
         // Enough to know that it is no rare event.

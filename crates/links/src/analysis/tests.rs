@@ -24,10 +24,7 @@ impl Sample {
     /// length in which its load triples, and calls take `factor` times as long for each.
     fn new(seed: u64, planted: &[usize], factor: f64) -> Sample {
         let mut rng = Rng::with_seed(seed);
-        let mut noise = |scale: f64| {
-            let sum: f64 = (0..4).map(|_| rng.f64() - 0.5).sum();
-            (sum * scale).exp()
-        };
+        let mut noise = |scale: f64| ((0..4).map(|_| rng.f64() - 0.5).sum::<f64>() * scale).exp();
         let mut loads: Vec<Vec<f64>> =
             (0..LINKS).map(|_| (0..CALLS).map(|_| 1e6 * noise(0.4)).collect()).collect();
         let mut seconds: Vec<f64> = (0..CALLS).map(|_| 360e-6 * noise(0.3)).collect();
@@ -53,8 +50,7 @@ impl Sample {
     fn blamed(&self) -> Vec<usize> {
         let slow: Vec<bool> = self.seconds.iter().map(|time| *time > 700e-6).collect();
         let links = self.with(|calls| rank_links(calls, &slow, 0, 1));
-        let blamed = links.iter().filter(|link| link.beyond_chance);
-        blamed.map(|link| link.link).collect()
+        links.iter().filter(|link| link.beyond_chance).map(|link| link.link).collect()
     }
 
     fn set(&self, seed: u64) -> Vec<usize> {
@@ -155,13 +151,11 @@ fn finds_as_many_clusters_as_there_are() {
     }
     sample.loads[7][285..295].iter_mut().for_each(|load| *load *= 10.0);
     let (found, member) = sample.with(clusters);
-    let sizes: Vec<usize> = found.iter().map(|cluster| cluster.calls).collect();
-    assert_eq!(sizes, [285, 10, 5]);
+    assert_eq!(found.iter().map(|cluster| cluster.calls).collect::<Vec<_>>(), [285, 10, 5]);
     let names: Vec<TimeClass> = found.iter().map(|cluster| cluster.duration).collect();
     assert_eq!(names, [TimeClass::Short, TimeClass::Medium, TimeClass::Long]);
     assert_eq!((member[0], member[290], member[299]), (0, 1, 2));
-    let marks: Vec<usize> = found[1].marks.iter().map(|mark| mark.link).collect();
-    assert_eq!(marks, [7]);
+    assert_eq!(found[1].marks.iter().map(|mark| mark.link).collect::<Vec<_>>(), [7]);
     assert!(found[1].star[7] > 5.0 * found[0].star[7]);
 }
 
@@ -184,8 +178,7 @@ fn describes_the_paper_s_shape() {
     let all = distribution(&seconds).unwrap();
     assert_eq!(all.calls, 2000);
     assert!((0.92..0.95).contains(&all.slowest_share), "{all:?}");
-    let bars = histogram(&seconds, 500e-6);
-    assert_eq!(bars.iter().map(|bar| bar.calls).sum::<usize>(), 1900);
+    assert_eq!(histogram(&seconds, 500e-6).iter().map(|bar| bar.calls).sum::<usize>(), 1900);
     assert!(distribution(&[]).is_none() && histogram(&[], 1.0).is_empty());
     let calls =
         Columns { seconds: &[1.0, 1.0, 9.0], loads: &[&[5.0, 7.0, 100.0], &[1.0, 2.0, 3.0]] };
@@ -201,8 +194,7 @@ fn agrees_with_closed_forms() {
     assert!((rho - 0.8).abs() < 1e-12);
     let ties = dot(&unit_ranks(&[1.0, 2.0, 2.0, 4.0]), &unit_ranks(&[1.0, 2.0, 3.0, 4.0]));
     assert!((ties - 0.948_683_298).abs() < 1e-8);
-    let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
-    for (p, expected) in adjusted.iter().zip([0.03, 0.06, 0.06, 0.02]) {
+    for (p, expected) in holm(&[0.01, 0.04, 0.03, 0.005]).iter().zip([0.03, 0.06, 0.06, 0.02]) {
         assert!((p - expected).abs() < 1e-12);
     }
     // With t = 2.306 and 8 degrees of freedom, 2.5 % are above.

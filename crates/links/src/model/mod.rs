@@ -212,10 +212,8 @@ impl Simulation {
             stamp_time: 0.0,
             entry: 0.0,
         };
-        let latencies = |&from: &usize| {
-            let latency = |&to: &usize| machine.latency(from, to);
-            chips.iter().map(latency).collect()
-        };
+        let latencies =
+            |&from: &usize| chips.iter().map(|&to: &usize| machine.latency(from, to)).collect();
         Simulation {
             now: 0.0,
             count,
@@ -264,9 +262,7 @@ impl Simulation {
     /// Begins and ends the bursts that are due.
     fn change_bursts(&mut self, bursts: &mut BurstTimes) {
         while bursts.next() <= self.now {
-            let Some(change) = bursts.advance() else {
-                break;
-            };
+            let Some(change) = bursts.advance() else { break };
             self.network.change(&change);
         }
     }

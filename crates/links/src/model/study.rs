@@ -160,8 +160,7 @@ fn sensitivity_row(
 
 /// The predictor of a schedule, and the mean seconds of the calls learnt from.
 fn learn(mut world: ModelWorld, schedule: usize, plan: &StudyPlan) -> (SchedulePredictor, f64) {
-    let links = plan.machine.links().len();
-    let mut features: Vec<Vec<f64>> = vec![Vec::new(); links];
+    let mut features: Vec<Vec<f64>> = vec![Vec::new(); plan.machine.links().len()];
     let mut seconds = Vec::new();
     for _ in 0..LEARNT.min(10 * plan.trial.calls) {
         for (link, column) in features.iter_mut().enumerate() {

@@ -15,13 +15,7 @@ fn one_call(steps: &[(usize, &[RecordedStep])]) -> Observation {
     for (rank, steps) in steps {
         all[*rank] = steps.to_vec();
     }
-    let schedule = RecordedSchedule {
-        collective: "test".to_owned(),
-        bytes: 0,
-        path: String::new(),
-        command: String::new(),
-        steps: all,
-    };
+    let schedule = RecordedSchedule { steps: all, ..RecordedSchedule::default() };
     observe_model(&x4600(), &schedule, &Background::none(), 1, 1).expect("a call")
 }
 

@@ -237,8 +237,7 @@ fn payoff(runs: &[[f64; 3]]) -> Payoff {
     let mean = |of: usize| runs.iter().map(|run| run[of]).sum::<f64>() / runs.len().max(1) as f64;
     let average = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let saved = |with: &dyn Fn(&[f64; 3]) -> f64| -> Vec<f64> {
-        let share = |run: &[f64; 3]| 1.0 - with(run) / run[0].max(1e-12);
-        runs.iter().map(share).collect()
+        runs.iter().map(|run| 1.0 - with(run) / run[0].max(1e-12)).collect()
     };
     let (all, calls) = (saved(&|run| run[1]), saved(&|run| run[1] - run[2]));
     let interval = mean_interval(&all, RESAMPLES, 1);

@@ -78,8 +78,7 @@ fn learnt(schedule: usize, lasts: f64, slow: f64) -> (DecisionTree, Vec<Vec<f64>
     let mut durations = Vec::new();
     for _ in 0..400 {
         (0..2).for_each(|link| features[link].push(world.load(link)));
-        let long = world.call(schedule) > 1.0;
-        durations.push(if long { TimeClass::Long } else { TimeClass::Short });
+        durations.push(if world.call(schedule) > 1.0 { TimeClass::Long } else { TimeClass::Short });
     }
     let columns: Vec<&[f64]> = features.iter().map(Vec::as_slice).collect();
     let tree = DecisionTree::learn(&columns, &durations, &(0..400).collect::<Vec<usize>>());
@@ -94,8 +93,7 @@ fn beats_the_constant_guess_where_load_tells() {
     let validation = validate(&columns, &durations, 200, 3).unwrap();
     assert!(validation.beats_constant, "{validation:?}");
     assert!(validation.accuracy > 0.98 && validation.constant < 0.95, "{validation:?}");
-    let sum: usize = validation.confusion.iter().flatten().sum();
-    assert_eq!(sum, 400);
+    assert_eq!(validation.confusion.iter().flatten().sum::<usize>(), 400);
 }
 
 #[test]
@@ -111,8 +109,7 @@ fn does_not_beat_the_constant_guess_on_noise() {
             _ => TimeClass::Short,
         };
         let durations: Vec<TimeClass> = time.iter().map(duration).collect();
-        let validation = validate(&[&one, &two], &durations, 200, seed).unwrap();
-        beats += u32::from(validation.beats_constant);
+        beats += u32::from(validate(&[&one, &two], &durations, 200, seed).unwrap().beats_constant);
     }
     assert!(beats <= 1, "{beats} of 20");
     assert!(validate(&[&[1.0; 100]], &[TimeClass::Short; 100], 10, 0).is_none());
@@ -185,6 +182,5 @@ fn postponing_pays_only_if_the_wait_is_shorter_than_the_delay() {
 
 #[test]
 fn features_come_from_the_call_before() {
-    let features = rates_before(&[1.0, 2.0, 4.0], &[&[10.0, 10.0, 10.0]]);
-    assert_eq!(features, [[0.0, 10.0, 5.0]]);
+    assert_eq!(rates_before(&[1.0, 2.0, 4.0], &[&[10.0, 10.0, 10.0]]), [[0.0, 10.0, 5.0]]);
 }

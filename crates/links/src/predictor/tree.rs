@@ -79,10 +79,7 @@ impl DecisionTree {
 
     fn grow(&mut self, lesson: &Lesson, calls: &[usize], depth: usize) {
         let counts = lesson.counts(calls.iter().copied());
-        let split = match depth {
-            0 => None,
-            _ => lesson.best(calls, &self.links, gini(&counts)),
-        };
+        let split = if depth == 0 { None } else { lesson.best(calls, &self.links, gini(&counts)) };
         let Some(split) = split else {
             let most = (0..3).rev().max_by_key(|which| counts[*which]);
             self.nodes.push(TreeNode::Leaf(TIME_CLASSES[most.unwrap_or(0)]));
@@ -159,8 +156,5 @@ impl Lesson<'_> {
 fn gini(counts: &[usize; 3]) -> f64 {
     let all: usize = counts.iter().sum();
     let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();
-    match all {
-        0 => 0.0,
-        _ => all as f64 - squares / all as f64,
-    }
+    if all == 0 { 0.0 } else { all as f64 - squares / all as f64 }
 }

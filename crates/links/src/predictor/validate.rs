@@ -62,8 +62,7 @@ pub fn validate(
         };
         drawn.iter().map(one).sum::<f64>() / n as f64
     };
-    let drawn = (0..resamples).map(|_| difference(blocks(n, &mut rng)));
-    let gain = Interval::of(drawn.collect());
+    let gain = Interval::of((0..resamples).map(|_| difference(blocks(n, &mut rng))).collect());
     Some(Validation {
         confusion,
         accuracy: share(|entry| entry.0),
@@ -86,6 +85,5 @@ fn balanced(confusion: &[[usize; 3]; 3]) -> f64 {
 
 fn most_frequent(durations: &[TimeClass], calls: &[usize]) -> TimeClass {
     let count = |which: &TimeClass| calls.iter().filter(|call| durations[**call] == *which).count();
-    let most = TIME_CLASSES.into_iter().rev().max_by_key(count);
-    most.unwrap_or(TimeClass::Short)
+    TIME_CLASSES.into_iter().rev().max_by_key(count).unwrap_or(TimeClass::Short)
 }

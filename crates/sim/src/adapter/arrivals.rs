@@ -139,8 +139,7 @@ impl Adapter {
         let runs = policy.payload(&incoming, &self.caches, holds);
         let written = transfer::write(received.first, delivery.address, bytes, &runs, host);
         let line = self.caches.line;
-        let lines = runs.iter().map(|run| (run.bytes.div_ceil(line), run.target));
-        self.count_lines(lines, host);
+        self.count_lines(runs.iter().map(|run| (run.bytes.div_ceil(line), run.target)), host);
         self.counts.received_bytes += incoming.bytes;
         let status = match delivery.length > delivery.room {
             true => OperationStatus::Truncated,
@@ -207,8 +206,7 @@ impl Adapter {
 
     /// Completes a synchronous send.
     fn take_acknowledge(&mut self, at: SimTime, from: u32, token: u64) {
-        let answered = self.sends.get(&token).cloned();
-        let answered = answered.filter(|send| send.to == from);
+        let answered = self.sends.get(&token).cloned().filter(|send| send.to == from);
         match answered.filter(|send| send.waits_for == SendAnswer::Acknowledge) {
             Some(send) => {
                 self.sends.remove(&token);

@@ -334,8 +334,7 @@ impl Adapter {
         let last = ready.last.max(first);
         self.last_departure = last;
         if to == self.rank {
-            let at = last + self.timing.loopback;
-            self.agenda.enter(at, DueAction::LoopBack(packet));
+            self.agenda.enter(last + self.timing.loopback, DueAction::LoopBack(packet));
         } else {
             self.agenda.enter(first, DueAction::Depart { to, last, packet });
         }
@@ -349,8 +348,7 @@ impl Adapter {
 
     /// Completes an operation whose token stays in use.
     pub(super) fn announce(&mut self, at: SimTime, completion: RequestCompletion) {
-        let at = at + self.timing.event;
-        self.agenda.enter(at, DueAction::Event(completion));
+        self.agenda.enter(at + self.timing.event, DueAction::Event(completion));
     }
 
     /// Completes a command that is not valid.

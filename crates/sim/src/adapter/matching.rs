@@ -71,8 +71,7 @@ impl MatchingLists {
     /// Takes the first posted receive that a message matches.
     pub fn take_posted(&mut self, context: u64, source: u32, tag: i32) -> Option<PostedReceive> {
         let posted = &mut self.contexts.get_mut(&context)?.posted;
-        let first = posted.iter().position(|r| r.pattern.matches(source, tag))?;
-        let receive = posted.remove(first)?;
+        let receive = posted.remove(posted.iter().position(|r| r.pattern.matches(source, tag))?)?;
         self.posted.remove(&receive.token);
         Some(receive)
     }
@@ -80,14 +79,12 @@ impl MatchingLists {
     /// Appends a receive that no unexpected message matches.
     pub fn post(&mut self, context: u64, receive: PostedReceive) {
         self.posted.insert(receive.token, context);
-        let lists = self.contexts.entry(context).or_default();
-        lists.posted.push_back(receive);
+        self.contexts.entry(context).or_default().posted.push_back(receive);
     }
 
     /// Appends a message that no posted receive matches.
     pub fn keep(&mut self, context: u64, message: UnmatchedMessage) {
-        let lists = self.contexts.entry(context).or_default();
-        lists.unexpected.push_back(message);
+        self.contexts.entry(context).or_default().unexpected.push_back(message);
     }
 
     /// The first unexpected message that matches.
@@ -114,9 +111,7 @@ impl MatchingLists {
 
     /// Takes a receive out of its list. Whether it was posted.
     pub fn cancel(&mut self, token: u64) -> bool {
-        let Some(context) = self.posted.remove(&token) else {
-            return false;
-        };
+        let Some(context) = self.posted.remove(&token) else { return false };
         if let Some(lists) = self.contexts.get_mut(&context) {
             lists.posted.retain(|receive| receive.token != token);
         }

@@ -172,16 +172,13 @@ impl Adapter {
 
     fn probe(&mut self, at: SimTime, request: &AdapterRequest) {
         self.note_probe();
-        let pattern = request.pattern();
-        let found = self.matching.find_unexpected(request.context, pattern);
-        let completion = probe_result(request.token, found);
-        self.complete(at, completion);
+        let found = self.matching.find_unexpected(request.context, request.pattern());
+        self.complete(at, probe_result(request.token, found));
     }
 
     fn extract(&mut self, at: SimTime, request: &AdapterRequest) {
         self.note_probe();
-        let pattern = request.pattern();
-        let found = self.matching.take_unexpected(request.context, pattern);
+        let found = self.matching.take_unexpected(request.context, request.pattern());
         let completion = probe_result(request.token, found.as_ref());
         match found {
             Some(message) => {

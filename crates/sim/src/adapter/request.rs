@@ -8,7 +8,7 @@ use mica_node::adapter::{ANY_SOURCE, ANY_TAG, Command, CommandKind, Event, Opera
 pub const REQUEST_BYTES: usize = 64;
 
 /// A command, decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AdapterRequest {
     /// What is asked for; `None` for a code that no operation has.
     pub operation: Option<CommandKind>,

@@ -94,8 +94,7 @@ pub(super) fn sharing(
     for place in places.iter().filter(|place| !place.processors.is_empty()) {
         let (ranks, processors) = hosts.entry(&place.host).or_default();
         *ranks += 1;
-        let ranges = place.processors.iter();
-        processors.extend(ranges.flat_map(|&(first, last)| first..=last));
+        processors.extend(place.processors.iter().flat_map(|&(first, last)| first..=last));
     }
     let crowded = hosts.into_iter().find(|(_, (ranks, processors))| *ranks > processors.len());
     if let Some((host, (ranks, processors))) = crowded {
@@ -122,8 +121,7 @@ mod tests {
         assert_eq!(found(&["0-1 a", "0-1 a"]), None);
         assert_eq!(found(&["0-0 a", "0-0 b"]), None, "hosts of their own");
         assert_eq!(found(&["? a", "? a"]), None, "not known");
-        let shared = Some("2 ranks share 1 processor of a".to_owned());
-        assert_eq!(found(&["3-3 a", "3-3 a"]), shared);
+        assert_eq!(found(&["3-3 a", "3-3 a"]), Some("2 ranks share 1 processor of a".to_owned()));
         let crowded = Some("3 ranks share 2 processors of a b".to_owned());
         assert_eq!(found(&["0-1 a b", "0-1 a b", "0-0,1-1 a b"]), crowded);
         assert_eq!(AllowedProcessors::parse("x-1 a"), None);
@@ -137,7 +135,6 @@ mod tests {
         };
         assert_eq!(of(3), None);
         assert_eq!(of(1900), Some(CoreSharing::Switched { per_exchange: 1.9 }));
-        let none = LostProcessors { switches: 5, exchanges: 0 };
-        assert_eq!(sharing(&[], Some(none)), None);
+        assert_eq!(sharing(&[], Some(LostProcessors { switches: 5, exchanges: 0 })), None);
     }
 }

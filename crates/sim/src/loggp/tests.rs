@@ -159,8 +159,7 @@ fn says_what_is_wrong_with_a_measurement() {
 
 #[test]
 fn says_that_ranks_shared_processors() {
-    let planted = planted();
-    let text = planted.print(2, 1);
+    let text = planted().print(2, 1);
     let with = |lines: &str| {
         let text = text.replace("round ...\n", &format!("round ...\n{lines}"));
         Measurement::parse(&text).map(|measured| fit(&measured, &FitOptions::default()).sharing)

@@ -79,8 +79,7 @@ impl Cache {
     /// Where the line is.
     pub(super) fn find(&self, line: u64) -> Option<CachePlace> {
         let set = self.set_of(line);
-        let same = |entry: &u64| entry & IDENTITY == line | VALID;
-        let way = self.set(set).iter().position(same)?;
+        let way = self.set(set).iter().position(|entry| entry & IDENTITY == line | VALID)?;
         Some(CachePlace { set, way })
     }
 
@@ -106,8 +105,7 @@ impl Cache {
         let set = self.set_of(line);
         let lru = self.replacement == Replacement::Lru;
         let entries = self.set_mut(set);
-        let same = |entry: &u64| entry & IDENTITY == line | VALID;
-        let way = entries.iter().position(same)?;
+        let way = entries.iter().position(|entry| entry & IDENTITY == line | VALID)?;
         let before = entries[way];
         let after = before & !clear | raise;
         if lru {
@@ -128,8 +126,7 @@ impl Cache {
             Replacement::Lru => self.ways - 1,
             Replacement::Plru => self.victim(set),
         };
-        let entries = self.set_mut(set);
-        let evicted = mem::replace(&mut entries[way], line | flags | VALID);
+        let evicted = mem::replace(&mut self.set_mut(set)[way], line | flags | VALID);
         match self.replacement {
             Replacement::Lru => {
                 shift_up(self.set_mut(set), way);
@@ -142,9 +139,7 @@ impl Cache {
 
     /// Takes a line out. Returns its entry, 0 if it is not here.
     pub(super) fn remove(&mut self, line: u64) -> u64 {
-        let Some(slot) = self.find(line) else {
-            return 0;
-        };
+        let Some(slot) = self.find(line) else { return 0 };
         let lru = self.replacement == Replacement::Lru;
         let set = self.set_mut(slot.set);
         let entry = mem::take(&mut set[slot.way]);
@@ -173,10 +168,7 @@ impl Cache {
         while node > 1 {
             let lower = node & 1 == 0;
             node >>= 1;
-            match lower {
-                true => *tree |= 1 << node,
-                false => *tree &= !(1 << node),
-            }
+            if lower { *tree |= 1 << node } else { *tree &= !(1 << node) }
         }
     }
 

@@ -331,8 +331,7 @@ impl Hierarchy {
             return;
         }
         let line = entry & !FLAGS;
-        let inclusive = |l3: &SharedLevel| l3.inclusion == Inclusion::Inclusive;
-        if self.l3.as_ref().is_some_and(inclusive) {
+        if self.l3.as_ref().is_some_and(|l3: &SharedLevel| l3.inclusion == Inclusion::Inclusive) {
             entry |= self.take_from_l1s(line);
             entry |= self.l2.cache.remove(line);
             for other in self.others.iter_mut().flatten() {
@@ -396,9 +395,7 @@ impl Hierarchy {
 
     /// The program has used a line that may be part of a stream; moves the stream on.
     pub(super) fn follow(&mut self, line: u64) {
-        let Some(step) = self.prefetcher.used(line) else {
-            return;
-        };
+        let Some(step) = self.prefetcher.used(line) else { return };
         if let Some(next) = step.l1 {
             self.prefetch_l1(next);
         }

@@ -174,9 +174,7 @@ impl Hierarchy {
 
     /// Puts a line into the L3. False if there is none.
     fn inject_l3(&mut self, line: u64, mut flags: u64) -> bool {
-        let Some(l3) = &mut self.l3 else {
-            return false;
-        };
+        let Some(l3) = &mut self.l3 else { return false };
         self.counts.injected.l3 += 1;
         if l3.write == WritePolicy::Through && flags & DIRTY != 0 {
             flags &= !DIRTY;

@@ -114,9 +114,7 @@ impl L1 {
     /// A way with an entry has been used, so its number is above 0.
     #[inline(always)]
     fn hit_at(&mut self, place: usize, spare: u64, key: u64, blocked: u64, after: u64) -> bool {
-        let Some(way) = self.ways.get_mut(place) else {
-            return false;
-        };
+        let Some(way) = self.ways.get_mut(place) else { return false };
         let hit = ((way.entry | spare) ^ key | blocked == 0) & (way.used > after);
         if hit {
             self.uses += 1;
@@ -221,8 +219,7 @@ impl L1 {
                 set.sort_by_key(|way| std::cmp::Reverse(way.used));
             }
         }
-        let entries = ways.into_iter().map(|way| way.entry);
-        entries.filter(|&entry| entry != 0).collect()
+        ways.into_iter().map(|way| way.entry).filter(|&entry| entry != 0).collect()
     }
 
     /// Index of the first way of the set of this address.
@@ -236,8 +233,7 @@ impl L1 {
     fn find(&self, line: u64) -> Option<usize> {
         let first = self.first_of(line);
         let set = &self.ways[first..][..self.ways_of_set];
-        let same = |way: &Way| way.entry & IDENTITY == line | VALID;
-        Some(first + set.iter().position(same)?)
+        Some(first + set.iter().position(|way| way.entry & IDENTITY == line | VALID)?)
     }
 
     /// The way has this entry, and is used.
@@ -258,8 +254,7 @@ impl L1 {
         }
         match self.replacement {
             Replacement::Lru => {
-                let oldest = set.iter().enumerate().min_by_key(|(_, way)| way.used);
-                oldest.map_or(0, |(way, _)| way)
+                set.iter().enumerate().min_by_key(|(_, way)| way.used).map_or(0, |(way, _)| way)
             }
             Replacement::Plru => tree_victim(set),
         }
@@ -307,10 +302,7 @@ mod tests {
             is_lru: bool,
             steps in prop::collection::vec((0_u64..80, 0..8), 1..400),
         ) {
-            let replacement = match is_lru {
-                true => Replacement::Lru,
-                false => Replacement::Plru,
-            };
+            let replacement = if is_lru { Replacement::Lru } else { Replacement::Plru };
             let size = u64::from(ways) * LINE * 4;
             let mut l1 = L1::new(size, ways, LINE as u32, replacement);
             let mut cache = Cache::new(size, ways, LINE as u32, replacement);
@@ -323,10 +315,7 @@ mod tests {
                 let flags = if what < 3 { DIRTY } else { 0 };
                 // A hit by the guess as well as one by search.
                 let fast = flags == 0 && l1.hit(line | VALID | DIRTY, DIRTY, 0);
-                let used = match fast {
-                    true => true,
-                    false => l1.access(line, flags).is_some(),
-                };
+                let used = fast || l1.access(line, flags).is_some();
                 prop_assert_eq!(used, cache.access(line, flags, 0).is_some());
                 if !used {
                     prop_assert_eq!(l1.insert(line, flags), cache.insert(line, flags));

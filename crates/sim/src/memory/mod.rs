@@ -222,10 +222,7 @@ impl NodeMemory {
     /// An access that is no [hit](Self::is_hit) by the fast path.
     #[inline]
     pub fn access(&mut self, now: u64, access: DataAccess, address: u64) -> Stall {
-        let kind = match access.is_store() {
-            true => AccessKind::Store,
-            false => AccessKind::Load,
-        };
+        let kind = if access.is_store() { AccessKind::Store } else { AccessKind::Load };
         self.data_beyond(now, kind, address, access.size())
     }
 

@@ -76,10 +76,7 @@ impl Prefetcher {
     pub(super) fn used(&mut self, line: u64) -> Option<StreamStep> {
         self.moves += 1;
         let expected = self.streams.iter().position(|s| s.next == line);
-        let stream = match expected {
-            Some(stream) => stream,
-            None => self.start(line)?,
-        };
+        let stream = if let Some(stream) = expected { stream } else { self.start(line)? };
         let page_mask = self.page_mask;
         let s = &mut self.streams[stream];
         s.moved = self.moves;
@@ -219,8 +216,7 @@ mod tests {
             (6, vec![9]),
         ];
         for (step, (l1, l2)) in steps.into_iter().zip(expected) {
-            let l2 = l2.into_iter().map(line).collect();
-            assert_eq!(step, Some((Some(line(l1)), l2)));
+            assert_eq!(step, Some((Some(line(l1)), l2.into_iter().map(line).collect())));
         }
     }
 
@@ -230,10 +226,8 @@ mod tests {
             let mut prefetcher = prefetcher(2, 4);
             let line = |n: u64| start.wrapping_add(n.wrapping_mul(stride));
             use_line(&mut prefetcher, line(0));
-            let step = use_line(&mut prefetcher, line(1));
-            assert_eq!(step, Some((Some(line(2)), vec![line(2)])));
-            let step = use_line(&mut prefetcher, line(2));
-            assert_eq!(step, Some((None, vec![])));
+            assert_eq!(use_line(&mut prefetcher, line(1)), Some((Some(line(2)), vec![line(2)])));
+            assert_eq!(use_line(&mut prefetcher, line(2)), Some((None, vec![])));
         }
     }
 

@@ -138,8 +138,7 @@ impl Network {
     pub fn carry(&mut self, departures: &mut [PacketHead]) -> Vec<ByteTimes> {
         departures.sort_unstable_by_key(|head| (head.at, head.from, head.number));
         let floor = departures.first().map_or(SimTime::default(), |d| d.at);
-        let heads = departures.iter();
-        heads.map(|head| self.carry_one(head, floor)).collect()
+        departures.iter().map(|head| self.carry_one(head, floor)).collect()
     }
 
     /// Carries one packet. No later call has a packet before `floor`, except for the few

@@ -130,8 +130,7 @@ fn flows_over_one_link_share_its_bandwidth() {
     let (first, second) = (alone((0, 2)), alone((1, 3)));
     assert_eq!(first, LATENCY.0 + 2 * HOP + (bytes - 1) * 1000);
     assert_eq!(second, first);
-    let both = vec![head(0, (0, 2), 0, bytes), head(0, (1, 3), 0, bytes)];
-    let both = arrivals(&parameters, both);
+    let both = arrivals(&parameters, vec![head(0, (0, 2), 0, bytes), head(0, (1, 3), 0, bytes)]);
     assert_eq!(both[0], first);
     // The second has the link for the first hop's time, then the rest after the first packet.
     assert_eq!(both[1], second + bytes * 1000);
@@ -208,14 +207,12 @@ fn random_packets_to_one_node_wait_as_in_an_m_d_1_queue() {
 #[test]
 fn networks_that_are_too_small_or_too_large_are_refused() {
     let refused = |parameters: NetworkParameters, nodes| {
-        let error = Network::new(&parameters, nodes).expect_err("no such network");
-        error.to_string()
+        Network::new(&parameters, nodes).expect_err("no such network").to_string()
     };
     assert_eq!(refused(crossbar(), 0), "a network needs at least one node");
     let small = refused(torus(&[2, 3], 10.0), 7);
     assert_eq!(small, "network.topology has room for 6 nodes, not for 7");
-    let small = refused(tree(10.0), 17);
-    assert_eq!(small, "network.topology has room for 16 nodes, not for 17");
+    assert_eq!(refused(tree(10.0), 17), "network.topology has room for 16 nodes, not for 17");
     let large = refused(torus(&[100_000, 100_000, 100_000], 10.0), 7);
     assert!(large.contains("more than 4194304"), "{large}");
 }

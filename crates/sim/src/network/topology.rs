@@ -100,10 +100,7 @@ fn torus_route(dimensions: &[Dimension], from: u32, to: u32, route: &mut Vec<u32
         let mut place = at / stride % size;
         let target = to / stride % size;
         let upwards = (target + size - place) % size;
-        let is_up = match dimension.is_ring {
-            true => 2 * upwards <= size,
-            false => target > place,
-        };
+        let is_up = if dimension.is_ring { 2 * upwards <= size } else { target > place };
         while place != target {
             route.push(links * at + 2 * d as u32 + u32::from(!is_up));
             let next = (place + if is_up { 1 } else { size - 1 }) % size;
@@ -219,8 +216,7 @@ mod tests {
             let routes = torus(&dimensions, &rings);
             let (from, to) = (ends.0 % nodes, ends.1 % nodes);
             let route = route(&routes, from, to);
-            let target = coordinates(&dimensions, to);
-            prop_assert_eq!(walk(&dimensions, &rings, from, &route), target);
+            prop_assert_eq!(walk(&dimensions, &rings, from, &route), coordinates(&dimensions, to));
             let topology = NetworkTopology::Torus { dimensions: dimensions.clone(), rings };
             prop_assert_eq!(route.len() as u32, topology.hops(from, to));
             let links = 2 * dimensions.len() as u32;
@@ -242,8 +238,7 @@ mod tests {
             prop_assert_eq!(Some(route.len() as u32 / 2), height);
             let topology = NetworkTopology::FatTree { arity, levels };
             prop_assert_eq!(route.len() as u32, topology.hops(from, to));
-            let distinct: BTreeSet<u32> = route.iter().copied().collect();
-            prop_assert_eq!(distinct.len(), route.len());
+            prop_assert_eq!(route.iter().copied().collect::<BTreeSet<u32>>().len(), route.len());
             prop_assert!(route.is_sorted_by_key(|link| link % 2));
             prop_assert!(route.iter().all(|link| (*link as usize) < routes.links()));
         }

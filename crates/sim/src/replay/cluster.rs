@@ -113,8 +113,7 @@ mod tests {
         let machine = machine.unwrap();
         let library = Parameters { send_overhead: 100.0, ..Parameters::default() };
         let cluster = ReplayCluster::of_machine(&machine, &library);
-        let whole = machine.network.gap_per_byte_ns;
-        assert_eq!(cluster.network.gap_per_byte, 2.0 * whole);
+        assert_eq!(cluster.network.gap_per_byte, 2.0 * machine.network.gap_per_byte_ns);
         assert_eq!(cluster.network.send_overhead, machine.network.overhead_ns + 100.0);
     }
 }

@@ -16,8 +16,8 @@ use mica_policy::collective::Collective;
 
 use super::engine::{GroupCollective, MessageStream, RankGroup, ReplayOperation, Workload};
 use super::grid::Grid;
-use super::pattern::{DirectionMessages, ExchangeOrder, ExchangePattern, PatternStep, StepKind};
-use super::recorded::{CallKind, Recorded};
+use super::pattern::{DirectionMessages, ExchangeOrder, ExchangePattern, StepKind};
+use super::recorded::Recorded;
 use crate::time::SimTime;
 
 /// What stays the same with more ranks.
@@ -80,8 +80,7 @@ impl<'a> Extrapolated<'a> {
                 new: grid.dimensions.len(),
             });
         }
-        let exchanges = |step: &PatternStep| matches!(step.kind, StepKind::Exchange { .. });
-        if pattern.steps.iter().any(exchanges) {
+        if pattern.steps.iter().any(|step| matches!(step.kind, StepKind::Exchange { .. })) {
             let unknown =
                 recorded.iter().zip(&grid.dimensions).position(|(r, n)| *r == 1 && *n > 1);
             if let Some(dimension) = unknown {
@@ -206,10 +205,7 @@ impl<'a> Extrapolated<'a> {
 
 /// At least one byte of what had one.
 fn scaled(bytes: u64, factor: f64) -> u64 {
-    match bytes {
-        0 => 0,
-        _ => ((bytes as f64 * factor).round() as u64).max(1),
-    }
+    if bytes == 0 { 0 } else { ((bytes as f64 * factor).round() as u64).max(1) }
 }
 
 impl Workload for Extrapolated<'_> {
@@ -262,18 +258,13 @@ impl Workload for AsRecorded<'_> {
         let recorded = &self.0.ranks[rank as usize];
         for call in &recorded.calls {
             out.push(ReplayOperation::Compute(SimTime::from_ns(call.before_ns)));
-            out.push(match call.kind {
-                CallKind::Send { to, bytes, stream } => ReplayOperation::Send { to, bytes, stream },
-                CallKind::Receive { from, stream } => ReplayOperation::Receive { from, stream },
-                CallKind::Wait => ReplayOperation::Wait,
-                CallKind::Collective { collective, root, bytes, .. } => {
-                    ReplayOperation::Collective(GroupCollective {
-                        collective,
-                        root,
-                        bytes,
-                        group: RankGroup::Strided { first: 0, stride: 1, count: self.ranks() },
-                    })
+            out.push(match call.operation {
+                // All ranks take part.
+                ReplayOperation::Collective(call) => {
+                    let group = RankGroup::Strided { first: 0, stride: 1, count: self.ranks() };
+                    ReplayOperation::Collective(GroupCollective { group, ..call })
                 }
+                other => other,
             });
         }
         out.push(ReplayOperation::Wait);

@@ -43,8 +43,7 @@ impl Grid {
 
     /// The rank at a place.
     pub fn rank(&self, at: &[u32]) -> u32 {
-        let places = self.dimensions.iter().zip(at);
-        places.fold(0, |rank, (size, place)| rank * size + place)
+        self.dimensions.iter().zip(at).fold(0, |rank, (size, place)| rank * size + place)
     }
 
     /// The neighbour in a direction, if there is one.
@@ -66,8 +65,7 @@ impl Grid {
     /// two or one.
     pub fn directions(&self, rank: u32, peer: u32) -> Vec<Direction> {
         let all = all_directions(self.dimensions.len());
-        let leads = |direction: &Direction| self.neighbour(rank, direction) == Some(peer);
-        all.into_iter().filter(leads).collect()
+        all.into_iter().filter(|direction| self.neighbour(rank, direction) == Some(peer)).collect()
     }
 }
 

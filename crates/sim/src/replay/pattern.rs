@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mica_policy::collective::Collective;
 
+use super::engine::{GroupCollective, RankGroup, ReplayOperation};
 use super::grid::{Direction, Grid, factorizations};
-use super::recorded::{CallKind, Recorded, RecordedRank};
+use super::recorded::{Recorded, RecordedRank};
 
 /// What all ranks do.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,63 +167,17 @@ struct RankStep {
 #[derive(Debug, Clone, PartialEq)]
 enum RankStepKind {
     Exchange { sends: Vec<(u32, u64)>, receives: Vec<u32>, order: ExchangeOrder },
-    Collective { collective: Collective, root: u32, bytes: u64, size: u32 },
+    Collective(GroupCollective),
 }
 
 impl RankStep {
     fn name(&self) -> &'static str {
         match &self.kind {
             RankStepKind::Exchange { .. } => "an exchange",
-            RankStepKind::Collective { collective, .. } => collective.name(),
+            RankStepKind::Collective(call) => call.collective.name(),
         }
     }
-}
 
-/// Cuts a rank's calls into steps.
-fn rank_steps(rank: &RecordedRank) -> Vec<RankStep> {
-    let mut steps: Vec<RankStep> = Vec::new();
-    let mut open: Option<RankStep> = None;
-    let mut carried = 0.0;
-    for call in &rank.calls {
-        match &call.kind {
-            CallKind::Wait => match open.take() {
-                Some(mut step) => {
-                    step.inside_ns += call.before_ns;
-                    steps.push(step);
-                }
-                None => carried += call.before_ns,
-            },
-            CallKind::Send { .. } | CallKind::Receive { .. } => {
-                let step = open.get_or_insert_with(RankStep::exchange);
-                let empty = step.is_empty();
-                let time = if empty { &mut step.before_ns } else { &mut step.inside_ns };
-                *time += std::mem::take(&mut carried) + call.before_ns;
-                step.add(&call.kind);
-            }
-            CallKind::Collective { collective, root, bytes, size } => {
-                // Messages that no rank waits for before it.
-                steps.extend(open.take());
-                steps.push(RankStep {
-                    before_ns: std::mem::take(&mut carried) + call.before_ns,
-                    inside_ns: 0.0,
-                    kind: RankStepKind::Collective {
-                        collective: *collective,
-                        root: *root,
-                        bytes: *bytes,
-                        size: *size,
-                    },
-                });
-            }
-        }
-    }
-    steps.extend(open);
-    if let Some(last) = steps.last_mut() {
-        last.inside_ns += carried;
-    }
-    steps
-}
-
-impl RankStep {
     fn exchange() -> RankStep {
         RankStep {
             before_ns: 0.0,
@@ -240,19 +195,59 @@ impl RankStep {
             RankStepKind::Exchange { sends, receives, .. } => {
                 sends.is_empty() && receives.is_empty()
             }
-            RankStepKind::Collective { .. } => false,
+            RankStepKind::Collective(_) => false,
         }
     }
 
-    fn add(&mut self, call: &CallKind) {
+    fn add(&mut self, operation: ReplayOperation) {
         if let RankStepKind::Exchange { sends, receives, .. } = &mut self.kind {
-            match call {
-                CallKind::Send { to, bytes, .. } => sends.push((*to, *bytes)),
-                CallKind::Receive { from, .. } => receives.push(*from),
+            match operation {
+                ReplayOperation::Send { to, bytes, .. } => sends.push((to, bytes)),
+                ReplayOperation::Receive { from, .. } => receives.push(from),
                 _ => {}
             }
         }
     }
+}
+
+/// Cuts a rank's calls into steps.
+fn rank_steps(rank: &RecordedRank) -> Vec<RankStep> {
+    let mut steps: Vec<RankStep> = Vec::new();
+    let mut open: Option<RankStep> = None;
+    let mut carried = 0.0;
+    for call in &rank.calls {
+        match call.operation {
+            ReplayOperation::Wait => match open.take() {
+                Some(mut step) => {
+                    step.inside_ns += call.before_ns;
+                    steps.push(step);
+                }
+                None => carried += call.before_ns,
+            },
+            ReplayOperation::Send { .. } | ReplayOperation::Receive { .. } => {
+                let step = open.get_or_insert_with(RankStep::exchange);
+                let empty = step.is_empty();
+                let time = if empty { &mut step.before_ns } else { &mut step.inside_ns };
+                *time += std::mem::take(&mut carried) + call.before_ns;
+                step.add(call.operation);
+            }
+            ReplayOperation::Collective(collective) => {
+                // Messages that no rank waits for before it.
+                steps.extend(open.take());
+                steps.push(RankStep {
+                    before_ns: std::mem::take(&mut carried) + call.before_ns,
+                    inside_ns: 0.0,
+                    kind: RankStepKind::Collective(collective),
+                });
+            }
+            ReplayOperation::Compute(_) => {}
+        }
+    }
+    steps.extend(open);
+    if let Some(last) = steps.last_mut() {
+        last.inside_ns += carried;
+    }
+    steps
 }
 
 /// Exchanges that follow one another become one, as long as each peer is named once.
@@ -297,11 +292,14 @@ fn alike(steps: &[Vec<RankStep>], ranks: u32) -> Result<(), PatternError> {
             return Err(differs(steps(own), steps(first)));
         }
     }
-    let sizes = first.iter().filter_map(|step| match step.kind {
-        RankStepKind::Collective { size, .. } if size != ranks => Some(size),
+    let mut sizes = first.iter().filter_map(|step| match step.kind {
+        RankStepKind::Collective(GroupCollective {
+            group: RankGroup::Strided { count, .. },
+            ..
+        }) if count != ranks => Some(count),
         _ => None,
     });
-    match sizes.into_iter().next() {
+    match sizes.next() {
         Some(size) => Err(PatternError::PartOfRanks { size, ranks }),
         None => Ok(()),
     }
@@ -407,16 +405,16 @@ fn is_complete(grid: &Grid, used: &BTreeSet<Direction>, pairs: &BTreeSet<(u32, u
 fn joined(steps: &[Vec<RankStep>], at: usize, grid: &Grid) -> PatternStep {
     let own: Vec<&RankStep> = steps.iter().map(|steps| &steps[at]).collect();
     let kind = match &own[0].kind {
-        RankStepKind::Collective { collective, root, .. } => {
+        RankStepKind::Collective(call) => {
             // Blocks of a v-form differ: their mean.
             let bytes = own.iter().map(|step| match step.kind {
-                RankStepKind::Collective { bytes, .. } => bytes,
+                RankStepKind::Collective(call) => call.bytes,
                 RankStepKind::Exchange { .. } => 0,
             });
             let given: Vec<u64> = bytes.filter(|bytes| *bytes > 0).collect();
             StepKind::Collective {
-                collective: *collective,
-                root: *root,
+                collective: call.collective,
+                root: call.root,
                 bytes: given.iter().sum::<u64>() / (given.len() as u64).max(1),
             }
         }
@@ -434,9 +432,7 @@ fn exchange(own: &[&RankStep], grid: &Grid) -> StepKind {
     let mut sums: BTreeMap<Direction, Vec<(u64, u64)>> = BTreeMap::new();
     let mut order = ExchangeOrder::Together;
     for (rank, step) in own.iter().enumerate() {
-        let RankStepKind::Exchange { sends, order: o, .. } = &step.kind else {
-            continue;
-        };
+        let RankStepKind::Exchange { sends, order: o, .. } = &step.kind else { continue };
         if *o == ExchangeOrder::OneByOne {
             order = ExchangeOrder::OneByOne;
         }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use mica_policy::collective::Collective;
 use mica_profile::{Profile, TimelineInterval};
 
-use super::engine::MessageStream;
+use super::engine::{GroupCollective, MessageStream, RankGroup, ReplayOperation};
 use super::matching::{MessageLabel, RecordedReceive, SentMessage, matches};
 
 /// What a rank did, in order.
@@ -28,46 +28,13 @@ pub struct RecordedRank {
 }
 
 /// A call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecordedCall {
     /// Nanoseconds that the rank computed before.
     pub before_ns: f64,
-    /// What it did.
-    pub kind: CallKind,
-}
-
-/// What a call does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CallKind {
-    /// Starts a message.
-    Send {
-        /// Destination.
-        to: u32,
-        /// Bytes.
-        bytes: u64,
-        /// What it matches by.
-        stream: MessageStream,
-    },
-    /// Posts a receive.
-    Receive {
-        /// Source.
-        from: u32,
-        /// What it matches by.
-        stream: MessageStream,
-    },
-    /// Waits for all receives that are posted.
-    Wait,
-    /// Takes part in a collective.
-    Collective {
-        /// The operation.
-        collective: Collective,
-        /// Root, as a rank of the job.
-        root: u32,
-        /// As [`mica_algorithms::MessageCall::bytes`] counts.
-        bytes: u64,
-        /// Ranks of the communicator.
-        size: u32,
-    },
+    /// What it did. The group of a collective has as many ranks as its communicator; which they
+    /// are is not known.
+    pub operation: ReplayOperation,
 }
 
 /// A recorded run.
@@ -186,7 +153,7 @@ fn communicator_sizes(profile: &Profile) -> Sizes<'_> {
 
 /// A call whose messages are not matched yet.
 enum Unresolved {
-    Known(CallKind),
+    Known(ReplayOperation),
     Send { to: u32, bytes: u64, label: MessageLabel },
     Receive(RecordedReceive),
 }
@@ -256,18 +223,18 @@ impl<'a> RankReader<'a> {
             "Send" | "Bsend" | "Ssend" | "Rsend" | "Isend" | "Ibsend" | "Issend" | "Irsend" => {
                 send.into_iter().collect()
             }
-            "Recv" | "Mrecv" => vec![receive(), known(CallKind::Wait)],
+            "Recv" | "Mrecv" => vec![receive(), known(ReplayOperation::Wait)],
             "Irecv" | "Imrecv" => vec![receive()],
             "Sendrecv" | "Sendrecv_replace" => {
                 let receive = Unresolved::Receive(RecordedReceive {
                     from: None,
                     label: MessageLabel::of_receive_part(interval),
                 });
-                let receive = [receive, known(CallKind::Wait)];
+                let receive = [receive, known(ReplayOperation::Wait)];
                 send.into_iter().chain(receive).collect()
             }
             _ if name.starts_with("Wait") || name.starts_with("Test") => {
-                vec![known(CallKind::Wait)]
+                vec![known(ReplayOperation::Wait)]
             }
             _ => match self.collective(name, interval) {
                 Some(kind) => vec![known(kind)],
@@ -282,10 +249,9 @@ impl<'a> RankReader<'a> {
         })
     }
 
-    fn collective(&self, name: &str, interval: &TimelineInterval) -> Option<CallKind> {
+    fn collective(&self, name: &str, interval: &TimelineInterval) -> Option<ReplayOperation> {
         let key = (self.rank, interval.call.as_str(), interval.site);
-        let size = self.sizes.get(&key).copied().filter(|size| *size > 0);
-        let size = size.unwrap_or(self.ranks);
+        let size = self.sizes.get(&key).copied().filter(|size| *size > 0).unwrap_or(self.ranks);
         let own = u64::from(size.max(1));
         let base = name.strip_prefix('I').map_or_else(|| name.to_owned(), capitalized);
         let (collective, bytes) = match base.as_str() {
@@ -305,7 +271,9 @@ impl<'a> RankReader<'a> {
             "Scan" | "Exscan" => (Collective::Scan, interval.bytes),
             _ => return None,
         };
-        Some(CallKind::Collective { collective, root: interval.peer.unwrap_or(0), bytes, size })
+        let root = interval.peer.unwrap_or(0);
+        let group = RankGroup::Strided { first: 0, stride: 1, count: size };
+        Some(ReplayOperation::Collective(GroupCollective { collective, root, bytes, group }))
     }
 
     fn finish(self) -> UnresolvedRank {
@@ -328,35 +296,11 @@ fn capitalized(text: &str) -> String {
 /// Calls that move no data of the program, and for whose messages the time of a run's start counts:
 /// their time is not repeated.
 fn is_local(name: &str) -> bool {
-    const PREFIXES: [&str; 16] = [
-        "Comm_",
-        "Cart_",
-        "Graph_",
-        "Dist_graph_",
-        "Dims_",
-        "Topo_",
-        "Group_",
-        "Type_",
-        "Op_",
-        "Info_",
-        "Request_",
-        "Buffer_",
-        "Probe",
-        "Iprobe",
-        "Mprobe",
-        "Improbe",
-    ];
-    const NAMES: [&str; 8] = [
-        "Init",
-        "Init_thread",
-        "Finalize",
-        "Cancel",
-        "Pcontrol",
-        "Pack",
-        "Unpack",
-        "Intercomm_create",
-    ];
-    NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    const PREFIXES: &str = "Comm_ Cart_ Graph_ Dist_graph_ Dims_ Topo_ Group_ Type_ Op_ Info_ \
+                            Request_ Buffer_ Probe Iprobe Mprobe Improbe";
+    const NAMES: &str = "Init Init_thread Finalize Cancel Pcontrol Pack Unpack Intercomm_create";
+    NAMES.split(' ').any(|known| known == name)
+        || PREFIXES.split(' ').any(|prefix| name.starts_with(prefix))
 }
 
 struct UnresolvedRank {
@@ -405,10 +349,10 @@ impl UnresolvedRank {
         let mut carried = 0.0;
         for (before_ns, kind, _) in self.calls {
             carried += before_ns;
-            let kind = match kind {
-                Unresolved::Known(kind) => Some(kind),
+            let operation = match kind {
+                Unresolved::Known(operation) => Some(operation),
                 Unresolved::Send { to, bytes, label } => {
-                    Some(CallKind::Send { to, bytes, stream: streams.of(label) })
+                    Some(ReplayOperation::Send { to, bytes, stream: streams.of(label) })
                 }
                 Unresolved::Receive(receive) => {
                     let message = taken.next().flatten().map(|number| messages[number]);
@@ -416,13 +360,15 @@ impl UnresolvedRank {
                         Some(message) => Some((message.from, message.label)),
                         None => receive.from.map(|from| (from, receive.label)),
                     };
-                    source
-                        .map(|(from, label)| CallKind::Receive { from, stream: streams.of(label) })
+                    source.map(|(from, label)| ReplayOperation::Receive {
+                        from,
+                        stream: streams.of(label),
+                    })
                 }
             };
-            if let Some(kind) = kind {
+            if let Some(operation) = operation {
                 let before_ns = std::mem::take(&mut carried);
-                rank.calls.push(RecordedCall { before_ns, kind });
+                rank.calls.push(RecordedCall { before_ns, operation });
             }
         }
         rank.rest_ns = self.rest_ns + carried;

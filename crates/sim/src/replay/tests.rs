@@ -6,7 +6,6 @@ use mica_profile::{CallRecord, MessageEnvelope, Profile, RankProfile, TimelineIn
 use super::engine::{ReplayOperation, Workload};
 use super::grid::Grid;
 use super::pattern::{ExchangeOrder, PatternError, StepKind};
-use super::recorded::CallKind;
 use super::*;
 use crate::loggp::Parameters;
 
@@ -318,8 +317,10 @@ fn receives_take_messages_of_their_communicator_and_tag() {
     let recorded = Recorded::of(&profile(vec![one, two])).unwrap();
     let streams = |rank: usize| -> Vec<u32> {
         let calls = recorded.ranks[rank].calls.iter();
-        let streams = calls.filter_map(|call| match call.kind {
-            CallKind::Send { stream, .. } | CallKind::Receive { stream, .. } => Some(stream.0),
+        let streams = calls.filter_map(|call| match call.operation {
+            ReplayOperation::Send { stream, .. } | ReplayOperation::Receive { stream, .. } => {
+                Some(stream.0)
+            }
             _ => None,
         });
         streams.collect()

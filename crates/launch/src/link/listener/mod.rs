@@ -103,9 +103,7 @@ impl AgentListener {
             }
         }
         if listeners.is_empty() {
-            let Some((low, high)) = ports else {
-                return Err(problem);
-            };
+            let Some((low, high)) = ports else { return Err(problem) };
             let text = format!("no port from {low} to {high} (--port-range) can be had: {problem}");
             return Err(io::Error::new(problem.kind(), text));
         }
@@ -176,9 +174,7 @@ impl AgentListener {
         let mut accepted = Vec::new();
         for listener in &self.listeners {
             for _ in 0..ACCEPTED_MAX {
-                let Ok((stream, from)) = listener.accept() else {
-                    break;
-                };
+                let Ok((stream, from)) = listener.accept() else { break };
                 if stream.set_nonblocking(true).is_ok() {
                     accepted.push(PendingConnection {
                         since: Instant::now(),
@@ -200,8 +196,7 @@ impl AgentListener {
         for caller in self.callers.iter().filter(|caller| caller.is_unknown()) {
             *crowds.entry(caller.origin).or_default() += 1;
         }
-        let crowd = crowds.into_iter().max_by_key(|(_, callers)| *callers);
-        let dropped = match crowd {
+        let dropped = match crowds.into_iter().max_by_key(|(_, callers)| *callers) {
             Some((origin, _)) => self
                 .callers
                 .iter()
@@ -246,9 +241,7 @@ impl AgentListener {
                     Err(_) => return HandshakeStep::Drop,
                 };
                 let node = side.node();
-                let Some(keys) = side.accept(&proof) else {
-                    return HandshakeStep::Drop;
-                };
+                let Some(keys) = side.accept(&proof) else { return HandshakeStep::Drop };
                 match Connection::of_controller(stream, keys) {
                     Ok(link) => self.step(HandshakeState::Trusted(Box::new(link), node)),
                     Err(_) => HandshakeStep::Drop,

@@ -47,9 +47,7 @@ fn hello(node: u32) -> AgentMessage {
 fn agent(address: SocketAddr, secret: Secret) -> std::thread::JoinHandle<bool> {
     std::thread::spawn(move || {
         let stream = TcpStream::connect(address).unwrap();
-        let Ok(mut link) = Connection::authenticate(stream, &secret) else {
-            return false;
-        };
+        let Ok(mut link) = Connection::authenticate(stream, &secret) else { return false };
         link.send(&hello(3));
         wait_readable(&[link.as_fd()], None).unwrap();
         true
@@ -154,8 +152,7 @@ fn a_flood_does_not_evict_an_agent_that_has_begun() {
 #[test]
 fn an_agent_cannot_speak_for_another_node() {
     let (mut listener, _, secret) = open();
-    let agent = begun(&mut listener, &secret);
-    let _link = finish(agent, 4);
+    let _link = finish(begun(&mut listener, &secret), 4);
     while !listener.callers.is_empty() {
         assert!(listener.accept().is_empty(), "it spoke for node 4");
     }

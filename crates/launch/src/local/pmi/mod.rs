@@ -59,6 +59,7 @@ pub enum PmiProgress {
 }
 
 /// The values that ranks can read, and the sockets to the ranks.
+#[derive(Default)]
 pub struct PmiServer {
     size: u32,
     /// Ranks on this node.
@@ -102,22 +103,9 @@ impl PmiServer {
         // Other libraries ask for it.
         if size as usize == members {
             // One block of one node, beginning with node 0, with all ranks.
-            let mapping = format!("(vector,(0,1,{size}))");
-            values.insert("PMI_process_mapping".to_owned(), mapping);
+            values.insert("PMI_process_mapping".to_owned(), format!("(vector,(0,1,{size}))"));
         }
-        PmiServer {
-            size,
-            members,
-            name: name.to_owned(),
-            values,
-            table: None,
-            fresh: Vec::new(),
-            puts: Vec::new(),
-            clients: Vec::new(),
-            waiting: 0,
-            behind: BTreeSet::new(),
-            reported: false,
-        }
+        PmiServer { size, members, name: name.to_owned(), values, ..PmiServer::default() }
     }
 
     /// Stores the placement of the job for ranks of Mica.
@@ -136,9 +124,7 @@ impl PmiServer {
     /// reach its program. `None`: the program has used the old one.
     pub fn replace(&mut self, index: usize) -> io::Result<Option<UnixStream>> {
         // A rank that is not started yet has no connection to replace.
-        let Some(client) = self.clients.get_mut(index) else {
-            return Ok(None);
-        };
+        let Some(client) = self.clients.get_mut(index) else { return Ok(None) };
         if client.progress != PmiProgress::Silent {
             return Ok(None);
         }
@@ -171,8 +157,7 @@ impl PmiServer {
 
     /// The connections on which something is to be sent that they did not take.
     pub fn unsent(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
-        let behind = self.behind.iter();
-        behind.filter_map(|&index| Some((index, self.fd(index)?)))
+        self.behind.iter().filter_map(|&index| Some((index, self.fd(index)?)))
     }
 
     fn flush(&mut self, index: usize) {
@@ -311,8 +296,7 @@ impl PmiServer {
     /// ranks of the node, so that none has to ask for the value of each other.
     pub fn table(&mut self) -> io::Result<OwnedFd> {
         if self.table.is_none() {
-            let fresh = self.fresh.iter();
-            let values = fresh.map(|key| (key.as_str(), self.values[key].as_str()));
+            let values = self.fresh.iter().map(|key| (key.as_str(), self.values[key].as_str()));
             self.table = Some(sealed_file::create(&value_table::write(values, self.size))?);
         }
         match &self.table {
@@ -331,8 +315,7 @@ impl PmiServer {
 fn refusal(message: &Pmi1Message, error: &MessageError) -> Option<Pmi1Message> {
     let text: String =
         error.to_string().chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
-    let answer = Pmi1Message::new(format!("{}_result", message.command()));
-    Some(answer.with("rc", -1).with("msg", text))
+    Some(Pmi1Message::new(format!("{}_result", message.command())).with("rc", -1).with("msg", text))
 }
 
 fn is_temporary(error: &io::Error) -> bool {

@@ -113,8 +113,7 @@ fn the_table_has_what_all_put_before_the_last_barrier() {
     let mut server = PmiServer::new(2, "kvs_1", 1);
     let _rank = server.add(0).unwrap();
     let table = |server: &mut PmiServer| {
-        let file = server.table().unwrap();
-        ValueTable::new(SealedFile::map(file.as_fd()).expect("sealed"))
+        ValueTable::new(SealedFile::map(server.table().unwrap().as_fd()).expect("sealed"))
     };
     server.complete(vec![
         ("mica-0-k".into(), "1:a/0".into()),

@@ -59,9 +59,7 @@ fn serve(
 impl RankProcesses<'_> {
     /// Serves tools that attach to the job.
     pub fn serve_attach(&mut self) {
-        let Some(mut callers) = self.attach.take() else {
-            return;
-        };
+        let Some(mut callers) = self.attach.take() else { return };
         let describe = || JobDescription {
             version: VERSION.to_owned(),
             layout: layout(),
@@ -81,16 +79,14 @@ impl RankProcesses<'_> {
 
     /// The command lines of the job's programs.
     fn command_lines(&self) -> String {
-        let sections = self.job.programs.sections.iter();
-        let lines = sections.map(|section| command_line(&section.command));
+        let lines = self.job.programs.sections.iter().map(|section| command_line(&section.command));
         lines.collect::<Vec<_>>().join(" : ")
     }
 }
 
 /// Milliseconds since 1970.
 pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    since.as_millis() as u64
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis() as u64
 }
 
 #[cfg(test)]

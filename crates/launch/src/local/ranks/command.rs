@@ -46,8 +46,7 @@ impl RankProcesses<'_> {
         command.args(&words[1..]);
         environment::apply(&mut command, self.job, section);
         if let Some(directory) = self.directory(plan) {
-            let absolute = std::path::absolute(&directory);
-            command.env("PWD", absolute.unwrap_or(directory.clone()));
+            command.env("PWD", std::path::absolute(&directory).unwrap_or(directory.clone()));
             command.current_dir(directory);
         }
         self.set_interface(&mut command, plan);
@@ -99,9 +98,7 @@ impl RankProcesses<'_> {
     }
 
     fn set_interface(&self, command: &mut Command, plan: &RankPlan<'_>) {
-        let Some(interface) = &self.job.network.interface else {
-            return;
-        };
+        let Some(interface) = &self.job.network.interface else { return };
         if environment::value(self.job, plan.section, INTERFACE_VARIABLE).is_none() {
             let value = match interface.as_str() {
                 "" => self.address.as_ref(),
@@ -114,9 +111,7 @@ impl RankProcesses<'_> {
     /// The endpoints of two jobs on these fabrics talk to each other if they have the same UUID,
     /// which by default is a constant.
     fn set_fabric_uuid(&self, command: &mut Command, plan: &RankPlan<'_>) {
-        let Some(uuid) = &self.job.network.fabric_uuid else {
-            return;
-        };
+        let Some(uuid) = &self.job.network.fabric_uuid else { return };
         for name in FABRIC_UUIDS {
             if environment::value(self.job, plan.section, name).is_none() {
                 command.env(name, uuid);
@@ -145,8 +140,7 @@ impl RankProcesses<'_> {
     ) -> Result<(Vec<RankStream>, Vec<FileIdentity>), LaunchError> {
         let rules = &self.job.streams.output;
         let rank = self.job.pattern_rank(self.plan.ranks[index].rank);
-        let directory = self.job.programs.directory.as_ref().map(PathBuf::from);
-        let directory = directory.unwrap_or_default();
+        let directory = self.job.programs.directory.as_ref().map(PathBuf::from).unwrap_or_default();
         let pipes = self.pipes(connect);
         let outlets = files.of_rank(rules, &rank, pipes, &directory, &mut self.file_writer);
         let [out, err] = outlets.map_err(LaunchError::OutputFile)?;

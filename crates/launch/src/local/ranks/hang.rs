@@ -47,8 +47,7 @@ impl RankProcesses<'_> {
         let ended = |index: usize| {
             let rank = &self.ranks[index];
             let exit = rank.exit.filter(|_| !rank.is_alive())?;
-            let end = end_text(exit, self.stage(index));
-            Some((rank_of(index), end))
+            Some((rank_of(index), end_text(exit, self.stage(index))))
         };
         NodeReport {
             lines: self.alive().into_iter().map(line).collect(),
@@ -85,8 +84,7 @@ impl RankProcesses<'_> {
         // Other threads of a rank, and its other polls, may add to the answer. How many is not
         // known, so there is no condition to wait for.
         std::thread::sleep(SETTLE_TIME);
-        let answers = ranks.iter().filter_map(|&i| Some((i, answer(i)?)));
-        let answers = answers.collect();
+        let answers = ranks.iter().filter_map(|&i| Some((i, answer(i)?))).collect();
         self.segment.end_question();
         answers
     }

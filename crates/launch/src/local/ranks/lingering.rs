@@ -40,8 +40,7 @@ impl RankProcesses<'_> {
             self.lingering().filter(|&index| !self.is_still_working(index)).collect();
         let end = |index: usize| {
             self.ranks[index].lingers = false;
-            let exit = self.ranks[index].exit?;
-            Some(self.end_of(index, exit))
+            Some(self.end_of(index, self.ranks[index].exit?))
         };
         over.into_iter().filter_map(end).collect()
     }
@@ -115,6 +114,5 @@ impl RankProcesses<'_> {
 
 /// `process 4711 (sleep), process 4712 (top)`.
 fn names(orphans: &[Orphan]) -> String {
-    let names = orphans.iter().map(|orphan| process_name(orphan.pid));
-    names.collect::<Vec<_>>().join(", ")
+    orphans.iter().map(|orphan| process_name(orphan.pid)).collect::<Vec<_>>().join(", ")
 }

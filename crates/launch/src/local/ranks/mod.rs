@@ -157,8 +157,7 @@ impl<'a> RankProcesses<'a> {
             job_size: job.size,
             members: &job.members,
         })?;
-        let readers = job.members.iter().filter(|&&rank| job.takes_input(rank));
-        let has_one_reader = readers.count() == 1;
+        let has_one_reader = job.members.iter().filter(|&&rank| job.takes_input(rank)).count() == 1;
         let mut pmi = pmi::PmiServer::new(job.size, &job.name, job.members.len());
         pmi.store_nodes(&job.network.placement.table());
         Ok(RankProcesses {
@@ -333,8 +332,7 @@ impl<'a> RankProcesses<'a> {
     pub fn signal(&self, number: i32) -> usize {
         self.signal_lingering(number);
         let alive = self.ranks.iter().filter(|rank| rank.is_alive());
-        let refused = alive.filter(|rank| rank.process.signal_group(number).is_err());
-        refused.count()
+        alive.filter(|rank| rank.process.signal_group(number).is_err()).count()
     }
 
     /// Sends a signal that is to end all running ranks. Returns how many this process may not
@@ -377,8 +375,7 @@ impl<'a> RankProcesses<'a> {
                 && self.stage(index) == RankStage::Running;
             by_pmi || self.pmi.is_waiting(index) || self.segment.block(rank).is_in_world()
         };
-        let index = self.alive().into_iter().find(is_in)?;
-        Some(self.plan.ranks[index].rank)
+        Some(self.plan.ranks[self.alive().into_iter().find(is_in)?].rank)
     }
 
     /// A rank that has exited with 0 and never called MPI_Init, and its process.
@@ -411,8 +408,7 @@ impl<'a> RankProcesses<'a> {
                 time: Duration::from_nanos(ns),
             })
         };
-        let amid = self.alive().into_iter().filter(is_amid);
-        amid.map(doing).collect()
+        self.alive().into_iter().filter(is_amid).map(doing).collect()
     }
 
     /// What some ranks cannot do that others can, a line for each; empty if there is nothing to
@@ -422,17 +418,14 @@ impl<'a> RankProcesses<'a> {
             limits if limits.is_empty() => None,
             limits => Some(format!("mpiexec: rank {rank} does without {limits}\n")),
         };
-        let ranks = self.plan.ranks.iter().map(|plan| plan.rank);
-        ranks.filter_map(line).collect()
+        self.plan.ranks.iter().map(|plan| plan.rank).filter_map(line).collect()
     }
 
     /// Serves processes that ask for descriptors that they did not inherit. Returns the numbers on
     /// the node of the ranks that have a new connection to the process manager.
     pub fn serve_requests(&mut self) -> Vec<usize> {
         let mut replaced = Vec::new();
-        let Some(requests) = &mut self.requests else {
-            return replaced;
-        };
+        let Some(requests) = &mut self.requests else { return replaced };
         let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
         let mut give = |request: DescriptorRequest| -> Result<OwnedFd, String> {
             let index = members.binary_search(&request.rank);
@@ -440,8 +433,7 @@ impl<'a> RankProcesses<'a> {
             match request.wanted {
                 DescriptorKind::Values => pmi.table().map_err(|error| error.to_string()),
                 DescriptorKind::Segment => {
-                    let copy = segment.as_fd().try_clone_to_owned();
-                    copy.map_err(|error| error.to_string())
+                    segment.as_fd().try_clone_to_owned().map_err(|error| error.to_string())
                 }
                 DescriptorKind::Manager => match pmi.replace(index) {
                     Ok(Some(theirs)) => {
@@ -490,11 +482,8 @@ impl<'a> RankProcesses<'a> {
 
     /// Passes on what the streams of ended ranks still hold, until `sink` refuses more.
     pub fn drain(&mut self, ended: &[usize], sink: &mut DrainSink<'_>) {
-        let ids = ended.iter().flat_map(|&index| &self.ranks[index].streams);
-        for id in ids {
-            let Some(stream) = self.streams.get_mut(id) else {
-                continue;
-            };
+        for id in ended.iter().flat_map(|&index| &self.ranks[index].streams) {
+            let Some(stream) = self.streams.get_mut(id) else { continue };
             while stream.is_readable() {
                 let pumped = stream.pump();
                 let text = stream.pass_to_file(pumped.text, &mut self.file_writer);
@@ -527,8 +516,7 @@ impl<'a> RankProcesses<'a> {
                         stream.rest()
                     }
                 };
-                let text = stream.pass_to_file(text, &mut self.file_writer);
-                sink(stream.target(), text);
+                sink(stream.target(), stream.pass_to_file(text, &mut self.file_writer));
             }
         }
         self.keeper.dismiss();
@@ -558,8 +546,7 @@ fn process_name(pid: u32) -> String {
 
 /// A note if a rank's process may run elsewhere than planned: the kernel refused to bind it.
 fn check_binding(rank: u32, pid: u32, cpus: &CpuSet) -> Option<String> {
-    let actual = affinity_of(pid).ok()?;
-    let is_bound = actual.iter().all(|cpu| cpus.contains(cpu));
+    let is_bound = affinity_of(pid).ok()?.iter().all(|cpu| cpus.contains(cpu));
     (!is_bound).then(|| {
         format!("mpiexec: rank {rank} is not bound to processors {cpus}: the kernel refused it\n")
     })

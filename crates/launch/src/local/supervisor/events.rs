@@ -56,8 +56,7 @@ impl LocalRanks<'_> {
             let ends = self.processes.reap(&ended)?;
             // A process that a debugger holds is reported before it can be reaped.
             for &index in ended.iter().filter(|&&at| self.processes.has_exited(at)) {
-                let fd = self.processes.process_fd(index);
-                job.poll.remove(PollSource::Rank(index as u32), fd);
+                job.poll.remove(PollSource::Rank(index as u32), self.processes.process_fd(index));
             }
             self.on_ended(job, ends);
             // The end of a rank may have hidden orphans that ended.
@@ -90,8 +89,7 @@ impl LocalRanks<'_> {
     /// Looks at ranks that linger, and says once whom the job waits for.
     pub(super) fn check_lingering(&mut self, job: &mut JobLoop<'_>) {
         self.end_lingering(job);
-        let waits_long = self.lingering_since.is_some_and(|at| at.elapsed() >= LINGERING_NOTE);
-        if waits_long
+        if self.lingering_since.is_some_and(|at| at.elapsed() >= LINGERING_NOTE)
             && !self.lingering_is_said
             && !job.is_ending()
             && let Some(text) = self.processes.describe_lingering()
@@ -105,9 +103,7 @@ impl LocalRanks<'_> {
     /// Passes on what a rank has written to a stream.
     fn pass_on_output(&mut self, job: &mut JobLoop<'_>, id: u32) {
         let processes = &mut self.processes;
-        let Some(stream) = processes.streams.get_mut(&id) else {
-            return;
-        };
+        let Some(stream) = processes.streams.get_mut(&id) else { return };
         if !has_room(&job.owner, stream.unwritten) {
             job.poll.remove(PollSource::Stream(id), stream.as_fd());
             self.paused.insert(id);
@@ -148,8 +144,7 @@ impl LocalRanks<'_> {
 
     /// Sets the deadline of the part of a line that a stream holds.
     fn note_partial_line(&mut self, job: &mut JobLoop<'_>, id: u32) {
-        let stream = self.processes.streams.get(&id);
-        match stream.and_then(RankStream::deadline) {
+        match self.processes.streams.get(&id).and_then(RankStream::deadline) {
             Some(at) => {
                 self.partial.insert(id);
                 job.deadlines.set_earlier(Deadline::PartialLine, at);
@@ -176,9 +171,7 @@ impl LocalRanks<'_> {
         let owner = &job.owner;
         let poll = &mut job.poll;
         self.paused.retain(|&id| {
-            let Some(stream) = processes.streams.get(&id) else {
-                return false;
-            };
+            let Some(stream) = processes.streams.get(&id) else { return false };
             let has_room = has_room(owner, stream.unwritten);
             if has_room {
                 poll.add(PollSource::Stream(id), stream.as_fd());
@@ -244,9 +237,7 @@ impl LocalRanks<'_> {
         if self.processes.is_starting() {
             return;
         }
-        let Some(input) = &mut self.processes.input else {
-            return;
-        };
+        let Some(input) = &mut self.processes.input else { return };
         let (taken, goes_on) = input.write();
         if taken > 0 {
             job.owner.send(&AgentMessage::InputTaken(taken as u32));

@@ -194,8 +194,7 @@ impl<'a> LocalRanks<'a> {
 
     /// Starts the ranks, waits until they have ended, and cleans up what they leave.
     fn run(&mut self, job: &mut JobLoop<'_>) -> Result<(), LaunchError> {
-        let checked = self.processes.check_programs();
-        let result = checked.and_then(|()| job.run(self));
+        let result = self.processes.check_programs().and_then(|()| job.run(self));
         if result.is_ok() && !job.is_ending() {
             job.owner.say(self.processes.describe_left());
         }
@@ -210,8 +209,7 @@ impl<'a> LocalRanks<'a> {
         if job.is_ending() {
             job.deadlines.set(Deadline::GiveUp, Instant::now() + FAREWELL);
         }
-        let written = job.run(self);
-        result.and(written)
+        result.and(job.run(self))
     }
 
     /// Reports ranks that have ended; if one of them failed, the user's job ends.
@@ -270,8 +268,7 @@ impl<'a> LocalRanks<'a> {
 
     /// Records ranks that left without `MPI_Finalize`.
     fn on_departed_ranks(&mut self, job: &mut JobLoop<'_>, ends: &[RankEnd]) {
-        let is_left = |end: &&RankEnd| end.cause == Some(Cause::NotFinalized);
-        let those = || ends.iter().filter(is_left);
+        let those = || ends.iter().filter(|end| end.cause == Some(Cause::NotFinalized));
         let first = those().next().filter(|_| self.departed.is_none());
         let note =
             first.map(|end| departed_note(&self.failure(end.rank, end.pid, Cause::NotFinalized)));
@@ -287,9 +284,7 @@ impl<'a> LocalRanks<'a> {
 
     /// Ends the job if ranks cannot go on without those that left.
     fn check_departed(&mut self, job: &mut JobLoop<'_>) {
-        let Some(departed) = self.departed.as_mut().filter(|_| !job.is_ending()) else {
-            return;
-        };
+        let Some(departed) = self.departed.as_mut().filter(|_| !job.is_ending()) else { return };
         let missed = departed.missed(Instant::now(), &self.processes.activities());
         job.deadlines.set(Deadline::Departed, departed.next_check());
         if let Some((rank, pid)) = missed {
@@ -301,9 +296,7 @@ impl<'a> LocalRanks<'a> {
     /// A rank that exited without MPI_Init is no failure as long as no rank calls MPI_Init, which
     /// may happen later. Once a rank has called it, the job can never end.
     fn check_world(&mut self, job: &mut JobLoop<'_>) {
-        let Some((rank, pid)) = self.processes.first_without_init() else {
-            return;
-        };
+        let Some((rank, pid)) = self.processes.first_without_init() else { return };
         if let Some(waiting) = self.processes.first_in_world() {
             return self.on_failure(job, rank, pid, Cause::NotInitialized { waiting }, &[]);
         }
@@ -345,8 +338,7 @@ impl Workers for LocalRanks<'_> {
         if !self.processes.is_starting() || job.is_ending() {
             return Ok(false);
         }
-        let until = Instant::now() + START_BATCH;
-        let started = self.processes.start_some(self.connect, until);
+        let started = self.processes.start_some(self.connect, Instant::now() + START_BATCH);
         self.watch_started(job);
         for note in self.processes.notes.drain(..) {
             job.owner.say(note);
@@ -397,10 +389,7 @@ impl Workers for LocalRanks<'_> {
 
     fn take_input(&mut self, job: &mut JobLoop<'_>, text: &[u8]) {
         if let Some(input) = self.processes.input_to_come() {
-            match text {
-                [] => input.end(),
-                _ => input.push(text),
-            }
+            if text.is_empty() { input.end() } else { input.push(text) }
         }
         self.pass_on_input(job);
     }
@@ -445,10 +434,7 @@ impl Workers for LocalRanks<'_> {
         if self.stage != LocalStage::Running {
             return Duration::ZERO;
         }
-        match self.processes.end(signal::SIGKILL) {
-            0 => KILL_LIMIT,
-            _ => HEARTBEAT_INTERVAL,
-        }
+        if self.processes.end(signal::SIGKILL) == 0 { KILL_LIMIT } else { HEARTBEAT_INTERVAL }
     }
 
     fn describe_remaining(&self) -> Option<String> {
@@ -463,8 +449,7 @@ impl Workers for LocalRanks<'_> {
         match &mut job.owner {
             JobOwner::User(user) => {
                 let report = self.processes.hang_report(None);
-                let size = self.processes.count() as u32;
-                user.writer.say(hang_report(size, &report));
+                user.writer.say(hang_report(self.processes.count() as u32, &report));
             }
             JobOwner::Controller(uplink) => {
                 let report = self.processes.hang_report(Some(&self.node.host));

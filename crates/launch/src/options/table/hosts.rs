@@ -1,67 +1,58 @@
 //! Other hosts, and how to reach them.
 
 use super::super::*;
+use OptionEffect::{SameAs, Seconds, Value};
 
 pub(super) const HOSTS: &[Spec] = &[
-    Spec {
-        names: &["-hosts", "-host", "-H", "-hostlist", "-machines"],
-        scope: Scope::Job,
-        help: "Run on these hosts, in this order. A host takes as many ranks as it has slots, or \
+    job(
+        &["-hosts", "-host", "-H", "-hostlist", "-machines"],
+        "Run on these hosts, in this order. A host takes as many ranks as it has slots, or \
                an equal share, before the next has its turn; when all are full it goes on with \
                the first. Without -n the job has as many ranks as there are slots, a host without \
                a number having 1.",
-        effect: OptionEffect::Value("NAME[:SLOTS],...", |parser, option, value| {
+        Value("NAME[:SLOTS],...", |parser, option, value| {
             let hosts = crate::hosts::parse_list(&value.to_string_lossy());
             let hosts = hosts
                 .map_err(|bad| wrong(option, OsStr::new(&bad), "a host (NAME or NAME:SLOTS)"))?;
             parser.options.hosts.named.extend(hosts);
             Ok(())
         }),
-    },
-    Spec {
-        names: &["-f", "-hostfile", "-machinefile"],
-        scope: Scope::Job,
-        help: "Read the hosts from a file: lines of NAME, NAME:SLOTS or NAME slots=N; # begins a \
+    ),
+    job(
+        &["-f", "-hostfile", "-machinefile"],
+        "Read the hosts from a file: lines of NAME, NAME:SLOTS or NAME slots=N; # begins a \
             comment.",
-        effect: OptionEffect::Value("FILE", |parser, _, value| {
+        Value("FILE", |parser, _, value| {
             parser.options.hosts.file = Some(PathBuf::from(value));
             Ok(())
         }),
-    },
-    Spec {
-        names: &["-ppn", "-perhost", "-N", "--npernode", "-grr"],
-        scope: Scope::Job,
-        help: "Give each host N ranks before the next has its turn, whatever its slots; without \
+    ),
+    job(
+        &["-ppn", "-perhost", "-N", "--npernode", "-grr"],
+        "Give each host N ranks before the next has its turn, whatever its slots; without \
             -n the job has N ranks on each host.",
-        effect: OptionEffect::Value("N", |parser, option, value| {
+        Value("N", |parser, option, value| {
             parser.options.hosts.per_host = Some(ranks(option, value)?);
             Ok(())
         }),
-    },
-    Spec {
-        names: &["--pernode", "--bynode", "-rr"],
-        scope: Scope::Job,
-        help: "The same as -ppn 1.",
-        effect: OptionEffect::SameAs("ppn", "1"),
-    },
-    Spec {
-        names: &["--launcher", "-bootstrap"],
-        scope: Scope::Job,
-        help: "How hosts are reached: by ssh; by Slurm (the default in an allocation if no hosts \
+    ),
+    job(&["--pernode", "--bynode", "-rr"], "The same as -ppn 1.", SameAs("ppn", "1")),
+    job(
+        &["--launcher", "-bootstrap"],
+        "How hosts are reached: by ssh; by Slurm (the default in an allocation if no hosts \
                are given); or fork, where all hosts are virtual nodes on this machine.",
-        effect: OptionEffect::Value("ssh|fork|srun", |parser, option, value| {
+        Value("ssh|fork|srun", |parser, option, value| {
             let launcher = value.to_str().and_then(AgentLauncher::parse);
             let wanted = || format!("one of {}", AgentLauncher::NAMES);
             parser.options.hosts.launcher =
                 Some(launcher.ok_or_else(|| wrong(option, value, &wanted()))?);
             Ok(())
         }),
-    },
-    Spec {
-        names: &["--launcher-exec", "-bootstrap-exec"],
-        scope: Scope::Job,
-        help: "The remote shell in place of ssh: it is run as PROGRAM ARGS HOST COMMAND...",
-        effect: OptionEffect::Value("\"PROGRAM ARGS\"", |parser, option, value| {
+    ),
+    job(
+        &["--launcher-exec", "-bootstrap-exec"],
+        "The remote shell in place of ssh: it is run as PROGRAM ARGS HOST COMMAND...",
+        Value("\"PROGRAM ARGS\"", |parser, option, value| {
             let words = value.to_string_lossy();
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
             if words.is_empty() {
@@ -70,37 +61,34 @@ pub(super) const HOSTS: &[Spec] = &[
             parser.options.hosts.launcher_exec = Some(words);
             Ok(())
         }),
-    },
-    Spec {
-        names: &["--launcher-args"],
-        scope: Scope::Job,
-        help: "More arguments for the remote shell (or srun), before the host.",
-        effect: OptionEffect::Value("\"ARGS\"", |parser, _, value| {
+    ),
+    job(
+        &["--launcher-args"],
+        "More arguments for the remote shell (or srun), before the host.",
+        Value("\"ARGS\"", |parser, _, value| {
             let words = value.to_string_lossy();
             let words = words.split_whitespace().map(str::to_owned);
             parser.options.hosts.launcher_args.extend(words);
             Ok(())
         }),
-    },
-    Spec {
-        names: &["--fanout"],
-        scope: Scope::Job,
-        help: "A host starts agents on at most N others; if there are more, these start the rest \
+    ),
+    job(
+        &["--fanout"],
+        "A host starts agents on at most N others; if there are more, these start the rest \
                (default 32 with ssh and fork). 0: this host starts all, 32 at a time, as it does \
                with --launcher-exec; where hosts of the job cannot reach each other by ssh, use \
                this.",
-        effect: OptionEffect::Value("N", |parser, option, value| {
+        Value("N", |parser, option, value| {
             parser.options.hosts.fanout = Some(number(option, value, "a number of hosts")?);
             Ok(())
         }),
-    },
-    Spec {
-        names: &["--host-timeout"],
-        scope: Scope::Job,
-        help: "A host that is not heard of for this time is lost, and the job is ended (default \
+    ),
+    job(
+        &["--host-timeout"],
+        "A host that is not heard of for this time is lost, and the job is ended (default \
                10). To start it may take six times as long, and so may its silence if its machine \
                answers.",
-        effect: OptionEffect::Value("SECONDS", |parser, option, value| {
+        Value("SECONDS", |parser, option, value| {
             let time = seconds(option, value)?;
             if time < Duration::from_secs(2) {
                 return Err(wrong(
@@ -112,33 +100,27 @@ pub(super) const HOSTS: &[Spec] = &[
             parser.options.hosts.timeout = time;
             Ok(())
         }),
-    },
-    Spec {
-        names: &["--head-timeout"],
-        scope: Scope::Job,
-        help: "The hosts end the job when this machine has not answered for this time (default: as \
+    ),
+    job(
+        &["--head-timeout"],
+        "The hosts end the job when this machine has not answered for this time (default: as \
                --host-timeout; 12 hours if this machine has a battery, since it may be suspended).",
-        effect: OptionEffect::Value("SECONDS", |parser, option, value| {
-            parser.options.hosts.head_timeout = Some(seconds(option, value)?);
-            Ok(())
-        }),
-    },
-    Spec {
-        names: &["-iface", "--interface"],
-        scope: Scope::Job,
-        help: "The network interface that hosts connect to, and that ranks use among hosts \
+        Seconds(|parser, time| parser.options.hosts.head_timeout = Some(time)),
+    ),
+    job(
+        &["-iface", "--interface"],
+        "The network interface that hosts connect to, and that ranks use among hosts \
                (MICA_NET_INTERFACE, unless it is set).",
-        effect: OptionEffect::Value("NAME|ADDRESS", |parser, _, value| {
+        Value("NAME|ADDRESS", |parser, _, value| {
             parser.options.hosts.interface = Some(value.to_string_lossy().into_owned());
             Ok(())
         }),
-    },
-    Spec {
-        names: &["--port-range"],
-        scope: Scope::Job,
-        help: "Use only these ports for connections among hosts: of mpiexec and its agents, and \
+    ),
+    job(
+        &["--port-range"],
+        "Use only these ports for connections among hosts: of mpiexec and its agents, and \
             of ranks where the network is TCP.",
-        effect: OptionEffect::Value("LOW:HIGH", |parser, option, value| {
+        Value("LOW:HIGH", |parser, option, value| {
             let text = value.to_string_lossy();
             let range = text.split_once([':', '-', ',']).and_then(|(low, high)| {
                 let range: (u16, u16) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
@@ -148,5 +130,5 @@ pub(super) const HOSTS: &[Spec] = &[
             parser.options.hosts.ports = Some(range.ok_or_else(|| wrong(option, value, wanted))?);
             Ok(())
         }),
-    },
+    ),
 ];

@@ -1,46 +1,43 @@
 //! The programs to run, and the tools to run them under.
 
 use super::super::*;
+use OptionEffect::{SameAs, Value};
 
 pub(super) const PROGRAM: &[Spec] = &[
-    Spec {
-        names: &["-n", "-np", "-c"],
-        scope: Scope::Section,
-        help: "Start N ranks of the program. Without it: as many as -ppn and the slots of the \
+    section(
+        &["-n", "-np", "-c"],
+        "Start N ranks of the program. Without it: as many as -ppn and the slots of the \
             hosts give, else 1. There is no limit of slots.",
-        effect: OptionEffect::Value("N", |parser, option, value| {
+        Value("N", |parser, option, value| {
             parser.section.ranks = ranks(option, value)?;
             parser.section.counted = true;
             Ok(())
         }),
-    },
-    Spec {
-        names: &["-wdir", "-wd"],
-        scope: Scope::Section,
-        help: "Run the program in this directory.",
-        effect: OptionEffect::Value("DIR", |parser, option, value| {
+    ),
+    section(
+        &["-wdir", "-wd"],
+        "Run the program in this directory.",
+        Value("DIR", |parser, option, value| {
             if value.is_empty() {
                 return Err(wrong(option, value, "a directory"));
             }
             parser.section.directory = Some(PathBuf::from(value));
             Ok(())
         }),
-    },
-    Spec {
-        names: &["-path"],
-        scope: Scope::Section,
-        help: "Look for the program in these directories, before those of PATH.",
-        effect: OptionEffect::Value("DIR:...", |parser, _, value| {
+    ),
+    section(
+        &["-path"],
+        "Look for the program in these directories, before those of PATH.",
+        Value("DIR:...", |parser, _, value| {
             parser.section.path = Some(value.to_owned());
             Ok(())
         }),
-    },
-    Spec {
-        names: &["-soft"],
-        scope: Scope::Section,
-        help: "The numbers of ranks that the program can run with: A, or A to B, or every C-th of \
+    ),
+    section(
+        &["-soft"],
+        "The numbers of ranks that the program can run with: A, or A to B, or every C-th of \
             these. It gets the largest that is not above -n.",
-        effect: OptionEffect::Value("A[:B[:C]],...", |parser, option, value| {
+        Value("A[:B[:C]],...", |parser, option, value| {
             let text = value.to_string_lossy();
             if !soft::is_valid(&text) {
                 return Err(wrong(option, value, "a list of numbers, as in 1,4:16:4"));
@@ -48,13 +45,12 @@ pub(super) const PROGRAM: &[Spec] = &[
             parser.section.soft = Some(text.into_owned());
             Ok(())
         }),
-    },
-    Spec {
-        names: &["-arch"],
-        scope: Scope::Section,
-        help: "The architecture that the program needs. All ranks of a job run on the one of this \
+    ),
+    section(
+        &["-arch"],
+        "The architecture that the program needs. All ranks of a job run on the one of this \
             machine; another is refused.",
-        effect: OptionEffect::Value("NAME", |parser, option, value| {
+        Value("NAME", |parser, option, value| {
             let own = std::env::consts::ARCH;
             if value != own {
                 return Err(wrong(option, value, &format!("that of this machine, {own}")));
@@ -62,55 +58,44 @@ pub(super) const PROGRAM: &[Spec] = &[
             parser.section.architecture = Some(own.to_owned());
             Ok(())
         }),
-    },
-    Spec {
-        names: &["-file"],
-        scope: Scope::Section,
-        help: "The standard leaves the meaning to the implementation: none here. MPI_INFO_ENV has \
+    ),
+    section(
+        &["-file"],
+        "The standard leaves the meaning to the implementation: none here. MPI_INFO_ENV has \
             the name.",
-        effect: OptionEffect::Value("FILE", |parser, _, value| {
+        Value("FILE", |parser, _, value| {
             parser.section.file = Some(value.to_string_lossy().into_owned());
             Ok(())
         }),
-    },
-    Spec {
-        names: &["-configfile", "--app"],
-        scope: Scope::Job,
-        help: "Read the programs from a file: a line stands for each, with its options as on the \
+    ),
+    job(
+        &["-configfile", "--app"],
+        "Read the programs from a file: a line stands for each, with its options as on the \
             command line, in the place of \":\". # begins a comment, \\ at the end goes on with \
             the next line, quotes are as in a shell.",
-        effect: OptionEffect::Value("FILE", |parser, option, value| {
-            parser.read_config_file(option, Path::new(value))
-        }),
-    },
-    Spec {
-        names: &["--tool", "-gtool"],
-        scope: Scope::Job,
-        help: "Start the program of these ranks (all, or as in 0,2-5) under a command: --tool \
+        Value("FILE", |parser, option, value| parser.read_config_file(option, Path::new(value))),
+    ),
+    job(
+        &["--tool", "-gtool"],
+        "Start the program of these ranks (all, or as in 0,2-5) under a command: --tool \
             \"valgrind -q:all\". Several are divided by \";\".",
-        effect: OptionEffect::Value("\"COMMAND:RANKS\"", |parser, option, value| {
+        Value("\"COMMAND:RANKS\"", |parser, option, value| {
             let text = value.to_string_lossy();
             let tools = Tool::parse(&text);
             let wanted = "COMMAND:RANKS, where RANKS is all or as in 0,2-5";
             parser.options.tools.extend(tools.ok_or_else(|| wrong(option, value, wanted))?);
             Ok(())
         }),
-    },
-    Spec {
-        names: &["--debug"],
-        scope: Scope::Job,
-        help: "Start these ranks (all, or as in 0,2-5) under the debugger (gdb, or \
+    ),
+    job(
+        &["--debug"],
+        "Start these ranks (all, or as in 0,2-5) under the debugger (gdb, or \
             MICA_DEBUGGER): one rank takes the terminal; several get a window each (xterm, or \
             MICA_TERMINAL).",
-        effect: OptionEffect::Value("RANKS", |parser, option, value| {
+        Value("RANKS", |parser, option, value| {
             parser.options.tools.push(Tool::debugger(rank_set(option, value)?));
             Ok(())
         }),
-    },
-    Spec {
-        names: &["-gdb"],
-        scope: Scope::Job,
-        help: "The same as --debug all.",
-        effect: OptionEffect::SameAs("debug", "all"),
-    },
+    ),
+    job(&["-gdb"], "The same as --debug all.", SameAs("debug", "all")),
 ];

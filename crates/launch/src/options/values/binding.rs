@@ -190,8 +190,7 @@ mod tests {
         };
         assert_eq!(map("slot"), Some((Some(MapBy::Core), None, None)));
         assert_eq!(map("slot:PE=4"), Some((Some(MapBy::Core), Some(4), None)));
-        let both = Some((Some(MapBy::Package), Some(2), None));
-        assert_eq!(map("socket:PE=2,SPAN"), both);
+        assert_eq!(map("socket:PE=2,SPAN"), Some((Some(MapBy::Package), Some(2), None)));
         assert_eq!(map("node"), Some((None, None, Some(1))));
         assert_eq!(map("ppr:2:node:pe=8"), Some((None, Some(8), Some(2))));
         for bad in ["board", "slot:PE", "slot:PE=0", "ppr:2:socket", "ppr", "core:2"] {

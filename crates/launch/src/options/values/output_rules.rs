@@ -39,11 +39,6 @@ impl OutputRules {
         self.label_both(&fixed("[%r] "));
     }
 
-    /// Labels both streams with the time.
-    pub fn label_time(&mut self) {
-        self.label_both(&fixed("%t "));
-    }
-
     /// Labels both streams.
     pub fn label_both(&mut self, pattern: &NamePattern) {
         self.out.label = Some(pattern.clone());
@@ -79,7 +74,7 @@ impl OutputRules {
         for word in text.split(',') {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("tag" | "rank", "") => self.label_ranks(),
-                ("timestamp", "") => self.label_time(),
+                ("timestamp", "") => self.label_both(&fixed("%t ")),
                 ("merge" | "merge-stderr-to-stdout", "") => self.merge = true,
                 ("dir" | "directory", name) => self.read_directory(&format!("{name}:nocopy"))?,
                 ("file" | "filename", name) if !name.is_empty() => {
@@ -95,8 +90,7 @@ impl OutputRules {
 
     /// A file name that is the same for ranks on several nodes, each of which would write its own.
     pub fn shared_file(&self) -> Option<&NamePattern> {
-        let files = [&self.out.file, &self.err.file];
-        let mut files = files.into_iter().flatten();
+        let mut files = [&self.out.file, &self.err.file].into_iter().flatten();
         files.find(|file| !file.differs_between_nodes())
     }
 }

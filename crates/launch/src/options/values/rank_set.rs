@@ -33,8 +33,7 @@ impl RankSet {
             let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
             (first <= last).then_some((first, last))
         };
-        let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
-        ranges.map(RankSet::Ranges)
+        text.split(',').map(range).collect::<Option<Vec<_>>>().map(RankSet::Ranges)
     }
 
     /// Whether the rank is in the set.
@@ -63,8 +62,7 @@ mod tests {
     #[test]
     fn sets_are_read() {
         let set = RankSet::parse("0,2-3").unwrap();
-        let inside: Vec<u32> = (0..6).filter(|&rank| set.contains(rank)).collect();
-        assert_eq!(inside, [0, 2, 3]);
+        assert_eq!((0..6).filter(|&rank| set.contains(rank)).collect::<Vec<_>>(), [0, 2, 3]);
         assert_eq!(set.highest(), Some(3));
         assert!(RankSet::parse("ALL").unwrap().contains(7));
         let none = RankSet::parse("none").unwrap();

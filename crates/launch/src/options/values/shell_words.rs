@@ -42,8 +42,7 @@ pub fn shell_words(line: &str) -> Result<Vec<OsString>, String> {
 
 /// A command as a user would type it.
 pub fn command_line(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
+    command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -51,8 +50,7 @@ mod tests {
     use super::*;
 
     fn texts(line: &str) -> Vec<String> {
-        let words = shell_words(line).unwrap();
-        words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        shell_words(line).unwrap().iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     #[test]

@@ -62,9 +62,7 @@ impl Tool {
 
     /// The rank, if this is a debugger for a single named rank.
     pub fn only_debugged(&self) -> Option<u32> {
-        let RankSet::Ranges(ranges) = &self.ranks else {
-            return None;
-        };
+        let RankSet::Ranges(ranges) = &self.ranks else { return None };
         match (&self.command, &ranges[..]) {
             (None, &[(first, last)]) if first == last => Some(first),
             _ => None,
@@ -106,8 +104,7 @@ impl Tool {
             }));
         }
         let debugger = command("MICA_DEBUGGER", DEBUGGER)?;
-        let name = Path::new(&debugger[0]).file_name().unwrap_or_default();
-        let name = name.to_string_lossy();
+        let name = Path::new(&debugger[0]).file_name().unwrap_or_default().to_string_lossy();
         let divider = match () {
             () if name.contains("gdb") => Some("--args"),
             () if name.contains("lldb") => Some("--"),
@@ -147,8 +144,7 @@ mod tests {
 
     fn line(tools: &[Tool], rank: u32, variables: &[(&str, &str)]) -> Result<String, ToolError> {
         let variable = |name: &str| {
-            let found = variables.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| value.to_string())
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
         };
         let program = ["a", "b"].map(OsString::from);
         let words = command(tools, &program, rank, 4, &variable)?;

@@ -147,8 +147,7 @@ impl<'a> NodePlan<'a> {
         let (count, first) = (job.cores.machine_ranks as usize, job.cores.machine_first as usize);
         let first = if job.cores.grant.is_some() { 0 } else { first };
         let here = job.members.iter().zip(&job.programs.section_of);
-        let slots = decision.slots.into_iter().skip(first);
-        let slots = slots.take(job.members.len()).collect();
+        let slots = decision.slots.into_iter().skip(first).take(job.members.len()).collect();
         let slots = profiled::arrange(&job.cores.traffic, slots);
         let ranks = here.zip(slots).map(|((&rank, &number), mut slot)| {
             // The processors of a synthetic machine do not exist on this one.
@@ -267,10 +266,7 @@ fn reserve(machine: &Machine, job: &NodeJob) -> Result<(RankPlacement, Reservati
         let circumstances = Circumstances {
             // Several nodes on a machine that is not the controller's: each plans for all of them,
             // and all must reach the same result.
-            occupied: match shared {
-                true => Occupied::default(),
-                false => occupied(&all).unwrap_or_default(),
-            },
+            occupied: if shared { Occupied::default() } else { occupied(&all).unwrap_or_default() },
             quota: cpu_quota(),
         };
         let decision = decide(machine, job, &circumstances)?;
@@ -317,8 +313,7 @@ fn first_threads(machine: &Machine, among: &CpuSet) -> CpuSet {
 }
 
 fn cores(machine: &Machine) -> Vec<&[Unit]> {
-    let same_core = |a: &Unit, b: &Unit| a.place.core == b.place.core;
-    machine.units().chunk_by(same_core).collect()
+    machine.units().chunk_by(|a, b| a.place.core == b.place.core).collect()
 }
 
 /// The placement that the controller has decided.
@@ -379,8 +374,7 @@ fn decide(
     match &job.cores.binding.bind {
         Some(Bind::User(sets)) => return bound_by_user(machine, count, sets),
         Some(Bind::To(BindTo::None)) => {
-            let why = "-bind-to none".to_owned();
-            return Ok(RankPlacement::unbound(machine, job, need, why));
+            return Ok(RankPlacement::unbound(machine, job, need, "-bind-to none".to_owned()));
         }
         Some(Bind::To(bind)) => {
             let room = match bind {
@@ -399,8 +393,7 @@ fn decide(
         );
         return Ok(RankPlacement::unbound(machine, job, need, why));
     }
-    let floating = circumstances.occupied.floating.len();
-    let room = free_cores.saturating_sub(floating);
+    let room = free_cores.saturating_sub(circumstances.occupied.floating.len());
     for widths in [&preferred, &required] {
         let fits = |widths: &[usize]| widths.iter().sum::<usize>() <= room;
         if fits(widths) {
@@ -427,8 +420,7 @@ fn decide(
 /// The processing units of cores of which no other job has reserved any part.
 fn free_processors(machine: &Machine, occupied: &Occupied) -> CpuSet {
     let cores = cores(machine).into_iter();
-    let is_held = |unit: &Unit| occupied.bound.contains(unit.os_index);
-    let free = cores.filter(|core| !core.iter().any(is_held));
+    let free = cores.filter(|core| !core.iter().any(|unit| occupied.bound.contains(unit.os_index)));
     CpuSet::from_cpus(free.flatten().map(|unit| unit.os_index))
 }
 

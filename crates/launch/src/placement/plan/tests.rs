@@ -10,8 +10,7 @@ fn on<'a>(machine: &Machine, job: &'a NodeJob) -> NodePlan<'a> {
 }
 
 fn with<'a>(machine: &Machine, job: &'a NodeJob, now: &Circumstances) -> NodePlan<'a> {
-    let decision = decide(machine, job, now).unwrap();
-    NodePlan::of(machine, job, decision, Reservation::default())
+    NodePlan::of(machine, job, decide(machine, job, now).unwrap(), Reservation::default())
 }
 
 /// Processors of each rank, or why the ranks are not bound.
@@ -46,8 +45,7 @@ fn ranks_of_sections_in_order() {
     let machine = Machine::synthetic("pack:2 l3:1 core:4 pu:1").unwrap();
     let options = options("-n 2 a : -n 1 b : -n 3 c");
     let plan = on(&machine, &options);
-    let numbers: Vec<u32> = plan.ranks.iter().map(|r| r.section_number).collect();
-    assert_eq!(numbers, [0, 0, 1, 2, 2, 2]);
+    assert_eq!(plan.ranks.iter().map(|r| r.section_number).collect::<Vec<_>>(), [0, 0, 1, 2, 2, 2]);
     assert_eq!(plan.ranks[2].section.command, ["b"]);
     let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
     assert_eq!(cores, [0, 1, 2, 3, 4, 5]);
@@ -120,8 +118,7 @@ fn parts_of_the_machine() {
 fn a_processor_that_is_not_there() {
     let machine = Machine::synthetic("pack:1 core:2 pu:1").unwrap();
     let job = options("-bind-to user:7 a");
-    let error = decide(&machine, &job, &Circumstances::default()).err().unwrap();
-    let error = error.to_string();
+    let error = decide(&machine, &job, &Circumstances::default()).err().unwrap().to_string();
     assert!(error.contains("processor 7; it may use 0-1"), "{error}");
 }
 
@@ -178,11 +175,9 @@ fn a_head_plans_for_nodes_on_its_machine() {
     part.cores.grant = Some(CoreGrant::Bound(vec!["1".to_owned(), "3".to_owned()]));
     let decision = granted(&machine, &part, part.cores.grant.as_ref().unwrap()).unwrap();
     let plan = NodePlan::of(&machine, &part, decision, Reservation::default());
-    let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
-    assert_eq!(cores, [1, 3]);
+    assert_eq!(plan.ranks.iter().map(|r| r.slot.place.core).collect::<Vec<_>>(), [1, 3]);
     let crowded = Circumstances { quota: Some(1.0), ..Circumstances::default() };
-    let grants = with(&machine, &whole, &crowded);
-    assert!(matches!(grants.grant(0..2), CoreGrant::Unbound(_)));
+    assert!(matches!(with(&machine, &whole, &crowded).grant(0..2), CoreGrant::Unbound(_)));
 }
 
 #[test]

@@ -81,10 +81,7 @@ pub struct StartOrder {
 impl StartMethod {
     /// The words of the remote shell that the user gave, or of ssh.
     pub fn shell_words(given: Option<&[String]>) -> Vec<String> {
-        match given {
-            Some(words) => words.to_vec(),
-            None => SSH.map(str::to_owned).to_vec(),
-        }
+        if let Some(words) = given { words.to_vec() } else { SSH.map(str::to_owned).to_vec() }
     }
 
     /// The command that starts an agent on this machine.
@@ -136,9 +133,7 @@ impl StartMethod {
 
     /// A command on a host.
     fn on_host(&self, host: &str, command: Vec<OsString>) -> Vec<OsString> {
-        let Some(shell) = &self.shell else {
-            return command;
-        };
+        let Some(shell) = &self.shell else { return command };
         let is_ssh = Path::new(&shell[0]).file_name().is_some_and(|name| name == "ssh");
         let words = shell.iter().chain(&self.extra).map(OsString::from);
         let mut reached: Vec<OsString> = words.chain([host.into()]).collect();
@@ -167,10 +162,7 @@ pub fn commands(
         program: program.as_os_str().to_owned(),
         addresses: addresses.to_vec(),
         // Another remote shell than ssh may be there on this host only.
-        fanout: options.fanout.unwrap_or(match shell {
-            None => FANOUT,
-            Some(_) => 0,
-        }),
+        fanout: options.fanout.unwrap_or(if shell.is_some() { 0 } else { FANOUT }),
     };
     if nodes.launcher == AgentLauncher::Srun {
         return vec![slurm_command(nodes, options, &method, key)];
@@ -229,9 +221,7 @@ fn slurm_command(
 impl StartOrder {
     /// The commands that carry it out.
     pub fn commands(&self) -> Vec<AgentCommand> {
-        let Some((own, others)) = self.nodes.split_first() else {
-            return Vec::new();
-        };
+        let Some((own, others)) = self.nodes.split_first() else { return Vec::new() };
         let mut commands = vec![self.method.on_this_machine(own)];
         commands.extend(self.method.commands_for(others));
         commands
@@ -253,14 +243,12 @@ impl StartOrder {
 
 /// The line that names nodes whose agents could not be started.
 pub fn refused_line(nodes: &[usize]) -> String {
-    let numbers: Vec<String> = nodes.iter().map(ToString::to_string).collect();
-    format!("{REFUSED}{}\n", numbers.join(","))
+    format!("{REFUSED}{}\n", nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
 }
 
 /// The nodes that such a line names; `None` if it is another line.
 pub fn refused_nodes(line: &str) -> Option<Vec<usize>> {
-    let numbers = line.trim_end().strip_prefix(REFUSED)?.split(',');
-    numbers.map(|number| number.parse().ok()).collect()
+    line.trim_end().strip_prefix(REFUSED)?.split(',').map(|number| number.parse().ok()).collect()
 }
 
 /// A command as one line for a shell.

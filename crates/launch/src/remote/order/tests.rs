@@ -111,8 +111,7 @@ fn lines_with(
     let addresses = ["10.0.0.1:5".parse().unwrap()];
     let key = JobKey::new().unwrap();
     let starts = commands(&nodes, &options, Path::new("/a b/it's"), &addresses, &key);
-    let line = |start: AgentCommand| command_line(&start.command);
-    starts.into_iter().map(line).collect()
+    starts.into_iter().map(|start: AgentCommand| command_line(&start.command)).collect()
 }
 
 /// Hosts that are this machine are not started from another, which would take the name for its
@@ -121,8 +120,7 @@ fn lines_with(
 fn a_tree_of_ssh_has_this_machine_outside() {
     let names: Vec<String> = (0..64).map(|host| format!("h{host}")).collect();
     let mut hosts: Vec<&str> = names.iter().map(String::as_str).collect();
-    let custom = lines(AgentLauncher::Ssh, &hosts, Some("rsh"));
-    assert_eq!(custom.len(), 64);
+    assert_eq!(lines(AgentLauncher::Ssh, &hosts, Some("rsh")).len(), 64);
     hosts.insert(1, "localhost");
     let ssh = lines(AgentLauncher::Ssh, &hosts, None);
     assert_eq!(ssh.len(), FANOUT + 1);
@@ -153,8 +151,7 @@ fn more_arguments_come_before_the_host() {
 fn other_shells_get_words() {
     let words = lines(AgentLauncher::Ssh, &["n1", "n2"], Some("ip netns exec"));
     assert_eq!(words[1], "ip netns exec n2 /a b/it's --agent 10.0.0.1:5 1");
-    let forked = lines(AgentLauncher::Fork, &["n1"], None);
-    assert_eq!(forked, ["/a b/it's --agent 10.0.0.1:5 0"]);
+    assert_eq!(lines(AgentLauncher::Fork, &["n1"], None), ["/a b/it's --agent 10.0.0.1:5 0"]);
 }
 
 #[test]

@@ -132,8 +132,7 @@ impl CacheSizes {
     /// The first of `targets` of which `bytes` are at most half; else memory.
     fn first_with_room(&self, bytes: u64, targets: &[InjectTarget]) -> InjectTarget {
         let has_room = |target: &&InjectTarget| bytes <= self.of_target(**target) / 2;
-        let found = targets.iter().find(has_room);
-        found.copied().unwrap_or(InjectTarget::Memory)
+        targets.iter().find(has_room).copied().unwrap_or(InjectTarget::Memory)
     }
 
     /// Where payload for the L3 goes.

@@ -59,8 +59,7 @@ pub enum PolicyError {
 }
 
 fn all_names() -> String {
-    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-    names.join(", ")
+    NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// The fixed policy of a name, or of names joined by `+`, on a machine with this number of cores.
@@ -89,8 +88,7 @@ pub(super) fn parse(text: &str, cores: u32) -> Result<FixedPolicy, PolicyError> 
 /// The policy of one name.
 fn one(name: &str) -> Option<FixedPolicy> {
     if let Some(core) = name.strip_prefix("processor-direction:") {
-        let core = core.parse().ok()?;
-        return Some(payload(PayloadRule::ToCore(core)));
+        return Some(payload(PayloadRule::ToCore(core.parse().ok()?)));
     }
     let (_, policy) = NAMES.iter().find(|(known, _)| *known == name)?;
     Some(*policy)

@@ -91,8 +91,7 @@ fn run(
         let from = plan.ends.0 as usize;
         let payload: Vec<u8> = (0..plan.bytes).map(|at| byte(number, at)).collect();
         let address = send_buffer(number);
-        let buffer = cluster.nodes[from].host.part(address, payload.len());
-        buffer.copy_from_slice(&payload);
+        cluster.nodes[from].host.part(address, payload.len()).copy_from_slice(&payload);
         let operation = match plan.is_synchronous {
             true => CommandKind::SendSynchronous,
             false => CommandKind::Send,
@@ -157,8 +156,7 @@ proptest! {
                 prop_assert_eq!(event.status, OperationStatus::Done);
                 if event.token >= 1000 && event.length > 0 {
                     let message = message_in(&mut cluster, node, event, &plans);
-                    let message = message.expect("a message that was sent");
-                    received.insert(message, event.token);
+                    received.insert(message.expect("a message that was sent"), event.token);
                 }
             }
         }

@@ -22,8 +22,7 @@ fn received(machine: &SimulatedMachine, count: u64, bytes: u64) -> Vec<f64> {
     let start = SimTime::from_ns(1e6);
     let sends = (0..count).map(|k| (start, 0, send(1, 7, span, k)));
     cluster.run(receives.chain(sends).collect());
-    let at = |k| cluster.completion(1, k).expect("an event").0.since(start).ns();
-    (0..count).map(at).collect()
+    (0..count).map(|k| cluster.completion(1, k).expect("an event").0.since(start).ns()).collect()
 }
 
 /// Fails unless `measured` is `configured` within 2 %.
@@ -45,7 +44,6 @@ fn parameters_of_shipped_machines_come_out() {
         check(name, "g", (stream[100] - stream[0]) / 100.0, network.gap_ns);
         let mut farther = machine.clone();
         farther.network.latency_ns += 5000.0;
-        let latency = received(&farther, 1, 1)[0] - single(1);
-        check(name, "L", latency, 5000.0);
+        check(name, "L", received(&farther, 1, 1)[0] - single(1), 5000.0);
     }
 }

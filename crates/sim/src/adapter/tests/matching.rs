@@ -12,30 +12,32 @@ use super::*;
 enum Step {
     /// A message comes: source, context, tag, whether it is announced.
     Message(u32, u64, i32, bool),
-    /// Source, context and tag, each perhaps any.
-    Receive(Option<u32>, u64, Option<i32>),
-    Probe(Option<u32>, u64, Option<i32>),
-    Extract(Option<u32>, u64, Option<i32>),
+    /// A receive, probe or extraction of what is wanted.
+    Match(CommandKind, Wanted),
     /// The n-th operation before.
     Cancel(usize),
     ReceiveExtracted(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let source = || prop::option::weighted(0.7, 1_u32..4);
-    let tag = || prop::option::weighted(0.7, 0_i32..3);
+    let source = prop::option::weighted(0.7, 1_u32..4);
+    let tag = prop::option::weighted(0.7, 0_i32..3);
+    let kind = prop_oneof![
+        6 => Just(CommandKind::Receive),
+        1 => Just(CommandKind::Probe),
+        1 => Just(CommandKind::Extract),
+    ];
     let step = prop_oneof![
         6 => (1_u32..4, 0_u64..2, 0_i32..3, any::<bool>())
             .prop_map(|(s, c, t, a)| Step::Message(s, c, t, a)),
-        6 => (source(), 0_u64..2, tag()).prop_map(|(s, c, t)| Step::Receive(s, c, t)),
-        1 => (source(), 0_u64..2, tag()).prop_map(|(s, c, t)| Step::Probe(s, c, t)),
-        1 => (source(), 0_u64..2, tag()).prop_map(|(s, c, t)| Step::Extract(s, c, t)),
+        8 => (kind, (source, 0_u64..2, tag)).prop_map(|(kind, w)| Step::Match(kind, w)),
         1 => (0_usize..8).prop_map(Step::Cancel),
         1 => (0_usize..4).prop_map(Step::ReceiveExtracted),
     ];
     prop::collection::vec(step, 1..60)
 }
 
+/// Source, context and tag, each perhaps any.
 type Wanted = (Option<u32>, u64, Option<i32>);
 
 /// A message: source, context, tag, and its number, which is also its length.
@@ -81,30 +83,25 @@ impl Naive {
             Step::Message(source, context, tag, _) => {
                 self.message((source, context, tag, number));
             }
-            Step::Receive(source, context, tag) => {
-                let wanted = (source, context, tag);
-                match self.find(&wanted) {
-                    Some(first) => {
-                        let message = self.unexpected.remove(first);
-                        self.found(number, Some(message));
+            Step::Match(kind, wanted) => {
+                let first = self.find(&wanted);
+                match (kind, first) {
+                    (CommandKind::Receive, None) => self.posted.push((number, wanted)),
+                    (CommandKind::Probe, _) => {
+                        self.found(number, first.map(|first| self.unexpected[first]));
                     }
-                    None => self.posted.push((number, wanted)),
+                    _ => {
+                        let message = first.map(|first| self.unexpected.remove(first));
+                        if kind == CommandKind::Extract {
+                            self.extracted.extend(message.map(|m| (number, m)));
+                        }
+                        self.found(number, message);
+                    }
                 }
-            }
-            Step::Probe(source, context, tag) => {
-                let first = self.find(&(source, context, tag));
-                self.found(number, first.map(|first| self.unexpected[first]));
-            }
-            Step::Extract(source, context, tag) => {
-                let first = self.find(&(source, context, tag));
-                let message = first.map(|first| self.unexpected.remove(first));
-                self.extracted.extend(message.map(|m| (number, m)));
-                self.found(number, message);
             }
             Step::Cancel(back) => {
                 let target = number.saturating_sub(back as u64);
-                let posted = self.posted.iter().position(|(token, _)| *token == target);
-                let status = match posted {
+                let status = match self.posted.iter().position(|(token, _)| *token == target) {
                     Some(first) => {
                         self.posted.remove(first);
                         self.done.insert(target, (OperationStatus::Cancelled, None));
@@ -137,9 +134,7 @@ fn command(step: &Step, number: u64, naive: &Naive) -> Option<AdapterRequest> {
     };
     match *step {
         Step::Message(..) => None,
-        Step::Receive(s, c, t) => Some(pattern(CommandKind::Receive, (s, c, t))),
-        Step::Probe(s, c, t) => Some(pattern(CommandKind::Probe, (s, c, t))),
-        Step::Extract(s, c, t) => Some(pattern(CommandKind::Extract, (s, c, t))),
+        Step::Match(kind, wanted) => Some(pattern(kind, wanted)),
         Step::Cancel(back) => Some(AdapterRequest {
             target: number.saturating_sub(back as u64),
             ..request(CommandKind::Cancel, number)
@@ -152,9 +147,7 @@ fn command(step: &Step, number: u64, naive: &Naive) -> Option<AdapterRequest> {
 }
 
 fn packet(step: &Step, number: u64) -> Option<(u32, AdapterPacket)> {
-    let Step::Message(source, context, tag, is_announced) = *step else {
-        return None;
-    };
+    let Step::Message(source, context, tag, is_announced) = *step else { return None };
     let length = number;
     let packet = match is_announced {
         true => AdapterPacket::bare(PacketHeader::Announce { context, tag, length, send: number }),
@@ -170,9 +163,7 @@ fn packet(step: &Step, number: u64) -> Option<(u32, AdapterPacket)> {
 fn answer_pulls(node: &mut Node, at: SimTime) {
     for departure in std::mem::take(&mut node.out) {
         if let PacketHeader::Pull { send, length, receive } = departure.packet.header {
-            let header = PacketHeader::Data { receive };
-            let payload = vec![send as u8; length as usize];
-            node.arrive(at, departure.to, AdapterPacket { header, payload });
+            node.arrive(at, departure.to, data(receive, vec![send as u8; length as usize]));
         }
     }
 }
@@ -210,7 +201,8 @@ proptest! {
                 prop_assert_eq!((event.source, event.tag, event.length), (source, tag, number));
             }
             let step = &steps[event.token as usize];
-            let moved = matches!(step, Step::Receive(..) | Step::ReceiveExtracted(..));
+            let moved =
+                matches!(step, Step::Match(CommandKind::Receive, _) | Step::ReceiveExtracted(..));
             if let (true, Some((.., number))) = (moved, message) {
                 let buffer = node.host.part(BUFFERS + 64 * event.token, 64);
                 let (bytes, rest) = buffer.split_at(number as usize);

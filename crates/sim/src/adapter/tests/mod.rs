@@ -197,17 +197,9 @@ impl Node {
 
 /// A request without message.
 fn request(operation: CommandKind, token: u64) -> AdapterRequest {
-    AdapterRequest {
-        operation: Some(operation),
-        peer: ANY_SOURCE,
-        context: 0,
-        tag: 0,
-        flags: ANY_TAG,
-        address: 0,
-        length: 0,
-        token,
-        target: 0,
-    }
+    let operation = Some(operation);
+    let any = AdapterRequest { peer: ANY_SOURCE, flags: ANY_TAG, ..AdapterRequest::default() };
+    AdapterRequest { operation, token, ..any }
 }
 
 fn send(to: u32, tag: i32, (address, length): (u64, u64), token: u64) -> AdapterRequest {
@@ -223,6 +215,24 @@ fn receive(from: u32, tag: i32, (address, length): (u64, u64), token: u64) -> Ad
         length,
         ..request(CommandKind::Receive, token)
     }
+}
+
+/// A short message with its payload.
+fn eager(tag: i32, payload: &[u8]) -> AdapterPacket {
+    AdapterPacket {
+        header: PacketHeader::Eager { context: 0, tag, acknowledge: None },
+        payload: payload.to_vec(),
+    }
+}
+
+/// A long message is announced, to be pulled as number `send`.
+fn announce(tag: i32, length: u64, send: u64) -> AdapterPacket {
+    AdapterPacket::bare(PacketHeader::Announce { context: 0, tag, length, send })
+}
+
+/// The payload of a long message.
+fn data(receive: u64, payload: Vec<u8>) -> AdapterPacket {
+    AdapterPacket { header: PacketHeader::Data { receive }, payload }
 }
 
 /// What happens at the nodes by itself: commands at moments.

@@ -4,18 +4,6 @@ use mica_node::adapter::{COMMANDS_OFFSET, Command, OperationStatus};
 
 use super::*;
 
-/// A message of rank 1 with its payload.
-fn eager(tag: i32, payload: &[u8]) -> AdapterPacket {
-    AdapterPacket {
-        header: PacketHeader::Eager { context: 0, tag, acknowledge: None },
-        payload: payload.to_vec(),
-    }
-}
-
-fn announce(tag: i32, length: u64, send: u64) -> AdapterPacket {
-    AdapterPacket::bare(PacketHeader::Announce { context: 0, tag, length, send })
-}
-
 fn node() -> Node {
     Node::new(0, 2, policy("base"))
 }
@@ -55,9 +43,7 @@ fn longer_messages_are_truncated() {
     node.finish();
     let pull = PacketHeader::Pull { send: 40, length: 3, receive: 0 };
     assert_eq!(node.out.pop().map(|d| d.packet.header), Some(pull));
-    let header = PacketHeader::Data { receive: 0 };
-    let payload = b"xyz".to_vec();
-    node.arrive(SimTime(4_000_000), 1, AdapterPacket { header, payload });
+    node.arrive(SimTime(4_000_000), 1, data(0, b"xyz".to_vec()));
     let events = node.finish();
     assert_eq!((events[0].status, events[0].length), (OperationStatus::Truncated, 5000));
     assert_eq!(node.host.part(BUFFERS, 6), b"xyz\0\0\0");
@@ -137,9 +123,7 @@ fn announced_messages_are_matched_in_their_turn() {
     node.command(SimTime(3), &receive(1, 7, (BUFFERS + 8192, 5000), 2));
     let events = node.finish();
     assert_eq!((events.len(), events[0].token, events[0].length), (1, 2, 5));
-    let header = PacketHeader::Data { receive: 0 };
-    let payload = vec![3; 5000];
-    node.arrive(SimTime(1 << 40), 1, AdapterPacket { header, payload });
+    node.arrive(SimTime(1 << 40), 1, data(0, vec![3; 5000]));
     let events = node.finish();
     assert_eq!((events[0].token, events[0].length), (1, 5000));
 }

@@ -35,8 +35,7 @@ fn target(name: &str, incoming: Incoming) -> InjectTarget {
 fn events_go_to_the_l2_by_header_and_message_alone() {
     for name in Policy::names().filter(|name| *name != "adaptive") {
         let is_header = ["header", "hl2", "message", "hl2p"].contains(&name);
-        let wanted = if is_header { L2 } else { MEMORY };
-        assert_eq!(fixed(name).event(), wanted, "{name}");
+        assert_eq!(fixed(name).event(), if is_header { L2 } else { MEMORY }, "{name}");
     }
 }
 
@@ -84,10 +83,8 @@ fn no_message_takes_more_than_half_of_a_cache() {
 fn without_an_l3_its_payload_goes_to_the_l2() {
     let mut caches = CacheSizes::of(&machine());
     caches.l3 = None;
-    let target = |bytes| {
-        let runs = fixed("payload").payload(&incoming(bytes), &caches, |_, _| false);
-        runs[0].target
-    };
+    let target =
+        |bytes| fixed("payload").payload(&incoming(bytes), &caches, |_, _| false)[0].target;
     assert_eq!(target(960 * KIB), L2);
     assert_eq!(target(960 * KIB + 1), MEMORY);
 }
@@ -132,15 +129,11 @@ fn lines_go_to_the_caches_that_have_them() {
 
 #[test]
 fn adapter_asks_its_policy() {
-    let payload = |acknowledge| AdapterPacket {
-        header: PacketHeader::Eager { context: 0, tag: 7, acknowledge },
-        payload: vec![1; 512],
-    };
     let written = |name: &str, prepare: fn(&mut Node)| {
         let mut node = Node::new(0, 2, policy(name));
         node.command(SimTime(0), &receive(1, 7, (BUFFERS, 512), 1));
         prepare(&mut node);
-        node.arrive(SimTime(1000), 1, payload(None));
+        node.arrive(SimTime(1000), 1, eager(7, &[1; 512]));
         node.finish();
         (node.host.writes[0].2, node.host.event_targets[0])
     };
@@ -154,20 +147,16 @@ fn adapter_asks_its_policy() {
     assert_eq!(written("on-wait", wait), (L2, MEMORY));
     let hold = |node: &mut Node| node.host.holds = |_, cache| cache == L3;
     assert_eq!(written("in-cache", hold), (L3, MEMORY));
-    let first = Adaptive::new(&machine()).current();
-    assert_eq!(written("adaptive", nothing), (L3, first.event()));
+    assert_eq!(written("adaptive", nothing), (L3, Adaptive::new(&machine()).current().event()));
 }
 
 #[test]
 fn hint_reaches_a_message_that_is_being_pulled() {
     let mut node = Node::new(0, 2, policy("hint"));
     node.command(SimTime(0), &receive(1, 7, (BUFFERS, 5000), 1));
-    let header = PacketHeader::Announce { context: 0, tag: 7, length: 5000, send: 3 };
-    node.arrive(SimTime(1000), 1, AdapterPacket::bare(header));
+    node.arrive(SimTime(1000), 1, announce(7, 5000, 3));
     node.adapter.hint(1);
     node.adapter.hint(99);
-    let header = PacketHeader::Data { receive: 0 };
-    let payload = vec![1; 5000];
-    node.arrive(SimTime(10_000_000), 1, AdapterPacket { header, payload });
+    node.arrive(SimTime(10_000_000), 1, data(0, vec![1; 5000]));
     assert_eq!(node.host.writes[0].2, L2);
 }

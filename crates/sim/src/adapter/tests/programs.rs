@@ -49,13 +49,10 @@ fn stalls(program: Program, policy: Policy, messages: u64) -> u64 {
     for message in 0..messages {
         let buffer = BUFFERS + message % BUFFER_COUNT * MESSAGE;
         node.command(now, &receive(1, 7, (buffer, MESSAGE), 1));
-        let header = PacketHeader::Eager { context: 0, tag: 7, acknowledge: None };
-        let payload = vec![1; MESSAGE as usize];
-        node.arrive(now, 1, AdapterPacket { header, payload });
+        node.arrive(now, 1, eager(7, &[1; MESSAGE as usize]));
         node.finish();
         node.host.writes.clear();
-        let event = DEVICE + EVENTS_OFFSET as u64 + message % EVENTS as u64 * LINE;
-        now = load(&mut node, event);
+        now = load(&mut node, DEVICE + EVENTS_OFFSET as u64 + message % EVENTS as u64 * LINE);
         let lines = |bytes: u64| 0..bytes / LINE;
         if program.uses_message {
             for line in lines(MESSAGE) {

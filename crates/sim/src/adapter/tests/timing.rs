@@ -23,8 +23,7 @@ fn eager_message_takes_its_stages_and_its_bytes_once() {
         assert_eq!(times(bytes), (COMMAND + EVENT, COMMAND + LATENCY + ARRIVAL + EVENT));
     }
     // 1001 bytes follow for 250 ns, longer than the match takes.
-    let last = COMMAND + LATENCY + 1000 * 250;
-    assert_eq!(times(1001), (COMMAND + EVENT, last + EVENT));
+    assert_eq!(times(1001), (COMMAND + EVENT, COMMAND + LATENCY + 1000 * 250 + EVENT));
 }
 
 #[test]
@@ -58,8 +57,7 @@ fn message_to_the_own_rank_takes_the_loopback() {
     let start = SimTime(1_000_000);
     node.command(start, &send(0, 7, (BUFFERS + 512, 100), 1));
     let done = start.0 + COMMAND + 500_000 + ARRIVAL + EVENT;
-    let early = node.events(SimTime(done - 1));
-    assert_eq!(early.len(), 1, "the send alone");
+    assert_eq!(node.events(SimTime(done - 1)).len(), 1, "the send alone");
     assert_eq!(node.events(SimTime(done))[0].token, 2);
     assert!(node.out.is_empty());
 }
@@ -103,9 +101,7 @@ fn packets_are_handed_over_when_they_leave() {
 #[test]
 fn commands_and_packets_are_processed_in_order() {
     let mut node = Node::new(0, 2, policy("base"));
-    let header = PacketHeader::Eager { context: 0, tag: 7, acknowledge: None };
-    let payload = vec![1; 1];
-    node.arrive(SimTime(0), 1, AdapterPacket { header, payload });
+    node.arrive(SimTime(0), 1, eager(7, &[1]));
     // It takes less time than the packet, but needs what that brings.
     node.command(SimTime(10), &receive(1, 7, (BUFFERS, 1), 1));
     assert_eq!(node.events(SimTime(ARRIVAL + EVENT - 1)), []);

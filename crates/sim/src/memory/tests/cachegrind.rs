@@ -16,6 +16,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::machine_of;
 use crate::machine::SimulatedMachine;
 use crate::memory::NodeMemory;
 use crate::memory::hierarchy::Origin;
@@ -37,47 +38,15 @@ struct Misses {
     ll: u64,
 }
 
-const MACHINE: &str = r#"
-description = "cachegrind"
-device = { load_ns = 0, store_ns = 0 }
-[processor]
-mhz = 1000
-cycles_per_instruction = 1
-miss_overlap = 0
-store_overlap = 0
-cores = 1
-intervention_cycles = 0
-[adapter]
-eager_max = 0
-command_ns = 0
-event_ns = 0
-arrival_ns = 0
-loopback_ns = 0
-dma_gb_s = 1
-[memory]
-queue = 1
-timing = { latency_ns = 100, bandwidth_gb_s = 1e12 }
-[network]
-latency_ns = 1
-gap_ns = 0
-gap_per_byte_ns = 0
-link_bandwidth_gb_s = 1
-hop_latency_ns = 0
-topology = { kind = "crossbar" }
-"#;
-
 impl Geometry {
     fn machine(self) -> SimulatedMachine {
         let cache = |(kib, ways): (u64, u32)| format!("size_kib = {kib}, ways = {ways}");
-        let text = format!(
-            "{MACHINE}[caches]\nline = {}\nl1i = {{ {} }}\nl1d = {{ {} }}\n\
-             l2 = {{ {}, latency = 10, inclusion = 'none' }}\n",
-            self.line,
-            cache(self.i1),
-            cache(self.d1),
-            cache(self.ll),
-        );
-        SimulatedMachine::parse(&text, "cachegrind", &[]).unwrap_or_else(|e| panic!("{e}"))
+        machine_of(&[
+            format!("caches.line={}", self.line),
+            format!("caches.l1i={{ {} }}", cache(self.i1)),
+            format!("caches.l1d={{ {} }}", cache(self.d1)),
+            format!("caches.l2={{ {}, latency = 10, inclusion = 'none' }}", cache(self.ll)),
+        ])
     }
 
     fn option(self, name: &str, (kib, ways): (u64, u32)) -> String {
@@ -141,8 +110,7 @@ fn program() -> Result<PathBuf, String> {
         let found = Command::new(tool).arg("--version").output();
         found.map_err(|e| format!("{tool} cannot be started ({e})"))?;
     }
-    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let source = crate_folder.join("../../tests/c/tools/cache_patterns.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/c/tools/cache_patterns.c");
     let program = scratch().join("cache_patterns");
     // Static where that is possible, so that the trace is not mostly the dynamic linker's.
     let build = |options: &[&str]| {
@@ -184,8 +152,7 @@ fn system_programs() -> Vec<Traced> {
         }
         found
     });
-    let traced = there.map(|(program, arguments)| Traced { program: program.into(), arguments });
-    traced.collect()
+    there.map(|(program, arguments)| Traced { program: program.into(), arguments }).collect()
 }
 
 /// Runs valgrind on the program. Both tools get the same environment, which is on the stack.

@@ -47,8 +47,7 @@ fn injected_lines_are_read_from_their_cache_and_counted_as_used_once() {
 fn dirty_lines_are_written_when_they_are_evicted_and_not_before() {
     let mut memory = memory(&[]);
     for n in 0..9 {
-        let line = BUFFER + n * 24 * LINE;
-        memory.adapter_write(SimTime(0), line, LINE, L2, WriteMode::Dirty);
+        memory.adapter_write(SimTime(0), BUFFER + n * 24 * LINE, LINE, L2, WriteMode::Dirty);
         let writes = memory.counts().memory_writes;
         assert_eq!(writes.adapter, 0);
         // 4 in the L2, 4 in the L3 of victims.

@@ -98,8 +98,7 @@ fn without_inclusion_levels_evict_alone() {
 fn dirty_lines_are_written_back_once_when_they_leave_the_last_cache() {
     let mut memory = memory(&["caches.l3={ size_kib = 3, ways = 4, latency = 40, \
                                inclusion = 'victim' }"]);
-    let first = line_of(0, 12);
-    memory.store(0, first, 8);
+    memory.store(0, line_of(0, 12), 8);
     for n in 1..8 {
         memory.load(0, line_of(n, 12), 8);
     }
@@ -185,8 +184,7 @@ fn outside_accurate_mode_the_l1s_are_empty_and_the_adapter_still_invalidates() {
         memory.load(0, 8192, 8);
         memory.set_mode(MemoryMode::FastForward);
         assert!(memory.holds(4096, L2) && memory.holds(8192, L2), "{inclusion}");
-        let target = InjectTarget::L3;
-        memory.adapter_write(SimTime(0), 8192, LINE, target, WriteMode::Clean);
+        memory.adapter_write(SimTime(0), 8192, LINE, InjectTarget::L3, WriteMode::Clean);
         memory.set_mode(MemoryMode::Accurate);
         assert_eq!(memory.load(1000, 4096, 8).cycles(), 10);
         assert_eq!(memory.load(2000, 8192, 8).cycles(), 200);

@@ -60,6 +60,15 @@ fn small(settings: &[&str]) -> SimulatedMachine {
     SimulatedMachine::parse(SMALL, "small", &settings).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// [`small`], without the L3 unless a setting describes one.
+fn machine_of(settings: &[String]) -> SimulatedMachine {
+    let mut machine = small(&settings.iter().map(String::as_str).collect::<Vec<_>>());
+    if !settings.iter().any(|s| s.starts_with("caches.l3")) {
+        machine.caches.l3 = None;
+    }
+    machine
+}
+
 fn memory(settings: &[&str]) -> NodeMemory {
     NodeMemory::new(&small(settings))
 }

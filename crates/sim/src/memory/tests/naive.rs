@@ -45,10 +45,8 @@ impl NaiveCache {
 
     fn place(&self, line: u64) -> Option<(u64, usize)> {
         let set = line / LINE % self.sets;
-        let found = |way: &usize| {
-            let way = self.lines.get(&(set, *way));
-            way.is_some_and(|(found, _)| found.line == line)
-        };
+        let found =
+            |way: &usize| self.lines.get(&(set, *way)).is_some_and(|(found, _)| found.line == line);
         (0..self.ways).find(found).map(|way| (set, way))
     }
 
@@ -82,8 +80,7 @@ impl NaiveCache {
             return free;
         }
         if !self.plru {
-            let last_use = |way: &usize| self.lines[&(set, *way)].1;
-            return (0..self.ways).min_by_key(last_use).unwrap();
+            return (0..self.ways).min_by_key(|way| self.lines[&(set, *way)].1).unwrap();
         }
         let (mut low, mut high) = (0, self.ways.next_power_of_two());
         while high - low > 1 {
@@ -219,8 +216,7 @@ impl Naive {
             self.l2.touch(line);
             self.use_injected(|naive| naive.l2.get(line));
             let gone = self.l2_inclusion() == Inclusion::Exclusive;
-            let dirty = gone && self.l2.take(line).unwrap().dirty;
-            return (10, dirty);
+            return (10, gone && self.l2.take(line).unwrap().dirty);
         }
         if let Some(found) = self.other.take(line) {
             self.injected.used += u64::from(found.injected);
@@ -251,8 +247,7 @@ impl Naive {
         if matches!(self.l3_inclusion(), Some(Inclusive | Alone)) {
             let l3 = self.l3.as_mut().unwrap();
             if !l3.holds(line) {
-                let clean = NaiveLine { line, ..NaiveLine::default() };
-                let evicted = l3.put(clean);
+                let evicted = l3.put(NaiveLine { line, ..NaiveLine::default() });
                 self.out_of_l3(evicted);
             }
         }
@@ -333,8 +328,7 @@ impl Naive {
             }
             Some(_) if has => {
                 self.injected.demoted += u64::from(line.injected);
-                let below = self.l3.as_mut().unwrap().get(line.line).unwrap();
-                below.injected |= line.injected;
+                self.l3.as_mut().unwrap().get(line.line).unwrap().injected |= line.injected;
                 if line.dirty {
                     self.write_l3(line.line);
                 }

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 
 use super::naive::{Naive, NaiveLine};
-use super::{LINE, small};
-use crate::machine::{Inclusion, SimulatedMachine, WriteMode};
+use super::{LINE, machine_of, small};
+use crate::machine::{Inclusion, WriteMode};
 use crate::memory::cache::{Cache, DIRTY, FLAGS, INJECTED, PREFETCHED};
 use crate::memory::{AccessKind, InjectTarget, Injections, MemoryCounts, NodeMemory};
 use crate::time::SimTime;
@@ -17,15 +17,18 @@ const LINES: u64 = 120;
 /// Something that happens to a memory.
 #[derive(Debug, Clone)]
 enum Step {
-    Load { address: u64, size: u32 },
-    Store { address: u64, size: u32 },
-    Fetch { address: u64, size: u32 },
+    Access { kind: AccessKind, address: u64, size: u32 },
     Write { address: u64, length: u64, target: InjectTarget, mode: WriteMode },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let address = 0..LINES * LINE;
-    let at = (address.clone(), 1_u32..33);
+    let kind = prop_oneof![
+        6 => Just(AccessKind::Load),
+        4 => Just(AccessKind::Store),
+        2 => Just(AccessKind::Fetch),
+    ];
+    let access = (kind, address.clone(), 1_u32..33);
     let target = prop_oneof![
         Just(InjectTarget::Memory),
         Just(InjectTarget::L3),
@@ -36,9 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let start = prop_oneof![address, (0..LINES).prop_map(|line| line * LINE)];
     let write = (start, 0..6 * LINE, target, mode);
     let step = prop_oneof![
-        6 => at.clone().prop_map(|(address, size)| Step::Load { address, size }),
-        4 => at.clone().prop_map(|(address, size)| Step::Store { address, size }),
-        2 => at.prop_map(|(address, size)| Step::Fetch { address, size }),
+        12 => access.prop_map(|(kind, address, size)| Step::Access { kind, address, size }),
         2 => write.prop_map(|(address, length, target, mode)| Step::Write {
             address,
             length,
@@ -83,15 +84,6 @@ fn settings() -> impl Strategy<Value = Vec<String>> {
     })
 }
 
-/// [`small`], without the L3 unless a setting describes one.
-fn machine_of(settings: &[String]) -> SimulatedMachine {
-    let mut machine = small(&settings.iter().map(String::as_str).collect::<Vec<_>>());
-    if !settings.iter().any(|s| s.starts_with("caches.l3")) {
-        machine.caches.l3 = None;
-    }
-    machine
-}
-
 fn contents(cache: &Cache) -> Vec<NaiveLine> {
     naive_lines(cache.lines())
 }
@@ -111,9 +103,9 @@ fn naive_lines(entries: impl IntoIterator<Item = u64>) -> Vec<NaiveLine> {
 
 fn take_step(memory: &mut NodeMemory, now: u64, step: &Step) -> u64 {
     let stall = match *step {
-        Step::Load { address, size } => memory.load(now, address, size),
-        Step::Store { address, size } => memory.store(now, address, size),
-        Step::Fetch { address, size } => memory.fetch(now, address, size),
+        Step::Access { kind: AccessKind::Load, address, size } => memory.load(now, address, size),
+        Step::Access { kind: AccessKind::Store, address, size } => memory.store(now, address, size),
+        Step::Access { kind: AccessKind::Fetch, address, size } => memory.fetch(now, address, size),
         Step::Write { address, length, target, mode } => {
             memory.adapter_write(SimTime(0), address, length, target, mode);
             return 0;
@@ -130,9 +122,7 @@ impl Naive {
                 self.write(address, length, target, mode);
                 return 0;
             }
-            Step::Load { address, size } => (AccessKind::Load, address, size),
-            Step::Store { address, size } => (AccessKind::Store, address, size),
-            Step::Fetch { address, size } => (AccessKind::Fetch, address, size),
+            Step::Access { kind, address, size } => (kind, address, size),
         };
         let first = address / LINE * LINE;
         let last = (address + u64::from(size) - 1) / LINE * LINE;
@@ -195,14 +185,11 @@ fn check_inclusion(memory: &NodeMemory) -> Result<(), TestCaseError> {
     if levels.l2.inclusion == Inclusion::Inclusive {
         prop_assert!(l1s.iter().all(|line| levels.l2.cache.holds(*line)));
     }
-    let Some(l3) = &levels.l3 else {
-        return Ok(());
-    };
+    let Some(l3) = &levels.l3 else { return Ok(()) };
     let l2 = above(&levels.l2.cache);
     match l3.inclusion {
         Inclusion::Inclusive => {
-            let all = [l1s, l2].concat();
-            prop_assert!(all.iter().all(|line| l3.cache.holds(*line)));
+            prop_assert!([l1s, l2].concat().iter().all(|line| l3.cache.holds(*line)));
         }
         Inclusion::Exclusive if levels.l2.inclusion == Inclusion::Inclusive => {
             prop_assert!(!l2.iter().any(|line| l3.cache.holds(*line)));

@@ -17,23 +17,18 @@ fn stream(memory: &mut NodeMemory, lines: u64, between: u64) -> u64 {
 }
 
 #[test]
-fn dependent_misses_take_the_latency_each() {
-    let mut memory = memory(&[]);
-    assert_eq!(stream(&mut memory, 1000, 1), 1000 * 201);
-}
-
-#[test]
-fn half_of_the_latency_overlaps() {
-    let mut memory = memory(&["processor.miss_overlap=0.5"]);
-    assert_eq!(stream(&mut memory, 1000, 1), 1000 * 101);
+fn dependent_misses_take_the_latency_each_or_the_part_that_does_not_overlap() {
+    for (overlap, cycles) in [("0", 201), ("0.5", 101)] {
+        let mut memory = memory(&[&format!("processor.miss_overlap={overlap}")]);
+        assert_eq!(stream(&mut memory, 1000, 1), 1000 * cycles);
+    }
 }
 
 #[test]
 fn misses_that_overlap_are_bound_by_the_bandwidth_after_the_queue_is_full() {
     let mut memory = memory(&["processor.miss_overlap=1"]);
     // 8 cycles a line; the first 4 lines find room in the queue.
-    let cycles = stream(&mut memory, 1000, 1);
-    assert_eq!(cycles, (1000 - 4) * 8 + 1);
+    assert_eq!(stream(&mut memory, 1000, 1), (1000 - 4) * 8 + 1);
     // Slower than the bandwidth, they wait for nothing.
     let mut memory = super::memory(&["processor.miss_overlap=1"]);
     assert_eq!(stream(&mut memory, 1000, 9), 9000);
@@ -44,8 +39,7 @@ fn requests_wait_for_the_lines_before_them() {
     let mut memory = memory(&[]);
     // Six lines at once: the n-th waits n lines.
     for n in 0..6 {
-        let stall = memory.load(0, (1 << 20) + n * LINE, 8).cycles();
-        assert_eq!(stall, 200 + 8 * n);
+        assert_eq!(memory.load(0, (1 << 20) + n * LINE, 8).cycles(), 200 + 8 * n);
     }
 }
 
@@ -118,8 +112,7 @@ fn the_adapter_takes_its_part_of_the_bandwidth_from_the_core() {
     // 2 GB/s of 8: while the adapter writes, a line takes the core 8 / 0.75 cycles.
     let settings = ["processor.miss_overlap=1", "adapter.dma_gb_s=2"];
     let mut memory = memory(&settings);
-    let bytes = 1 << 20;
-    memory.adapter_write(SimTime(0), 1 << 30, bytes, InjectTarget::Memory, WriteMode::Clean);
+    memory.adapter_write(SimTime(0), 1 << 30, 1 << 20, InjectTarget::Memory, WriteMode::Clean);
     let cycles = stream(&mut memory, 3000, 1) as f64;
     assert!((cycles / 3000.0 - 8.0 / 0.75).abs() < 0.05, "{cycles}");
     // Dirty injection takes nothing but the write-backs when its 32 lines are evicted.
@@ -141,8 +134,7 @@ fn prefetching_hides_the_latency_and_reads_as_much() {
     let lines = 4000;
     let run = |settings: &[&str]| {
         let mut memory = memory(settings);
-        let cycles = stream(&mut memory, lines, 40);
-        (cycles, memory.counts().memory_reads)
+        (stream(&mut memory, lines, 40), memory.counts().memory_reads)
     };
     let (base, reads) = run(&[]);
     assert_eq!(base, lines * 240);

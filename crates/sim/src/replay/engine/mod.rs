@@ -420,8 +420,7 @@ impl<'a> ReplayEngine<'a> {
         let ReplayRank { unexpected, arrived, expected, .. } = state;
         expected.retain(|&(from, context)| {
             // Messages of a stream are in order.
-            let found = unexpected.iter().position(|m| (m.from, m.context) == (from, context));
-            match found {
+            match unexpected.iter().position(|m| (m.from, m.context) == (from, context)) {
                 Some(place) => {
                     arrived.push(unexpected.remove(place));
                     false

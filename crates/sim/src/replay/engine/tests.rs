@@ -155,8 +155,7 @@ fn messages_of_many_senders_pass_the_port_one_after_the_other() {
     script[0].push(ReplayOperation::Wait);
     script.extend((0..senders).map(|_| vec![send(0, 101)]));
     let port = GAP + 200;
-    let expected = O_S + u64::from(senders - 1) * port + 200 + L + O_R;
-    assert_eq!(time_of(script), expected);
+    assert_eq!(time_of(script), O_S + u64::from(senders - 1) * port + 200 + L + O_R);
 }
 
 #[test]
@@ -167,16 +166,14 @@ fn binomial_trees_take_their_closed_form() {
         let mut end = start;
         let (mut bit, mut number) = (ranks / 2, 0);
         while bit > 0 {
-            let leaves = start + O_S + number * GAP;
-            end = end.max(tree(bit, leaves + L + O_R));
+            end = end.max(tree(bit, start + O_S + number * GAP + L + O_R));
             bit /= 2;
             number += 1;
         }
         end
     }
     for ranks in [2, 4, 8, 64, 256] {
-        let time = time_of(all_call(ranks, Collective::Bcast, 1));
-        assert_eq!(time, tree(ranks, 0), "{ranks}");
+        assert_eq!(time_of(all_call(ranks, Collective::Bcast, 1)), tree(ranks, 0), "{ranks}");
     }
     assert_eq!(tree(2, 0), O_S + L + O_R);
 }
@@ -185,8 +182,7 @@ fn binomial_trees_take_their_closed_form() {
 fn dissemination_and_doubling_take_their_closed_forms() {
     let one_way = O_S + L + O_R;
     for (ranks, rounds) in [(2, 1), (8, 3), (9, 4), (1000, 10)] {
-        let time = time_of(all_call(ranks, Collective::Barrier, 0));
-        assert_eq!(time, rounds * one_way, "{ranks}");
+        assert_eq!(time_of(all_call(ranks, Collective::Barrier, 0)), rounds * one_way, "{ranks}");
     }
     for (ranks, rounds) in [(2, 1), (8, 3), (1024, 10)] {
         let time = time_of(all_call(ranks, Collective::Allreduce, 11));
@@ -269,8 +265,7 @@ fn streams_of_a_pair_do_not_match_one_another() {
     // The first message waits for the receive of the second one, and then for the port.
     let sends = vec![on(7, 1), compute(10_000), on(9, 1)];
     let receives = [take(9), take(7)].concat();
-    let late = O_S + 10_000 + O_S + GAP + L + O_R;
-    assert_eq!(time_of(vec![sends.clone(), receives]), late);
+    assert_eq!(time_of(vec![sends.clone(), receives]), O_S + 10_000 + O_S + GAP + L + O_R);
     let stuck = replay(&Script(vec![sends, take(8).to_vec()]), &cluster(), &mut |_| {});
     assert!(matches!(stuck, Err(ReplayError::Stuck { rank: 1, .. })));
 }

@@ -280,8 +280,7 @@ impl Adaptive {
     /// Puts the next candidate without a trial in force, or the best if all have had one.
     fn try_next(&mut self) {
         let order = (0..CANDIDATES.len()).map(|step| (self.in_force + step) % CANDIDATES.len());
-        let untried = order.clone().find(|candidate| self.tried[*candidate].is_none());
-        if let Some(candidate) = untried {
+        if let Some(candidate) = order.clone().find(|candidate| self.tried[*candidate].is_none()) {
             self.put_in_force(candidate);
             return;
         }

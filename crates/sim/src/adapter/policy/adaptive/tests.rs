@@ -81,10 +81,7 @@ impl Program {
         let incoming = Incoming {
             address: 0,
             bytes: world.bytes,
-            kind: match self.chance(0.5) {
-                true => MatchKind::Preposted,
-                false => MatchKind::Unexpected,
-            },
+            kind: if self.chance(0.5) { MatchKind::Preposted } else { MatchKind::Unexpected },
             is_awaited: self.chance(0.5),
             is_hinted: false,
         };
@@ -138,18 +135,15 @@ fn worth_of_adaptive(start: usize, worlds: &[World], lines: u64) -> (f64, FixedP
     for world in worlds {
         let end = program.lines + lines;
         while program.lines < end {
-            let written = program.message(adaptive.current(), world);
-            adaptive.observe(written, program.counts);
+            adaptive.observe(program.message(adaptive.current(), world), program.counts);
         }
     }
-    let worth = program.worth / program.lines as f64;
-    (worth, adaptive.current())
+    (program.worth / program.lines as f64, adaptive.current())
 }
 
 fn best_of(worlds: &[World], lines: u64) -> (f64, FixedPolicy) {
     let all = CANDIDATES.map(|policy| (worth_of(policy, worlds, lines), policy));
-    let best = all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-    best.expect("there are candidates")
+    all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).expect("there are candidates")
 }
 
 /// Lines of a run: about a thousand epochs.
@@ -169,15 +163,13 @@ fn comes_close_to_the_best_fixed_policy_from_every_start() {
 
 #[test]
 fn leaves_a_bad_policy_after_few_lines() {
-    let bad = CANDIDATES.iter().position(|p| p.to_string() == "message");
-    let bad = bad.expect("a candidate");
+    let bad = CANDIDATES.iter().position(|p| p.to_string() == "message").expect("a candidate");
     let world = LATENCY_BOUND;
     assert!(worth_of(CANDIDATES[bad], &[world], LONG) < 0.0);
     let mut program = Program::new();
     let mut adaptive = Adaptive::from(bad, SAVED);
     while adaptive.current() == CANDIDATES[bad] {
-        let written = program.message(adaptive.current(), &world);
-        adaptive.observe(written, program.counts);
+        adaptive.observe(program.message(adaptive.current(), &world), program.counts);
         assert!(program.lines < 1000, "still in force after {} lines", program.lines);
     }
 }
@@ -208,8 +200,7 @@ fn follows_a_program_that_changes() {
 #[test]
 fn decides_by_the_counts_alone() {
     let worlds = [L2_ALONE, POLLUTED];
-    let once = worth_of_adaptive(3, &worlds, 100_000);
-    assert_eq!(once, worth_of_adaptive(3, &worlds, 100_000));
+    assert_eq!(worth_of_adaptive(3, &worlds, 100_000), worth_of_adaptive(3, &worlds, 100_000));
 }
 
 #[test]
