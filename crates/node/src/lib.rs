@@ -42,8 +42,9 @@ pub use platform::process;
 pub use platform::{
     identity, page, pmix, proc_mount, process_stat, procmap, sealed_file, signals, ticks, unwind,
 };
+pub use primitives::baselines::fifo;
 pub(crate) use primitives::hint;
 pub use primitives::{
-    cells, chunk_queue, cooperative, doorbell, fifo, fork_lock, futex, helper_slots, lock,
+    cells, chunk_queue, cooperative, doorbell, fork_lock, futex, helper_slots, lock,
     migration_gate, park, ring, sync,
 };
