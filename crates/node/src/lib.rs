@@ -20,6 +20,7 @@
 
 pub mod adapter;
 pub mod area;
+pub mod byte_reader;
 pub mod counters;
 mod join;
 pub mod late;
