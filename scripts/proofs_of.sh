@@ -14,7 +14,7 @@ proofs_of() {
         crates/node/src/primitives/chunk_queue/*) echo loom:chunk_queue miri-node thread aarch64 ;;
         crates/node/src/primitives/cooperative/*) echo loom:cooperative miri-node thread aarch64 ;;
         crates/node/src/primitives/doorbell/*) echo loom:doorbell,fifo miri-node aarch64 ;;
-        crates/node/src/primitives/fifo/*) echo loom:fifo miri-node aarch64 ;;
+        crates/node/src/primitives/baselines/fifo/*) echo loom:fifo miri-node aarch64 ;;
         crates/node/src/primitives/fork_lock/*) echo loom:fork_lock thread aarch64 ;;
         crates/node/src/primitives/futex/*) echo loom:futex,park,fork_lock,lock,area,window,chunk_queue miri-node thread aarch64 ;;
         crates/node/src/primitives/helper_slots/*) echo loom:helper_slots miri-node thread aarch64 ;;

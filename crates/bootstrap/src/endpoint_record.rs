@@ -5,6 +5,7 @@
 
 use std::fs;
 
+use mica_node::byte_reader::ByteReader;
 use mica_node::handover::{self, own_uid};
 use mica_node::identity::{boot_id, host_name};
 use mica_node::topology::{CorePlace, CpuSet, affinity, place_on};
@@ -124,7 +125,7 @@ impl EndpointRecord {
     pub fn decode(bytes: &[u8], rank: u32) -> Result<EndpointRecord, BootstrapError> {
         let bad_record = |what: String| BootstrapError::BadRecord { rank, what };
         let broken = || bad_record("has an introduction that is cut or damaged".to_owned());
-        let mut rest = RecordReader(bytes);
+        let mut rest = ByteReader(bytes);
         if rest.array() != Some(MAGIC) {
             return Err(bad_record("did not introduce itself as Mica does".to_owned()));
         }
@@ -143,47 +144,29 @@ impl EndpointRecord {
                 if order == ORDER { "the same" } else { "another" },
             )));
         }
+        let text = |rest: &mut ByteReader<'_>| {
+            let length = rest.u32()? as usize;
+            rest.text(length)
+        };
         let mut read = || {
             Some(EndpointRecord {
                 nonce: rest.array()?,
-                uid: rest.number()?,
-                appnum: rest.number()?,
+                uid: rest.u32()?,
+                appnum: rest.u32()?,
                 place: CorePlace {
-                    core: rest.number()?,
-                    shared_cache: rest.number()?,
-                    package: rest.number()?,
-                    numa: rest.number()?,
-                    processing_unit: rest.number()?,
+                    core: rest.u32()?,
+                    shared_cache: rest.u32()?,
+                    package: rest.u32()?,
+                    numa: rest.u32()?,
+                    processing_unit: rest.u32()?,
                 },
-                machine: rest.text()?,
-                node: rest.text()?,
-                host: rest.text()?,
-                cpus: CpuSet::from_list(&rest.text()?)?,
+                machine: text(&mut rest)?,
+                node: text(&mut rest)?,
+                host: text(&mut rest)?,
+                cpus: CpuSet::from_list(&text(&mut rest)?)?,
             })
         };
         read().filter(|_| rest.0.is_empty()).ok_or_else(broken)
-    }
-}
-
-/// Bytes still to be read; everything is `None` once too few are left.
-struct RecordReader<'a>(&'a [u8]);
-
-impl RecordReader<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (first, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn number(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let length = self.number()? as usize;
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        String::from_utf8(text.to_vec()).ok()
     }
 }
 

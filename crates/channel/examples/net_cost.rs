@@ -5,10 +5,11 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-use mica_channel::PacketSource;
 use mica_channel::net::choice::ProviderRequest;
 use mica_channel::net::{Net, NetOptions};
 use mica_channel::shm::Packet;
+use mica_channel::transport::Transport;
+use mica_channel::{PacketSource, RemoteRegion};
 use mica_memory::{Block, Region, Shape, View};
 
 fn view(bytes: usize) -> View {
@@ -162,9 +163,8 @@ fn reads(net: &mut Net, me: u32) {
                         }
                     };
                     net.consume(1 - me, &request);
-                    let (address, key) = (request.word(0), request.word(1));
-                    while !net.start_read(1 - me, address, key, &target, bytes, 0).expect("started")
-                    {
+                    let from = RemoteRegion { key: request.word(1), address: request.word(0) };
+                    while !net.start_read(1 - me, from, &target, bytes, 0).expect("started") {
                         net.poll();
                     }
                     while net.next_completion().is_none() {

@@ -42,26 +42,6 @@ bitflags::bitflags! {
     }
 }
 
-/// The costs of a copy engine that are known without calibration. (`mica_policy` has the costs of
-/// message paths.)
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct EngineCost {
-    /// Nanoseconds to start a transfer.
-    pub start_ns: f64,
-    /// Nanoseconds for each byte.
-    pub byte_ns: f64,
-    /// Number of times that each byte is copied.
-    pub copies: u32,
-}
-
-/// Name and capabilities of a channel.
-pub trait Channel {
-    /// Short name, as in tables and environment variables.
-    fn name(&self) -> &'static str;
-    /// What the channel can do.
-    fn capabilities(&self) -> Capabilities;
-}
-
 /// A channel that delivers messages, as polling sees it: several such channels can be polled in
 /// turn (chai-2009, 7.1).
 pub trait PacketSource {
@@ -86,7 +66,8 @@ pub struct RemoteRegion {
 /// (jiang-2004, 2; MPI 5.0, 12).
 ///
 /// Every operation takes a token, does not block, and returns true.
-/// [`next_completion`](Self::next_completion) later returns its completion, once for each token,
+/// [`next_completion`](transport::Transport::next_completion) later returns its completion, once
+/// for each token,
 /// after the channel has been polled ([`PacketSource::peek`]). An operation returns false, and has
 /// done nothing, when there is no room for it now: poll and try again. Operations on one peer may
 /// be carried out in any order.
@@ -129,8 +110,6 @@ pub trait RemoteMemory {
         len: usize,
         token: u64,
     ) -> Result<bool, ChannelError>;
-    /// The next operation that has completed. Does not poll the channel.
-    fn next_completion(&mut self) -> Option<transport::TransportCompletion>;
 }
 
 /// A channel could not carry out an operation.

@@ -20,6 +20,7 @@
 
 pub mod adapter;
 pub mod area;
+pub mod byte_reader;
 pub mod counters;
 mod join;
 pub mod late;
@@ -42,8 +43,9 @@ pub use platform::process;
 pub use platform::{
     identity, page, pmix, proc_mount, process_stat, procmap, sealed_file, signals, ticks, unwind,
 };
+pub use primitives::baselines::fifo;
 pub(crate) use primitives::hint;
 pub use primitives::{
-    cells, chunk_queue, cooperative, doorbell, fifo, fork_lock, futex, helper_slots, lock,
+    cells, chunk_queue, cooperative, doorbell, fork_lock, futex, helper_slots, lock,
     migration_gate, park, ring, sync,
 };

@@ -62,17 +62,13 @@ pub enum SkewChange {
 /// The state that a receiver keeps for one sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SkewMonitor {
+    /// Whether the last notification to the sender said that this receiver lags behind.
     skewed: bool,
     /// Consecutive observations that indicate a change.
     run: u32,
 }
 
 impl SkewMonitor {
-    /// Whether the last notification to the sender said that this receiver lags behind.
-    pub const fn is_skewed(&self) -> bool {
-        self.skewed
-    }
-
     /// Records that `unexpected` messages of this sender are in the unexpected queue. Must be
     /// called whenever one of its messages (or RTS packets) arrives. Returns the change that the
     /// sender must be notified of, if any.
@@ -194,11 +190,11 @@ mod tests {
             for _ in 0..policy.rise {
                 monitor.observe(&policy, policy.many + 1);
             }
-            prop_assert!(monitor.is_skewed());
+            prop_assert!(monitor.skewed);
             for _ in 0..policy.fall {
                 monitor.observe(&policy, 0);
             }
-            prop_assert!(!monitor.is_skewed());
+            prop_assert!(!monitor.skewed);
         }
     }
 }

@@ -160,7 +160,8 @@ fn up_to(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> b
     }
     let corners = corners(costs, situation);
     let mut intervals = corners.windows(2);
-    let change = intervals.find_map(|ends| first(ends[0], ends[1], &path, &|path| !is(path)));
+    let change = intervals
+        .find_map(|ends| change(Change::First, (ends[0], ends[1]), &path, &|path| !is(path)));
     change.map_or(usize::MAX, |len| len - 1)
 }
 
@@ -173,44 +174,40 @@ fn from_on(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) ->
     }
     let corners = corners(costs, situation);
     let mut intervals = corners.windows(2).rev();
-    let change = intervals.find_map(|ends| last(ends[0], ends[1], &path, &|path| !is(path)));
+    let change = intervals
+        .find_map(|ends| change(Change::Last, (ends[0], ends[1]), &path, &|path| !is(path)));
     change.map_or(0, |len| len + 1)
 }
 
-/// The first length after `low` and up to `high` whose path `is` accepts, if the path of `low` is
-/// not accepted. No path's exclusion changes between the two.
-fn first(
-    low: usize,
-    high: usize,
-    path: &impl Fn(usize) -> MessagePath,
-    is: &impl Fn(MessagePath) -> bool,
-) -> Option<usize> {
-    if path(low) == path(high) {
-        None
-    } else if high - low == 1 {
-        is(path(high)).then_some(high)
-    } else {
-        let middle = low + (high - low) / 2;
-        first(low, middle, path, is).or_else(|| first(middle, high, path, is))
-    }
+/// Which change of the path is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    First,
+    Last,
 }
 
-/// The last length before `high` and down to `low` whose path `is` accepts, if the path of `high`
-/// is not accepted.
-fn last(
-    low: usize,
-    high: usize,
+/// The first length after `low` and up to `high`, or the last one before `high` and down to `low`,
+/// whose path `is` accepts, if the path of the end from which it is sought is not accepted. No
+/// path's exclusion changes between the two.
+fn change(
+    which: Change,
+    (low, high): (usize, usize),
     path: &impl Fn(usize) -> MessagePath,
     is: &impl Fn(MessagePath) -> bool,
 ) -> Option<usize> {
     if path(low) == path(high) {
-        None
-    } else if high - low == 1 {
-        is(path(low)).then_some(low)
-    } else {
-        let middle = low + (high - low) / 2;
-        last(middle, high, path, is).or_else(|| last(low, middle, path, is))
+        return None;
     }
+    let end = if which == Change::First { high } else { low };
+    if high - low == 1 {
+        return is(path(end)).then_some(end);
+    }
+    let middle = low + (high - low) / 2;
+    let mut halves = [(low, middle), (middle, high)];
+    if which == Change::Last {
+        halves.reverse();
+    }
+    halves.into_iter().find_map(|half| change(which, half, path, is))
 }
 
 /// The shortest average piece with which a message well above `direct_min` is still copied in

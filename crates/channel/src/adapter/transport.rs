@@ -11,17 +11,16 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::packets::{PACKET_RECEIVE, PACKET_SEND, PAYLOAD_MAX, Packets, SENDS};
 use super::queue::{AdapterCommand, AdapterEvent, AdapterQueue};
 use super::registers::{AdapterRegisters, MappedRegisters};
 use crate::shm::Packet;
 use crate::transport::{
-    LostPeer, MatchCompletion, MatchKey, MatchOperation, MatchOutcome, MatchingAdapter, NetError,
-    ReadableRegion, TOKENS, Transport, TransportCompletion, WaitMode,
+    MatchCompletion, MatchKey, MatchOperation, MatchOutcome, MatchingAdapter, NetError, TOKENS,
+    Transport, WaitMode,
 };
-use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
+use crate::{Capabilities, ChannelError, PacketSource};
 use mica_memory::{OutOfMemory, View};
 use mica_node::adapter::{AdapterMemory, CommandKind, OperationStatus};
 
@@ -181,16 +180,6 @@ fn completion(event: &AdapterEvent) -> MatchCompletion {
     }
 }
 
-impl Channel for AdapterTransport {
-    fn name(&self) -> &'static str {
-        "adapter"
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::MESSAGES
-    }
-}
-
 impl PacketSource for AdapterTransport {
     fn peek(&mut self) -> Option<(u32, Packet)> {
         if self.packets.waiting() == 0 {
@@ -205,6 +194,14 @@ impl PacketSource for AdapterTransport {
 }
 
 impl Transport for AdapterTransport {
+    fn name(&self) -> &'static str {
+        "adapter"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MESSAGES
+    }
+
     fn reaches(&self, peer: u32) -> bool {
         peer < self.queue.size() && peer != self.queue.rank()
     }
@@ -265,36 +262,11 @@ impl Transport for AdapterTransport {
         self.packets.is_drained()
     }
 
-    fn expose(&mut self, _address: usize, _len: usize) -> Result<ReadableRegion, ChannelError> {
-        Err(cannot_read())
-    }
-
-    fn conceal(&mut self, _exposed: ReadableRegion) {}
-
-    fn start_read(
-        &mut self,
-        _peer: u32,
-        _from: RemoteRegion,
-        _view: &View,
-        _len: usize,
-        _token: u64,
-    ) -> Result<bool, ChannelError> {
-        Err(cannot_read())
-    }
-
     fn matching(&mut self) -> Option<&mut dyn MatchingAdapter> {
         match self.matches_messages {
             true => Some(self),
             false => None,
         }
-    }
-
-    fn next_completion(&mut self) -> Option<TransportCompletion> {
-        None
-    }
-
-    fn take_loss(&mut self) -> Option<LostPeer> {
-        None
     }
 
     /// Nothing sleeps here: a rank waits by [`MatchingAdapter::wait`].
@@ -305,19 +277,7 @@ impl Transport for AdapterTransport {
         }
     }
 
-    fn wait_at_most(&self) -> Option<Duration> {
-        None
-    }
-
     fn probe(&mut self, _peer: u32) -> Result<(), ChannelError> {
         Ok(())
     }
-}
-
-/// Nothing asks for it: the channel has no [`Capabilities::READ`].
-fn cannot_read() -> ChannelError {
-    ChannelError::Net(NetError::Unsupported {
-        operation: "read of a peer's memory",
-        provider: "adapter".to_owned(),
-    })
 }

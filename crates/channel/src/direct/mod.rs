@@ -43,7 +43,7 @@ use mica_node::segment::{JobSegment, Limit, Means};
 pub use cma::{PeerCopy, RemoteRun};
 pub(crate) use exposure::ExpectedUse;
 pub use exposure::{Backend, Exposed, Exposure};
-pub use mapped::{HelperThread, SkipReason, Unavailable, Usage};
+pub use mapped::{HelperThread, SkipReason, Usage};
 pub use options::DirectOptions;
 pub use reach::{PeerAccess, PeerAccessError, PeerBuffer, PublishedBuffer};
 pub use refusal::CopyRefusal;
@@ -142,7 +142,7 @@ impl Direct {
             Err("not needed where XPMEM works".to_owned())
         } else {
             Registry::new(segment, me, options).map_err(|why| {
-                block.note_limit(Means::Mapped, why.limit());
+                block.note_limit(Means::Mapped, why);
                 why.to_string()
             })
         };

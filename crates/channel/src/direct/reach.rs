@@ -129,11 +129,6 @@ impl PeerAccess {
         }
     }
 
-    /// Whether buffers may be reached by loads and stores in this process, now or later.
-    pub fn can_load_store(&self) -> bool {
-        self.shared.mapped.is_ok() || self.shared.xpmem.is_ok()
-    }
-
     /// Whether peers can load and store any memory of this rank, wherever it lies.
     pub fn maps_all_memory(&self) -> bool {
         self.shared.xpmem.is_ok()
@@ -246,14 +241,6 @@ impl PeerAccess {
     fn expose_as(&self, address: usize, len: usize, expected: ExpectedUse) -> PublishedBuffer {
         let exposed = (len > 0).then(|| self.exposed(address, len, expected)).flatten();
         self.publish(address, len, exposed)
-    }
-
-    /// As [`expose`](Self::expose), for all memory from the lowest byte of `view` to the highest,
-    /// gaps included. Position 0 is the lowest byte; [`View::span`] says where it lies. A peer must
-    /// know the layout to find the view's bytes, and must not store to the gaps.
-    pub fn expose_span(&self, view: &View) -> PublishedBuffer {
-        let (address, len) = view.span();
-        self.expose(address, len)
     }
 
     /// As [`expose`](Self::expose) for a buffer that was exposed before and could be reached whole

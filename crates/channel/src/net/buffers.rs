@@ -39,7 +39,8 @@ unsafe impl Send for OperationContexts {}
 
 impl OperationContexts {
     pub fn new(count: u32, work: impl Fn(u32) -> OperationPurpose) -> OperationContexts {
-        let context = |i| OperationContext { room: UnsafeCell::default(), work: work(i) };
+        let room = fi::fi_context2 { internal: [ptr::null_mut(); 8] };
+        let context = |i| OperationContext { room: UnsafeCell::new(room), work: work(i) };
         OperationContexts((0..count).map(context).collect())
     }
 

@@ -97,12 +97,12 @@ impl Endpoint {
         // From here on, an error drops `this`, which closes the objects that are already open.
         let none = ptr::null_mut::<c_void>();
         let raw = this.info.raw();
-        // SAFETY: the objects come from the calls before, the attributes outlive the calls, and
-        // each result has a place of its type.
+        // SAFETY: the objects come from the calls before, the attributes are numbers and pointers,
+        // which may be zero, and outlive the calls, and each result has a place of its type.
         unsafe {
             let code = call!(this.fabric, ops, domain, raw, &raw mut this.domain, none);
             this.check("fi_domain", code)?;
-            let mut av = fi::fi_av_attr { type_: fi::FI_AV_TABLE, ..Default::default() };
+            let mut av = fi::fi_av_attr { type_: fi::FI_AV_TABLE, ..std::mem::zeroed() };
             let code = call!(this.domain, ops, av_open, &raw mut av, &raw mut this.av, none);
             this.check("fi_av_open", code)?;
             this.open_queue(completions)?;
@@ -129,7 +129,8 @@ impl Endpoint {
             size: completions,
             format: fi::FI_CQ_FORMAT_MSG,
             wait_obj: fi::FI_WAIT_FD,
-            ..Default::default()
+            // SAFETY: numbers and pointers, which may be zero.
+            ..unsafe { std::mem::zeroed() }
         };
         let none = ptr::null_mut::<c_void>();
         // SAFETY: as in `open`.
@@ -215,9 +216,9 @@ impl Endpoint {
     /// The failed operation at the head of the queue, if there is one.
     #[cold]
     pub fn read_failure(&self) -> Option<OperationFailure> {
-        let mut place = ErrorEntry { entry: fi::fi_cq_err_entry::default(), room: [0; ROOM] };
-        // The provider keeps the error data itself if no buffer is given.
-        place.entry.err_data_size = 0;
+        // SAFETY: numbers and pointers, which may be zero. The provider keeps the error data itself
+        // if no buffer is given.
+        let mut place: ErrorEntry = unsafe { std::mem::zeroed() };
         // SAFETY: there is room for an entry, and more behind it; the entry is valid if the call
         // succeeds, and its data until the next call.
         unsafe {

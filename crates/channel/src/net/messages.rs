@@ -8,23 +8,16 @@ use super::endpoint::OperationFailure;
 use super::wire::{self, WireError};
 use super::{ArrivedPacket, Net, SENDS};
 use crate::shm::Packet;
-use crate::transport::NetError;
+use crate::transport::{NetError, Transport};
 use crate::{ChannelError, PacketSource};
-use mica_memory::View;
 use mica_node::counters::Counter;
 
 /// Longest message, in bytes, that is assembled on the stack for the provider to copy.
 pub(super) const INJECT: usize = 256;
 
-/// With this many receives missing, they are posted again even while completions keep arriving.
-const REPOST: usize = 16;
-
-/// Completions read per call.
-const BATCH: usize = 16;
-
 /// How the provider reports that it has sent a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PostedSend {
+pub(super) enum PostedSend {
     /// Not at all: it has copied the bytes.
     Injected,
     /// By a completion.
@@ -32,58 +25,8 @@ enum PostedSend {
 }
 
 impl Net {
-    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The caller may
-    /// reuse the bytes when this returns. False if there is no room: the caller tries again after a
-    /// poll.
-    ///
-    /// # Errors
-    /// If the peer is lost or not reachable, or the payload is longer than
-    /// [`payload_max`](Net::payload_max) or than `view`.
-    pub fn send(
-        &mut self,
-        peer: u32,
-        packet: &Packet,
-        view: Option<&View>,
-        position: usize,
-    ) -> Result<bool, ChannelError> {
-        let payload = packet.payload as usize;
-        let has = view.map_or(0, |view| view.len().saturating_sub(position));
-        if payload > self.payload_max || payload > has {
-            return Err(self.bad_payload(payload, has).into());
-        }
-        let (number, count, token) = {
-            let peer = self.contact(peer)?;
-            (peer.number, peer.sent, peer.token)
-        };
-        let len = wire::head_bytes(packet) + payload;
-        let code = if len <= self.inject_max {
-            let mut bytes = [0; INJECT];
-            let head = wire::write_head(&mut bytes, token, self.me, count, Some(packet));
-            if let Some(view) = view.filter(|_| payload > 0) {
-                view.pack(position, &mut bytes[head..len]);
-            }
-            self.endpoint.inject(&bytes[..len], number)
-        } else {
-            let Some(buffer) = self.free_sends.pop() else {
-                return Ok(false);
-            };
-            // SAFETY: no operation uses a free buffer.
-            let bytes = unsafe { self.sends.to_fill(buffer) };
-            let head = wire::write_head(bytes, token, self.me, count, Some(packet));
-            if let Some(view) = view.filter(|_| payload > 0) {
-                view.pack(position, &mut bytes[head..len]);
-            }
-            self.post_send(peer, number, buffer, len)
-        };
-        let posted = match len <= self.inject_max {
-            true => PostedSend::Injected,
-            false => PostedSend::Completes,
-        };
-        self.has_sent(peer, code, posted)
-    }
-
     /// Sends the first `len` bytes of `buffer`.
-    fn post_send(&mut self, peer: u32, number: u64, buffer: u32, len: usize) -> isize {
+    pub(super) fn post_send(&mut self, peer: u32, number: u64, buffer: u32, len: usize) -> isize {
         let (sends, index) = self.sends.of(buffer);
         // SAFETY: 1. the buffer is not free until the operation's completion has been read, and its
         // memory is freed after the endpoint; 2. its own registration; 3. its own context.
@@ -107,7 +50,7 @@ impl Net {
 
     /// Evaluates the return code of an attempt to send to `peer`.
     #[inline]
-    fn has_sent(
+    pub(super) fn has_sent(
         &mut self,
         peer: u32,
         code: isize,
@@ -144,7 +87,7 @@ impl Net {
     }
 
     #[cold]
-    fn bad_payload(&self, payload: usize, has: usize) -> NetError {
+    pub(super) fn bad_payload(&self, payload: usize, has: usize) -> NetError {
         NetError::Argument {
             operation: "send",
             why: format!(
@@ -154,56 +97,9 @@ impl Net {
         }
     }
 
-    /// False if a packet with `payload` bytes beside its header would certainly not be accepted
-    /// now. Also true for a lost peer, so that the caller gets its error.
-    #[inline]
-    pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
-        if self.peers.loss(peer).is_some() {
-            return true;
-        }
-        let injected = wire::HEAD + crate::shm::INLINE + payload <= self.inject_max;
-        (injected || !self.free_sends.is_empty()) && !self.peers.is_stuck(peer, self.polls)
-    }
-
-    /// Polls the completion queue once: handles arrivals and completions, and lets the provider
-    /// make progress. Does not block.
-    #[inline]
-    pub fn poll(&mut self) {
-        if self.me == u32::MAX {
-            // Not connected yet: our messages cannot be distinguished from foreign ones, so they
-            // wait.
-            return;
-        }
-        self.polls += 1;
-        let mut entries = [fi::fi_cq_msg_entry::default(); BATCH];
-        let count = self.endpoint.read_completions(&mut entries);
-        if count > 0 {
-            for entry in &entries[..count as usize] {
-                // SAFETY: the context was passed to the operation by this channel.
-                let work = unsafe { OperationContexts::work(entry.op_context) };
-                match work {
-                    Some(OperationPurpose::Receive(buffer)) => self.has_received(buffer, entry.len),
-                    Some(OperationPurpose::Send(buffer)) => self.has_left(buffer),
-                    Some(OperationPurpose::Part(part)) => self.complete_part(part, Ok(())),
-                    None => {}
-                }
-            }
-        } else if count != -fi::FI_EAGAIN {
-            self.poll_failures(count);
-        }
-        // New arrivals go first; receives are still posted in time.
-        if !self.unposted.is_empty() && (count <= 0 || self.unposted.len() >= REPOST) {
-            self.post_receives();
-        }
-        if self.remote.is_stuck() {
-            self.post_parts();
-        }
-        self.watch();
-    }
-
     /// The send from `buffer` has completed.
     #[inline]
-    fn has_left(&mut self, buffer: u32) {
+    pub(super) fn has_left(&mut self, buffer: u32) {
         self.free_sends.push(buffer);
         self.peers.lands(self.send_to[buffer as usize]);
     }
@@ -227,7 +123,7 @@ impl Net {
     }
 
     #[cold]
-    fn poll_failures(&mut self, code: isize) {
+    pub(super) fn poll_failures(&mut self, code: isize) {
         if code == -fi::FI_EAVAIL {
             while let Some(failure) = self.endpoint.read_failure() {
                 self.has_failed(failure);
@@ -268,7 +164,7 @@ impl Net {
     }
 
     /// A message of `len` bytes has arrived in `buffer`.
-    fn has_received(&mut self, buffer: u32, len: usize) {
+    pub(super) fn has_received(&mut self, buffer: u32, len: usize) {
         // SAFETY: its receive has completed, and the buffer is posted again only after the last use
         // of the slice.
         let bytes = unsafe { self.receives.filled(buffer, len.min(self.receives.bytes())) };
@@ -326,87 +222,8 @@ impl Net {
         }
     }
 
-    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from
-    /// `position` on, as many as the view has room for. Returns their number.
-    pub fn read_payload(
-        &self,
-        source: u32,
-        packet: &Packet,
-        view: &View,
-        position: usize,
-    ) -> usize {
-        let Some(arrival) = self.ready.front().filter(|a| a.source == source) else {
-            debug_assert!(false, "no packet of rank {source} was peeked");
-            return 0;
-        };
-        let head = wire::head_bytes(packet);
-        // SAFETY: the buffer is not posted until the packet is consumed. The message is as long as
-        // the packet states; this was checked on arrival.
-        let bytes = unsafe { self.receives.filled(arrival.buffer, head + packet.payload as usize) };
-        view.unpack(position, &bytes[head..])
-    }
-
-    /// Removes `packet`, the one just peeked from `source`.
-    pub fn consume(&mut self, source: u32, _packet: &Packet) {
-        debug_assert!(self.ready.front().is_some_and(|a| a.source == source));
-        if let Some(arrival) = self.ready.pop_front() {
-            self.unposted.push(arrival.buffer);
-            if self.unposted.len() >= REPOST {
-                self.post_receives();
-            }
-        }
-    }
-
-    /// The next packet that an earlier poll has found.
-    #[inline]
-    pub fn peek_found(&self) -> Option<(u32, Packet)> {
-        let arrival = self.ready.front()?;
-        Some((arrival.source, arrival.packet?))
-    }
-
-    /// Packets that have arrived and are not consumed yet.
-    pub fn waiting(&self) -> usize {
-        self.ready.len()
-    }
-
-    /// The packets of `source` that have arrived and are not consumed yet, in order.
-    pub fn waiting_from(&self, source: u32) -> impl Iterator<Item = Packet> {
-        let arrived = self.ready.iter().filter(move |a| a.source == source);
-        arrived.filter_map(|arrival| arrival.packet)
-    }
-
-    /// True if all sent packets have left this process, or their receivers are lost. Polls once. If
-    /// the provider accepted messages without a completion, sends a blank message after them, whose
-    /// completion shows that they have left.
-    pub fn is_drained(&mut self) -> bool {
-        self.poll();
-        for peer in 0..self.peers.len() {
-            if self.peers.get(peer).is_some_and(|p| p.uncovered) {
-                self.send_blank(peer);
-            }
-        }
-        let uncovered = |peer| self.peers.get(peer).is_some_and(|p| p.uncovered);
-        self.peers.in_flight() == 0 && !(0..self.peers.len()).any(uncovered)
-    }
-
-    /// Finds out whether `peer` still exists, by a message that it ignores: if it is lost, a later
-    /// poll reports it. For a rank that waits long for a message of `peer`.
-    ///
-    /// # Errors
-    /// If the peer is already known to be lost, or is not reachable.
-    pub fn probe(&mut self, peer: u32) -> Result<(), ChannelError> {
-        if self.contact(peer)?.in_flight == 0 {
-            self.send_blank(peer);
-        }
-        self.inspect_in_time();
-        match self.peers.loss(peer) {
-            Some(lost) => Err(NetError::Lost(lost.clone()).into()),
-            None => Ok(()),
-        }
-    }
-
     /// Sends a blank message with a completion; does nothing if there is no room.
-    fn send_blank(&mut self, peer: u32) {
+    pub(super) fn send_blank(&mut self, peer: u32) {
         let Ok(found) = self.contact(peer) else {
             return;
         };

@@ -10,21 +10,29 @@
 //!   a message to a buffer of the channel (or the provider does, if it is short); a receiver has a
 //!   ring of buffers posted, and a packet stays in its buffer until it is consumed. Packets of a
 //!   pair stay in order.
-//! - **Long messages** are read from the sender's memory (RMA): the sender [exposes](Net::expose)
-//!   it and sends key and address; the receiver [starts reads](Net::start_read) and polls for their
-//!   [completions](Net::next_completion).
+//! - **Long messages** are read from the sender's memory (RMA): the sender
+//!   [exposes](crate::transport::Transport::expose) it and sends key and address; the receiver
+//!   [starts reads](crate::transport::Transport::start_read) and polls for their
+//!   [completions](crate::transport::Transport::next_completion).
 //! - **One-sided operations** are those of [`RemoteMemory`](crate::RemoteMemory).
 //!
-//! Nothing here blocks. Only polling the completion queue makes progress: [`Net::poll`], or
-//! [`Messages::peek`](crate::PacketSource::peek) if no packet is queued. Before a rank sleeps, it
-//! calls [`Net::prepare_to_wait`] to learn how.
+//! Nothing here blocks. Only polling the completion queue makes progress: [`Transport::poll`], or
+//! [`PacketSource::peek`](crate::PacketSource::peek) if no packet is queued. Before a rank sleeps,
+//! it calls [`Transport::prepare_to_wait`] to learn how.
 //!
-//! **No room** is a result (`false`), not an error: [`Net::has_room`] then returns false too, and
-//! true again after a poll.
+//! **No room** is a result (`false`), not an error: [`Transport::has_room`] then returns false too,
+//! and true again after a poll.
 //!
-//! **A lost peer** is reported once by [`Net::take_loss`], and by the errors of everything that is
-//! sent to it or under way with it. A rank that has something under way with a lost peer finds out
-//! (`watch.rs`), but a rank that only receives does not: it can check by [`Net::probe`].
+//! **A lost peer** is reported once by [`Transport::take_loss`], and by the errors of everything
+//! that is sent to it or under way with it. A rank that has something under way with a lost peer
+//! finds out (`watch.rs`), but a rank that only receives does not: it can check by
+//! [`Transport::probe`].
+//!
+//! [`Transport::poll`]: crate::transport::Transport::poll
+//! [`Transport::prepare_to_wait`]: crate::transport::Transport::prepare_to_wait
+//! [`Transport::has_room`]: crate::transport::Transport::has_room
+//! [`Transport::take_loss`]: crate::transport::Transport::take_loss
+//! [`Transport::probe`]: crate::transport::Transport::probe
 
 // docs/design/net.md has the measurements behind these choices.
 
@@ -46,7 +54,6 @@ mod remote;
 mod token;
 mod transport;
 mod watch;
-mod windows;
 #[doc(hidden)]
 pub mod wire;
 
@@ -54,11 +61,10 @@ pub use options::NetOptions;
 pub use token::JobSecret;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
+use crate::Capabilities;
 use crate::shm::Packet;
-use crate::transport::{LostPeer, NetError, WaitMode};
-use crate::{Capabilities, Channel};
+use crate::transport::NetError;
 use bindings as fi;
 use buffers::{OperationPurpose, RegisteredBuffers, SendPools};
 use choice::{ExposureVerdict, ProviderOffer};
@@ -133,16 +139,6 @@ pub struct ProviderOffers {
     pub library: (String, String),
     /// The offers, with the verdict on each.
     pub offers: Vec<(ProviderOffer, ExposureVerdict)>,
-}
-
-impl Channel for Net {
-    fn name(&self) -> &'static str {
-        "net"
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
 }
 
 impl Net {
@@ -276,54 +272,9 @@ impl Net {
         self.peers.resolved()
     }
 
-    /// Whether `peer` is reached over the network.
-    pub fn reaches(&self, peer: u32) -> bool {
-        self.peers.reaches(peer)
-    }
-
-    /// Largest payload of a packet in bytes, to any peer.
-    pub fn payload_max(&self) -> usize {
-        self.payload_max
-    }
-
     /// The chosen offer.
     pub fn offer(&self) -> &ProviderOffer {
         &self.offer
-    }
-
-    /// What this transport counts: dropped arrivals.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// How to wait until there is something to do. The caller must have taken all packets and
-    /// completions before.
-    pub fn prepare_to_wait(&mut self) -> WaitMode {
-        if self.is_waiting_for_peers() {
-            self.inspect_in_time();
-        }
-        if !self.ready.is_empty() || self.remote.has_completions() || self.peers.has_losses() {
-            return WaitMode::Ready;
-        }
-        if self.peers.is_any_stuck() || self.remote.is_stuck() || !self.unposted.is_empty() {
-            return WaitMode::Poll;
-        }
-        match self.endpoint.descriptor() {
-            None => WaitMode::Poll,
-            Some(_) if !self.endpoint.may_wait() => WaitMode::Ready,
-            Some(descriptor) => WaitMode::Descriptor(descriptor),
-        }
-    }
-
-    /// Upper bound for waiting for the descriptor: if something is under way and its peer is lost,
-    /// only polling from time to time may find that out. `None`: no bound.
-    pub fn wait_at_most(&self) -> Option<Duration> {
-        self.is_waiting_for_peers().then_some(inspection::PERIOD)
-    }
-
-    /// The next peer that was found to be lost; each is returned once.
-    pub fn take_loss(&mut self) -> Option<LostPeer> {
-        self.peers.take_loss()
     }
 }
 

@@ -12,15 +12,15 @@ use super::bindings as fi;
 use super::endpoint::{Endpoint, OperationFailure};
 use super::messages::is_loss;
 use super::registration::{Registrar, RegistrationUse};
-use crate::transport::NetError;
-use crate::transport::{ReadableRegion, TransportCompletion};
-use crate::{Capabilities, ChannelError, RemoteRegion};
+use crate::transport::{NetError, ReadableRegion, Transport};
+use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion};
 use mica_memory::View;
 
 use super::operations::*;
 
 /// What stands for no bytes: nothing is registered.
-const NO_BYTES: ReadableRegion = ReadableRegion::new(RemoteRegion { key: 0, address: 0 }, None);
+pub(super) const NO_BYTES: ReadableRegion =
+    ReadableRegion::new(RemoteRegion { key: 0, address: 0 }, None);
 
 /// A registrar that uses the endpoint.
 pub(super) struct Register<'a>(pub &'a Endpoint);
@@ -42,32 +42,8 @@ impl Registrar for Register<'_> {
 }
 
 impl Net {
-    /// Whether peers' memory can be read, so that long messages need no copies.
-    pub fn can_read(&self) -> bool {
-        self.capabilities.contains(Capabilities::READ)
-    }
-
-    /// Lets peers read this process's `len` bytes at `address`. The bytes must stay mapped and
-    /// unchanged until the peer is done and [`conceal`](Self::conceal) has ended the exposure.
-    ///
-    /// If registration only assigns a key to addresses, it is kept for the next use; if it pins
-    /// memory, it is not kept.
-    ///
-    /// # Errors
-    /// If the provider refuses, or cannot read.
-    pub fn expose(&mut self, address: usize, len: usize) -> Result<ReadableRegion, NetError> {
-        self.need(Capabilities::READ, "remote memory access")?;
-        match len {
-            0 => Ok(NO_BYTES),
-            _ => {
-                let used = self.acquire(address, len, READABLE)?;
-                Ok(self.named(&used, address))
-            }
-        }
-    }
-
     /// Lets peers read and write this process's `len` bytes at `address`, by a key of their own,
-    /// until [`conceal`](Self::conceal).
+    /// until [`conceal`](crate::transport::Transport::conceal).
     pub(super) fn open_memory(
         &mut self,
         address: usize,
@@ -83,7 +59,11 @@ impl Net {
     }
 
     /// Memory from `address` on as peers name it, within a registration that is in use.
-    fn named(&self, used: &RegistrationUse<*mut fi::fid_mr>, address: usize) -> ReadableRegion {
+    pub(super) fn named(
+        &self,
+        used: &RegistrationUse<*mut fi::fid_mr>,
+        address: usize,
+    ) -> ReadableRegion {
         let by_address = self.endpoint.info.mr_mode() & fi::FI_MR_VIRT_ADDR != 0;
         let named = if by_address { address } else { address - used.start };
         let region = RemoteRegion {
@@ -94,7 +74,7 @@ impl Net {
         ReadableRegion::new(region, Some(used.id))
     }
 
-    fn acquire(
+    pub(super) fn acquire(
         &mut self,
         address: usize,
         len: usize,
@@ -104,43 +84,9 @@ impl Net {
         self.registrations.acquire(&register, address, len, access)
     }
 
-    fn release(&mut self, id: u64) {
+    pub(super) fn release(&mut self, id: u64) {
         let register = Register(&self.endpoint);
         self.registrations.release(&register, id);
-    }
-
-    /// Ends the exposure of memory. The peer must be done with it.
-    pub fn conceal(&mut self, exposed: ReadableRegion) {
-        if let Some(id) = exposed.id() {
-            self.release(id);
-        }
-    }
-
-    /// Starts to read `len` bytes of `peer`'s exposed memory to the start of `view`, which must be
-    /// contiguous. Several reads may be under way. [`next_completion`](Self::next_completion)
-    /// returns the completion. False if there is no room: then nothing was started.
-    ///
-    /// # Errors
-    /// If the peer is lost, the provider cannot read, or `view` is shorter than `len` or not
-    /// contiguous.
-    #[expect(clippy::too_many_arguments, reason = "six beside the receiver")]
-    pub fn start_read(
-        &mut self,
-        peer: u32,
-        remote_address: u64,
-        key: u64,
-        view: &View,
-        len: usize,
-        token: u64,
-    ) -> Result<bool, ChannelError> {
-        let from = RemoteRegion { key, address: remote_address };
-        self.start_copy(RmaAction::Get, peer, from, view, len, token)
-    }
-
-    /// The next completed operation. Does not poll the completion queue.
-    #[inline]
-    pub fn next_completion(&mut self) -> Option<TransportCompletion> {
-        self.remote.ends.pop_front()
     }
 
     pub(super) fn need(&self, flag: Capabilities, operation: &'static str) -> Result<(), NetError> {
@@ -367,5 +313,45 @@ impl Net {
             self.release(used.id);
         }
         self.remote.end(transfer.token, transfer.result);
+    }
+}
+
+/// The operations of windows (MPI 5.0, 12).
+impl RemoteMemory for Net {
+    fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError> {
+        let exposed = self.open_memory(address, len)?;
+        let region = RemoteRegion::from(&exposed);
+        self.remote.registered.push(exposed);
+        Ok(region)
+    }
+
+    fn unregister(&mut self, region: RemoteRegion) {
+        let found = |e: &ReadableRegion| RemoteRegion::from(e) == region;
+        if let Some(at) = self.remote.registered.iter().position(found) {
+            let exposed = self.remote.registered.swap_remove(at);
+            self.conceal(exposed);
+        }
+    }
+
+    fn put(
+        &mut self,
+        peer: u32,
+        to: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        self.start_copy(RmaAction::Put, peer, to, view, len, token)
+    }
+
+    fn get(
+        &mut self,
+        peer: u32,
+        from: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        self.start_copy(RmaAction::Get, peer, from, view, len, token)
     }
 }

@@ -24,9 +24,9 @@
 //! memory that the device does not reach) lets the CPU copy it rather than refuse it. A job fails
 //! only if the kernel refuses: the caller then uses another path for the whole message.
 
-mod dsa;
 mod error;
 mod fork;
+mod hardware;
 mod helper;
 mod inline;
 mod job;
@@ -38,8 +38,10 @@ mod thread;
 #[cfg(test)]
 mod tests;
 
-pub use dsa::{DsaEngine, DsaReport, DsaThreadEngine, NoDevice, QueueInfo, QueueMode, find_queues};
 pub use error::CopyError;
+pub use hardware::dsa::{
+    DsaEngine, DsaReport, DsaThreadEngine, NoDevice, QueueInfo, QueueMode, find_queues,
+};
 pub use helper::spawn_helper;
 pub use inline::InlineEngine;
 pub use job::{CopyJob, Notify};
@@ -48,7 +50,6 @@ pub use recommended::{EngineFacts, EngineKind, open, recommended};
 pub use setup::OffloadSetup;
 pub use thread::ThreadEngine;
 
-use crate::EngineCost;
 use job::OffloadJob;
 use std::sync::Arc;
 
@@ -82,9 +83,6 @@ pub trait CopyEngine: Send + std::fmt::Debug {
 
     /// What it can do itself.
     fn capabilities(&self) -> EngineCapabilities;
-
-    /// What a job costs the caller's core, as far as known without calibration.
-    fn cost(&self) -> EngineCost;
 
     /// Starts a job and returns at once. No job is refused; see the module documentation.
     #[must_use = "a job is stopped when its cookie is dropped"]

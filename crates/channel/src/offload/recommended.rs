@@ -1,6 +1,6 @@
 //! Chooses and opens the engine of a rank.
 
-use super::dsa::{DsaEngine, DsaThreadEngine, NoDevice};
+use super::hardware::dsa::{DsaEngine, DsaThreadEngine, NoDevice};
 use super::setup::OffloadSetup;
 use super::{CopyEngine, InlineEngine, Notify, ThreadEngine};
 use mica_node::segment::JobSegment;
@@ -74,7 +74,7 @@ pub fn open(
 ) -> Result<Box<dyn CopyEngine>, NoDevice> {
     let facts = |dsa| EngineFacts { ranks: segment.ranks(), cores: segment.available_cores(), dsa };
     let device = match request {
-        "auto" | "dsa" | "dsa+thread" => super::dsa::open_device(),
+        "auto" | "dsa" | "dsa+thread" => super::hardware::dsa::open_device(),
         _ => Err(NoDevice::NotLookedFor),
     };
     let (kind, helpers) = recommended(request, &facts(device.is_ok()))

@@ -4,8 +4,7 @@ use super::helper::{Helper, Worker};
 use super::inline::ByCaller;
 use super::job::OffloadJob;
 use super::setup::OffloadSetup;
-use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Notify};
-use crate::EngineCost;
+use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities};
 use std::sync::Arc;
 
 /// The engine that copies with a helper thread.
@@ -21,10 +20,6 @@ impl ThreadEngine {
         let helper = Helper::new(&setup.segment, setup.helpers);
         ThreadEngine { setup, helper }
     }
-
-    fn notify(&self) -> Option<Notify> {
-        self.setup.notify.clone()
-    }
 }
 
 impl CopyEngine for ThreadEngine {
@@ -36,18 +31,9 @@ impl CopyEngine for ThreadEngine {
         EngineCapabilities::SELF_DRIVEN
     }
 
-    fn cost(&self) -> EngineCost {
-        EngineCost {
-            // Waking the helper; its copying does not use the caller's core.
-            start_ns: 3000.0,
-            byte_ns: 0.0,
-            copies: 1,
-        }
-    }
-
     fn start(&mut self, job: CopyJob) -> Cookie {
         self.helper.claim();
-        let job = OffloadJob::new(job, self.notify());
+        let job = OffloadJob::new(job, self.setup.notify.clone());
         if job.has_unclaimed() && self.helper.give(&job, || ByCpu) {
             Cookie::new(job, Arc::new(ByHelper))
         } else {

@@ -2,7 +2,7 @@
 //!
 //! - [`advanced`]: rings for short messages, cells of the sender's pool for longer ones, doorbells
 //!   to find the senders (3.2). This is the default.
-//! - [`basic`]: one large FIFO for each pair (3.1), for comparison (`MICA_SHM=basic`).
+//! - [`baselines::basic`]: one large FIFO for each pair (3.1), for comparison (`MICA_SHM=basic`).
 //!
 //! Where they are mixed (`MICA_SHM=mixed`), ranks of the same parity communicate through FIFOs and
 //! all others through rings: two channels to be polled, as in chapter 7.
@@ -16,7 +16,7 @@
 //! that may unblock it.
 
 mod advanced;
-mod basic;
+mod baselines;
 mod hold;
 mod inline;
 mod transport;
@@ -29,9 +29,9 @@ pub use inline::inline_packet;
 pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
 pub use transport::SegmentTransport;
 
-use crate::{Capabilities, Channel, ChannelError, PacketSource};
+use crate::{ChannelError, PacketSource};
 use advanced::AdvancedShm;
-use basic::BasicShm;
+use baselines::basic::BasicShm;
 use mica_memory::View;
 use mica_node::doorbell::NewSenders;
 use mica_node::park::Fencing;
@@ -51,16 +51,6 @@ pub struct Shm {
     me: u32,
     /// Whether the ranks of this node use this channel; the same for all of them.
     on: bool,
-}
-
-impl Channel for Shm {
-    fn name(&self) -> &'static str {
-        "shm"
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::MESSAGES
-    }
 }
 
 /// How messages between the ranks of one node go.

@@ -18,13 +18,10 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::{NodeTraffic, PAYLOAD_MAX, Packet, Shm};
-use crate::transport::{
-    LostPeer, NetError, ReadableRegion, Transport, TransportCompletion, WaitMode,
-};
-use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
+use crate::transport::{LostPeer, Transport, WaitMode};
+use crate::{Capabilities, ChannelError, PacketSource};
 use mica_memory::View;
 use mica_node::counters::TrafficClass;
 use mica_node::park::Fencing;
@@ -87,16 +84,6 @@ impl SegmentTransport {
     }
 }
 
-impl Channel for SegmentTransport {
-    fn name(&self) -> &'static str {
-        "segment"
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.shm.capabilities()
-    }
-}
-
 impl PacketSource for SegmentTransport {
     fn peek(&mut self) -> Option<(u32, Packet)> {
         self.shm.next_turn();
@@ -112,6 +99,14 @@ impl PacketSource for SegmentTransport {
 }
 
 impl Transport for SegmentTransport {
+    fn name(&self) -> &'static str {
+        "segment"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MESSAGES
+    }
+
     fn reaches(&self, peer: u32) -> bool {
         self.peers.contains(&peer) && peer - self.peers.start != self.me
     }
@@ -173,27 +168,6 @@ impl Transport for SegmentTransport {
         true
     }
 
-    fn expose(&mut self, _address: usize, _len: usize) -> Result<ReadableRegion, ChannelError> {
-        Err(cannot_read())
-    }
-
-    fn conceal(&mut self, _exposed: ReadableRegion) {}
-
-    fn start_read(
-        &mut self,
-        _peer: u32,
-        _from: RemoteRegion,
-        _view: &View,
-        _len: usize,
-        _token: u64,
-    ) -> Result<bool, ChannelError> {
-        Err(cannot_read())
-    }
-
-    fn next_completion(&mut self) -> Option<TransportCompletion> {
-        None
-    }
-
     fn take_loss(&mut self) -> Option<LostPeer> {
         self.loss.take()
     }
@@ -205,22 +179,10 @@ impl Transport for SegmentTransport {
         }
     }
 
-    fn wait_at_most(&self) -> Option<Duration> {
-        None
-    }
-
     fn probe(&mut self, peer: u32) -> Result<(), ChannelError> {
         if self.segment.is_gone(self.rank_of(peer)) {
             self.loss = Some(LostPeer { peer, detail: "its process has ended".to_owned() });
         }
         Ok(())
     }
-}
-
-/// Nothing asks for it: the channel has no [`Capabilities::READ`].
-fn cannot_read() -> ChannelError {
-    ChannelError::Net(NetError::Unsupported {
-        operation: "read of a peer's memory",
-        provider: "of an added segment".to_owned(),
-    })
 }

@@ -5,7 +5,8 @@
 //! can carry a job's messages: [`Net`](crate::net::Net) over libfabric, or the scripted transport
 //! of the protocol's own tests, which delivers packets in any order that MPI allows.
 //!
-//! The contract, on which the protocol relies:
+//! The contract, on which the protocol relies (what has a default is for transports that do not
+//! read peers' memory, lose no peer, or have nothing to wait for):
 //!
 //! - **Order.** Packets from one rank to another arrive in the order in which they were sent,
 //!   whatever their lengths. Packets of different pairs are independent.
@@ -43,7 +44,7 @@ use std::fmt::Debug;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteMemory, RemoteRegion};
+use crate::{Capabilities, ChannelError, PacketSource, RemoteMemory, RemoteRegion};
 use mica_memory::View;
 use mica_node::counters::{Counters, TrafficClass};
 use mica_node::ring::Packet;
@@ -103,7 +104,13 @@ impl From<&ReadableRegion> for RemoteRegion {
 }
 
 /// A network that carries a job's packets. The module documentation has the contract.
-pub trait Transport: Channel + PacketSource + Debug + Send {
+pub trait Transport: PacketSource + Debug + Send {
+    /// Short name, as in tables and environment variables.
+    fn name(&self) -> &'static str;
+
+    /// What the channel can do.
+    fn capabilities(&self) -> Capabilities;
+
     /// Whether `peer` is reached by this transport. Does not change after the job's start.
     fn reaches(&self, peer: u32) -> bool;
 
@@ -167,10 +174,12 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
     ///
     /// # Errors
     /// When the memory cannot be registered, or the transport cannot read.
-    fn expose(&mut self, address: usize, len: usize) -> Result<ReadableRegion, ChannelError>;
+    fn expose(&mut self, _address: usize, _len: usize) -> Result<ReadableRegion, ChannelError> {
+        Err(cannot_read(self.name()))
+    }
 
     /// Gives exposed memory back. The peer must have completed its reads.
-    fn conceal(&mut self, exposed: ReadableRegion);
+    fn conceal(&mut self, _exposed: ReadableRegion) {}
 
     /// Starts to read `len` bytes of `peer`'s exposed memory from `from` on to the start of `view`,
     /// which is contiguous. False when there is no room.
@@ -180,12 +189,14 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
     /// scattered.
     fn start_read(
         &mut self,
-        peer: u32,
-        from: RemoteRegion,
-        view: &View,
-        len: usize,
-        token: u64,
-    ) -> Result<bool, ChannelError>;
+        _peer: u32,
+        _from: RemoteRegion,
+        _view: &View,
+        _len: usize,
+        _token: u64,
+    ) -> Result<bool, ChannelError> {
+        Err(cannot_read(self.name()))
+    }
 
     /// Its operations on memory that peers have registered, if it has puts and gets.
     fn remote_memory(&mut self) -> Option<&mut dyn RemoteMemory> {
@@ -199,7 +210,9 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
     }
 
     /// The next operation that has completed, reads and those of [`RemoteMemory`]. Does not poll.
-    fn next_completion(&mut self) -> Option<TransportCompletion>;
+    fn next_completion(&mut self) -> Option<TransportCompletion> {
+        None
+    }
 
     /// What the transport has counted since it was opened, in those [counters](mica_node::counters)
     /// that only a transport counts.
@@ -208,14 +221,18 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
     }
 
     /// The next peer that was found to be lost; each is returned once.
-    fn take_loss(&mut self) -> Option<LostPeer>;
+    fn take_loss(&mut self) -> Option<LostPeer> {
+        None
+    }
 
     /// How to wait until there is something to do. The caller must have taken all packets and
     /// completions before.
     fn prepare_to_wait(&mut self) -> WaitMode;
 
     /// The longest time to wait for a descriptor. `None`: for as long as it takes.
-    fn wait_at_most(&self) -> Option<Duration>;
+    fn wait_at_most(&self) -> Option<Duration> {
+        None
+    }
 
     /// Checks whether `peer` is still alive, by a message that its MPI layer does not see: if the
     /// peer is lost, a later poll reports it. For a rank that has waited long for a message of
@@ -224,4 +241,12 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
     /// # Errors
     /// When it is already known to be lost, or was never reached.
     fn probe(&mut self, peer: u32) -> Result<(), ChannelError>;
+}
+
+/// Nothing asks a transport without [`Capabilities::READ`] to read.
+fn cannot_read(transport: &str) -> ChannelError {
+    ChannelError::Net(NetError::Unsupported {
+        operation: "read of a peer's memory",
+        provider: transport.to_owned(),
+    })
 }

@@ -324,11 +324,12 @@ fn spans(rank: &mut Rank) {
     let view = unsafe {
         View::user(std::ptr::with_exposed_provenance(origin), Shape::of(&layout, 1).unwrap())
     };
-    assert_eq!(view.span(), ((origin as i64 + low) as usize, span));
-    let mut published = rank.reach.expose_span(&view);
+    let (lowest, len) = view.span();
+    assert_eq!((lowest, len), ((origin as i64 + low) as usize, span));
+    let mut published = rank.reach.expose(lowest, len);
     for _ in 0..kit::AFTER {
         drop(published);
-        published = rank.reach.expose_span(&view);
+        published = rank.reach.expose(lowest, len);
     }
     rank.announce(&published, span);
     rank.barrier();
@@ -466,7 +467,7 @@ fn regions_last(rank: &mut Rank) {
     let (words, len, _) = rank.announced(peer);
     // A channel that is gone by the time.
     let other = Direct::new(&rank.segment, rank.rank, &DirectOptions::CMA).reach();
-    assert!(!other.can_load_store() && rank.reach.can_load_store());
+    assert!(!other.abilities(0).mapped && rank.reach.abilities(0).mapped);
     let reached = other.open(peer, words, len).expect("in reach");
     let region = reached.region(10, 100).expect("a window");
     let again = reached.clone();
@@ -554,7 +555,9 @@ fn nothing() {
     segment.claim(0).unwrap();
     let reach = Direct::new(&segment, 0, &DirectOptions::OFF).reach();
     let buffer = Memory::map(PAGE);
-    assert!(!reach.can_load_store() && !reach.cma_works(0) && !reach.cma_works(7));
+    let abilities = reach.abilities(0);
+    assert!(!abilities.mapped && !abilities.xpmem && !abilities.cma);
+    assert!(!reach.cma_works(0) && !reach.cma_works(7));
     let published = reach.expose(buffer.at, PAGE);
     assert_eq!(published.words(), [0, 0]);
     assert!(!published.is_whole(PAGE) && published.is_whole(0));

@@ -89,6 +89,38 @@ pub struct CounterDeclaration {
     pub description: &'static str,
 }
 
+/// Declares an enum whose variants are counted one by one, and their number.
+macro_rules! classes {
+    (
+        $(#[$doc:meta])*
+        $type:ident, $count:ident { $($variant:ident: $name:literal, $meaning:literal;)* }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $type {
+            $(#[doc = concat!("Name: `", $name, "`. ", $meaning, ".")] $variant,)*
+        }
+
+        impl $type {
+            /// All of them, in order.
+            pub const ALL: [$type; $count] = [$($type::$variant),*];
+
+            /// Short name.
+            pub const fn name(self) -> &'static str {
+                [$($name),*][self as usize]
+            }
+
+            /// What happens, for users.
+            pub const fn meaning(self) -> &'static str {
+                [$($meaning),*][self as usize]
+            }
+        }
+
+        #[doc = concat!("Number of [`", stringify!($type), "`]s.")]
+        pub const $count: usize = [$($name),*].len();
+    };
+}
+
 macro_rules! counters {
     (
         traffic { $($path:ident: $path_name:literal, $meaning:literal;)* }
@@ -98,80 +130,21 @@ macro_rules! counters {
         algorithms { $($algorithm_name:literal, $algorithm_meaning:literal;)* }
         $($counter:ident: $name:literal, $group:ident, $class:ident, $description:literal;)*
     ) => {
-        /// The path that a message took, as its sender counts it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum TrafficClass {
-            $(#[doc = concat!("Name: `", $path_name, "`. ", $meaning, ".")] $path,)*
+        classes! {
+            /// The path that a message took, as its sender counts it.
+            TrafficClass, TRAFFIC_CLASSES { $($path: $path_name, $meaning;)* }
         }
-
-        impl TrafficClass {
-            /// All of them, in order.
-            pub const ALL: [TrafficClass; TRAFFIC_CLASSES] = [$(TrafficClass::$path),*];
-
-            /// Short name.
-            pub const fn name(self) -> &'static str {
-                [$($path_name),*][self as usize]
-            }
-
-            /// What happens on this path, for users.
-            pub const fn meaning(self) -> &'static str {
-                [$($meaning),*][self as usize]
-            }
+        classes! {
+            /// How a one-sided operation reached its target's memory, as its origin counts it.
+            AccessClass, ACCESS_CLASSES { $($access: $access_name, $access_meaning;)* }
         }
-
-        /// Number of [`TrafficClass`]es.
-        pub const TRAFFIC_CLASSES: usize = [$($path_name),*].len();
-
-        /// How a one-sided operation reached its target's memory, as its origin counts it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum AccessClass {
-            $(#[doc = concat!("Name: `", $access_name, "`. ", $access_meaning, ".")] $access,)*
+        classes! {
+            /// Why a rank waited, or where its time in a wait went.
+            WaitReason, WAIT_REASONS { $($wait: $wait_name, $wait_meaning;)* }
         }
-
-        impl AccessClass {
-            /// All of them, in order.
-            pub const ALL: [AccessClass; ACCESS_CLASSES] = [$(AccessClass::$access),*];
-
-            /// Short name.
-            pub const fn name(self) -> &'static str {
-                [$($access_name),*][self as usize]
-            }
-
-            /// What happens, for users.
-            pub const fn meaning(self) -> &'static str {
-                [$($access_meaning),*][self as usize]
-            }
-        }
-
-        /// Number of [`AccessClass`]es.
-        pub const ACCESS_CLASSES: usize = [$($access_name),*].len();
 
         /// Number of [`Level`]s.
         pub const LEVELS: usize = [$($level_name),*].len();
-
-        /// Why a rank waited, or where its time in a wait went.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum WaitReason {
-            $(#[doc = concat!("Name: `", $wait_name, "`. ", $wait_meaning, ".")] $wait,)*
-        }
-
-        impl WaitReason {
-            /// All of them, in order.
-            pub const ALL: [WaitReason; WAIT_REASONS] = [$(WaitReason::$wait),*];
-
-            /// Short name.
-            pub const fn name(self) -> &'static str {
-                [$($wait_name),*][self as usize]
-            }
-
-            /// What happens, for users.
-            pub const fn meaning(self) -> &'static str {
-                [$($wait_meaning),*][self as usize]
-            }
-        }
-
-        /// Number of [`WaitReason`]s.
-        pub const WAIT_REASONS: usize = [$($wait_name),*].len();
 
         /// The names of the algorithms by which collectives are counted: the policy's, in its
         /// order, with `_` for `-`, then those beside them.

@@ -29,6 +29,7 @@
 //! names their end.
 
 use super::{LATEST, LastArrival, LateRecord, LateSite};
+use crate::byte_reader::ByteReader;
 
 /// The first eight bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"MICAlat\x01");
@@ -71,13 +72,13 @@ impl LateRecord {
 
     /// Decodes the record at the start of these bytes. `None` if they do not hold one.
     pub fn from_bytes(bytes: &[u8]) -> Option<LateRecord> {
-        let mut bytes = LateReader(bytes);
+        let mut bytes = ByteReader(bytes);
         if bytes.u64()? != MAGIC {
             return None;
         }
         let calls_left_out = bytes.u64()?;
         let sites = bytes.u32()?;
-        bytes.take::<4>()?;
+        bytes.array::<4>()?;
         let sites = (0..sites).map(|_| LateSite::read(&mut bytes));
         Some(LateRecord { sites: sites.collect::<Option<_>>()?, calls_left_out })
     }
@@ -114,7 +115,7 @@ impl LateSite {
         }
     }
 
-    fn read(bytes: &mut LateReader<'_>) -> Option<LateSite> {
+    fn read(bytes: &mut ByteReader<'_>) -> Option<LateSite> {
         let mut site = LateSite::default();
         let LateSite { place, counts, .. } = &mut site;
         for number in [
@@ -130,8 +131,8 @@ impl LateSite {
             *number = bytes.u64()?;
         }
         site.ranks = bytes.u32()?;
-        let [last, symbol, collective, _] = bytes.take::<4>()?;
-        let object = u16::from_le_bytes(bytes.take()?);
+        let [last, symbol, collective, _] = bytes.array::<4>()?;
+        let object = u16::from_le_bytes(bytes.array()?);
         for _ in 0..last {
             site.counts.last.push(LastArrival {
                 rank: bytes.u32()?,
@@ -143,31 +144,6 @@ impl LateSite {
         site.place.symbol = bytes.text(symbol.into())?;
         site.collective = bytes.text(collective.into())?;
         Some(site)
-    }
-}
-
-/// The bytes not yet read.
-struct LateReader<'a>(&'a [u8]);
-
-impl LateReader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (first, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn text(&mut self, length: usize) -> Option<String> {
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        String::from_utf8(text.to_vec()).ok()
     }
 }
 

@@ -6,16 +6,16 @@
 //! are empty when zeroed, as a new file is. The head of each says who writes what, and which
 //! Release pairs with which Acquire.
 //!
-//! - from one rank to another: [`ring`] and [`fifo`] (bytes in order), [`cells`] (a sender's pool),
-//!   [`doorbell`] (which peers have sent);
+//! - from one rank to another: [`ring`] and [`fifo`](baselines::fifo) (bytes in order), [`cells`]
+//!   (a sender's pool), [`doorbell`] (which peers have sent);
 //! - a copy by several: [`chunk_queue`], [`cooperative`], [`helper_slots`], [`migration_gate`];
 //! - waiting and excluding: [`park`], [`lock`] (threads of a rank), [`fork_lock`].
 
+pub mod baselines;
 pub mod cells;
 pub mod chunk_queue;
 pub mod cooperative;
 pub mod doorbell;
-pub mod fifo;
 pub mod fork_lock;
 pub mod futex;
 pub mod helper_slots;

@@ -271,8 +271,8 @@ impl fmt::Display for Limit {
         match *self {
             Limit::SwitchedOff => f.write_str("switched off by MICA_DIRECT"),
             Limit::NoSlots => f.write_str(
-                "the job segment has no room for buffers (RLIMIT_FSIZE was in force when the job \
-                 started, or it has too many ranks)",
+                "the job segment has no room for buffers (RLIMIT_FSIZE, ulimit -f, was in force \
+                 when the job started, or it has too many ranks)",
             ),
             Limit::NoQuery { errno } => write!(
                 f,

@@ -87,15 +87,9 @@ pub enum WaitKind {
 impl WaitKind {
     /// The kind with this number.
     pub(super) fn of(number: u32) -> Option<WaitKind> {
-        Some(match number {
-            1 => WaitKind::Send,
-            2 => WaitKind::Receive,
-            3 => WaitKind::Probe,
-            4 => WaitKind::Requests,
-            5 => WaitKind::Collective,
-            6 => WaitKind::Window,
-            _ => return None,
-        })
+        use WaitKind::*;
+        let kinds = [Send, Receive, Probe, Requests, Collective, Window];
+        kinds.into_iter().find(|&kind| kind as u32 == number)
     }
 }
 

@@ -21,7 +21,7 @@ use fastrand::Rng;
 use mica_channel::shm::{INLINE, Packet};
 use mica_channel::transport::{LostPeer, NetError};
 use mica_channel::transport::{ReadableRegion, Transport, TransportCompletion, WaitMode};
-use mica_channel::{Capabilities, Channel, ChannelError, PacketSource, RemoteMemory, RemoteRegion};
+use mica_channel::{Capabilities, ChannelError, PacketSource, RemoteMemory, RemoteRegion};
 use mica_memory::{Block, Region, Shape, View};
 
 use super::program::ObservedNetwork;
@@ -373,22 +373,6 @@ impl Scripted {
     }
 }
 
-impl Channel for Scripted {
-    fn name(&self) -> &'static str {
-        "script"
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        let reads = self.fabric.lock().script.reads;
-        let rma = Capabilities::READ | Capabilities::WRITE;
-        Capabilities::MESSAGES
-            | rma.intersection(match reads {
-                true => Capabilities::all(),
-                false => Capabilities::empty(),
-            })
-    }
-}
-
 impl PacketSource for Scripted {
     fn peek(&mut self) -> Option<(u32, Packet)> {
         if self.waiting() == 0 {
@@ -403,6 +387,20 @@ impl PacketSource for Scripted {
 }
 
 impl Transport for Scripted {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let reads = self.fabric.lock().script.reads;
+        let rma = Capabilities::READ | Capabilities::WRITE;
+        Capabilities::MESSAGES
+            | rma.intersection(match reads {
+                true => Capabilities::all(),
+                false => Capabilities::empty(),
+            })
+    }
+
     fn reaches(&self, peer: u32) -> bool {
         peer != self.me
     }
@@ -594,10 +592,6 @@ impl RemoteMemory for Scripted {
         token: u64,
     ) -> Result<bool, ChannelError> {
         self.start_copy(RmaDirection::Get, peer, from, view, len, token)
-    }
-
-    fn next_completion(&mut self) -> Option<TransportCompletion> {
-        Transport::next_completion(self)
     }
 }
 

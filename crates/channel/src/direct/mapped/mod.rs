@@ -37,11 +37,11 @@ mod usage;
 
 pub use eligibility::{HelperThread, SkipReason};
 pub(super) use peers::PeerSlots;
-pub use usage::{Unavailable, Usage};
+pub use usage::Usage;
 
 use super::{DirectOptions, ExpectedUse, Exposed, Exposure};
 use buffers::MigratedBuffers;
-use mica_node::segment::JobSegment;
+use mica_node::segment::{JobSegment, Limit};
 use owner::{Answer, Attempt, BufferWatch};
 use owners::OWNERS;
 use std::sync::Arc;
@@ -57,9 +57,9 @@ impl Registry {
         segment: &Arc<JobSegment>,
         me: u32,
         options: &DirectOptions,
-    ) -> Result<Registry, Unavailable> {
+    ) -> Result<Registry, Limit> {
         let owner = MigratedBuffers::new(segment, me, options)?;
-        fork::watch().map_err(|errno| Unavailable::NoForkHandler { errno })?;
+        fork::watch().map_err(|errno| Limit::NoForkHandler { errno: errno.unsigned_abs() })?;
         let mut owners = OWNERS.lock();
         owners.list.push(owner);
         Ok(Registry { index: owners.list.len() - 1 })

@@ -14,11 +14,11 @@ use super::holders::PageHolders;
 use super::migration::{self, Backing, SignalsBlocked};
 use super::origin::MallocBlocks;
 use super::planning::MigrationPlan;
-use super::usage::{Unavailable, Usage};
+use super::usage::Usage;
 use crate::direct::{Backend, DirectOptions, ExpectedUse, Exposed, Exposure};
 use mica_node::page::kernel_page_size;
 use mica_node::procmap::ProcMap;
-use mica_node::segment::JobSegment;
+use mica_node::segment::{JobSegment, Limit};
 
 /// Entries of the table that counts uses.
 const COUNTS: usize = 1024;
@@ -63,15 +63,15 @@ impl MigratedBuffers {
         segment: &Arc<JobSegment>,
         me: u32,
         options: &DirectOptions,
-    ) -> Result<MigratedBuffers, Unavailable> {
+    ) -> Result<MigratedBuffers, Limit> {
         if !segment.has_slots() {
-            return Err(Unavailable::NoSlots);
+            return Err(Limit::NoSlots);
         }
         if !eligibility::allocator_is_known() {
-            return Err(Unavailable::Allocator);
+            return Err(Limit::Allocator);
         }
-        let no_query = |error: std::io::Error| Unavailable::NoQuery {
-            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        let no_query = |error: std::io::Error| Limit::NoQuery {
+            errno: error.raw_os_error().unwrap_or(libc::EIO).unsigned_abs(),
         };
         let maps = ProcMap::open().map_err(no_query)?;
         // SAFETY: fstat writes to `stat`.

@@ -154,26 +154,3 @@ fn the_device_does_what_it_can() {
     let short = report(|b| b.max_transfer = CHUNK / 4);
     assert_eq!((short.cpu_bytes, short.descriptors), (0, 64));
 }
-
-#[test]
-fn the_break_even_length_is_measured_once() {
-    let mut engine = dsa(fine());
-    let first = engine.measure_break_even();
-    if let Some(bytes) = first {
-        assert!((1024..=4 << 20).contains(&bytes) && bytes.is_power_of_two());
-    }
-    let descriptors = engine.report().descriptors;
-    assert!(descriptors > 0, "the device was tried");
-    assert_eq!(engine.measure_break_even(), first);
-    assert_eq!(engine.report().descriptors, descriptors, "and not again");
-    // From now on, the CPU copies shorter stretches.
-    let bytes = first.map_or(4 << 20, |bytes| bytes - 1);
-    let ((from, data), to) = (source(bytes, 0), Guarded::new(bytes));
-    engine.run(CopyJob::copy(from, to.view(), bytes)).expect("own memory");
-    assert!(to.content() == data);
-    assert_eq!(engine.report().descriptors, descriptors);
-
-    let mut broken = fine();
-    broken.refuses = true;
-    assert_eq!(dsa(broken).report(), DsaReport::default());
-}

@@ -3,8 +3,8 @@
 mod device;
 mod process;
 
-use super::dsa::software::{Behaviour, Remote, Software};
-use super::dsa::{Device, DsaEngine, DsaThreadEngine};
+use super::hardware::dsa::software::{Behaviour, Remote, Software};
+use super::hardware::dsa::{Device, DsaEngine, DsaThreadEngine};
 use super::job::CHUNK;
 use super::*;
 use mica_memory::{Block, ByteRun, Region, Shape, TypeLayout, View};

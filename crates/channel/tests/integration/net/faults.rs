@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::kit::*;
+use mica_channel::RemoteRegion;
 use mica_channel::net::{JobSecret, Net};
-use mica_channel::transport::NetError;
-use mica_channel::transport::WaitMode;
+use mica_channel::transport::{NetError, Transport, WaitMode};
 use mica_node::counters::Counter;
 
 /// Set for the child of a test: what it is to do.
@@ -162,7 +162,7 @@ fn send_to_the_dead(provider: &str, payload: usize) {
     assert!(nets[0].has_room(1, 0), "so that the error is met");
     assert_is_rank_1(&net_error(nets[0].send(1, &packet(0, 0), None, 0)));
     let (_, view) = buffer(8);
-    assert_is_rank_1(&net_error(nets[0].start_read(1, 0, 0, &view, 8, 0)));
+    assert_is_rank_1(&net_error(nets[0].start_read(1, NOWHERE, &view, 8, 0)));
     until(&mut nets, "draining", |nets| nets[0].is_drained().then_some(()));
 }
 
@@ -246,7 +246,7 @@ fn read_from_the_dead(provider: &str) {
     for token in 0..3 {
         until(&mut nets, "room", |nets| {
             nets[0]
-                .start_read(1, address, key, &view, 64 << 20, token)
+                .start_read(1, RemoteRegion { key, address }, &view, 64 << 20, token)
                 .expect("alive")
                 .then_some(())
         });

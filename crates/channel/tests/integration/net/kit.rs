@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 use mica_channel::net::choice::ProviderRequest;
 use mica_channel::net::{JobSecret, Net, NetOptions, ProviderOffers};
 use mica_channel::shm::Packet;
-use mica_channel::transport::NetError;
-use mica_channel::{ChannelError, PacketSource};
+use mica_channel::transport::{NetError, Transport};
+use mica_channel::{ChannelError, PacketSource, RemoteRegion};
 use mica_memory::{Block, Region, Shape, View};
 
 /// The job's secret in these tests.
 pub const SECRET: JobSecret = JobSecret::new(*b"secret of a test");
+
+/// What no peer exposes.
+pub const NOWHERE: RemoteRegion = RemoteRegion { key: 0, address: 0 };
 
 /// What a watchdog gives a test.
 const TEST_LIMIT: Duration = Duration::from_secs(50);

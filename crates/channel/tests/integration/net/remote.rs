@@ -2,7 +2,8 @@
 
 use super::kit::*;
 use mica_channel::net::Net;
-use mica_channel::{Capabilities, Channel, RemoteMemory, RemoteRegion};
+use mica_channel::transport::Transport;
+use mica_channel::{Capabilities, RemoteMemory, RemoteRegion};
 
 fn reads(provider: &str) {
     let Some(mut nets) = job_with(2, &options(provider)) else {
@@ -15,8 +16,8 @@ fn reads(provider: &str) {
         let (address, _) = theirs.as_contiguous().unwrap();
         let exposed = nets[0].expose(address, len).unwrap();
         until(&mut nets, "room", |nets| {
-            let (address, key) = (exposed.address, exposed.key);
-            nets[1].start_read(0, address, key, &mine, len, token as u64).unwrap().then_some(())
+            let from = RemoteRegion::from(&exposed);
+            nets[1].start_read(0, from, &mine, len, token as u64).unwrap().then_some(())
         });
         assert_eq!(end_of(&mut nets, 1, token as u64), Ok(()));
         assert!(content(&mine)[..len] == content(&theirs)[..]);
@@ -64,9 +65,8 @@ fn many_reads_both_ways_at_once_and_messages_between_them() {
                 let i = started[me];
                 let (from, len) = part(i);
                 let there = &exposed[1 - me];
-                let address = there.address + from as u64;
-                let view = &mine[me][i];
-                if !nets[me].start_read(peer, address, there.key, view, len, i as u64).unwrap() {
+                let there = RemoteRegion { key: there.key, address: there.address + from as u64 };
+                if !nets[me].start_read(peer, there, &mine[me][i], len, i as u64).unwrap() {
                     break;
                 }
                 started[me] += 1;
@@ -99,9 +99,9 @@ fn many_reads_both_ways_at_once_and_messages_between_them() {
 fn a_read_that_cannot_be_is_an_error() {
     let Some(mut nets) = job(2) else { return };
     let (_, short) = buffer(10);
-    let error = net_error(nets[0].start_read(1, 0, 0, &short, 11, 0));
+    let error = net_error(nets[0].start_read(1, NOWHERE, &short, 11, 0));
     assert!(error.to_string().contains("11 bytes of a buffer of 10"), "{error}");
-    let error = net_error(nets[0].start_read(7, 0, 0, &short, 1, 0));
+    let error = net_error(nets[0].start_read(7, NOWHERE, &short, 1, 0));
     assert!(error.to_string().starts_with("rank 7 "), "{error}");
 }
 
@@ -177,8 +177,8 @@ fn keys_of_exposed_memory_cannot_be_guessed() {
         }
         let (_, mine) = buffer(4096);
         until(&mut nets, "room", |nets| {
-            let (address, key) = (exposed[0].address, exposed[0].key ^ 1);
-            let started = nets[1].start_read(0, address, key, &mine, 4096, 9);
+            let from = RemoteRegion { key: exposed[0].key ^ 1, address: exposed[0].address };
+            let started = nets[1].start_read(0, from, &mine, 4096, 9);
             started.unwrap().then_some(())
         });
         assert!(end_of(&mut nets, 1, 9).is_err(), "{provider}");

@@ -2,7 +2,7 @@
 
 use super::kit::*;
 use mica_channel::net::Net;
-use mica_channel::transport::WaitMode;
+use mica_channel::transport::{Transport, WaitMode};
 
 /// Waits for the descriptor; true if it became readable.
 fn sleep(descriptor: i32, milliseconds: i32) -> bool {
@@ -90,7 +90,7 @@ fn refuses_to_wait_with_a_packet_at_hand() {
     until(&mut nets, "a packet", |nets| mica_channel::PacketSource::peek(&mut nets[1]));
     assert_eq!(nets[1].prepare_to_wait(), WaitMode::Ready);
     let (_, view) = buffer(0);
-    assert!(nets[0].start_read(1, 0, 0, &view, 0, 5).unwrap());
+    assert!(nets[0].start_read(1, NOWHERE, &view, 0, 5).unwrap());
     assert_eq!(nets[0].prepare_to_wait(), WaitMode::Ready);
     assert_eq!(nets[0].next_completion().map(|end| end.token), Some(5));
 }

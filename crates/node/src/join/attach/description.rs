@@ -1,5 +1,7 @@
 //! What mpiexec says of its job to a tool that attaches.
 
+use crate::byte_reader::ByteReader;
+
 /// Maximum number of processes that a description lists; in larger jobs a tool learns them from
 /// the segment, once the ranks have called `MPI_Init`.
 const PIDS_MAX: usize = 16 << 10;
@@ -56,9 +58,12 @@ impl JobDescription {
     /// The description in these bytes; `None` if there is none. Characters that a terminal might
     /// obey are replaced.
     pub fn decode(bytes: &[u8]) -> Option<JobDescription> {
-        let mut rest = Remaining(bytes);
-        let [version, name, host, command] =
-            [rest.text()?, rest.text()?, rest.text()?, rest.text()?];
+        let mut rest = ByteReader(bytes);
+        let mut text = || {
+            let length = rest.u32()? as usize;
+            (length <= TEXT_MAX).then(|| rest.bytes(length).map(printable))?
+        };
+        let [version, name, host, command] = [text()?, text()?, text()?, text()?];
         let job = JobDescription {
             version,
             name,
@@ -68,47 +73,18 @@ impl JobDescription {
             started_ms: rest.u64()?,
             job_size: rest.u32()?,
             nodes: rest.u32()?,
-            pids: rest.list()?,
+            pids: pids(&mut rest)?,
         };
         rest.0.is_empty().then_some(job)
     }
 }
 
-/// What has not been decoded yet.
-struct Remaining<'a>(&'a [u8]);
-
-impl Remaining<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (first, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*first)
+fn pids(rest: &mut ByteReader<'_>) -> Option<Vec<u32>> {
+    let count = rest.u32()? as usize;
+    if count > PIDS_MAX {
+        return None;
     }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let length = self.u32()? as usize;
-        if length > TEXT_MAX {
-            return None;
-        }
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(printable(text))
-    }
-
-    fn list(&mut self) -> Option<Vec<u32>> {
-        let count = self.u32()? as usize;
-        if count > PIDS_MAX {
-            return None;
-        }
-        (0..count).map(|_| self.u32()).collect()
-    }
+    (0..count).map(|_| rest.u32()).collect()
 }
 
 /// Text from another process, for a terminal.

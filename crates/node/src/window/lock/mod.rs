@@ -3,9 +3,9 @@
 //!
 //! Three designs, to be the same for all origins of a window:
 //!
-//! - **Test&Set** (4.3.1): an origin changes `owners` by compare-and-swap, and tries again after a
-//!   pause that doubles each time. One atomic operation without contention. Not fair. A waiting
-//!   origin is not woken, so that it sleeps for limited times only.
+//! - **Test&Set** (4.3.1; [`baselines`]): an origin changes `owners` by compare-and-swap, and tries
+//!   again after a pause that doubles each time. One atomic operation without contention. Not fair.
+//!   A waiting origin is not woken, so that it sleeps for limited times only.
 //! - **MCS** (4.3.2; Mellor-Crummey and Scott, ACM TOCS 9(1), 1991): an exclusive origin that finds
 //!   the lock taken makes itself the tail of a queue, by the swap that the thesis could not have,
 //!   and waits on its own line until the lock is handed to it. First come, first served; each
@@ -44,6 +44,7 @@
 //! An origin that dies with the lock keeps it. The hang report and the message about the dead rank
 //! read who that is: [`holders`](WindowLock::holders), [`waiters`](WindowLock::waiters).
 
+mod baselines;
 mod queue;
 pub(super) mod ticket;
 pub(super) mod words;
@@ -71,9 +72,6 @@ pub enum LockDesign {
     /// A queue, whose first waits while others take the lock before it for a bounded time.
     Barging,
 }
-
-/// The most polls between two attempts of the Test&Set design: about 10 us of polling.
-const MOST_POLLS: u32 = 1 << 10;
 
 /// The lock of one target: a view of the words in shared memory.
 #[derive(Debug, Clone, Copy)]
@@ -275,37 +273,6 @@ impl<'a> WindowLock<'a> {
             // Relaxed: it may change at any time.
             mode(state.load(Ordering::Relaxed)).map(|mode| (rank as u32, mode))
         })
-    }
-}
-
-/// Test&Set.
-impl WindowLock<'_> {
-    /// Tries once.
-    fn test_and_set(&self, origin: u32, mode: LockMode) -> bool {
-        let owners = &self.target.owners;
-        // SYNC window-lock: Acquire pairs with the Release of `release`.
-        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
-        let is_held = match mode {
-            LockMode::Exclusive => {
-                owners.compare_exchange(0, exclusive(origin), acquire, relaxed).is_ok()
-            }
-            LockMode::Shared => self.join_holders(),
-        };
-        if is_held {
-            let line = &self.origins[origin as usize];
-            // Relaxed: for reports.
-            line.state.store(mode.holds(), Ordering::Relaxed);
-        }
-        is_held
-    }
-
-    /// Tries once if the pause is over, and doubles the pause if it fails.
-    fn try_after_pause(&self, ticket: &mut LockTicket) -> bool {
-        if !ticket.ends_pause() {
-            return false;
-        }
-        ticket.pause((2 * ticket.interval()).min(MOST_POLLS));
-        self.test_and_set(ticket.origin(), ticket.mode())
     }
 }
 

@@ -102,13 +102,20 @@ impl Shared {
         self.release(design, ticket);
     }
 
-    /// All turns of a rank: every third is shared. Returns the number of those that add.
-    fn turns(&self, design: LockDesign, rank: u32) -> u64 {
+    /// All turns of a rank: every third is shared.
+    fn turns(&self, design: LockDesign, rank: u32) {
         for turn in 0..OPERATION_SLOTS {
             self.turn(design, rank, mode_of(turn + rank));
         }
-        (0..OPERATION_SLOTS).filter(|turn| mode_of(turn + rank) == LockMode::Exclusive).count()
-            as u64
+    }
+
+    /// Checks what all ranks have left behind after their turns: each that was not shared adds.
+    fn check_turns(&self, design: LockDesign) {
+        let adds = |rank| {
+            let turns = 0..OPERATION_SLOTS;
+            turns.filter(move |turn| mode_of(turn + rank) == LockMode::Exclusive)
+        };
+        self.check(design, (0..RANKS as u32).flat_map(adds).count() as u64);
     }
 
     fn check(&self, design: LockDesign, expected: u64) {
@@ -130,14 +137,13 @@ fn mode_of(turn: u32) -> LockMode {
 fn threads_exclude_one_another() {
     for design in DESIGNS {
         let shared = Shared::new();
-        let added: u64 = std::thread::scope(|scope| {
-            let shared = &shared;
-            let ranks: Vec<_> = (0..RANKS as u32)
-                .map(|rank| scope.spawn(move || shared.turns(design, rank)))
-                .collect();
-            ranks.into_iter().map(|r| r.join().expect("rank")).sum()
+        std::thread::scope(|scope| {
+            for rank in 0..RANKS as u32 {
+                let shared = &shared;
+                scope.spawn(move || shared.turns(design, rank));
+            }
         });
-        shared.check(design, added);
+        shared.check_turns(design);
     }
 }
 
@@ -165,19 +171,12 @@ fn processes_take_turns(prepare: impl Fn(&Shared)) {
                 forked::fork(|| {
                     let is_fenced = shared.fencing() == Fencing::Sender || membarrier_register();
                     assert!(is_fenced, "rank {rank}");
-                    for turn in 0..OPERATION_SLOTS {
-                        shared.turn(design, rank, mode_of(turn + rank));
-                    }
+                    shared.turns(design, rank);
                 })
             })
             .collect();
         forked::join(&ranks);
-        let exclusive = |rank| {
-            let turns = 0..OPERATION_SLOTS;
-            turns.filter(move |turn| mode_of(turn + rank) == LockMode::Exclusive)
-        };
-        let added = (0..RANKS as u32).flat_map(exclusive).count() as u64;
-        shared.check(design, added);
+        shared.check_turns(design);
     }
 }
 

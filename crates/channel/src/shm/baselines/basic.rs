@@ -7,8 +7,8 @@
 //! memory grows with the square of its ranks (3.2.3); and a receiver finds messages by polling
 //! every FIFO in turn, whose counters lie next to their buffers.
 
-use super::hold::HoldChange;
-use super::inline::inline_packet;
+use crate::shm::hold::HoldChange;
+use crate::shm::inline::inline_packet;
 use crate::{ChannelError, PacketSource};
 use mica_memory::View;
 use mica_node::fifo::{FifoConsumer, FifoHead, FifoLine, FifoProducer, FifoStorage};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// One rank's endpoint of the FIFOs.
 #[derive(Debug)]
-pub(super) struct BasicShm {
+pub(in crate::shm) struct BasicShm {
     segment: Arc<JobSegment>,
     me: u32,
     fencing: Fencing,
@@ -123,7 +123,7 @@ impl BasicShm {
         self.inlets.get(self.inlet_index(source)?)
     }
 
-    /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes,
+    /// Sends a packet whose payload is all of `view`, at most [`INLINE`](crate::shm::INLINE) bytes,
     /// beside its header. False when there is no room, or `peer` holds messages back.
     pub fn send_inline(
         &mut self,

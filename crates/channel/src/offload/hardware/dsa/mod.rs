@@ -20,36 +20,34 @@ mod portal;
 mod presence;
 mod queues;
 #[cfg(test)]
-pub(super) mod software;
+pub(in crate::offload) mod software;
 
 pub use error::NoDevice;
 pub use feeder::DsaReport;
 pub use queues::{QueueInfo, QueueMode, find_queues};
 
-use super::helper::{Helper, Worker};
-use super::inline::{ByCaller, start_inline};
-use super::job::OffloadJob;
-use super::setup::OffloadSetup;
-use super::thread::ByHelper;
-use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, fork};
-use crate::EngineCost;
+use crate::offload::helper::{Helper, Worker};
+use crate::offload::inline::{ByCaller, start_inline};
+use crate::offload::job::OffloadJob;
+use crate::offload::setup::OffloadSetup;
+use crate::offload::thread::ByHelper;
+use crate::offload::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, fork};
 use feeder::Feeder;
-use mica_memory::{Block, Shape};
 use portal::Portal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 /// An open device, shared by an engine and its cookies.
 #[derive(Debug)]
-pub(super) struct Device(Mutex<Feeder>);
+pub(in crate::offload) struct Device(Mutex<Feeder>);
 
 impl Device {
-    pub(super) fn new(portal: Box<dyn Portal>) -> Device {
+    pub(in crate::offload) fn new(portal: Box<dyn Portal>) -> Device {
         Device(Mutex::new(Feeder::new(portal)))
     }
 
     /// From now on, the CPU copies stretches shorter than `bytes`.
-    pub(super) fn set_shortest(&self, bytes: usize) {
+    #[cfg(test)]
+    pub(in crate::offload) fn set_shortest(&self, bytes: usize) {
         self.feeder().set_shortest(bytes);
     }
 
@@ -62,7 +60,7 @@ impl Device {
 ///
 /// # Errors
 /// Why the last one could not be opened, or that there is none.
-pub(super) fn open_device() -> Result<Device, NoDevice> {
+pub(in crate::offload) fn open_device() -> Result<Device, NoDevice> {
     let mut why = NoDevice::NoQueue { directory: queues::SYSFS };
     for queue in find_queues() {
         match hardware::Hardware::open(&queue) {
@@ -117,74 +115,16 @@ impl Drop for DeviceHolder {
 #[derive(Debug)]
 pub struct DsaEngine {
     holder: DeviceHolder,
-    break_even: Option<usize>,
 }
 
 impl DsaEngine {
-    /// Opens a queue of this machine.
-    ///
-    /// # Errors
-    /// If there is no usable queue.
-    pub fn open() -> Result<DsaEngine, NoDevice> {
-        Ok(DsaEngine::with_device(open_device()?))
-    }
-
-    pub(super) fn with_device(device: Device) -> DsaEngine {
-        DsaEngine { holder: DeviceHolder::new(device), break_even: None }
+    pub(in crate::offload) fn with_device(device: Device) -> DsaEngine {
+        DsaEngine { holder: DeviceHolder::new(device) }
     }
 
     /// What the device has done so far.
     pub fn report(&self) -> DsaReport {
         self.holder.report()
-    }
-
-    /// The length in bytes from which on the device copies at least as fast as the CPU, `None` if
-    /// it never does up to 4 MiB. The first call measures for some milliseconds; from then on the
-    /// device gets no shorter stretches, and later calls return the same value. Should be called
-    /// while the machine is idle.
-    pub fn measure_break_even(&mut self) -> Option<usize> {
-        if self.break_even.is_none() {
-            let found = self.break_even_now();
-            self.break_even = Some(found);
-            if let Some(device) = self.holder.device() {
-                device.set_shortest(found);
-            }
-        }
-        self.break_even.filter(|&bytes| bytes != usize::MAX)
-    }
-
-    fn break_even_now(&mut self) -> usize {
-        const LONGEST: usize = 4 << 20;
-        const ROUNDS: usize = 9;
-        let (Some(device), Ok(from), Ok(to)) =
-            (self.holder.device().cloned(), Block::allocate(LONGEST), Block::allocate(LONGEST))
-        else {
-            return usize::MAX;
-        };
-        let best = |engine: &mut dyn CopyEngine, bytes: usize| {
-            let view =
-                |region: &mica_memory::Region| region.clone().view(Shape::Contiguous { bytes });
-            let round = |engine: &mut dyn CopyEngine| {
-                let start = Instant::now();
-                let job = CopyJob::copy(view(&from), view(&to), bytes);
-                engine.run(job).expect("own memory does not fail");
-                start.elapsed()
-            };
-            (0..ROUNDS).map(|_| round(&mut *engine)).min().unwrap_or(Duration::MAX)
-        };
-        device.set_shortest(0);
-        let mut found = usize::MAX;
-        let mut bytes = LONGEST;
-        while bytes >= 1024 {
-            let (by_device, by_cpu) =
-                (best(self, bytes), best(&mut super::InlineEngine::new(), bytes));
-            if by_device > by_cpu {
-                break;
-            }
-            found = bytes;
-            bytes /= 2;
-        }
-        found
     }
 }
 
@@ -195,16 +135,6 @@ impl CopyEngine for DsaEngine {
 
     fn capabilities(&self) -> EngineCapabilities {
         EngineCapabilities::HARDWARE
-    }
-
-    fn cost(&self) -> EngineCost {
-        EngineCost {
-            // Submission of the first descriptors; the device's copying does not use the caller's
-            // core.
-            start_ns: 1000.0,
-            byte_ns: 0.0,
-            copies: 1,
-        }
     }
 
     fn start(&mut self, job: CopyJob) -> Cookie {
@@ -246,25 +176,12 @@ pub struct DsaThreadEngine {
 }
 
 impl DsaThreadEngine {
-    /// Opens a queue of this machine.
-    ///
-    /// # Errors
-    /// If there is no usable queue.
-    pub fn open(setup: OffloadSetup) -> Result<DsaThreadEngine, NoDevice> {
-        Ok(DsaThreadEngine::with_device(open_device()?, setup))
-    }
-
-    pub(super) fn with_device(device: Device, setup: OffloadSetup) -> DsaThreadEngine {
+    pub(in crate::offload) fn with_device(device: Device, setup: OffloadSetup) -> DsaThreadEngine {
         DsaThreadEngine {
             holder: DeviceHolder::new(device),
             helper: Helper::new(&setup.segment, setup.helpers),
             setup,
         }
-    }
-
-    /// What the device has done so far.
-    pub fn report(&self) -> DsaReport {
-        self.holder.report()
     }
 }
 
@@ -275,15 +192,6 @@ impl CopyEngine for DsaThreadEngine {
 
     fn capabilities(&self) -> EngineCapabilities {
         EngineCapabilities::SELF_DRIVEN | EngineCapabilities::HARDWARE
-    }
-
-    fn cost(&self) -> EngineCost {
-        EngineCost {
-            // Waking the helper.
-            start_ns: 3000.0,
-            byte_ns: 0.0,
-            copies: 1,
-        }
     }
 
     fn start(&mut self, job: CopyJob) -> Cookie {

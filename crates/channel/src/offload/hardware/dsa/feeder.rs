@@ -118,6 +118,7 @@ impl Feeder {
     }
 
     /// From now on, the CPU copies stretches shorter than `bytes`.
+    #[cfg(test)]
     pub(super) fn set_shortest(&mut self, bytes: usize) {
         self.shortest = bytes;
     }
