@@ -253,6 +253,42 @@ def same_but_for_counts(plain: Function, large: Function) -> tuple[Param, ...] |
     return tuple(params)
 
 
+@dataclass(frozen=True)
+class CollectiveForms:
+    """A collective call in its three forms, each for `int` and for `MPI_Count`, which have the same first parameters."""
+
+    name: str
+    """In lower case, without `mpi_`."""
+    params: tuple[Param, ...]
+    forms: tuple[tuple[Function, Function], ...]
+    """Blocking, non-blocking (with a request), persistent (with hints and a request)."""
+
+    @property
+    def functions(self) -> list[Function]:
+        return [function for form in self.forms for function in form]
+
+
+def collective_forms(functions: list[Function]) -> dict[str, CollectiveForms]:
+    """The collective calls that can be described once, by the names of their functions."""
+    named = {f.name: f for f in functions}
+    found: dict[str, CollectiveForms] = {}
+    for blocking in functions:
+        bare = blocking.name.removeprefix("MPI_")
+        names = [bare, f"I{bare[0].lower()}{bare[1:]}", f"{bare}_init"]
+        forms = [(named.get(f"MPI_{name}"), named.get(f"MPI_{name}_c")) for name in names]
+        if any(function is None for form in forms for function in form):
+            continue
+        params = [same_but_for_counts(*form) for form in forms]
+        own = len(blocking.params)
+        if None in params or any(p[:own] != params[0] for p in params):
+            continue
+        if [tuple(p.name for p in ps[own:]) for ps in params] != [(), ("request",), ("info", "request")]:
+            continue
+        call = CollectiveForms(bare.lower(), params[0], tuple(forms))
+        found |= {function.name: call for function in call.functions}
+    return found
+
+
 def constants() -> list[tuple[str, int]]:
     """Names and values of the ABI's constants, in the table's order (sizes and offsets included)."""
     rows = []

@@ -54,9 +54,20 @@ def rust(note: str) -> str:
         "//!",
         f"//! {note}",
     ]
+    out += [
+        "",
+        "/// Defines constants of one purpose and one type.",
+        "macro_rules! constants {",
+        "    ($type:ty: $($name:ident = $value:literal, $text:literal;)*) => {",
+        "        $(#[doc = $text] pub const $name: $type = $value;)*",
+        "    };",
+        "}",
+    ]
     for section in load():
-        out += ["", f"// {section.title}", ""]
+        out += ["", f"// {section.title}", f"constants! {{ {section.rust_type}:"]
         for name, value, text in section.constants:
             shown = f"0x{value:x}" if section.rust_type == "u32" else str(value)
-            out += [f"/// {text}", f"pub const {rust_name(name)}: {section.rust_type} = {shown};"]
+            row = f'    {rust_name(name)} = {shown}, "{text}";'
+            out += [row] if len(row) <= 100 else [row[: row.index(", ") + 1], f'        "{text}";']
+        out += ["}"]
     return "\n".join(out) + "\n"

@@ -228,7 +228,12 @@ def _argument(plain: Param | None, large: Param, own: Param | None) -> str:
 def _exports(members: list[Function], forms: dict[str, dict[bool, Function]], shims: Shims) -> list[str]:
     """One macro call for each function; for `MPI_X` and `MPI_X_c` together, where they differ in nothing but the types of counts."""
     texts = []
+    collectives = api.collective_forms(members)
     for function in members:
+        if (call := collectives.get(function.name)) and call.name in shims.collectives:
+            if function is call.forms[0][0]:
+                texts.append(_collective(call, forms, shims))
+            continue
         plain, large = (forms[function.plain].get(is_large) for is_large in (False, True))
         params = None if None in (plain, large) else api.same_but_for_counts(plain, large)
         if params is None:
@@ -236,6 +241,19 @@ def _exports(members: list[Function], forms: dict[str, dict[bool, Function]], sh
         elif function is plain:
             texts.append(_export(replace(plain, params=params), forms[function.plain], shims, large.name))
     return texts
+
+
+def _collective(call: api.CollectiveForms, forms: dict[str, dict[bool, Function]], shims: Shims) -> str:
+    """The macro call for all forms of a collective call."""
+    blocking = replace(call.forms[0][0], params=call.params)
+    plain, large = forms[blocking.plain][False], forms[blocking.plain][True]
+    arguments = [_argument(_of(plain, p.name), p, _of(blocking, p.name)) for p in large.params]
+    arguments = _with_buffers([p.name for p in large.params], arguments, BUFFERS)
+    params = ", ".join(_declaration(p) for p in call.params)
+    fast = f"fast{api.GLUE}" if call.name in shims.fast_paths else ""
+    names = " ".join(f"{f.name} P{f.name}".replace(" ", api.GLUE) for f in call.functions)
+    lines = ["collective! {", *_wrap(f"{fast}{call.name}({params}){api.GLUE}on{api.GLUE}comm:"), *_wrap(names), *_wrap(f"=> {', '.join(arguments)}"), "}"]
+    return "\n".join(lines).replace(api.GLUE, " ")
 
 
 def _export(function: Function, forms: dict[bool, Function], shims: Shims, also: str | None = None) -> str:
@@ -279,16 +297,17 @@ def _wrap(text: str) -> list[str]:
 
 def _uses(body: str) -> str:
     words = set(re.findall(r"\w+", body))
-    macros = [m for m in ("both", "call", "tool", "value") if f"{m}! {{" in body]
+    macros = [m for m in ("both", "call", "collective", "tool", "value") if f"{m}! {{" in body]
     ffi = sorted(words & {"c_char", "c_int", "c_void"})
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"CountForm", "PolyArray", "PolyOut"})
-    called = re.findall(r"=>\s+(?!leaf |collective|fast_path|method::|tool::|MPI_)(\w+)::", body) + re.findall(r"(\w+)::(?:leaf|mpi)_", body)
+    called = re.findall(r"=>\s+(?!leaf |collective|fast_path|method::|tool::|MPI_|User)(\w+)::", body) + re.findall(r"(\w+)::(?:leaf|mpi)_", body)
     called += re.findall(r"\b(attribute|buffer)::", body)
     modules = sorted(set(called))
     buffers = sorted(words & {buffer for _, buffer in BUFFERS})
     sides = sorted(words & {side for _, side in SIDES})
-    collective = [name for name, use in (("self", "collective::"), ("CheckedCall", "CheckedCall::"), ("fast_path", "fast_path::")) if use in body]
+    uses = (("self", "collective::"), ("CheckedCall", "CheckedCall::"), ("fast_path", "fast_path::"))
+    collective = [name for name, use in uses if use in body]
     lines = []
     if ffi:
         lines.append(f"use std::ffi::{{{', '.join(ffi)}}};")

@@ -67,12 +67,12 @@ def files(functions: list[Function], note: str) -> dict[str, str]:
             f"//! Wrappers of MPI 5.0, chapter {chapter}.\n//!\n//! {note}\n\n{_uses(body)}\n\n{body}\n"
         )
     modules = "\n".join(f"mod wrappers_{family};" for family in sorted(families))
-    names = "\n".join(f'    c"{f.name}",' for f in wrapped)
+    names = "\n".join(textwrap.wrap(" ".join(f.name for f in wrapped), 95, initial_indent="    ", subsequent_indent="    "))
     texts["mod.rs"] = (
         "//! The calls that are timed, by chapter of the standard, and their names.\n//!\n"
-        f"//! {note}\n\n// The same text serves `int` and `MPI_Count`.\n#![allow(clippy::unnecessary_cast)]\n\n{modules}\n\nuse std::ffi::CStr;\n\n"
-        "/// The names of the calls; a call's number is its index.\n"
-        f"pub const NAMES: [&CStr; {len(wrapped)}] = [\n{names}\n];\n"
+        f"//! {note}\n\n// The same text serves `int` and `MPI_Count`.\n#![allow(clippy::unnecessary_cast)]\n\n{modules}\n\n"
+        f"/// How many calls there are.\npub const CALLS: usize = {len(wrapped)};\n\n"
+        f'/// Their names; a call\'s number is its place here.\npub const NAMES: &str = "\\\n{names}";\n'
     )
     return texts
 
@@ -81,7 +81,12 @@ def _wrappers(members: list[Function], number: dict[str, int]) -> list[str]:
     """One macro call for each function; for `MPI_X` and `MPI_X_c` together, where they differ in the types of counts alone."""
     forms = {f.name: f for f in members}
     texts = []
+    collectives = api.collective_forms(members)
     for function in members:
+        if (call := collectives.get(function.name)) and (kind := COLLECTIVE.fullmatch(f"mpi_{call.name}")):
+            if function is call.forms[0][0]:
+                texts.append(_all_forms(call, kind[1], number))
+            continue
         plain, large = forms[function.plain], forms.get(f"{function.plain}_c")
         params = api.same_but_for_counts(plain, large) if large else None
         names = [f"{number[f.name]} {f.name} {f.name.lower()}".replace(" ", api.GLUE) for f in (plain, large) if f]
@@ -90,6 +95,15 @@ def _wrappers(members: list[Function], number: dict[str, int]) -> list[str]:
         elif function is plain:
             texts.append(_wrapper(replace(plain, params=params), ", ".join(names)))
     return texts
+
+
+def _all_forms(call: api.CollectiveForms, kind: str, number: dict[str, int]) -> str:
+    """The macro call for all forms of a collective call."""
+    params = ", ".join(f"{p.rust_name}: {_type(p)}".replace(" ", api.GLUE) for p in call.params)
+    names = " ".join(f"{number[f.name]} {f.name} {f.name.lower()}".replace(" ", api.GLUE) for f in call.functions)
+    root, flow, data = _moved({p.name: p for p in call.params}, kind)
+    lines = ["wrap_collective! {", *_wrap(f"({params}) on comm:"), *_wrap(names), *_wrap(f"=> {root}, {flow}, {data}"), "}"]
+    return "\n".join(lines).replace(api.GLUE, " ")
 
 
 def _wrapper(function: Function, names: str) -> str:
@@ -153,10 +167,14 @@ def _traffic(function: Function) -> str:
 
 def _collective(names, base: str, kind: str, init: str | None) -> str:
     start = "Persistent(request)" if init else "Started" if base.startswith("mpi_i") else "Blocking"
+    root, flow, data = _moved(names, kind)
+    return f"CallTraffic::Collective(CollectiveTraffic {{ comm, root: {root}, flow: Flow::{flow}, start: DataStart::{start}, data: {data} }})"
+
+
+def _moved(names, kind: str) -> tuple[str, str, str]:
+    """The root, the flow and the data of a collective call."""
     flow = "Neighbors" if kind.startswith("neighbor") else FLOWS.get(kind, "Mixed")
-    root = "root" if "root" in names else "root: NO_ROOT"
-    data = _data(names, kind)
-    return f"CallTraffic::Collective(CollectiveTraffic {{ comm, {root}, flow: Flow::{flow}, start: DataStart::{start}, data: {data} }})"
+    return "root" if "root" in names else "NO_ROOT", flow, _data(names, kind)
 
 
 def _data(names, kind: str) -> str:
@@ -201,7 +219,8 @@ def _uses(body: str) -> str:
     lines += [f"use crate::{module};" for module in crate]
     traffic = [t for t in ("CallTraffic", "CollectiveTraffic", "Data", "DataStart", "Flow", "MessageTraffic", "NO_ROOT", "TagPair") if re.search(rf"(?<!::)\b{t}\b", body)]
     lines.append(f"use crate::traffic::{{{', '.join(traffic)}}};")
-    lines.append("use crate::trampoline::wrap;")
+    wraps = [name for name in ("wrap", "wrap_collective") if f"{name}! {{" in body]
+    lines.append(f"use crate::trampoline::{{{', '.join(wraps)}}};")
     if types := sorted(w for w in words if w in _TYPES):
         lines.append(f"use crate::types::{{{', '.join(types)}}};")
     return "\n".join(lines).strip("\n")

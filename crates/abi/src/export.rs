@@ -85,6 +85,50 @@ macro_rules! both {
     };
 }
 
+/// Defines the blocking, the non-blocking and the persistent form of a collective call, each as
+/// [`both!`]: twelve functions. What stands after `=>` are the arguments of the function of
+/// [`collective`](crate::collective) that prepares the call; `fast`: its blocking form tries the
+/// function of this name in [`fast_path`](crate::collective::fast_path) first.
+#[macro_export]
+macro_rules! collective {
+    (fast $call:ident $params:tt on $comm:ident: $($names:ident)* => $($argument:expr),*) => {
+        $crate::collective! {
+            @forms $call $params on $comm: $($names)* => $($argument),* ;
+            $crate::collective::fast_path::$call($($argument),*).unwrap_or_else(|| {
+                $crate::collective::$call($($argument),*)
+                    .and_then($crate::collective::CheckedCall::run)
+            })
+        }
+    };
+    ($call:ident $params:tt on $comm:ident: $($names:ident)* => $($argument:expr),*) => {
+        $crate::collective! {
+            @forms $call $params on $comm: $($names)* => $($argument),* ;
+            $crate::collective::$call($($argument),*).and_then($crate::collective::CheckedCall::run)
+        }
+    };
+    (
+        @forms $call:ident($($p:ident: $t:ty),*) on $comm:ident: $mpi:ident $pmpi:ident $large:ident $plarge:ident
+            $i:ident $pi:ident $ilarge:ident $pilarge:ident
+            $init:ident $pinit:ident $initlarge:ident $pinitlarge:ident
+        => $($argument:expr),* ; $blocking:expr
+    ) => {
+        $crate::both! { $mpi $pmpi, $large $plarge($($p: $t),*) on Comm($comm) => $blocking }
+        $crate::both! {
+            $i $pi, $ilarge $pilarge($($p: $t,)* request: *mut $crate::types::MPI_Request)
+            on Comm($comm)
+            => $crate::collective::start(request, || $crate::collective::$call($($argument),*))
+        }
+        $crate::both! {
+            $init $pinit, $initlarge $pinitlarge(
+                $($p: $t,)* info: $crate::types::MPI_Info, request: *mut $crate::types::MPI_Request
+            ) on Comm($comm)
+            => $crate::collective::make_persistent(request, info, || {
+                $crate::collective::$call($($argument),*)
+            })
+        }
+    };
+}
+
 /// The error code of a shim's result; an error is raised.
 #[macro_export]
 macro_rules! checked {
@@ -143,4 +187,4 @@ macro_rules! pair {
     };
 }
 
-pub use {both, call, checked, pair, tool, value};
+pub use {both, call, checked, collective, pair, tool, value};

@@ -8,7 +8,7 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::generated::NAMES;
+use crate::generated::{CALLS, NAMES};
 
 /// Calls a function of the library, by its `P` name.
 macro_rules! pmpi {
@@ -22,8 +22,8 @@ macro_rules! pmpi {
 }
 pub(crate) use pmpi;
 
-static FUNCTIONS: [AtomicPtr<c_void>; NAMES.len()] =
-    [const { AtomicPtr::new(std::ptr::null_mut()) }; NAMES.len()];
+static FUNCTIONS: [AtomicPtr<c_void>; CALLS] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; CALLS];
 
 /// Address of the library's function for the call of this number.
 #[inline]
@@ -35,7 +35,8 @@ pub fn function(id: u16) -> *mut c_void {
 
 #[cold]
 fn find_or_abort(id: u16) -> *mut c_void {
-    let found = by_name(NAMES[usize::from(id)]);
+    let name = NAMES.split_whitespace().nth(usize::from(id)).expect("a call's number");
+    let found = by_name(&CString::new(name).expect("a name without NUL"));
     FUNCTIONS[usize::from(id)].store(found, Ordering::Relaxed);
     found
 }

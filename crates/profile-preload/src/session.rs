@@ -191,7 +191,7 @@ fn first_facts(world: &comm::ProfiledWorld, now: u64) -> String {
         let (cpu, core, cache, package) = (place.cpu, place.core, place.cache, place.package);
         line(format_args!("place\t{cpu}\t{core}\t{cache}\t{package}"));
     }
-    let names: Vec<&str> = NAMES.iter().map(|name| name.to_str().unwrap_or("?")).collect();
+    let names: Vec<&str> = NAMES.split_whitespace().collect();
     line(format_args!("calls\t{}", names.join("\t")));
     for group in comm::group_lines() {
         line(format_args!("{group}"));

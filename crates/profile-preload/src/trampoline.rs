@@ -141,4 +141,47 @@ macro_rules! wrap {
     };
 }
 
-pub(crate) use {keep_caller_and_jump, wrap};
+/// As [`wrap!`], for the blocking, the non-blocking and the persistent form of a collective call,
+/// each for `int` and for `MPI_Count`; what they move is after `=>`: root, flow, data.
+macro_rules! wrap_collective {
+    (
+        ($($p:ident: $t:ty),*) on $comm:ident:
+        $id:literal $mpi:ident $wrapper:ident
+        $id_c:literal $mpi_c:ident $wrapper_c:ident
+        $iid:literal $impi:ident $iwrapper:ident
+        $iid_c:literal $impi_c:ident $iwrapper_c:ident
+        $pid:literal $pmpi:ident $pwrapper:ident
+        $pid_c:literal $pmpi_c:ident $pwrapper_c:ident
+        => $root:expr, $flow:ident, $data:expr
+    ) => {
+        $crate::trampoline::wrap! {
+            $id $mpi $wrapper, $id_c $mpi_c $wrapper_c($($p: $t),*)
+            => $crate::trampoline::wrap_collective!(@moved $comm, $root, $flow, Blocking, $data)
+        }
+        $crate::trampoline::wrap! {
+            $iid $impi $iwrapper, $iid_c $impi_c $iwrapper_c(
+                $($p: $t,)* request: *mut $crate::types::MPI_Request
+            )
+            => $crate::trampoline::wrap_collective!(@moved $comm, $root, $flow, Started, $data)
+        }
+        $crate::trampoline::wrap! {
+            $pid $pmpi $pwrapper, $pid_c $pmpi_c $pwrapper_c(
+                $($p: $t,)* info: $crate::types::MPI_Info, request: *mut $crate::types::MPI_Request
+            )
+            => $crate::trampoline::wrap_collective!(
+                @moved $comm, $root, $flow, Persistent(request), $data
+            )
+        }
+    };
+    (@moved $comm:expr, $root:expr, $flow:ident, $start:ident $(($request:expr))?, $data:expr) => {
+        $crate::traffic::CallTraffic::Collective($crate::traffic::CollectiveTraffic {
+            comm: $comm,
+            root: $root,
+            flow: $crate::traffic::Flow::$flow,
+            start: $crate::traffic::DataStart::$start$(($request))?,
+            data: $data,
+        })
+    };
+}
+
+pub(crate) use {keep_caller_and_jump, wrap, wrap_collective};

@@ -6,139 +6,75 @@ use std::ffi::{c_int, c_void};
 
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer, UserOperands};
 use mica_abi::collective::{self, CheckedCall, fast_path};
-use mica_abi::export::{both, call};
+use mica_abi::export::{both, call, collective};
 use mica_abi::method::{self, *};
 use mica_abi::poly::{CountForm, PolyArray};
 use mica_abi::shims::op;
 use mica_abi::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 
-both! {
-    MPI_Allgather PMPI_Allgather, MPI_Allgather_c PMPI_Allgather_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => fast_path::allgather(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
-        comm).unwrap_or_else(|| collective::allgather(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run))
+collective! {
+    fast allgather(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
+    MPI_Allgather PMPI_Allgather MPI_Allgather_c PMPI_Allgather_c MPI_Iallgather PMPI_Iallgather
+        MPI_Iallgather_c PMPI_Iallgather_c MPI_Allgather_init PMPI_Allgather_init
+        MPI_Allgather_init_c PMPI_Allgather_init_c
+    => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
+        UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), comm
 }
 
-both! {
-    MPI_Allgather_init PMPI_Allgather_init, MPI_Allgather_init_c
-        PMPI_Allgather_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::allgather(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
-        comm))
+collective! {
+    allgatherv(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
+        comm: MPI_Comm) on comm:
+    MPI_Allgatherv PMPI_Allgatherv MPI_Allgatherv_c PMPI_Allgatherv_c
+        MPI_Iallgatherv PMPI_Iallgatherv MPI_Iallgatherv_c PMPI_Iallgatherv_c
+        MPI_Allgatherv_init PMPI_Allgatherv_init MPI_Allgatherv_init_c PMPI_Allgatherv_init_c
+    => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
+        recvtype), comm
 }
 
-both! {
-    MPI_Allgatherv PMPI_Allgatherv, MPI_Allgatherv_c PMPI_Allgatherv_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::allgatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype), comm).and_then(CheckedCall::run)
+collective! {
+    fast allreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        op: MPI_Op, comm: MPI_Comm) on comm:
+    MPI_Allreduce PMPI_Allreduce MPI_Allreduce_c PMPI_Allreduce_c MPI_Iallreduce PMPI_Iallreduce
+        MPI_Iallreduce_c PMPI_Iallreduce_c MPI_Allreduce_init PMPI_Allreduce_init
+        MPI_Allreduce_init_c PMPI_Allreduce_init_c
+    => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op, comm
 }
 
-both! {
-    MPI_Allgatherv_init PMPI_Allgatherv_init, MPI_Allgatherv_init_c
-        PMPI_Allgatherv_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::allgatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype), comm))
+collective! {
+    fast alltoall(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
+    MPI_Alltoall PMPI_Alltoall MPI_Alltoall_c PMPI_Alltoall_c MPI_Ialltoall PMPI_Ialltoall
+        MPI_Ialltoall_c PMPI_Ialltoall_c MPI_Alltoall_init PMPI_Alltoall_init
+        MPI_Alltoall_init_c PMPI_Alltoall_init_c
+    => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
+        UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), comm
 }
 
-both! {
-    MPI_Allreduce PMPI_Allreduce, MPI_Allreduce_c PMPI_Allreduce_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op,
-        comm: MPI_Comm) on Comm(comm)
-    => fast_path::allreduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype),
-        op, comm).unwrap_or_else(|| collective::allreduce(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, comm).and_then(CheckedCall::run))
-}
-
-both! {
-    MPI_Allreduce_init PMPI_Allreduce_init, MPI_Allreduce_init_c
-        PMPI_Allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::allreduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype),
-        op, comm))
-}
-
-both! {
-    MPI_Alltoall PMPI_Alltoall, MPI_Alltoall_c PMPI_Alltoall_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => fast_path::alltoall(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
-        comm).unwrap_or_else(|| collective::alltoall(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run))
-}
-
-both! {
-    MPI_Alltoall_init PMPI_Alltoall_init, MPI_Alltoall_init_c
-        PMPI_Alltoall_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::alltoall(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
-        comm))
-}
-
-both! {
-    MPI_Alltoallv PMPI_Alltoallv, MPI_Alltoallv_c PMPI_Alltoallv_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype),
-        comm).and_then(CheckedCall::run)
-}
-
-both! {
-    MPI_Alltoallv_init PMPI_Alltoallv_init, MPI_Alltoallv_init_c
-        PMPI_Alltoallv_init_c(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
+collective! {
+    alltoallv(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
-        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::alltoallv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtype), comm))
+        recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
+    MPI_Alltoallv PMPI_Alltoallv MPI_Alltoallv_c PMPI_Alltoallv_c MPI_Ialltoallv PMPI_Ialltoallv
+        MPI_Ialltoallv_c PMPI_Ialltoallv_c MPI_Alltoallv_init PMPI_Alltoallv_init
+        MPI_Alltoallv_init_c PMPI_Alltoallv_init_c
+    => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
+        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype), comm
 }
 
-both! {
-    MPI_Alltoallw PMPI_Alltoallw, MPI_Alltoallw_c PMPI_Alltoallw_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const Displ, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes),
-        comm).and_then(CheckedCall::run)
-}
-
-both! {
-    MPI_Alltoallw_init PMPI_Alltoallw_init, MPI_Alltoallw_init_c
-        PMPI_Alltoallw_init_c(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
+collective! {
+    alltoallw(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
         sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        rdispls: *const Displ, recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::alltoallw(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(sdispls), sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(rdispls), recvtypes), comm))
+        rdispls: *const Displ, recvtypes: *const MPI_Datatype, comm: MPI_Comm) on comm:
+    MPI_Alltoallw PMPI_Alltoallw MPI_Alltoallw_c PMPI_Alltoallw_c MPI_Ialltoallw PMPI_Ialltoallw
+        MPI_Ialltoallw_c PMPI_Ialltoallw_c MPI_Alltoallw_init PMPI_Alltoallw_init
+        MPI_Alltoallw_init_c PMPI_Alltoallw_init_c
+    => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
+        sendtypes), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtypes), comm
 }
 
 call! {
@@ -153,226 +89,49 @@ call! {
     => collective::make_persistent(request, info, || collective::barrier(comm))
 }
 
-both! {
-    MPI_Bcast PMPI_Bcast, MPI_Bcast_c PMPI_Bcast_c(buffer: *mut c_void, count: Int,
-        datatype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::bcast(UserBuffer::new("count", buffer, MPI_Count::from(count), datatype), root,
-        comm).unwrap_or_else(|| collective::bcast(UserBuffer::new("count", buffer,
-        MPI_Count::from(count), datatype), root, comm).and_then(CheckedCall::run))
+collective! {
+    fast bcast(buffer: *mut c_void, count: Int, datatype: MPI_Datatype, root: c_int,
+        comm: MPI_Comm) on comm:
+    MPI_Bcast PMPI_Bcast MPI_Bcast_c PMPI_Bcast_c MPI_Ibcast PMPI_Ibcast MPI_Ibcast_c PMPI_Ibcast_c
+        MPI_Bcast_init PMPI_Bcast_init MPI_Bcast_init_c PMPI_Bcast_init_c
+    => UserBuffer::new("count", buffer, MPI_Count::from(count), datatype), root, comm
 }
 
-both! {
-    MPI_Bcast_init PMPI_Bcast_init, MPI_Bcast_init_c PMPI_Bcast_init_c(buffer: *mut c_void,
-        count: Int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::bcast(UserBuffer::new("count",
-        buffer, MPI_Count::from(count), datatype), root, comm))
+collective! {
+    exscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        op: MPI_Op, comm: MPI_Comm) on comm:
+    MPI_Exscan PMPI_Exscan MPI_Exscan_c PMPI_Exscan_c MPI_Iexscan PMPI_Iexscan
+        MPI_Iexscan_c PMPI_Iexscan_c MPI_Exscan_init PMPI_Exscan_init
+        MPI_Exscan_init_c PMPI_Exscan_init_c
+    => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op, comm
 }
 
-both! {
-    MPI_Exscan PMPI_Exscan, MPI_Exscan_c PMPI_Exscan_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => collective::exscan(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
-        comm).and_then(CheckedCall::run)
+collective! {
+    fast gather(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, root: c_int,
+        comm: MPI_Comm) on comm:
+    MPI_Gather PMPI_Gather MPI_Gather_c PMPI_Gather_c MPI_Igather PMPI_Igather
+        MPI_Igather_c PMPI_Igather_c MPI_Gather_init PMPI_Gather_init
+        MPI_Gather_init_c PMPI_Gather_init_c
+    => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
+        UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), root, comm
 }
 
-both! {
-    MPI_Exscan_init PMPI_Exscan_init, MPI_Exscan_init_c PMPI_Exscan_init_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::exscan(UserOperands::new(sendbuf,
-        recvbuf, MPI_Count::from(count), datatype), op, comm))
-}
-
-both! {
-    MPI_Gather PMPI_Gather, MPI_Gather_c PMPI_Gather_c(sendbuf: *const c_void, sendcount: Int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::gather(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
-        root, comm).unwrap_or_else(|| collective::gather(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm).and_then(CheckedCall::run))
-}
-
-both! {
-    MPI_Gather_init PMPI_Gather_init, MPI_Gather_init_c PMPI_Gather_init_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::gather(UserBuffer::new("sendcount",
-        sendbuf, MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm))
-}
-
-both! {
-    MPI_Gatherv PMPI_Gatherv, MPI_Gatherv_c PMPI_Gatherv_c(sendbuf: *const c_void, sendcount: Int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::gatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype), root, comm).and_then(CheckedCall::run)
-}
-
-both! {
-    MPI_Gatherv_init PMPI_Gatherv_init, MPI_Gatherv_init_c
-        PMPI_Gatherv_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::gatherv(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
-        PolyArray::new(displs), recvtype), root, comm))
-}
-
-both! {
-    MPI_Iallgather PMPI_Iallgather, MPI_Iallgather_c PMPI_Iallgather_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allgather(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm))
-}
-
-both! {
-    MPI_Iallgatherv PMPI_Iallgatherv, MPI_Iallgatherv_c PMPI_Iallgatherv_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allgatherv(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
-}
-
-both! {
-    MPI_Iallreduce PMPI_Iallreduce, MPI_Iallreduce_c PMPI_Iallreduce_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::allreduce(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, comm))
-}
-
-both! {
-    MPI_Ialltoall PMPI_Ialltoall, MPI_Ialltoall_c PMPI_Ialltoall_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoall(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm))
-}
-
-both! {
-    MPI_Ialltoallv PMPI_Ialltoallv, MPI_Ialltoallv_c PMPI_Ialltoallv_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoallv(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm))
-}
-
-both! {
-    MPI_Ialltoallw PMPI_Ialltoallw, MPI_Ialltoallw_c PMPI_Ialltoallw_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const Displ, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::alltoallw(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtypes),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtypes), comm))
+collective! {
+    gatherv(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype, root: c_int,
+        comm: MPI_Comm) on comm:
+    MPI_Gatherv PMPI_Gatherv MPI_Gatherv_c PMPI_Gatherv_c MPI_Igatherv PMPI_Igatherv
+        MPI_Igatherv_c PMPI_Igatherv_c MPI_Gatherv_init PMPI_Gatherv_init
+        MPI_Gatherv_init_c PMPI_Gatherv_init_c
+    => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
+        recvtype), root, comm
 }
 
 call! {
     MPI_Ibarrier PMPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::barrier(comm))
-}
-
-both! {
-    MPI_Ibcast PMPI_Ibcast, MPI_Ibcast_c PMPI_Ibcast_c(buffer: *mut c_void, count: Int,
-        datatype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::bcast(UserBuffer::new("count", buffer,
-        MPI_Count::from(count), datatype), root, comm))
-}
-
-both! {
-    MPI_Iexscan PMPI_Iexscan, MPI_Iexscan_c PMPI_Iexscan_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::exscan(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, comm))
-}
-
-both! {
-    MPI_Igather PMPI_Igather, MPI_Igather_c PMPI_Igather_c(sendbuf: *const c_void, sendcount: Int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::gather(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm))
-}
-
-both! {
-    MPI_Igatherv PMPI_Igatherv, MPI_Igatherv_c PMPI_Igatherv_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        displs: *const Displ, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::gatherv(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), root, comm))
-}
-
-both! {
-    MPI_Ireduce PMPI_Ireduce, MPI_Ireduce_c PMPI_Ireduce_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, root: c_int,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, root, comm))
-}
-
-both! {
-    MPI_Ireduce_scatter PMPI_Ireduce_scatter, MPI_Ireduce_scatter_c
-        PMPI_Ireduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const Int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce_scatter(sendbuf, recvbuf,
-        PolyArray::new(recvcounts), datatype, op, comm))
-}
-
-both! {
-    MPI_Ireduce_scatter_block PMPI_Ireduce_scatter_block, MPI_Ireduce_scatter_block_c
-        PMPI_Ireduce_scatter_block_c(sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: Int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::reduce_scatter_block(UserOperands::new(sendbuf,
-        recvbuf, MPI_Count::from(recvcount), datatype), op, comm))
-}
-
-both! {
-    MPI_Iscan PMPI_Iscan, MPI_Iscan_c PMPI_Iscan_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scan(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, comm))
-}
-
-both! {
-    MPI_Iscatter PMPI_Iscatter, MPI_Iscatter_c PMPI_Iscatter_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scatter(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm))
-}
-
-both! {
-    MPI_Iscatterv PMPI_Iscatterv, MPI_Iscatterv_c PMPI_Iscatterv_c(sendbuf: *const c_void,
-        sendcounts: *const Int, displs: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::scatterv(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(displs), sendtype), UserBuffer::new("recvcount",
-        recvbuf, MPI_Count::from(recvcount), recvtype), root, comm))
 }
 
 call! {
@@ -392,20 +151,13 @@ call! {
 
 call! { MPI_Op_free PMPI_Op_free(op: *mut MPI_Op) on Default => method::free(op, "op", Op::free) }
 
-both! {
-    MPI_Reduce PMPI_Reduce, MPI_Reduce_c PMPI_Reduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
-        root, comm).unwrap_or_else(|| collective::reduce(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, root, comm).and_then(CheckedCall::run))
-}
-
-both! {
-    MPI_Reduce_init PMPI_Reduce_init, MPI_Reduce_init_c PMPI_Reduce_init_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, root: c_int,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::reduce(UserOperands::new(sendbuf,
-        recvbuf, MPI_Count::from(count), datatype), op, root, comm))
+collective! {
+    fast reduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        op: MPI_Op, root: c_int, comm: MPI_Comm) on comm:
+    MPI_Reduce PMPI_Reduce MPI_Reduce_c PMPI_Reduce_c MPI_Ireduce PMPI_Ireduce
+        MPI_Ireduce_c PMPI_Ireduce_c MPI_Reduce_init PMPI_Reduce_init
+        MPI_Reduce_init_c PMPI_Reduce_init_c
+    => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op, root, comm
 }
 
 both! {
@@ -414,98 +166,55 @@ both! {
     => op::mpi_reduce_local(inbuf, inoutbuf, MPI_Count::from(count), datatype, op)
 }
 
-both! {
-    MPI_Reduce_scatter PMPI_Reduce_scatter, MPI_Reduce_scatter_c
-        PMPI_Reduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const Int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op,
-        comm).unwrap_or_else(|| collective::reduce_scatter(sendbuf, recvbuf,
-        PolyArray::new(recvcounts), datatype, op, comm).and_then(CheckedCall::run))
+collective! {
+    fast reduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const Int,
+        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on comm:
+    MPI_Reduce_scatter PMPI_Reduce_scatter MPI_Reduce_scatter_c PMPI_Reduce_scatter_c
+        MPI_Ireduce_scatter PMPI_Ireduce_scatter MPI_Ireduce_scatter_c PMPI_Ireduce_scatter_c
+        MPI_Reduce_scatter_init PMPI_Reduce_scatter_init
+        MPI_Reduce_scatter_init_c PMPI_Reduce_scatter_init_c
+    => sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op, comm
 }
 
-both! {
-    MPI_Reduce_scatter_block PMPI_Reduce_scatter_block, MPI_Reduce_scatter_block_c
-        PMPI_Reduce_scatter_block_c(sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: Int,
-        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(recvcount), datatype), op, comm).unwrap_or_else(||
-        collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(recvcount), datatype), op, comm).and_then(CheckedCall::run))
+collective! {
+    fast reduce_scatter_block(sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: Int,
+        datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on comm:
+    MPI_Reduce_scatter_block PMPI_Reduce_scatter_block
+        MPI_Reduce_scatter_block_c PMPI_Reduce_scatter_block_c
+        MPI_Ireduce_scatter_block PMPI_Ireduce_scatter_block
+        MPI_Ireduce_scatter_block_c PMPI_Ireduce_scatter_block_c
+        MPI_Reduce_scatter_block_init PMPI_Reduce_scatter_block_init
+        MPI_Reduce_scatter_block_init_c PMPI_Reduce_scatter_block_init_c
+    => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(recvcount), datatype), op, comm
 }
 
-both! {
-    MPI_Reduce_scatter_block_init PMPI_Reduce_scatter_block_init, MPI_Reduce_scatter_block_init_c
-        PMPI_Reduce_scatter_block_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcount: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::reduce_scatter_block(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(recvcount), datatype), op, comm))
+collective! {
+    fast scan(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        op: MPI_Op, comm: MPI_Comm) on comm:
+    MPI_Scan PMPI_Scan MPI_Scan_c PMPI_Scan_c MPI_Iscan PMPI_Iscan MPI_Iscan_c PMPI_Iscan_c
+        MPI_Scan_init PMPI_Scan_init MPI_Scan_init_c PMPI_Scan_init_c
+    => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op, comm
 }
 
-both! {
-    MPI_Reduce_scatter_init PMPI_Reduce_scatter_init, MPI_Reduce_scatter_init_c
-        PMPI_Reduce_scatter_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        recvcounts: *const Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::reduce_scatter(sendbuf, recvbuf,
-        PolyArray::new(recvcounts), datatype, op, comm))
+collective! {
+    fast scatter(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, root: c_int,
+        comm: MPI_Comm) on comm:
+    MPI_Scatter PMPI_Scatter MPI_Scatter_c PMPI_Scatter_c MPI_Iscatter PMPI_Iscatter
+        MPI_Iscatter_c PMPI_Iscatter_c MPI_Scatter_init PMPI_Scatter_init
+        MPI_Scatter_init_c PMPI_Scatter_init_c
+    => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
+        UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), root, comm
 }
 
-both! {
-    MPI_Scan PMPI_Scan, MPI_Scan_c PMPI_Scan_c(sendbuf: *const c_void, recvbuf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on Comm(comm)
-    => fast_path::scan(UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op,
-        comm).unwrap_or_else(|| collective::scan(UserOperands::new(sendbuf, recvbuf,
-        MPI_Count::from(count), datatype), op, comm).and_then(CheckedCall::run))
-}
-
-both! {
-    MPI_Scan_init PMPI_Scan_init, MPI_Scan_init_c PMPI_Scan_init_c(sendbuf: *const c_void,
-        recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, || collective::scan(UserOperands::new(sendbuf,
-        recvbuf, MPI_Count::from(count), datatype), op, comm))
-}
-
-both! {
-    MPI_Scatter PMPI_Scatter, MPI_Scatter_c PMPI_Scatter_c(sendbuf: *const c_void, sendcount: Int,
+collective! {
+    scatterv(sendbuf: *const c_void, sendcounts: *const Int, displs: *const Displ,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm) on Comm(comm)
-    => fast_path::scatter(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
+        root: c_int, comm: MPI_Comm) on comm:
+    MPI_Scatterv PMPI_Scatterv MPI_Scatterv_c PMPI_Scatterv_c MPI_Iscatterv PMPI_Iscatterv
+        MPI_Iscatterv_c PMPI_Iscatterv_c MPI_Scatterv_init PMPI_Scatterv_init
+        MPI_Scatterv_init_c PMPI_Scatterv_init_c
+    => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), PolyArray::new(displs),
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
-        root, comm).unwrap_or_else(|| collective::scatter(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm).and_then(CheckedCall::run))
-}
-
-both! {
-    MPI_Scatter_init PMPI_Scatter_init, MPI_Scatter_init_c
-        PMPI_Scatter_init_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::scatter(UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount),
-        sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
-        root, comm))
-}
-
-both! {
-    MPI_Scatterv PMPI_Scatterv, MPI_Scatterv_c PMPI_Scatterv_c(sendbuf: *const c_void,
-        sendcounts: *const Int, displs: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on Comm(comm)
-    => collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm).and_then(CheckedCall::run)
-}
-
-both! {
-    MPI_Scatterv_init PMPI_Scatterv_init, MPI_Scatterv_init_c
-        PMPI_Scatterv_init_c(sendbuf: *const c_void, sendcounts: *const Int, displs: *const Displ,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
-        root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::scatterv(UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts),
-        PolyArray::new(displs), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), root, comm))
+        root, comm
 }

@@ -5,12 +5,11 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::collective::buffers::{UserBlocks, UserBuffer};
-use mica_abi::collective::{self, CheckedCall};
-use mica_abi::export::{both, call};
+use mica_abi::export::{call, collective};
 use mica_abi::method::{self, *};
 use mica_abi::poly::PolyArray;
 use mica_abi::shims::topology;
-use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
+use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info};
 
 call! {
     MPI_Cart_coords PMPI_Cart_coords(comm: MPI_Comm, rank: c_int, maxdims: c_int,
@@ -153,167 +152,73 @@ call! {
         Comm::resolve(comm.raw())?; Ok((comm.graph()?.size(), comm.graph()?.edges().len())) })
 }
 
-both! {
-    MPI_Ineighbor_allgather PMPI_Ineighbor_allgather, MPI_Ineighbor_allgather_c
-        PMPI_Ineighbor_allgather_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_allgather(UserBuffer::new("sendcount",
-        sendbuf, MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm))
+collective! {
+    neighbor_allgather(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
+    MPI_Neighbor_allgather PMPI_Neighbor_allgather
+        MPI_Neighbor_allgather_c PMPI_Neighbor_allgather_c
+        MPI_Ineighbor_allgather PMPI_Ineighbor_allgather
+        MPI_Ineighbor_allgather_c PMPI_Ineighbor_allgather_c
+        MPI_Neighbor_allgather_init PMPI_Neighbor_allgather_init
+        MPI_Neighbor_allgather_init_c PMPI_Neighbor_allgather_init_c
+    => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
+        UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), comm
 }
 
-both! {
-    MPI_Ineighbor_allgatherv PMPI_Ineighbor_allgatherv, MPI_Ineighbor_allgatherv_c
-        PMPI_Ineighbor_allgatherv_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+collective! {
+    neighbor_allgatherv(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_allgatherv(UserBuffer::new("sendcount",
-        sendbuf, MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
+        comm: MPI_Comm) on comm:
+    MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv
+        MPI_Neighbor_allgatherv_c PMPI_Neighbor_allgatherv_c
+        MPI_Ineighbor_allgatherv PMPI_Ineighbor_allgatherv
+        MPI_Ineighbor_allgatherv_c PMPI_Ineighbor_allgatherv_c
+        MPI_Neighbor_allgatherv_init PMPI_Neighbor_allgatherv_init
+        MPI_Neighbor_allgatherv_init_c PMPI_Neighbor_allgatherv_init_c
+    => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
+        recvtype), comm
 }
 
-both! {
-    MPI_Ineighbor_alltoall PMPI_Ineighbor_alltoall, MPI_Ineighbor_alltoall_c
-        PMPI_Ineighbor_alltoall_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoall(UserBuffer::new("sendcount",
-        sendbuf, MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm))
+collective! {
+    neighbor_alltoall(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
+    MPI_Neighbor_alltoall PMPI_Neighbor_alltoall MPI_Neighbor_alltoall_c PMPI_Neighbor_alltoall_c
+        MPI_Ineighbor_alltoall PMPI_Ineighbor_alltoall
+        MPI_Ineighbor_alltoall_c PMPI_Ineighbor_alltoall_c
+        MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init
+        MPI_Neighbor_alltoall_init_c PMPI_Neighbor_alltoall_init_c
+    => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
+        UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), comm
 }
 
-both! {
-    MPI_Ineighbor_alltoallv PMPI_Ineighbor_alltoallv, MPI_Ineighbor_alltoallv_c
-        PMPI_Ineighbor_alltoallv_c(sendbuf: *const c_void, sendcounts: *const Int,
-        sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoallv(UserBlocks::new("sendcounts",
-        sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm))
+collective! {
+    neighbor_alltoallv(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
+        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
+        recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
+    MPI_Neighbor_alltoallv PMPI_Neighbor_alltoallv
+        MPI_Neighbor_alltoallv_c PMPI_Neighbor_alltoallv_c
+        MPI_Ineighbor_alltoallv PMPI_Ineighbor_alltoallv
+        MPI_Ineighbor_alltoallv_c PMPI_Ineighbor_alltoallv_c
+        MPI_Neighbor_alltoallv_init PMPI_Neighbor_alltoallv_init
+        MPI_Neighbor_alltoallv_init_c PMPI_Neighbor_alltoallv_init_c
+    => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
+        sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype), comm
 }
 
-both! {
-    MPI_Ineighbor_alltoallw PMPI_Ineighbor_alltoallw, MPI_Ineighbor_alltoallw_c
-        PMPI_Ineighbor_alltoallw_c(sendbuf: *const c_void, sendcounts: *const Int,
-        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const Int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => collective::start(request, || collective::neighbor_alltoallw(UserBlocks::new("sendcounts",
-        sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts",
-        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes), comm))
-}
-
-both! {
-    MPI_Neighbor_allgather PMPI_Neighbor_allgather, MPI_Neighbor_allgather_c
-        PMPI_Neighbor_allgather_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run)
-}
-
-both! {
-    MPI_Neighbor_allgather_init PMPI_Neighbor_allgather_init, MPI_Neighbor_allgather_init_c
-        PMPI_Neighbor_allgather_init_c(sendbuf: *const c_void, sendcount: Int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_allgather(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm))
-}
-
-both! {
-    MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv, MPI_Neighbor_allgatherv_c
-        PMPI_Neighbor_allgatherv_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype),
-        comm).and_then(CheckedCall::run)
-}
-
-both! {
-    MPI_Neighbor_allgatherv_init PMPI_Neighbor_allgatherv_init, MPI_Neighbor_allgatherv_init_c
-        PMPI_Neighbor_allgatherv_init_c(sendbuf: *const c_void, sendcount: Int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ,
-        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_allgatherv(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype), comm))
-}
-
-both! {
-    MPI_Neighbor_alltoall PMPI_Neighbor_alltoall, MPI_Neighbor_alltoall_c
-        PMPI_Neighbor_alltoall_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
-        recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm).and_then(CheckedCall::run)
-}
-
-both! {
-    MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init, MPI_Neighbor_alltoall_init_c
-        PMPI_Neighbor_alltoall_init_c(sendbuf: *const c_void, sendcount: Int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_alltoall(UserBuffer::new("sendcount", sendbuf,
-        MPI_Count::from(sendcount), sendtype), UserBuffer::new("recvcount", recvbuf,
-        MPI_Count::from(recvcount), recvtype), comm))
-}
-
-both! {
-    MPI_Neighbor_alltoallv PMPI_Neighbor_alltoallv, MPI_Neighbor_alltoallv_c
-        PMPI_Neighbor_alltoallv_c(sendbuf: *const c_void, sendcounts: *const Int,
-        sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm).and_then(CheckedCall::run)
-}
-
-both! {
-    MPI_Neighbor_alltoallv_init PMPI_Neighbor_alltoallv_init, MPI_Neighbor_alltoallv_init_c
-        PMPI_Neighbor_alltoallv_init_c(sendbuf: *const c_void, sendcounts: *const Int,
-        sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_alltoallv(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), PolyArray::new(sdispls), sendtype),
-        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(rdispls),
-        recvtype), comm))
-}
-
-both! {
-    MPI_Neighbor_alltoallw PMPI_Neighbor_alltoallw, MPI_Neighbor_alltoallw_c
-        PMPI_Neighbor_alltoallw_c(sendbuf: *const c_void, sendcounts: *const Int,
-        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const Int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
-    => collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), rdispls, recvtypes), comm).and_then(CheckedCall::run)
-}
-
-both! {
-    MPI_Neighbor_alltoallw_init PMPI_Neighbor_alltoallw_init, MPI_Neighbor_alltoallw_init_c
-        PMPI_Neighbor_alltoallw_init_c(sendbuf: *const c_void, sendcounts: *const Int,
-        sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const Int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => collective::make_persistent(request, info, ||
-        collective::neighbor_alltoallw(UserBlocks::new("sendcounts", sendbuf,
-        PolyArray::new(sendcounts), sdispls, sendtypes), UserBlocks::new("recvcounts", recvbuf,
-        PolyArray::new(recvcounts), rdispls, recvtypes), comm))
+collective! {
+    neighbor_alltoallw(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const MPI_Aint,
+        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype, comm: MPI_Comm) on comm:
+    MPI_Neighbor_alltoallw PMPI_Neighbor_alltoallw
+        MPI_Neighbor_alltoallw_c PMPI_Neighbor_alltoallw_c
+        MPI_Ineighbor_alltoallw PMPI_Ineighbor_alltoallw
+        MPI_Ineighbor_alltoallw_c PMPI_Ineighbor_alltoallw_c
+        MPI_Neighbor_alltoallw_init PMPI_Neighbor_alltoallw_init
+        MPI_Neighbor_alltoallw_init_c PMPI_Neighbor_alltoallw_init_c
+    => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes),
+        UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes), comm
 }
 
 call! {

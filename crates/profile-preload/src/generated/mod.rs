@@ -15,360 +15,85 @@ mod wrappers_processes;
 mod wrappers_topologies;
 mod wrappers_windows;
 
-use std::ffi::CStr;
+/// How many calls there are.
+pub const CALLS: usize = 352;
 
-/// The names of the calls; a call's number is its index.
-pub const NAMES: [&CStr; 352] = [
-    c"MPI_Accumulate",
-    c"MPI_Accumulate_c",
-    c"MPI_Allgather",
-    c"MPI_Allgather_c",
-    c"MPI_Allgather_init",
-    c"MPI_Allgather_init_c",
-    c"MPI_Allgatherv",
-    c"MPI_Allgatherv_c",
-    c"MPI_Allgatherv_init",
-    c"MPI_Allgatherv_init_c",
-    c"MPI_Allreduce",
-    c"MPI_Allreduce_c",
-    c"MPI_Allreduce_init",
-    c"MPI_Allreduce_init_c",
-    c"MPI_Alltoall",
-    c"MPI_Alltoall_c",
-    c"MPI_Alltoall_init",
-    c"MPI_Alltoall_init_c",
-    c"MPI_Alltoallv",
-    c"MPI_Alltoallv_c",
-    c"MPI_Alltoallv_init",
-    c"MPI_Alltoallv_init_c",
-    c"MPI_Alltoallw",
-    c"MPI_Alltoallw_c",
-    c"MPI_Alltoallw_init",
-    c"MPI_Alltoallw_init_c",
-    c"MPI_Barrier",
-    c"MPI_Barrier_init",
-    c"MPI_Bcast",
-    c"MPI_Bcast_c",
-    c"MPI_Bcast_init",
-    c"MPI_Bcast_init_c",
-    c"MPI_Bsend",
-    c"MPI_Bsend_c",
-    c"MPI_Bsend_init",
-    c"MPI_Bsend_init_c",
-    c"MPI_Buffer_flush",
-    c"MPI_Buffer_iflush",
-    c"MPI_Cancel",
-    c"MPI_Cart_create",
-    c"MPI_Cart_sub",
-    c"MPI_Comm_accept",
-    c"MPI_Comm_connect",
-    c"MPI_Comm_create",
-    c"MPI_Comm_create_from_group",
-    c"MPI_Comm_create_group",
-    c"MPI_Comm_delete_attr",
-    c"MPI_Comm_disconnect",
-    c"MPI_Comm_dup",
-    c"MPI_Comm_dup_with_info",
-    c"MPI_Comm_flush_buffer",
-    c"MPI_Comm_free",
-    c"MPI_Comm_idup",
-    c"MPI_Comm_idup_with_info",
-    c"MPI_Comm_iflush_buffer",
-    c"MPI_Comm_join",
-    c"MPI_Comm_spawn",
-    c"MPI_Comm_spawn_multiple",
-    c"MPI_Comm_split",
-    c"MPI_Comm_split_type",
-    c"MPI_Compare_and_swap",
-    c"MPI_Dist_graph_create",
-    c"MPI_Dist_graph_create_adjacent",
-    c"MPI_Exscan",
-    c"MPI_Exscan_c",
-    c"MPI_Exscan_init",
-    c"MPI_Exscan_init_c",
-    c"MPI_Fetch_and_op",
-    c"MPI_File_close",
-    c"MPI_File_delete",
-    c"MPI_File_get_byte_offset",
-    c"MPI_File_get_position",
-    c"MPI_File_get_position_shared",
-    c"MPI_File_get_size",
-    c"MPI_File_iread",
-    c"MPI_File_iread_all",
-    c"MPI_File_iread_all_c",
-    c"MPI_File_iread_at",
-    c"MPI_File_iread_at_all",
-    c"MPI_File_iread_at_all_c",
-    c"MPI_File_iread_at_c",
-    c"MPI_File_iread_c",
-    c"MPI_File_iread_shared",
-    c"MPI_File_iread_shared_c",
-    c"MPI_File_iwrite",
-    c"MPI_File_iwrite_all",
-    c"MPI_File_iwrite_all_c",
-    c"MPI_File_iwrite_at",
-    c"MPI_File_iwrite_at_all",
-    c"MPI_File_iwrite_at_all_c",
-    c"MPI_File_iwrite_at_c",
-    c"MPI_File_iwrite_c",
-    c"MPI_File_iwrite_shared",
-    c"MPI_File_iwrite_shared_c",
-    c"MPI_File_open",
-    c"MPI_File_preallocate",
-    c"MPI_File_read",
-    c"MPI_File_read_all",
-    c"MPI_File_read_all_begin",
-    c"MPI_File_read_all_begin_c",
-    c"MPI_File_read_all_c",
-    c"MPI_File_read_all_end",
-    c"MPI_File_read_at",
-    c"MPI_File_read_at_all",
-    c"MPI_File_read_at_all_begin",
-    c"MPI_File_read_at_all_begin_c",
-    c"MPI_File_read_at_all_c",
-    c"MPI_File_read_at_all_end",
-    c"MPI_File_read_at_c",
-    c"MPI_File_read_c",
-    c"MPI_File_read_ordered",
-    c"MPI_File_read_ordered_begin",
-    c"MPI_File_read_ordered_begin_c",
-    c"MPI_File_read_ordered_c",
-    c"MPI_File_read_ordered_end",
-    c"MPI_File_read_shared",
-    c"MPI_File_read_shared_c",
-    c"MPI_File_seek",
-    c"MPI_File_seek_shared",
-    c"MPI_File_set_atomicity",
-    c"MPI_File_set_size",
-    c"MPI_File_set_view",
-    c"MPI_File_sync",
-    c"MPI_File_write",
-    c"MPI_File_write_all",
-    c"MPI_File_write_all_begin",
-    c"MPI_File_write_all_begin_c",
-    c"MPI_File_write_all_c",
-    c"MPI_File_write_all_end",
-    c"MPI_File_write_at",
-    c"MPI_File_write_at_all",
-    c"MPI_File_write_at_all_begin",
-    c"MPI_File_write_at_all_begin_c",
-    c"MPI_File_write_at_all_c",
-    c"MPI_File_write_at_all_end",
-    c"MPI_File_write_at_c",
-    c"MPI_File_write_c",
-    c"MPI_File_write_ordered",
-    c"MPI_File_write_ordered_begin",
-    c"MPI_File_write_ordered_begin_c",
-    c"MPI_File_write_ordered_c",
-    c"MPI_File_write_ordered_end",
-    c"MPI_File_write_shared",
-    c"MPI_File_write_shared_c",
-    c"MPI_Gather",
-    c"MPI_Gather_c",
-    c"MPI_Gather_init",
-    c"MPI_Gather_init_c",
-    c"MPI_Gatherv",
-    c"MPI_Gatherv_c",
-    c"MPI_Gatherv_init",
-    c"MPI_Gatherv_init_c",
-    c"MPI_Get",
-    c"MPI_Get_accumulate",
-    c"MPI_Get_accumulate_c",
-    c"MPI_Get_c",
-    c"MPI_Graph_create",
-    c"MPI_Iallgather",
-    c"MPI_Iallgather_c",
-    c"MPI_Iallgatherv",
-    c"MPI_Iallgatherv_c",
-    c"MPI_Iallreduce",
-    c"MPI_Iallreduce_c",
-    c"MPI_Ialltoall",
-    c"MPI_Ialltoall_c",
-    c"MPI_Ialltoallv",
-    c"MPI_Ialltoallv_c",
-    c"MPI_Ialltoallw",
-    c"MPI_Ialltoallw_c",
-    c"MPI_Ibarrier",
-    c"MPI_Ibcast",
-    c"MPI_Ibcast_c",
-    c"MPI_Ibsend",
-    c"MPI_Ibsend_c",
-    c"MPI_Iexscan",
-    c"MPI_Iexscan_c",
-    c"MPI_Igather",
-    c"MPI_Igather_c",
-    c"MPI_Igatherv",
-    c"MPI_Igatherv_c",
-    c"MPI_Improbe",
-    c"MPI_Imrecv",
-    c"MPI_Imrecv_c",
-    c"MPI_Ineighbor_allgather",
-    c"MPI_Ineighbor_allgather_c",
-    c"MPI_Ineighbor_allgatherv",
-    c"MPI_Ineighbor_allgatherv_c",
-    c"MPI_Ineighbor_alltoall",
-    c"MPI_Ineighbor_alltoall_c",
-    c"MPI_Ineighbor_alltoallv",
-    c"MPI_Ineighbor_alltoallv_c",
-    c"MPI_Ineighbor_alltoallw",
-    c"MPI_Ineighbor_alltoallw_c",
-    c"MPI_Intercomm_create",
-    c"MPI_Intercomm_create_from_groups",
-    c"MPI_Intercomm_merge",
-    c"MPI_Iprobe",
-    c"MPI_Irecv",
-    c"MPI_Irecv_c",
-    c"MPI_Ireduce",
-    c"MPI_Ireduce_c",
-    c"MPI_Ireduce_scatter",
-    c"MPI_Ireduce_scatter_block",
-    c"MPI_Ireduce_scatter_block_c",
-    c"MPI_Ireduce_scatter_c",
-    c"MPI_Irsend",
-    c"MPI_Irsend_c",
-    c"MPI_Iscan",
-    c"MPI_Iscan_c",
-    c"MPI_Iscatter",
-    c"MPI_Iscatter_c",
-    c"MPI_Iscatterv",
-    c"MPI_Iscatterv_c",
-    c"MPI_Isend",
-    c"MPI_Isend_c",
-    c"MPI_Isendrecv",
-    c"MPI_Isendrecv_c",
-    c"MPI_Isendrecv_replace",
-    c"MPI_Isendrecv_replace_c",
-    c"MPI_Issend",
-    c"MPI_Issend_c",
-    c"MPI_Keyval_create",
-    c"MPI_Keyval_free",
-    c"MPI_Mprobe",
-    c"MPI_Mrecv",
-    c"MPI_Mrecv_c",
-    c"MPI_Neighbor_allgather",
-    c"MPI_Neighbor_allgather_c",
-    c"MPI_Neighbor_allgather_init",
-    c"MPI_Neighbor_allgather_init_c",
-    c"MPI_Neighbor_allgatherv",
-    c"MPI_Neighbor_allgatherv_c",
-    c"MPI_Neighbor_allgatherv_init",
-    c"MPI_Neighbor_allgatherv_init_c",
-    c"MPI_Neighbor_alltoall",
-    c"MPI_Neighbor_alltoall_c",
-    c"MPI_Neighbor_alltoall_init",
-    c"MPI_Neighbor_alltoall_init_c",
-    c"MPI_Neighbor_alltoallv",
-    c"MPI_Neighbor_alltoallv_c",
-    c"MPI_Neighbor_alltoallv_init",
-    c"MPI_Neighbor_alltoallv_init_c",
-    c"MPI_Neighbor_alltoallw",
-    c"MPI_Neighbor_alltoallw_c",
-    c"MPI_Neighbor_alltoallw_init",
-    c"MPI_Neighbor_alltoallw_init_c",
-    c"MPI_Parrived",
-    c"MPI_Pready",
-    c"MPI_Pready_list",
-    c"MPI_Pready_range",
-    c"MPI_Precv_init",
-    c"MPI_Precv_init_c",
-    c"MPI_Probe",
-    c"MPI_Psend_init",
-    c"MPI_Psend_init_c",
-    c"MPI_Put",
-    c"MPI_Put_c",
-    c"MPI_Raccumulate",
-    c"MPI_Raccumulate_c",
-    c"MPI_Recv",
-    c"MPI_Recv_c",
-    c"MPI_Recv_init",
-    c"MPI_Recv_init_c",
-    c"MPI_Reduce",
-    c"MPI_Reduce_c",
-    c"MPI_Reduce_init",
-    c"MPI_Reduce_init_c",
-    c"MPI_Reduce_local",
-    c"MPI_Reduce_local_c",
-    c"MPI_Reduce_scatter",
-    c"MPI_Reduce_scatter_block",
-    c"MPI_Reduce_scatter_block_c",
-    c"MPI_Reduce_scatter_block_init",
-    c"MPI_Reduce_scatter_block_init_c",
-    c"MPI_Reduce_scatter_c",
-    c"MPI_Reduce_scatter_init",
-    c"MPI_Reduce_scatter_init_c",
-    c"MPI_Request_free",
-    c"MPI_Rget",
-    c"MPI_Rget_accumulate",
-    c"MPI_Rget_accumulate_c",
-    c"MPI_Rget_c",
-    c"MPI_Rput",
-    c"MPI_Rput_c",
-    c"MPI_Rsend",
-    c"MPI_Rsend_c",
-    c"MPI_Rsend_init",
-    c"MPI_Rsend_init_c",
-    c"MPI_Scan",
-    c"MPI_Scan_c",
-    c"MPI_Scan_init",
-    c"MPI_Scan_init_c",
-    c"MPI_Scatter",
-    c"MPI_Scatter_c",
-    c"MPI_Scatter_init",
-    c"MPI_Scatter_init_c",
-    c"MPI_Scatterv",
-    c"MPI_Scatterv_c",
-    c"MPI_Scatterv_init",
-    c"MPI_Scatterv_init_c",
-    c"MPI_Send",
-    c"MPI_Send_c",
-    c"MPI_Send_init",
-    c"MPI_Send_init_c",
-    c"MPI_Sendrecv",
-    c"MPI_Sendrecv_c",
-    c"MPI_Sendrecv_replace",
-    c"MPI_Sendrecv_replace_c",
-    c"MPI_Ssend",
-    c"MPI_Ssend_c",
-    c"MPI_Ssend_init",
-    c"MPI_Ssend_init_c",
-    c"MPI_Start",
-    c"MPI_Startall",
-    c"MPI_Test",
-    c"MPI_Testall",
-    c"MPI_Testany",
-    c"MPI_Testsome",
-    c"MPI_Type_delete_attr",
-    c"MPI_Type_free",
-    c"MPI_Type_get_attr",
-    c"MPI_Type_set_attr",
-    c"MPI_Wait",
-    c"MPI_Waitall",
-    c"MPI_Waitany",
-    c"MPI_Waitsome",
-    c"MPI_Win_allocate",
-    c"MPI_Win_allocate_c",
-    c"MPI_Win_allocate_shared",
-    c"MPI_Win_allocate_shared_c",
-    c"MPI_Win_complete",
-    c"MPI_Win_create",
-    c"MPI_Win_create_c",
-    c"MPI_Win_create_dynamic",
-    c"MPI_Win_delete_attr",
-    c"MPI_Win_fence",
-    c"MPI_Win_flush",
-    c"MPI_Win_flush_all",
-    c"MPI_Win_flush_local",
-    c"MPI_Win_flush_local_all",
-    c"MPI_Win_free",
-    c"MPI_Win_get_attr",
-    c"MPI_Win_lock",
-    c"MPI_Win_lock_all",
-    c"MPI_Win_post",
-    c"MPI_Win_set_attr",
-    c"MPI_Win_start",
-    c"MPI_Win_sync",
-    c"MPI_Win_test",
-    c"MPI_Win_unlock",
-    c"MPI_Win_unlock_all",
-    c"MPI_Win_wait",
-];
+/// Their names; a call's number is its place here.
+pub const NAMES: &str = "\
+    MPI_Accumulate MPI_Accumulate_c MPI_Allgather MPI_Allgather_c MPI_Allgather_init
+    MPI_Allgather_init_c MPI_Allgatherv MPI_Allgatherv_c MPI_Allgatherv_init
+    MPI_Allgatherv_init_c MPI_Allreduce MPI_Allreduce_c MPI_Allreduce_init MPI_Allreduce_init_c
+    MPI_Alltoall MPI_Alltoall_c MPI_Alltoall_init MPI_Alltoall_init_c MPI_Alltoallv
+    MPI_Alltoallv_c MPI_Alltoallv_init MPI_Alltoallv_init_c MPI_Alltoallw MPI_Alltoallw_c
+    MPI_Alltoallw_init MPI_Alltoallw_init_c MPI_Barrier MPI_Barrier_init MPI_Bcast MPI_Bcast_c
+    MPI_Bcast_init MPI_Bcast_init_c MPI_Bsend MPI_Bsend_c MPI_Bsend_init MPI_Bsend_init_c
+    MPI_Buffer_flush MPI_Buffer_iflush MPI_Cancel MPI_Cart_create MPI_Cart_sub MPI_Comm_accept
+    MPI_Comm_connect MPI_Comm_create MPI_Comm_create_from_group MPI_Comm_create_group
+    MPI_Comm_delete_attr MPI_Comm_disconnect MPI_Comm_dup MPI_Comm_dup_with_info
+    MPI_Comm_flush_buffer MPI_Comm_free MPI_Comm_idup MPI_Comm_idup_with_info
+    MPI_Comm_iflush_buffer MPI_Comm_join MPI_Comm_spawn MPI_Comm_spawn_multiple MPI_Comm_split
+    MPI_Comm_split_type MPI_Compare_and_swap MPI_Dist_graph_create
+    MPI_Dist_graph_create_adjacent MPI_Exscan MPI_Exscan_c MPI_Exscan_init MPI_Exscan_init_c
+    MPI_Fetch_and_op MPI_File_close MPI_File_delete MPI_File_get_byte_offset
+    MPI_File_get_position MPI_File_get_position_shared MPI_File_get_size MPI_File_iread
+    MPI_File_iread_all MPI_File_iread_all_c MPI_File_iread_at MPI_File_iread_at_all
+    MPI_File_iread_at_all_c MPI_File_iread_at_c MPI_File_iread_c MPI_File_iread_shared
+    MPI_File_iread_shared_c MPI_File_iwrite MPI_File_iwrite_all MPI_File_iwrite_all_c
+    MPI_File_iwrite_at MPI_File_iwrite_at_all MPI_File_iwrite_at_all_c MPI_File_iwrite_at_c
+    MPI_File_iwrite_c MPI_File_iwrite_shared MPI_File_iwrite_shared_c MPI_File_open
+    MPI_File_preallocate MPI_File_read MPI_File_read_all MPI_File_read_all_begin
+    MPI_File_read_all_begin_c MPI_File_read_all_c MPI_File_read_all_end MPI_File_read_at
+    MPI_File_read_at_all MPI_File_read_at_all_begin MPI_File_read_at_all_begin_c
+    MPI_File_read_at_all_c MPI_File_read_at_all_end MPI_File_read_at_c MPI_File_read_c
+    MPI_File_read_ordered MPI_File_read_ordered_begin MPI_File_read_ordered_begin_c
+    MPI_File_read_ordered_c MPI_File_read_ordered_end MPI_File_read_shared
+    MPI_File_read_shared_c MPI_File_seek MPI_File_seek_shared MPI_File_set_atomicity
+    MPI_File_set_size MPI_File_set_view MPI_File_sync MPI_File_write MPI_File_write_all
+    MPI_File_write_all_begin MPI_File_write_all_begin_c MPI_File_write_all_c
+    MPI_File_write_all_end MPI_File_write_at MPI_File_write_at_all MPI_File_write_at_all_begin
+    MPI_File_write_at_all_begin_c MPI_File_write_at_all_c MPI_File_write_at_all_end
+    MPI_File_write_at_c MPI_File_write_c MPI_File_write_ordered MPI_File_write_ordered_begin
+    MPI_File_write_ordered_begin_c MPI_File_write_ordered_c MPI_File_write_ordered_end
+    MPI_File_write_shared MPI_File_write_shared_c MPI_Gather MPI_Gather_c MPI_Gather_init
+    MPI_Gather_init_c MPI_Gatherv MPI_Gatherv_c MPI_Gatherv_init MPI_Gatherv_init_c MPI_Get
+    MPI_Get_accumulate MPI_Get_accumulate_c MPI_Get_c MPI_Graph_create MPI_Iallgather
+    MPI_Iallgather_c MPI_Iallgatherv MPI_Iallgatherv_c MPI_Iallreduce MPI_Iallreduce_c
+    MPI_Ialltoall MPI_Ialltoall_c MPI_Ialltoallv MPI_Ialltoallv_c MPI_Ialltoallw
+    MPI_Ialltoallw_c MPI_Ibarrier MPI_Ibcast MPI_Ibcast_c MPI_Ibsend MPI_Ibsend_c MPI_Iexscan
+    MPI_Iexscan_c MPI_Igather MPI_Igather_c MPI_Igatherv MPI_Igatherv_c MPI_Improbe MPI_Imrecv
+    MPI_Imrecv_c MPI_Ineighbor_allgather MPI_Ineighbor_allgather_c MPI_Ineighbor_allgatherv
+    MPI_Ineighbor_allgatherv_c MPI_Ineighbor_alltoall MPI_Ineighbor_alltoall_c
+    MPI_Ineighbor_alltoallv MPI_Ineighbor_alltoallv_c MPI_Ineighbor_alltoallw
+    MPI_Ineighbor_alltoallw_c MPI_Intercomm_create MPI_Intercomm_create_from_groups
+    MPI_Intercomm_merge MPI_Iprobe MPI_Irecv MPI_Irecv_c MPI_Ireduce MPI_Ireduce_c
+    MPI_Ireduce_scatter MPI_Ireduce_scatter_block MPI_Ireduce_scatter_block_c
+    MPI_Ireduce_scatter_c MPI_Irsend MPI_Irsend_c MPI_Iscan MPI_Iscan_c MPI_Iscatter
+    MPI_Iscatter_c MPI_Iscatterv MPI_Iscatterv_c MPI_Isend MPI_Isend_c MPI_Isendrecv
+    MPI_Isendrecv_c MPI_Isendrecv_replace MPI_Isendrecv_replace_c MPI_Issend MPI_Issend_c
+    MPI_Keyval_create MPI_Keyval_free MPI_Mprobe MPI_Mrecv MPI_Mrecv_c MPI_Neighbor_allgather
+    MPI_Neighbor_allgather_c MPI_Neighbor_allgather_init MPI_Neighbor_allgather_init_c
+    MPI_Neighbor_allgatherv MPI_Neighbor_allgatherv_c MPI_Neighbor_allgatherv_init
+    MPI_Neighbor_allgatherv_init_c MPI_Neighbor_alltoall MPI_Neighbor_alltoall_c
+    MPI_Neighbor_alltoall_init MPI_Neighbor_alltoall_init_c MPI_Neighbor_alltoallv
+    MPI_Neighbor_alltoallv_c MPI_Neighbor_alltoallv_init MPI_Neighbor_alltoallv_init_c
+    MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c MPI_Neighbor_alltoallw_init
+    MPI_Neighbor_alltoallw_init_c MPI_Parrived MPI_Pready MPI_Pready_list MPI_Pready_range
+    MPI_Precv_init MPI_Precv_init_c MPI_Probe MPI_Psend_init MPI_Psend_init_c MPI_Put MPI_Put_c
+    MPI_Raccumulate MPI_Raccumulate_c MPI_Recv MPI_Recv_c MPI_Recv_init MPI_Recv_init_c
+    MPI_Reduce MPI_Reduce_c MPI_Reduce_init MPI_Reduce_init_c MPI_Reduce_local
+    MPI_Reduce_local_c MPI_Reduce_scatter MPI_Reduce_scatter_block MPI_Reduce_scatter_block_c
+    MPI_Reduce_scatter_block_init MPI_Reduce_scatter_block_init_c MPI_Reduce_scatter_c
+    MPI_Reduce_scatter_init MPI_Reduce_scatter_init_c MPI_Request_free MPI_Rget
+    MPI_Rget_accumulate MPI_Rget_accumulate_c MPI_Rget_c MPI_Rput MPI_Rput_c MPI_Rsend
+    MPI_Rsend_c MPI_Rsend_init MPI_Rsend_init_c MPI_Scan MPI_Scan_c MPI_Scan_init
+    MPI_Scan_init_c MPI_Scatter MPI_Scatter_c MPI_Scatter_init MPI_Scatter_init_c MPI_Scatterv
+    MPI_Scatterv_c MPI_Scatterv_init MPI_Scatterv_init_c MPI_Send MPI_Send_c MPI_Send_init
+    MPI_Send_init_c MPI_Sendrecv MPI_Sendrecv_c MPI_Sendrecv_replace MPI_Sendrecv_replace_c
+    MPI_Ssend MPI_Ssend_c MPI_Ssend_init MPI_Ssend_init_c MPI_Start MPI_Startall MPI_Test
+    MPI_Testall MPI_Testany MPI_Testsome MPI_Type_delete_attr MPI_Type_free MPI_Type_get_attr
+    MPI_Type_set_attr MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Win_allocate
+    MPI_Win_allocate_c MPI_Win_allocate_shared MPI_Win_allocate_shared_c MPI_Win_complete
+    MPI_Win_create MPI_Win_create_c MPI_Win_create_dynamic MPI_Win_delete_attr MPI_Win_fence
+    MPI_Win_flush MPI_Win_flush_all MPI_Win_flush_local MPI_Win_flush_local_all MPI_Win_free
+    MPI_Win_get_attr MPI_Win_lock MPI_Win_lock_all MPI_Win_post MPI_Win_set_attr MPI_Win_start
+    MPI_Win_sync MPI_Win_test MPI_Win_unlock MPI_Win_unlock_all MPI_Win_wait";

@@ -4,9 +4,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::traffic::{CallTraffic, CollectiveTraffic, Data, DataStart, Flow, NO_ROOT};
-use crate::trampoline::wrap;
-use crate::types::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_Info, MPI_Request};
+use crate::traffic::{CallTraffic, Data, NO_ROOT};
+use crate::trampoline::{wrap, wrap_collective};
+use crate::types::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_Info};
 
 wrap! {
     39 MPI_Cart_create mpi_cart_create(comm_old: MPI_Comm, ndims: c_int, dims: *const c_int,
@@ -40,143 +40,65 @@ wrap! {
     => CallTraffic::NewComm(comm_graph)
 }
 
-wrap! {
-    183 MPI_Ineighbor_allgather mpi_ineighbor_allgather,
-        184 MPI_Ineighbor_allgather_c mpi_ineighbor_allgather_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
+wrap_collective! {
+    (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
+    226 MPI_Neighbor_allgather mpi_neighbor_allgather
+        227 MPI_Neighbor_allgather_c mpi_neighbor_allgather_c
+        183 MPI_Ineighbor_allgather mpi_ineighbor_allgather
+        184 MPI_Ineighbor_allgather_c mpi_ineighbor_allgather_c
+        228 MPI_Neighbor_allgather_init mpi_neighbor_allgather_init
+        229 MPI_Neighbor_allgather_init_c mpi_neighbor_allgather_init_c
+    => NO_ROOT, Neighbors, Data::block(sendcount as i64, sendtype)
 }
 
-wrap! {
-    185 MPI_Ineighbor_allgatherv mpi_ineighbor_allgatherv,
-        186 MPI_Ineighbor_allgatherv_c mpi_ineighbor_allgatherv_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
+wrap_collective! {
+    (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm) on
+        comm:
+    230 MPI_Neighbor_allgatherv mpi_neighbor_allgatherv
+        231 MPI_Neighbor_allgatherv_c mpi_neighbor_allgatherv_c
+        185 MPI_Ineighbor_allgatherv mpi_ineighbor_allgatherv
+        186 MPI_Ineighbor_allgatherv_c mpi_ineighbor_allgatherv_c
+        232 MPI_Neighbor_allgatherv_init mpi_neighbor_allgatherv_init
+        233 MPI_Neighbor_allgatherv_init_c mpi_neighbor_allgatherv_init_c
+    => NO_ROOT, Neighbors, Data::block(sendcount as i64, sendtype)
 }
 
-wrap! {
-    187 MPI_Ineighbor_alltoall mpi_ineighbor_alltoall,
-        188 MPI_Ineighbor_alltoall_c mpi_ineighbor_alltoall_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Started, data: Data::block(sendcount as i64, sendtype) })
+wrap_collective! {
+    (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
+        recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
+    234 MPI_Neighbor_alltoall mpi_neighbor_alltoall
+        235 MPI_Neighbor_alltoall_c mpi_neighbor_alltoall_c
+        187 MPI_Ineighbor_alltoall mpi_ineighbor_alltoall
+        188 MPI_Ineighbor_alltoall_c mpi_ineighbor_alltoall_c
+        236 MPI_Neighbor_alltoall_init mpi_neighbor_alltoall_init
+        237 MPI_Neighbor_alltoall_init_c mpi_neighbor_alltoall_init_c
+    => NO_ROOT, Neighbors, Data::block(sendcount as i64, sendtype)
 }
 
-wrap! {
-    189 MPI_Ineighbor_alltoallv mpi_ineighbor_alltoallv,
-        190 MPI_Ineighbor_alltoallv_c mpi_ineighbor_alltoallv_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Started, data: Data::Blocks(sendcounts.into(), sendtype) })
+wrap_collective! {
+    (sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype,
+        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype,
+        comm: MPI_Comm) on comm:
+    238 MPI_Neighbor_alltoallv mpi_neighbor_alltoallv
+        239 MPI_Neighbor_alltoallv_c mpi_neighbor_alltoallv_c
+        189 MPI_Ineighbor_alltoallv mpi_ineighbor_alltoallv
+        190 MPI_Ineighbor_alltoallv_c mpi_ineighbor_alltoallv_c
+        240 MPI_Neighbor_alltoallv_init mpi_neighbor_alltoallv_init
+        241 MPI_Neighbor_alltoallv_init_c mpi_neighbor_alltoallv_init_c
+    => NO_ROOT, Neighbors, Data::Blocks(sendcounts.into(), sendtype)
 }
 
-wrap! {
-    191 MPI_Ineighbor_alltoallw mpi_ineighbor_alltoallw,
-        192 MPI_Ineighbor_alltoallw_c mpi_ineighbor_alltoallw_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const MPI_Aint,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Started, data: Data::Each(sendcounts.into(), sendtypes) })
-}
-
-wrap! {
-    226 MPI_Neighbor_allgather mpi_neighbor_allgather,
-        227 MPI_Neighbor_allgather_c mpi_neighbor_allgather_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
-}
-
-wrap! {
-    228 MPI_Neighbor_allgather_init mpi_neighbor_allgather_init,
-        229 MPI_Neighbor_allgather_init_c mpi_neighbor_allgather_init_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
-}
-
-wrap! {
-    230 MPI_Neighbor_allgatherv mpi_neighbor_allgatherv,
-        231 MPI_Neighbor_allgatherv_c mpi_neighbor_allgatherv_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
-}
-
-wrap! {
-    232 MPI_Neighbor_allgatherv_init mpi_neighbor_allgatherv_init,
-        233 MPI_Neighbor_allgatherv_init_c mpi_neighbor_allgatherv_init_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
-        displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
-}
-
-wrap! {
-    234 MPI_Neighbor_alltoall mpi_neighbor_alltoall,
-        235 MPI_Neighbor_alltoall_c mpi_neighbor_alltoall_c(sendbuf: *const c_void, sendcount: Int,
-        sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
-        comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Blocking, data: Data::block(sendcount as i64, sendtype) })
-}
-
-wrap! {
-    236 MPI_Neighbor_alltoall_init mpi_neighbor_alltoall_init,
-        237 MPI_Neighbor_alltoall_init_c mpi_neighbor_alltoall_init_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int,
-        recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Persistent(request), data: Data::block(sendcount as i64, sendtype) })
-}
-
-wrap! {
-    238 MPI_Neighbor_alltoallv mpi_neighbor_alltoallv,
-        239 MPI_Neighbor_alltoallv_c mpi_neighbor_alltoallv_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Blocking, data: Data::Blocks(sendcounts.into(), sendtype) })
-}
-
-wrap! {
-    240 MPI_Neighbor_alltoallv_init mpi_neighbor_alltoallv_init,
-        241 MPI_Neighbor_alltoallv_init_c mpi_neighbor_alltoallv_init_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype, recvbuf: *mut c_void,
-        recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm,
-        info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Persistent(request), data: Data::Blocks(sendcounts.into(), sendtype) })
-}
-
-wrap! {
-    242 MPI_Neighbor_alltoallw mpi_neighbor_alltoallw,
-        243 MPI_Neighbor_alltoallw_c mpi_neighbor_alltoallw_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const MPI_Aint,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Blocking, data: Data::Each(sendcounts.into(), sendtypes) })
-}
-
-wrap! {
-    244 MPI_Neighbor_alltoallw_init mpi_neighbor_alltoallw_init,
-        245 MPI_Neighbor_alltoallw_init_c mpi_neighbor_alltoallw_init_c(sendbuf: *const c_void,
-        sendcounts: *const Int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
-        recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const MPI_Aint,
-        recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
-    => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Neighbors,
-        start: DataStart::Persistent(request), data: Data::Each(sendcounts.into(), sendtypes) })
+wrap_collective! {
+    (sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const MPI_Aint,
+        sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
+        rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype, comm: MPI_Comm) on comm:
+    242 MPI_Neighbor_alltoallw mpi_neighbor_alltoallw
+        243 MPI_Neighbor_alltoallw_c mpi_neighbor_alltoallw_c
+        191 MPI_Ineighbor_alltoallw mpi_ineighbor_alltoallw
+        192 MPI_Ineighbor_alltoallw_c mpi_ineighbor_alltoallw_c
+        244 MPI_Neighbor_alltoallw_init mpi_neighbor_alltoallw_init
+        245 MPI_Neighbor_alltoallw_init_c mpi_neighbor_alltoallw_init_c
+    => NO_ROOT, Neighbors, Data::Each(sendcounts.into(), sendtypes)
 }
