@@ -107,7 +107,8 @@ macro_rules! collective {
         }
     };
     (
-        @forms $call:ident($($p:ident: $t:ty),*) on $comm:ident: $mpi:ident $pmpi:ident $large:ident $plarge:ident
+        @forms $call:ident($($p:ident: $t:ty),*) on $comm:ident:
+            $mpi:ident $pmpi:ident $large:ident $plarge:ident
             $i:ident $pi:ident $ilarge:ident $pilarge:ident
             $init:ident $pinit:ident $initlarge:ident $pinitlarge:ident
         => $($argument:expr),* ; $blocking:expr
