@@ -253,6 +253,14 @@ def same_but_for_counts(plain: Function, large: Function) -> tuple[Param, ...] |
     return tuple(params)
 
 
+def paragraphs(texts: list[str]) -> str:
+    """The texts one below the other, with an empty line beside each of several lines."""
+    out = ""
+    for before, text in zip([""] + texts, texts):
+        out += ("\n\n" if "\n" in before + text else "\n") + text
+    return out.strip("\n")
+
+
 @dataclass(frozen=True)
 class CollectiveForms:
     """A collective call in its three forms, each for `int` and for `MPI_Count`, which have the same first parameters."""

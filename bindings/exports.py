@@ -151,7 +151,7 @@ def files(functions: list[Function], shims: Shims, note: str) -> dict[str, str]:
     for family, chapter, _ in api.FAMILIES:
         members = [f for f in functions if f.family == family]
         families.append(family)
-        body = "\n\n".join(_exports(members, forms, shims))
+        body = api.paragraphs(_exports(members, forms, shims))
         texts[f"exports_{family}.rs"] = (
             f"//! Exports of MPI 5.0, chapter {chapter}.\n//!\n//! {note}\n\n{_uses(body)}\n\n{body}\n"
         )
@@ -251,7 +251,7 @@ def _collective(call: api.CollectiveForms, forms: dict[str, dict[bool, Function]
     arguments = _with_buffers([p.name for p in large.params], arguments, BUFFERS)
     params = ", ".join(_declaration(p) for p in call.params)
     fast = f"fast{api.GLUE}" if call.name in shims.fast_paths else ""
-    names = " ".join(f"{f.name} P{f.name}".replace(" ", api.GLUE) for f in call.functions)
+    names = " ".join(f.name for f in call.functions)
     lines = ["collective! {", *_wrap(f"{fast}{call.name}({params}){api.GLUE}on{api.GLUE}comm:"), *_wrap(names), *_wrap(f"=> {', '.join(arguments)}"), "}"]
     return "\n".join(lines).replace(api.GLUE, " ")
 
@@ -261,7 +261,7 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims, also:
     params = [p for p in function.params if not p.variadic]
     plain = forms.get(False, function)
     large = forms.get(True, plain)
-    names = f"{function.name} P{function.name}{f', {also} P{also}' if also else ''}"
+    names = f"{function.name}{f', {also}' if also else ''}"
     signature = f"{names}({', '.join(_declaration(p) for p in params)})"
     taken = [p for p in large.params if not p.variadic]
     arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in taken]

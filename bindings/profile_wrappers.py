@@ -62,7 +62,7 @@ def files(functions: list[Function], note: str) -> dict[str, str]:
         if not members:
             continue
         families.append(family)
-        body = "\n\n".join(_wrappers(members, number))
+        body = api.paragraphs(_wrappers(members, number))
         texts[f"wrappers_{family}.rs"] = (
             f"//! Wrappers of MPI 5.0, chapter {chapter}.\n//!\n//! {note}\n\n{_uses(body)}\n\n{body}\n"
         )
@@ -89,7 +89,7 @@ def _wrappers(members: list[Function], number: dict[str, int]) -> list[str]:
             continue
         plain, large = forms[function.plain], forms.get(f"{function.plain}_c")
         params = api.same_but_for_counts(plain, large) if large else None
-        names = [f"{number[f.name]} {f.name} {f.name.lower()}".replace(" ", api.GLUE) for f in (plain, large) if f]
+        names = [f"{number[f.name]} {f.name}".replace(" ", api.GLUE) for f in (plain, large) if f]
         if params is None:
             texts.append(_wrapper(function, names[function.large]))
         elif function is plain:
@@ -100,7 +100,7 @@ def _wrappers(members: list[Function], number: dict[str, int]) -> list[str]:
 def _all_forms(call: api.CollectiveForms, kind: str, number: dict[str, int]) -> str:
     """The macro call for all forms of a collective call."""
     params = ", ".join(f"{p.rust_name}: {_type(p)}".replace(" ", api.GLUE) for p in call.params)
-    names = " ".join(f"{number[f.name]} {f.name} {f.name.lower()}".replace(" ", api.GLUE) for f in call.functions)
+    names = " ".join(f"{number[f.name]} {f.name}".replace(" ", api.GLUE) for f in call.functions)
     root, flow, data = _moved({p.name: p for p in call.params}, kind)
     lines = ["wrap_collective! {", *_wrap(f"({params}) on comm:"), *_wrap(names), *_wrap(f"=> {root}, {flow}, {data}"), "}"]
     return "\n".join(lines).replace(api.GLUE, " ")

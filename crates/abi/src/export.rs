@@ -15,17 +15,17 @@
 #[macro_export]
 macro_rules! call {
     (
-        $mpi:ident $pmpi:ident($($p:ident: $t:ty),*)
+        $mpi:ident($($p:ident: $t:ty),*)
         on $target:ident$(($handle:ident))? => unsupported
     ) => {
-        $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+        $crate::pair! { $mpi($($p: $t),*) -> std::ffi::c_int {
             let _ = ($($p,)*);
             let target = $crate::raise::ErrorTarget::$target$(($handle.raw()))?;
             $crate::unsupported::unsupported(stringify!($mpi), target)
         } }
     };
     (
-        $mpi:ident $pmpi:ident($($p:ident: $t:ty),*)
+        $mpi:ident($($p:ident: $t:ty),*)
         on $target:ident$(($handle:ident))? => leaf $leaf:expr, $shim:expr
     ) => {
         const _: () = {
@@ -36,7 +36,7 @@ macro_rules! call {
                 $crate::checked!($mpi on $target$(($handle))? => $shim)
             }
 
-            $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+            $crate::pair! { $mpi($($p: $t),*) -> std::ffi::c_int {
                 // SAFETY: the caller of the MPI function promises what the leaf asks for.
                 #[allow(unused_unsafe)]
                 let done: Option<()> = unsafe { $leaf };
@@ -49,10 +49,10 @@ macro_rules! call {
         };
     };
     (
-        $mpi:ident $pmpi:ident($($p:ident: $t:ty),*)
+        $mpi:ident($($p:ident: $t:ty),*)
         on $target:ident$(($handle:ident))? => $shim:expr
     ) => {
-        $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+        $crate::pair! { $mpi($($p: $t),*) -> std::ffi::c_int {
             $crate::checked!($mpi on $target$(($handle))? => $shim)
         } }
     };
@@ -63,7 +63,7 @@ macro_rules! call {
 /// `MPI_Count`.
 #[macro_export]
 macro_rules! both {
-    ($mpi:ident $pmpi:ident, $large:ident $plarge:ident($($p:ident: $t:ty),*) $($body:tt)*) => {
+    ($mpi:ident, $large:ident($($p:ident: $t:ty),*) $($body:tt)*) => {
         const _: () = {
             #[allow(dead_code)]
             type Int = std::ffi::c_int;
@@ -71,7 +71,7 @@ macro_rules! both {
             type Displ = std::ffi::c_int;
             #[allow(dead_code)]
             type Offset = $crate::types::MPI_Aint;
-            $crate::call! { $mpi $pmpi($($p: $t),*) $($body)* }
+            $crate::call! { $mpi($($p: $t),*) $($body)* }
         };
         const _: () = {
             #[allow(dead_code)]
@@ -80,7 +80,7 @@ macro_rules! both {
             type Displ = $crate::types::MPI_Aint;
             #[allow(dead_code)]
             type Offset = $crate::types::MPI_Count;
-            $crate::call! { $large $plarge($($p: $t),*) $($body)* }
+            $crate::call! { $large($($p: $t),*) $($body)* }
         };
     };
 }
@@ -108,19 +108,17 @@ macro_rules! collective {
     };
     (
         @forms $call:ident($($p:ident: $t:ty),*) on $comm:ident:
-            $mpi:ident $pmpi:ident $large:ident $plarge:ident
-            $i:ident $pi:ident $ilarge:ident $pilarge:ident
-            $init:ident $pinit:ident $initlarge:ident $pinitlarge:ident
+            $mpi:ident $large:ident $i:ident $ilarge:ident $init:ident $initlarge:ident
         => $($argument:expr),* ; $blocking:expr
     ) => {
-        $crate::both! { $mpi $pmpi, $large $plarge($($p: $t),*) on Comm($comm) => $blocking }
+        $crate::both! { $mpi, $large($($p: $t),*) on Comm($comm) => $blocking }
         $crate::both! {
-            $i $pi, $ilarge $pilarge($($p: $t,)* request: *mut $crate::types::MPI_Request)
+            $i, $ilarge($($p: $t,)* request: *mut $crate::types::MPI_Request)
             on Comm($comm)
             => $crate::collective::start(request, || $crate::collective::$call($($argument),*))
         }
         $crate::both! {
-            $init $pinit, $initlarge $pinitlarge(
+            $init, $initlarge(
                 $($p: $t,)* info: $crate::types::MPI_Info, request: *mut $crate::types::MPI_Request
             ) on Comm($comm)
             => $crate::collective::make_persistent(request, info, || {
@@ -146,14 +144,14 @@ macro_rules! checked {
 /// Defines a function of the tools interface.
 #[macro_export]
 macro_rules! tool {
-    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) => unsupported) => {
-        $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+    ($mpi:ident($($p:ident: $t:ty),*) => unsupported) => {
+        $crate::pair! { $mpi($($p: $t),*) -> std::ffi::c_int {
             let _ = ($($p,)*);
             $crate::constants::T_ERR_NOT_SUPPORTED
         } }
     };
-    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) => $shim:expr) => {
-        $crate::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+    ($mpi:ident($($p:ident: $t:ty),*) => $shim:expr) => {
+        $crate::pair! { $mpi($($p: $t),*) -> std::ffi::c_int {
             // SAFETY: the caller of the MPI function promises what the shim asks for.
             #[allow(unused_unsafe)]
             let result: Result<(), std::ffi::c_int> = unsafe { $shim };
@@ -165,8 +163,8 @@ macro_rules! tool {
 /// Defines a function that returns a value.
 #[macro_export]
 macro_rules! value {
-    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) -> $r:ty => $shim:expr) => {
-        $crate::pair! { $mpi $pmpi($($p: $t),*) -> $r {
+    ($mpi:ident($($p:ident: $t:ty),*) -> $r:ty => $shim:expr) => {
+        $crate::pair! { $mpi($($p: $t),*) -> $r {
             // SAFETY: the caller of the MPI function promises what the shim asks for.
             #[allow(unused_unsafe)]
             unsafe { $shim }
@@ -177,14 +175,16 @@ macro_rules! value {
 /// Defines two exported functions of one body.
 #[macro_export]
 macro_rules! pair {
-    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) -> $r:ty $body:block) => {
+    ($mpi:ident($($p:ident: $t:ty),*) -> $r:ty $body:block) => {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, clippy::too_many_arguments)]
         unsafe extern "C" fn $mpi($($p: $t),*) -> $r $body
 
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case, clippy::too_many_arguments)]
-        unsafe extern "C" fn $pmpi($($p: $t),*) -> $r $body
+        const _: () = {
+            #[unsafe(export_name = concat!("P", stringify!($mpi)))]
+            #[allow(clippy::too_many_arguments)]
+            unsafe extern "C" fn profiling($($p: $t),*) -> $r $body
+        };
     };
 }
 

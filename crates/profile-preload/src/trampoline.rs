@@ -90,9 +90,10 @@ pub fn caller() -> usize {
 macro_rules! wrap {
     // `Int` is `int` in the first and `MPI_Count` in the second, `Displ` is `int` and `MPI_Aint`,
     // `Offset` is `MPI_Aint` and `MPI_Count`.
-    ($id:literal $mpi:ident $wrapper:ident, $large_id:literal $large:ident $large_wrapper:ident(
-        $($p:ident: $t:ty),* $(,)?
-    ) $($rest:tt)*) => {
+    (
+        $id:literal $mpi:ident, $large_id:literal $large:ident($($p:ident: $t:ty),* $(,)?)
+        $($rest:tt)*
+    ) => {
         const _: () = {
             #[allow(dead_code)]
             type Int = std::ffi::c_int;
@@ -100,7 +101,7 @@ macro_rules! wrap {
             type Displ = std::ffi::c_int;
             #[allow(dead_code)]
             type Offset = $crate::types::MPI_Aint;
-            $crate::trampoline::wrap! { $id $mpi $wrapper($($p: $t),*) $($rest)* }
+            $crate::trampoline::wrap! { $id $mpi($($p: $t),*) $($rest)* }
         };
         const _: () = {
             #[allow(dead_code)]
@@ -109,35 +110,39 @@ macro_rules! wrap {
             type Displ = $crate::types::MPI_Aint;
             #[allow(dead_code)]
             type Offset = $crate::types::MPI_Count;
-            $crate::trampoline::wrap! { $large_id $large $large_wrapper($($p: $t),*) $($rest)* }
+            $crate::trampoline::wrap! { $large_id $large($($p: $t),*) $($rest)* }
         };
     };
-    ($id:literal $mpi:ident $wrapper:ident($($p:ident: $t:ty),* $(,)?)
-        $(before { $before:expr })? => $traffic:expr) => {
-        /// Keeps the caller's address.
-        #[unsafe(naked)]
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case, clippy::too_many_arguments)]
-        unsafe extern "C" fn $mpi($($p: $t),*) -> std::ffi::c_int {
-            $crate::trampoline::keep_caller_and_jump!($wrapper)
-        }
-
-        #[allow(clippy::too_many_arguments)]
-        unsafe extern "C" fn $wrapper($($p: $t),*) -> std::ffi::c_int {
-            let call = $crate::record::TimedCall::enter($id);
-            // SAFETY: the library's function of this name has this type; the caller keeps the
-            // conditions of the MPI call. `traffic` reads arguments of a call that succeeded.
-            unsafe {
-                $(if call.is_some() { $before; })?
-                let function: unsafe extern "C" fn($($t),*) -> std::ffi::c_int =
-                    std::mem::transmute($crate::resolve::function($id));
-                let result = function($($p),*);
-                if let Some(call) = call {
-                    call.leave(result, || $traffic);
-                }
-                result
+    (
+        $id:literal $mpi:ident($($p:ident: $t:ty),* $(,)?) $(before { $before:expr })?
+        => $traffic:expr
+    ) => {
+        const _: () = {
+            /// Keeps the caller's address.
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case, clippy::too_many_arguments)]
+            unsafe extern "C" fn $mpi($($p: $t),*) -> std::ffi::c_int {
+                $crate::trampoline::keep_caller_and_jump!(wrapper)
             }
-        }
+
+            #[allow(clippy::too_many_arguments)]
+            unsafe extern "C" fn wrapper($($p: $t),*) -> std::ffi::c_int {
+                let call = $crate::record::TimedCall::enter($id);
+                // SAFETY: the library's function of this name has this type; the caller keeps the
+                // conditions of the MPI call. `traffic` reads arguments of a call that succeeded.
+                unsafe {
+                    $(if call.is_some() { $before; })?
+                    let function: unsafe extern "C" fn($($t),*) -> std::ffi::c_int =
+                        std::mem::transmute($crate::resolve::function($id));
+                    let result = function($($p),*);
+                    if let Some(call) = call {
+                        call.leave(result, || $traffic);
+                    }
+                    result
+                }
+            }
+        };
     };
 }
 
@@ -146,26 +151,21 @@ macro_rules! wrap {
 macro_rules! wrap_collective {
     (
         ($($p:ident: $t:ty),*) on $comm:ident:
-        $id:literal $mpi:ident $wrapper:ident
-        $id_c:literal $mpi_c:ident $wrapper_c:ident
-        $iid:literal $impi:ident $iwrapper:ident
-        $iid_c:literal $impi_c:ident $iwrapper_c:ident
-        $pid:literal $pmpi:ident $pwrapper:ident
-        $pid_c:literal $pmpi_c:ident $pwrapper_c:ident
+        $id:literal $mpi:ident $id_c:literal $mpi_c:ident
+        $iid:literal $impi:ident $iid_c:literal $impi_c:ident
+        $pid:literal $pmpi:ident $pid_c:literal $pmpi_c:ident
         => $root:expr, $flow:ident, $data:expr
     ) => {
         $crate::trampoline::wrap! {
-            $id $mpi $wrapper, $id_c $mpi_c $wrapper_c($($p: $t),*)
+            $id $mpi, $id_c $mpi_c($($p: $t),*)
             => $crate::trampoline::wrap_collective!(@moved $comm, $root, $flow, Blocking, $data)
         }
         $crate::trampoline::wrap! {
-            $iid $impi $iwrapper, $iid_c $impi_c $iwrapper_c(
-                $($p: $t,)* request: *mut $crate::types::MPI_Request
-            )
+            $iid $impi, $iid_c $impi_c($($p: $t,)* request: *mut $crate::types::MPI_Request)
             => $crate::trampoline::wrap_collective!(@moved $comm, $root, $flow, Started, $data)
         }
         $crate::trampoline::wrap! {
-            $pid $pmpi $pwrapper, $pid_c $pmpi_c $pwrapper_c(
+            $pid $pmpi, $pid_c $pmpi_c(
                 $($p: $t,)* info: $crate::types::MPI_Info, request: *mut $crate::types::MPI_Request
             )
             => $crate::trampoline::wrap_collective!(

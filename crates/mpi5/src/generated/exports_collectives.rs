@@ -15,9 +15,8 @@ use mica_abi::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_R
 collective! {
     fast allgather(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    MPI_Allgather PMPI_Allgather MPI_Allgather_c PMPI_Allgather_c MPI_Iallgather PMPI_Iallgather
-        MPI_Iallgather_c PMPI_Iallgather_c MPI_Allgather_init PMPI_Allgather_init
-        MPI_Allgather_init_c PMPI_Allgather_init_c
+    MPI_Allgather MPI_Allgather_c MPI_Iallgather MPI_Iallgather_c MPI_Allgather_init
+        MPI_Allgather_init_c
     => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
         UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), comm
 }
@@ -26,9 +25,8 @@ collective! {
     allgatherv(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
         comm: MPI_Comm) on comm:
-    MPI_Allgatherv PMPI_Allgatherv MPI_Allgatherv_c PMPI_Allgatherv_c
-        MPI_Iallgatherv PMPI_Iallgatherv MPI_Iallgatherv_c PMPI_Iallgatherv_c
-        MPI_Allgatherv_init PMPI_Allgatherv_init MPI_Allgatherv_init_c PMPI_Allgatherv_init_c
+    MPI_Allgatherv MPI_Allgatherv_c MPI_Iallgatherv MPI_Iallgatherv_c MPI_Allgatherv_init
+        MPI_Allgatherv_init_c
     => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
         recvtype), comm
@@ -37,18 +35,15 @@ collective! {
 collective! {
     fast allreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype,
         op: MPI_Op, comm: MPI_Comm) on comm:
-    MPI_Allreduce PMPI_Allreduce MPI_Allreduce_c PMPI_Allreduce_c MPI_Iallreduce PMPI_Iallreduce
-        MPI_Iallreduce_c PMPI_Iallreduce_c MPI_Allreduce_init PMPI_Allreduce_init
-        MPI_Allreduce_init_c PMPI_Allreduce_init_c
+    MPI_Allreduce MPI_Allreduce_c MPI_Iallreduce MPI_Iallreduce_c MPI_Allreduce_init
+        MPI_Allreduce_init_c
     => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op, comm
 }
 
 collective! {
     fast alltoall(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    MPI_Alltoall PMPI_Alltoall MPI_Alltoall_c PMPI_Alltoall_c MPI_Ialltoall PMPI_Ialltoall
-        MPI_Ialltoall_c PMPI_Ialltoall_c MPI_Alltoall_init PMPI_Alltoall_init
-        MPI_Alltoall_init_c PMPI_Alltoall_init_c
+    MPI_Alltoall MPI_Alltoall_c MPI_Ialltoall MPI_Ialltoall_c MPI_Alltoall_init MPI_Alltoall_init_c
     => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
         UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), comm
 }
@@ -57,9 +52,8 @@ collective! {
     alltoallv(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
         recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    MPI_Alltoallv PMPI_Alltoallv MPI_Alltoallv_c PMPI_Alltoallv_c MPI_Ialltoallv PMPI_Ialltoallv
-        MPI_Ialltoallv_c PMPI_Ialltoallv_c MPI_Alltoallv_init PMPI_Alltoallv_init
-        MPI_Alltoallv_init_c PMPI_Alltoallv_init_c
+    MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c MPI_Alltoallv_init
+        MPI_Alltoallv_init_c
     => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
         sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
         PolyArray::new(rdispls), recvtype), comm
@@ -69,40 +63,35 @@ collective! {
     alltoallw(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
         sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
         rdispls: *const Displ, recvtypes: *const MPI_Datatype, comm: MPI_Comm) on comm:
-    MPI_Alltoallw PMPI_Alltoallw MPI_Alltoallw_c PMPI_Alltoallw_c MPI_Ialltoallw PMPI_Ialltoallw
-        MPI_Ialltoallw_c PMPI_Ialltoallw_c MPI_Alltoallw_init PMPI_Alltoallw_init
-        MPI_Alltoallw_init_c PMPI_Alltoallw_init_c
+    MPI_Alltoallw MPI_Alltoallw_c MPI_Ialltoallw MPI_Ialltoallw_c MPI_Alltoallw_init
+        MPI_Alltoallw_init_c
     => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
         sendtypes), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
         PolyArray::new(rdispls), recvtypes), comm
 }
 
 call! {
-    MPI_Barrier PMPI_Barrier(comm: MPI_Comm) on Comm(comm)
+    MPI_Barrier(comm: MPI_Comm) on Comm(comm)
     => fast_path::barrier(comm).unwrap_or_else(||
         collective::barrier(comm).and_then(CheckedCall::run))
 }
 
 call! {
-    MPI_Barrier_init PMPI_Barrier_init(comm: MPI_Comm, info: MPI_Info,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Barrier_init(comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
     => collective::make_persistent(request, info, || collective::barrier(comm))
 }
 
 collective! {
     fast bcast(buffer: *mut c_void, count: Int, datatype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on comm:
-    MPI_Bcast PMPI_Bcast MPI_Bcast_c PMPI_Bcast_c MPI_Ibcast PMPI_Ibcast MPI_Ibcast_c PMPI_Ibcast_c
-        MPI_Bcast_init PMPI_Bcast_init MPI_Bcast_init_c PMPI_Bcast_init_c
+    MPI_Bcast MPI_Bcast_c MPI_Ibcast MPI_Ibcast_c MPI_Bcast_init MPI_Bcast_init_c
     => UserBuffer::new("count", buffer, MPI_Count::from(count), datatype), root, comm
 }
 
 collective! {
     exscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype,
         op: MPI_Op, comm: MPI_Comm) on comm:
-    MPI_Exscan PMPI_Exscan MPI_Exscan_c PMPI_Exscan_c MPI_Iexscan PMPI_Iexscan
-        MPI_Iexscan_c PMPI_Iexscan_c MPI_Exscan_init PMPI_Exscan_init
-        MPI_Exscan_init_c PMPI_Exscan_init_c
+    MPI_Exscan MPI_Exscan_c MPI_Iexscan MPI_Iexscan_c MPI_Exscan_init MPI_Exscan_init_c
     => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op, comm
 }
 
@@ -110,9 +99,7 @@ collective! {
     fast gather(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on comm:
-    MPI_Gather PMPI_Gather MPI_Gather_c PMPI_Gather_c MPI_Igather PMPI_Igather
-        MPI_Igather_c PMPI_Igather_c MPI_Gather_init PMPI_Gather_init
-        MPI_Gather_init_c PMPI_Gather_init_c
+    MPI_Gather MPI_Gather_c MPI_Igather MPI_Igather_c MPI_Gather_init MPI_Gather_init_c
     => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
         UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), root, comm
 }
@@ -121,78 +108,67 @@ collective! {
     gatherv(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on comm:
-    MPI_Gatherv PMPI_Gatherv MPI_Gatherv_c PMPI_Gatherv_c MPI_Igatherv PMPI_Igatherv
-        MPI_Igatherv_c PMPI_Igatherv_c MPI_Gatherv_init PMPI_Gatherv_init
-        MPI_Gatherv_init_c PMPI_Gatherv_init_c
+    MPI_Gatherv MPI_Gatherv_c MPI_Igatherv MPI_Igatherv_c MPI_Gatherv_init MPI_Gatherv_init_c
     => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
         recvtype), root, comm
 }
 
 call! {
-    MPI_Ibarrier PMPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+    MPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => collective::start(request, || collective::barrier(comm))
 }
 
 call! {
-    MPI_Op_commutative PMPI_Op_commutative(op: MPI_Op, commute: *mut c_int) on Default
+    MPI_Op_commutative(op: MPI_Op, commute: *mut c_int) on Default
     => method::give(commute, "commute", || Ok(Op::resolve(op.raw())?.is_commutative()))
 }
 
 call! {
-    MPI_Op_create PMPI_Op_create(user_fn: usize, commute: c_int, op: *mut MPI_Op) on Default
+    MPI_Op_create(user_fn: usize, commute: c_int, op: *mut MPI_Op) on Default
     => op::mpi_op_create(user_fn, commute, op, CountForm::Plain)
 }
 
 call! {
-    MPI_Op_create_c PMPI_Op_create_c(user_fn: usize, commute: c_int, op: *mut MPI_Op) on Default
+    MPI_Op_create_c(user_fn: usize, commute: c_int, op: *mut MPI_Op) on Default
     => op::mpi_op_create(user_fn, commute, op, CountForm::Large)
 }
 
-call! { MPI_Op_free PMPI_Op_free(op: *mut MPI_Op) on Default => method::free(op, "op", Op::free) }
+call! { MPI_Op_free(op: *mut MPI_Op) on Default => method::free(op, "op", Op::free) }
 
 collective! {
     fast reduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype,
         op: MPI_Op, root: c_int, comm: MPI_Comm) on comm:
-    MPI_Reduce PMPI_Reduce MPI_Reduce_c PMPI_Reduce_c MPI_Ireduce PMPI_Ireduce
-        MPI_Ireduce_c PMPI_Ireduce_c MPI_Reduce_init PMPI_Reduce_init
-        MPI_Reduce_init_c PMPI_Reduce_init_c
+    MPI_Reduce MPI_Reduce_c MPI_Ireduce MPI_Ireduce_c MPI_Reduce_init MPI_Reduce_init_c
     => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op, root, comm
 }
 
 both! {
-    MPI_Reduce_local PMPI_Reduce_local, MPI_Reduce_local_c PMPI_Reduce_local_c(inbuf: *const c_void,
-        inoutbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op) on Default
+    MPI_Reduce_local, MPI_Reduce_local_c(inbuf: *const c_void, inoutbuf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, op: MPI_Op) on Default
     => op::mpi_reduce_local(inbuf, inoutbuf, MPI_Count::from(count), datatype, op)
 }
 
 collective! {
     fast reduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const Int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on comm:
-    MPI_Reduce_scatter PMPI_Reduce_scatter MPI_Reduce_scatter_c PMPI_Reduce_scatter_c
-        MPI_Ireduce_scatter PMPI_Ireduce_scatter MPI_Ireduce_scatter_c PMPI_Ireduce_scatter_c
-        MPI_Reduce_scatter_init PMPI_Reduce_scatter_init
-        MPI_Reduce_scatter_init_c PMPI_Reduce_scatter_init_c
+    MPI_Reduce_scatter MPI_Reduce_scatter_c MPI_Ireduce_scatter MPI_Ireduce_scatter_c
+        MPI_Reduce_scatter_init MPI_Reduce_scatter_init_c
     => sendbuf, recvbuf, PolyArray::new(recvcounts), datatype, op, comm
 }
 
 collective! {
     fast reduce_scatter_block(sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: Int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm) on comm:
-    MPI_Reduce_scatter_block PMPI_Reduce_scatter_block
-        MPI_Reduce_scatter_block_c PMPI_Reduce_scatter_block_c
-        MPI_Ireduce_scatter_block PMPI_Ireduce_scatter_block
-        MPI_Ireduce_scatter_block_c PMPI_Ireduce_scatter_block_c
-        MPI_Reduce_scatter_block_init PMPI_Reduce_scatter_block_init
-        MPI_Reduce_scatter_block_init_c PMPI_Reduce_scatter_block_init_c
+    MPI_Reduce_scatter_block MPI_Reduce_scatter_block_c MPI_Ireduce_scatter_block
+        MPI_Ireduce_scatter_block_c MPI_Reduce_scatter_block_init MPI_Reduce_scatter_block_init_c
     => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(recvcount), datatype), op, comm
 }
 
 collective! {
     fast scan(sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype,
         op: MPI_Op, comm: MPI_Comm) on comm:
-    MPI_Scan PMPI_Scan MPI_Scan_c PMPI_Scan_c MPI_Iscan PMPI_Iscan MPI_Iscan_c PMPI_Iscan_c
-        MPI_Scan_init PMPI_Scan_init MPI_Scan_init_c PMPI_Scan_init_c
+    MPI_Scan MPI_Scan_c MPI_Iscan MPI_Iscan_c MPI_Scan_init MPI_Scan_init_c
     => UserOperands::new(sendbuf, recvbuf, MPI_Count::from(count), datatype), op, comm
 }
 
@@ -200,9 +176,7 @@ collective! {
     fast scatter(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on comm:
-    MPI_Scatter PMPI_Scatter MPI_Scatter_c PMPI_Scatter_c MPI_Iscatter PMPI_Iscatter
-        MPI_Iscatter_c PMPI_Iscatter_c MPI_Scatter_init PMPI_Scatter_init
-        MPI_Scatter_init_c PMPI_Scatter_init_c
+    MPI_Scatter MPI_Scatter_c MPI_Iscatter MPI_Iscatter_c MPI_Scatter_init MPI_Scatter_init_c
     => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
         UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), root, comm
 }
@@ -211,9 +185,7 @@ collective! {
     scatterv(sendbuf: *const c_void, sendcounts: *const Int, displs: *const Displ,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm) on comm:
-    MPI_Scatterv PMPI_Scatterv MPI_Scatterv_c PMPI_Scatterv_c MPI_Iscatterv PMPI_Iscatterv
-        MPI_Iscatterv_c PMPI_Iscatterv_c MPI_Scatterv_init PMPI_Scatterv_init
-        MPI_Scatterv_init_c PMPI_Scatterv_init_c
+    MPI_Scatterv MPI_Scatterv_c MPI_Iscatterv MPI_Iscatterv_c MPI_Scatterv_init MPI_Scatterv_init_c
     => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), PolyArray::new(displs),
         sendtype), UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype),
         root, comm

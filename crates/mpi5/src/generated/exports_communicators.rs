@@ -10,310 +10,293 @@ use mica_abi::shims::{attribute, comm, window};
 use mica_abi::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
 
 call! {
-    MPI_Attr_delete PMPI_Attr_delete(comm: MPI_Comm, keyval: c_int) on Comm(comm)
+    MPI_Attr_delete(comm: MPI_Comm, keyval: c_int) on Comm(comm)
     => method::perform(|| Comm::resolve(comm.raw())?.delete_attribute(keyval))
 }
 
 call! {
-    MPI_Attr_get PMPI_Attr_get(comm: MPI_Comm, keyval: c_int, attribute_val: *mut c_void,
+    MPI_Attr_get(comm: MPI_Comm, keyval: c_int, attribute_val: *mut c_void,
         flag: *mut c_int) on Comm(comm)
     => attribute::mpi_attr_get(comm, keyval, attribute_val, flag)
 }
 
 call! {
-    MPI_Attr_put PMPI_Attr_put(comm: MPI_Comm, keyval: c_int,
-        attribute_val: *mut c_void) on Comm(comm)
+    MPI_Attr_put(comm: MPI_Comm, keyval: c_int, attribute_val: *mut c_void) on Comm(comm)
     => method::perform(|| Comm::resolve(comm.raw())?.set_attribute(keyval,
         attribute_val.expose_provenance()))
 }
 
 call! {
-    MPI_Comm_compare PMPI_Comm_compare(comm1: MPI_Comm, comm2: MPI_Comm,
-        result: *mut c_int) on Comm(comm1)
+    MPI_Comm_compare(comm1: MPI_Comm, comm2: MPI_Comm, result: *mut c_int) on Comm(comm1)
     => method::give(result, "result", ||
         Ok(Comm::resolve(comm1.raw())?.compare(&Comm::resolve(comm2.raw())?)))
 }
 
 call! {
-    MPI_Comm_create PMPI_Comm_create(comm: MPI_Comm, group: MPI_Group,
-        newcomm: *mut MPI_Comm) on Comm(comm)
+    MPI_Comm_create(comm: MPI_Comm, group: MPI_Group, newcomm: *mut MPI_Comm) on Comm(comm)
     => method::give(newcomm, "newcomm", ||
         Comm::resolve(comm.raw())?.create(&Group::resolve(group.raw())?))
 }
 
 call! {
-    MPI_Comm_create_group PMPI_Comm_create_group(comm: MPI_Comm, group: MPI_Group, tag: c_int,
+    MPI_Comm_create_group(comm: MPI_Comm, group: MPI_Group, tag: c_int,
         newcomm: *mut MPI_Comm) on Comm(comm)
     => method::give(newcomm, "newcomm", ||
         Comm::resolve(comm.raw())?.create_group(&Group::resolve(group.raw())?, tag))
 }
 
 call! {
-    MPI_Comm_create_keyval PMPI_Comm_create_keyval(comm_copy_attr_fn: usize,
-        comm_delete_attr_fn: usize, comm_keyval: *mut c_int, extra_state: *mut c_void) on Default
+    MPI_Comm_create_keyval(comm_copy_attr_fn: usize, comm_delete_attr_fn: usize,
+        comm_keyval: *mut c_int, extra_state: *mut c_void) on Default
     => method::perform(|| attribute::create(AttributeOwner::Comm, comm_copy_attr_fn,
         comm_delete_attr_fn, comm_keyval, extra_state))
 }
 
 call! {
-    MPI_Comm_delete_attr PMPI_Comm_delete_attr(comm: MPI_Comm, comm_keyval: c_int) on Comm(comm)
+    MPI_Comm_delete_attr(comm: MPI_Comm, comm_keyval: c_int) on Comm(comm)
     => method::perform(|| Comm::resolve(comm.raw())?.delete_attribute(comm_keyval))
 }
 
 call! {
-    MPI_Comm_dup PMPI_Comm_dup(comm: MPI_Comm, newcomm: *mut MPI_Comm) on Comm(comm)
+    MPI_Comm_dup(comm: MPI_Comm, newcomm: *mut MPI_Comm) on Comm(comm)
     => method::give(newcomm, "newcomm", || Comm::resolve(comm.raw())?.duplicate(None))
 }
 
 call! {
-    MPI_Comm_dup_with_info PMPI_Comm_dup_with_info(comm: MPI_Comm, info: MPI_Info,
-        newcomm: *mut MPI_Comm) on Comm(comm)
+    MPI_Comm_dup_with_info(comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm) on Comm(comm)
     => method::give(newcomm, "newcomm", ||
         Comm::resolve(comm.raw())?.duplicate(Some(&Info::resolve_hints(info.raw())?)))
 }
 
-call! {
-    MPI_Comm_free PMPI_Comm_free(comm: *mut MPI_Comm) on Default
-    => method::free(comm, "comm", Comm::free)
-}
+call! { MPI_Comm_free(comm: *mut MPI_Comm) on Default => method::free(comm, "comm", Comm::free) }
 
 call! {
-    MPI_Comm_free_keyval PMPI_Comm_free_keyval(comm_keyval: *mut c_int) on Default
+    MPI_Comm_free_keyval(comm_keyval: *mut c_int) on Default
     => method::perform(|| attribute::free(AttributeOwner::Comm, comm_keyval))
 }
 
 call! {
-    MPI_Comm_get_attr PMPI_Comm_get_attr(comm: MPI_Comm, comm_keyval: c_int,
-        attribute_val: *mut c_void, flag: *mut c_int) on Comm(comm)
+    MPI_Comm_get_attr(comm: MPI_Comm, comm_keyval: c_int, attribute_val: *mut c_void,
+        flag: *mut c_int) on Comm(comm)
     => attribute::mpi_comm_get_attr(comm, comm_keyval, attribute_val, flag)
 }
 
 call! {
-    MPI_Comm_get_info PMPI_Comm_get_info(comm: MPI_Comm, info_used: *mut MPI_Info) on Comm(comm)
+    MPI_Comm_get_info(comm: MPI_Comm, info_used: *mut MPI_Info) on Comm(comm)
     => method::give(info_used, "info_used", || Ok(Comm::resolve(comm.raw())?.info()))
 }
 
 call! {
-    MPI_Comm_get_name PMPI_Comm_get_name(comm: MPI_Comm, comm_name: *mut c_char,
-        resultlen: *mut c_int) on Comm(comm)
+    MPI_Comm_get_name(comm: MPI_Comm, comm_name: *mut c_char, resultlen: *mut c_int) on Comm(comm)
     => method::give(Text(comm_name, c::MAX_OBJECT_NAME, resultlen), "comm_name", ||
         name_of(comm.raw(), (c::COMM_NULL, "MPI_COMM_NULL"), ||
         Ok(Comm::resolve(comm.raw())?.name())))
 }
 
 call! {
-    MPI_Comm_group PMPI_Comm_group(comm: MPI_Comm, group: *mut MPI_Group) on Comm(comm)
+    MPI_Comm_group(comm: MPI_Comm, group: *mut MPI_Group) on Comm(comm)
     => method::give(group, "group", || Ok(Comm::resolve(comm.raw())?.group().clone()))
 }
 
 call! {
-    MPI_Comm_idup PMPI_Comm_idup(comm: MPI_Comm, newcomm: *mut MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Comm_idup(comm: MPI_Comm, newcomm: *mut MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => method::give((newcomm, request), ("newcomm", "request"), ||
         Ok((Comm::resolve(comm.raw())?.duplicate_at_once(None)?, Request::SENT)))
 }
 
 call! {
-    MPI_Comm_idup_with_info PMPI_Comm_idup_with_info(comm: MPI_Comm, info: MPI_Info,
-        newcomm: *mut MPI_Comm, request: *mut MPI_Request) on Comm(comm)
+    MPI_Comm_idup_with_info(comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm,
+        request: *mut MPI_Request) on Comm(comm)
     => method::give((newcomm, request), ("newcomm", "request"), ||
         Ok((Comm::resolve(comm.raw())?.duplicate_at_once(Some(&Info::resolve_hints(info.raw())?))?,
         Request::SENT)))
 }
 
 call! {
-    MPI_Comm_rank PMPI_Comm_rank(comm: MPI_Comm, rank: *mut c_int) on Comm(comm)
+    MPI_Comm_rank(comm: MPI_Comm, rank: *mut c_int) on Comm(comm)
     => comm::mpi_comm_rank(comm, rank)
 }
 
 call! {
-    MPI_Comm_remote_group PMPI_Comm_remote_group(comm: MPI_Comm,
-        group: *mut MPI_Group) on Comm(comm)
+    MPI_Comm_remote_group(comm: MPI_Comm, group: *mut MPI_Group) on Comm(comm)
     => method::give(group, "group", || Comm::resolve(comm.raw())?.remote_group())
 }
 
 call! {
-    MPI_Comm_remote_size PMPI_Comm_remote_size(comm: MPI_Comm, size: *mut c_int) on Comm(comm)
+    MPI_Comm_remote_size(comm: MPI_Comm, size: *mut c_int) on Comm(comm)
     => method::give(size, "size", || Comm::resolve(comm.raw())?.remote_size())
 }
 
 call! {
-    MPI_Comm_set_attr PMPI_Comm_set_attr(comm: MPI_Comm, comm_keyval: c_int,
-        attribute_val: *mut c_void) on Comm(comm)
+    MPI_Comm_set_attr(comm: MPI_Comm, comm_keyval: c_int, attribute_val: *mut c_void) on Comm(comm)
     => method::perform(|| Comm::resolve(comm.raw())?.set_attribute(comm_keyval,
         attribute_val.expose_provenance()))
 }
 
 call! {
-    MPI_Comm_set_info PMPI_Comm_set_info(comm: MPI_Comm, info: MPI_Info) on Comm(comm)
+    MPI_Comm_set_info(comm: MPI_Comm, info: MPI_Info) on Comm(comm)
     => method::perform(|| { Comm::resolve(comm.raw())?.set_info(&Info::resolve_hints(info.raw())?);
         Ok(()) })
 }
 
 call! {
-    MPI_Comm_set_name PMPI_Comm_set_name(comm: MPI_Comm, comm_name: *const c_char) on Comm(comm)
+    MPI_Comm_set_name(comm: MPI_Comm, comm_name: *const c_char) on Comm(comm)
     => method::perform(|| { Comm::resolve(comm.raw())?.set_name(&text(comm_name, "comm_name")?);
         Ok(()) })
 }
 
 call! {
-    MPI_Comm_size PMPI_Comm_size(comm: MPI_Comm, size: *mut c_int) on Comm(comm)
+    MPI_Comm_size(comm: MPI_Comm, size: *mut c_int) on Comm(comm)
     => comm::mpi_comm_size(comm, size)
 }
 
 call! {
-    MPI_Comm_split PMPI_Comm_split(comm: MPI_Comm, color: c_int, key: c_int,
-        newcomm: *mut MPI_Comm) on Comm(comm)
+    MPI_Comm_split(comm: MPI_Comm, color: c_int, key: c_int, newcomm: *mut MPI_Comm) on Comm(comm)
     => method::give(newcomm, "newcomm", || Comm::resolve(comm.raw())?.split(color, key))
 }
 
 call! {
-    MPI_Comm_split_type PMPI_Comm_split_type(comm: MPI_Comm, split_type: c_int, key: c_int,
-        info: MPI_Info, newcomm: *mut MPI_Comm) on Comm(comm)
+    MPI_Comm_split_type(comm: MPI_Comm, split_type: c_int, key: c_int, info: MPI_Info,
+        newcomm: *mut MPI_Comm) on Comm(comm)
     => method::give(newcomm, "newcomm", || Comm::resolve(comm.raw())?.split_type(split_type, key,
         &Info::resolve_hints(info.raw())?))
 }
 
 call! {
-    MPI_Comm_test_inter PMPI_Comm_test_inter(comm: MPI_Comm, flag: *mut c_int) on Comm(comm)
+    MPI_Comm_test_inter(comm: MPI_Comm, flag: *mut c_int) on Comm(comm)
     => method::give(flag, "flag", || Ok(Comm::resolve(comm.raw())?.is_inter()))
 }
 
 call! {
-    MPI_Group_compare PMPI_Group_compare(group1: MPI_Group, group2: MPI_Group,
-        result: *mut c_int) on Default
+    MPI_Group_compare(group1: MPI_Group, group2: MPI_Group, result: *mut c_int) on Default
     => method::give(result, "result", ||
         Ok(Group::resolve(group1.raw())?.compare(&Group::resolve(group2.raw())?).constant()))
 }
 
 call! {
-    MPI_Group_difference PMPI_Group_difference(group1: MPI_Group, group2: MPI_Group,
-        newgroup: *mut MPI_Group) on Default
+    MPI_Group_difference(group1: MPI_Group, group2: MPI_Group, newgroup: *mut MPI_Group) on Default
     => method::give(newgroup, "newgroup", ||
         Ok(Group::resolve(group1.raw())?.difference(&Group::resolve(group2.raw())?)))
 }
 
 call! {
-    MPI_Group_excl PMPI_Group_excl(group: MPI_Group, n: c_int, ranks: *const c_int,
+    MPI_Group_excl(group: MPI_Group, n: c_int, ranks: *const c_int,
         newgroup: *mut MPI_Group) on Default
     => method::give(newgroup, "newgroup", || Group::resolve(group.raw())?.excl(method::slice(ranks,
         n, "ranks", "n")?))
 }
 
 call! {
-    MPI_Group_free PMPI_Group_free(group: *mut MPI_Group) on Default
+    MPI_Group_free(group: *mut MPI_Group) on Default
     => method::free(group, "group", Group::free)
 }
 
 call! {
-    MPI_Group_incl PMPI_Group_incl(group: MPI_Group, n: c_int, ranks: *const c_int,
+    MPI_Group_incl(group: MPI_Group, n: c_int, ranks: *const c_int,
         newgroup: *mut MPI_Group) on Default
     => method::give(newgroup, "newgroup", || Group::resolve(group.raw())?.incl(method::slice(ranks,
         n, "ranks", "n")?))
 }
 
 call! {
-    MPI_Group_intersection PMPI_Group_intersection(group1: MPI_Group, group2: MPI_Group,
+    MPI_Group_intersection(group1: MPI_Group, group2: MPI_Group,
         newgroup: *mut MPI_Group) on Default
     => method::give(newgroup, "newgroup", ||
         Ok(Group::resolve(group1.raw())?.intersection(&Group::resolve(group2.raw())?)))
 }
 
 call! {
-    MPI_Group_range_excl PMPI_Group_range_excl(group: MPI_Group, n: c_int, ranges: *mut [c_int; 3],
+    MPI_Group_range_excl(group: MPI_Group, n: c_int, ranges: *mut [c_int; 3],
         newgroup: *mut MPI_Group) on Default
     => method::give(newgroup, "newgroup", ||
         Group::resolve(group.raw())?.range_excl(method::slice(ranges, n, "ranges", "n")?))
 }
 
 call! {
-    MPI_Group_range_incl PMPI_Group_range_incl(group: MPI_Group, n: c_int, ranges: *mut [c_int; 3],
+    MPI_Group_range_incl(group: MPI_Group, n: c_int, ranges: *mut [c_int; 3],
         newgroup: *mut MPI_Group) on Default
     => method::give(newgroup, "newgroup", ||
         Group::resolve(group.raw())?.range_incl(method::slice(ranges, n, "ranges", "n")?))
 }
 
 call! {
-    MPI_Group_rank PMPI_Group_rank(group: MPI_Group, rank: *mut c_int) on Default
+    MPI_Group_rank(group: MPI_Group, rank: *mut c_int) on Default
     => method::give(rank, "rank", ||
         Ok(Group::resolve(group.raw())?.rank_of(process::engine()?.rank())))
 }
 
 call! {
-    MPI_Group_size PMPI_Group_size(group: MPI_Group, size: *mut c_int) on Default
+    MPI_Group_size(group: MPI_Group, size: *mut c_int) on Default
     => method::give(size, "size", || Ok(Group::resolve(group.raw())?.size()))
 }
 
 call! {
-    MPI_Group_translate_ranks PMPI_Group_translate_ranks(group1: MPI_Group, n: c_int,
-        ranks1: *const c_int, group2: MPI_Group, ranks2: *mut c_int) on Default
+    MPI_Group_translate_ranks(group1: MPI_Group, n: c_int, ranks1: *const c_int, group2: MPI_Group,
+        ranks2: *mut c_int) on Default
     => method::give(Array(ranks2, n, "n"), "ranks2", ||
         Group::resolve(group1.raw())?.translate_ranks(method::slice(ranks1, n, "ranks1", "n")?,
         &Group::resolve(group2.raw())?))
 }
 
 call! {
-    MPI_Group_union PMPI_Group_union(group1: MPI_Group, group2: MPI_Group,
-        newgroup: *mut MPI_Group) on Default
+    MPI_Group_union(group1: MPI_Group, group2: MPI_Group, newgroup: *mut MPI_Group) on Default
     => method::give(newgroup, "newgroup", ||
         Ok(Group::resolve(group1.raw())?.union(&Group::resolve(group2.raw())?)))
 }
 
 call! {
-    MPI_Intercomm_create PMPI_Intercomm_create(local_comm: MPI_Comm, local_leader: c_int,
-        peer_comm: MPI_Comm, remote_leader: c_int, tag: c_int,
-        newintercomm: *mut MPI_Comm) on Comm(local_comm)
+    MPI_Intercomm_create(local_comm: MPI_Comm, local_leader: c_int, peer_comm: MPI_Comm,
+        remote_leader: c_int, tag: c_int, newintercomm: *mut MPI_Comm) on Comm(local_comm)
     => method::give(newintercomm, "newintercomm", ||
         Comm::resolve(local_comm.raw())?.create_inter(local_leader, peer_comm.raw(), remote_leader,
         tag))
 }
 
 call! {
-    MPI_Intercomm_merge PMPI_Intercomm_merge(intercomm: MPI_Comm, high: c_int,
+    MPI_Intercomm_merge(intercomm: MPI_Comm, high: c_int,
         newintracomm: *mut MPI_Comm) on Comm(intercomm)
     => method::give(newintracomm, "newintracomm", || Comm::resolve(intercomm.raw())?.merge(high !=
         0))
 }
 
 call! {
-    MPI_Keyval_create PMPI_Keyval_create(copy_fn: usize, delete_fn: usize, keyval: *mut c_int,
+    MPI_Keyval_create(copy_fn: usize, delete_fn: usize, keyval: *mut c_int,
         extra_state: *mut c_void) on Default
     => method::perform(|| attribute::create(AttributeOwner::Comm, copy_fn, delete_fn, keyval,
         extra_state))
 }
 
 call! {
-    MPI_Keyval_free PMPI_Keyval_free(keyval: *mut c_int) on Default
+    MPI_Keyval_free(keyval: *mut c_int) on Default
     => method::perform(|| attribute::free(AttributeOwner::Comm, keyval))
 }
 
 call! {
-    MPI_Type_create_keyval PMPI_Type_create_keyval(type_copy_attr_fn: usize,
-        type_delete_attr_fn: usize, type_keyval: *mut c_int, extra_state: *mut c_void) on Default
+    MPI_Type_create_keyval(type_copy_attr_fn: usize, type_delete_attr_fn: usize,
+        type_keyval: *mut c_int, extra_state: *mut c_void) on Default
     => method::perform(|| attribute::create(AttributeOwner::Type, type_copy_attr_fn,
         type_delete_attr_fn, type_keyval, extra_state))
 }
 
 call! {
-    MPI_Type_delete_attr PMPI_Type_delete_attr(datatype: MPI_Datatype,
-        type_keyval: c_int) on Default
+    MPI_Type_delete_attr(datatype: MPI_Datatype, type_keyval: c_int) on Default
     => method::perform(|| { let datatype = Datatype::resolve_as(datatype.raw(), "datatype")?;
         datatype.attributes().delete(AttributeOwner::Type, datatype.handle(), type_keyval) })
 }
 
 call! {
-    MPI_Type_free_keyval PMPI_Type_free_keyval(type_keyval: *mut c_int) on Default
+    MPI_Type_free_keyval(type_keyval: *mut c_int) on Default
     => method::perform(|| attribute::free(AttributeOwner::Type, type_keyval))
 }
 
 call! {
-    MPI_Type_get_attr PMPI_Type_get_attr(datatype: MPI_Datatype, type_keyval: c_int,
-        attribute_val: *mut c_void, flag: *mut c_int) on Default
+    MPI_Type_get_attr(datatype: MPI_Datatype, type_keyval: c_int, attribute_val: *mut c_void,
+        flag: *mut c_int) on Default
     => attribute::mpi_type_get_attr(datatype, type_keyval, attribute_val, flag)
 }
 
 call! {
-    MPI_Type_get_name PMPI_Type_get_name(datatype: MPI_Datatype, type_name: *mut c_char,
+    MPI_Type_get_name(datatype: MPI_Datatype, type_name: *mut c_char,
         resultlen: *mut c_int) on Default
     => method::give(Text(type_name, c::MAX_OBJECT_NAME, resultlen), "type_name", ||
         name_of(datatype.raw(), (c::DATATYPE_NULL, "MPI_DATATYPE_NULL"), ||
@@ -321,7 +304,7 @@ call! {
 }
 
 call! {
-    MPI_Type_set_attr PMPI_Type_set_attr(datatype: MPI_Datatype, type_keyval: c_int,
+    MPI_Type_set_attr(datatype: MPI_Datatype, type_keyval: c_int,
         attribute_val: *mut c_void) on Default
     => method::perform(|| { let datatype = Datatype::resolve_as(datatype.raw(), "datatype")?;
         datatype.attributes().set(AttributeOwner::Type, datatype.handle(), type_keyval,
@@ -329,51 +312,48 @@ call! {
 }
 
 call! {
-    MPI_Type_set_name PMPI_Type_set_name(datatype: MPI_Datatype,
-        type_name: *const c_char) on Default
+    MPI_Type_set_name(datatype: MPI_Datatype, type_name: *const c_char) on Default
     => method::perform(|| { Datatype::resolve_as(datatype.raw(),
         "datatype")?.set_name(&text(type_name, "type_name")?); Ok(()) })
 }
 
 call! {
-    MPI_Win_create_keyval PMPI_Win_create_keyval(win_copy_attr_fn: usize, win_delete_attr_fn: usize,
+    MPI_Win_create_keyval(win_copy_attr_fn: usize, win_delete_attr_fn: usize,
         win_keyval: *mut c_int, extra_state: *mut c_void) on Default
     => method::perform(|| attribute::create(AttributeOwner::Win, win_copy_attr_fn,
         win_delete_attr_fn, win_keyval, extra_state))
 }
 
 call! {
-    MPI_Win_delete_attr PMPI_Win_delete_attr(win: MPI_Win, win_keyval: c_int) on Win(win)
+    MPI_Win_delete_attr(win: MPI_Win, win_keyval: c_int) on Win(win)
     => method::perform(|| Window::resolve(win.raw())?.delete_attribute(win_keyval))
 }
 
 call! {
-    MPI_Win_free_keyval PMPI_Win_free_keyval(win_keyval: *mut c_int) on Default
+    MPI_Win_free_keyval(win_keyval: *mut c_int) on Default
     => method::perform(|| attribute::free(AttributeOwner::Win, win_keyval))
 }
 
 call! {
-    MPI_Win_get_attr PMPI_Win_get_attr(win: MPI_Win, win_keyval: c_int, attribute_val: *mut c_void,
+    MPI_Win_get_attr(win: MPI_Win, win_keyval: c_int, attribute_val: *mut c_void,
         flag: *mut c_int) on Win(win)
     => window::mpi_win_get_attr(win, win_keyval, attribute_val, flag)
 }
 
 call! {
-    MPI_Win_get_name PMPI_Win_get_name(win: MPI_Win, win_name: *mut c_char,
-        resultlen: *mut c_int) on Win(win)
+    MPI_Win_get_name(win: MPI_Win, win_name: *mut c_char, resultlen: *mut c_int) on Win(win)
     => method::give(Text(win_name, c::MAX_OBJECT_NAME, resultlen), "win_name", || name_of(win.raw(),
         (c::WIN_NULL, "MPI_WIN_NULL"), || Ok(Window::resolve(win.raw())?.name())))
 }
 
 call! {
-    MPI_Win_set_attr PMPI_Win_set_attr(win: MPI_Win, win_keyval: c_int,
-        attribute_val: *mut c_void) on Win(win)
+    MPI_Win_set_attr(win: MPI_Win, win_keyval: c_int, attribute_val: *mut c_void) on Win(win)
     => method::perform(|| Window::resolve(win.raw())?.set_attribute(win_keyval,
         attribute_val.expose_provenance()))
 }
 
 call! {
-    MPI_Win_set_name PMPI_Win_set_name(win: MPI_Win, win_name: *const c_char) on Win(win)
+    MPI_Win_set_name(win: MPI_Win, win_name: *const c_char) on Win(win)
     => method::perform(|| { Window::resolve(win.raw())?.set_name(&text(win_name, "win_name")?);
         Ok(()) })
 }

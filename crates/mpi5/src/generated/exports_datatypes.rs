@@ -12,81 +12,75 @@ use mica_abi::shims::{datatype, pack, values};
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Status};
 
 value! {
-    MPI_Aint_add PMPI_Aint_add(base: MPI_Aint, disp: MPI_Aint) -> MPI_Aint
+    MPI_Aint_add(base: MPI_Aint, disp: MPI_Aint) -> MPI_Aint
     => values::mpi_aint_add(base, disp)
 }
 
 value! {
-    MPI_Aint_diff PMPI_Aint_diff(addr1: MPI_Aint, addr2: MPI_Aint) -> MPI_Aint
+    MPI_Aint_diff(addr1: MPI_Aint, addr2: MPI_Aint) -> MPI_Aint
     => values::mpi_aint_diff(addr1, addr2)
 }
 
 call! {
-    MPI_Get_address PMPI_Get_address(location: *const c_void, address: *mut MPI_Aint) on Default
+    MPI_Get_address(location: *const c_void, address: *mut MPI_Aint) on Default
     => method::give(address, "address", || Ok(location))
 }
 
 both! {
-    MPI_Get_elements PMPI_Get_elements, MPI_Get_elements_c
-        PMPI_Get_elements_c(status: *const MPI_Status, datatype: MPI_Datatype,
+    MPI_Get_elements, MPI_Get_elements_c(status: *const MPI_Status, datatype: MPI_Datatype,
         count: *mut Int) on Default
     => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
         "datatype")?.elements(status::read(status)?.bytes())))
 }
 
 call! {
-    MPI_Get_elements_x PMPI_Get_elements_x(status: *const MPI_Status, datatype: MPI_Datatype,
+    MPI_Get_elements_x(status: *const MPI_Status, datatype: MPI_Datatype,
         count: *mut MPI_Count) on Default
     => method::give(count, "count", || Ok(Datatype::resolve_as(datatype.raw(),
         "datatype")?.elements(status::read(status)?.bytes())))
 }
 
 both! {
-    MPI_Pack PMPI_Pack, MPI_Pack_c PMPI_Pack_c(inbuf: *const c_void, incount: Int,
-        datatype: MPI_Datatype, outbuf: *mut c_void, outsize: Int, position: *mut Int,
-        comm: MPI_Comm) on Comm(comm)
+    MPI_Pack, MPI_Pack_c(inbuf: *const c_void, incount: Int, datatype: MPI_Datatype,
+        outbuf: *mut c_void, outsize: Int, position: *mut Int, comm: MPI_Comm) on Comm(comm)
     => pack::mpi_pack(inbuf, MPI_Count::from(incount), datatype, outbuf, MPI_Count::from(outsize),
         PolyOut::new(position), comm)
 }
 
 both! {
-    MPI_Pack_external PMPI_Pack_external, MPI_Pack_external_c
-        PMPI_Pack_external_c(datarep: *const c_char, inbuf: *const c_void, incount: Int,
-        datatype: MPI_Datatype, outbuf: *mut c_void, outsize: Offset,
+    MPI_Pack_external, MPI_Pack_external_c(datarep: *const c_char, inbuf: *const c_void,
+        incount: Int, datatype: MPI_Datatype, outbuf: *mut c_void, outsize: Offset,
         position: *mut Offset) on Default
     => pack::mpi_pack_external(datarep, inbuf, MPI_Count::from(incount), datatype, outbuf,
         outsize as MPI_Count, PolyOut::new(position))
 }
 
 both! {
-    MPI_Pack_external_size PMPI_Pack_external_size, MPI_Pack_external_size_c
-        PMPI_Pack_external_size_c(datarep: *const c_char, incount: Int, datatype: MPI_Datatype,
-        size: *mut Offset) on Default
+    MPI_Pack_external_size, MPI_Pack_external_size_c(datarep: *const c_char, incount: Int,
+        datatype: MPI_Datatype, size: *mut Offset) on Default
     => pack::mpi_pack_external_size(datarep, MPI_Count::from(incount), datatype, PolyOut::new(size))
 }
 
 both! {
-    MPI_Pack_size PMPI_Pack_size, MPI_Pack_size_c PMPI_Pack_size_c(incount: Int,
-        datatype: MPI_Datatype, comm: MPI_Comm, size: *mut Int) on Comm(comm)
+    MPI_Pack_size, MPI_Pack_size_c(incount: Int, datatype: MPI_Datatype, comm: MPI_Comm,
+        size: *mut Int) on Comm(comm)
     => pack::mpi_pack_size(MPI_Count::from(incount), datatype, comm, PolyOut::new(size))
 }
 
 call! {
-    MPI_Type_commit PMPI_Type_commit(datatype: *mut MPI_Datatype) on Default
+    MPI_Type_commit(datatype: *mut MPI_Datatype) on Default
     => datatype::mpi_type_commit(datatype)
 }
 
 both! {
-    MPI_Type_contiguous PMPI_Type_contiguous, MPI_Type_contiguous_c
-        PMPI_Type_contiguous_c(count: Int, oldtype: MPI_Datatype,
+    MPI_Type_contiguous, MPI_Type_contiguous_c(count: Int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::contiguous(MPI_Count::from(count),
         &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Plain))
 }
 
 both! {
-    MPI_Type_create_darray PMPI_Type_create_darray, MPI_Type_create_darray_c
-        PMPI_Type_create_darray_c(size: c_int, rank: c_int, ndims: c_int,
+    MPI_Type_create_darray, MPI_Type_create_darray_c(size: c_int, rank: c_int, ndims: c_int,
         array_of_gsizes: *const Int, array_of_distribs: *const c_int, array_of_dargs: *const c_int,
         array_of_psizes: *const c_int, order: c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
@@ -99,28 +93,24 @@ both! {
 }
 
 call! {
-    MPI_Type_create_f90_complex PMPI_Type_create_f90_complex(p: c_int, r: c_int,
-        newtype: *mut MPI_Datatype) on Default
+    MPI_Type_create_f90_complex(p: c_int, r: c_int, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || Datatype::f90_complex(p, r))
 }
 
 call! {
-    MPI_Type_create_f90_integer PMPI_Type_create_f90_integer(r: c_int,
-        newtype: *mut MPI_Datatype) on Default
+    MPI_Type_create_f90_integer(r: c_int, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || Datatype::f90_integer(r))
 }
 
 call! {
-    MPI_Type_create_f90_real PMPI_Type_create_f90_real(p: c_int, r: c_int,
-        newtype: *mut MPI_Datatype) on Default
+    MPI_Type_create_f90_real(p: c_int, r: c_int, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || Datatype::f90_real(p, r))
 }
 
 both! {
-    MPI_Type_create_hindexed PMPI_Type_create_hindexed, MPI_Type_create_hindexed_c
-        PMPI_Type_create_hindexed_c(count: Int, array_of_blocklengths: *const Int,
-        array_of_displacements: *const Offset, oldtype: MPI_Datatype,
-        newtype: *mut MPI_Datatype) on Default
+    MPI_Type_create_hindexed, MPI_Type_create_hindexed_c(count: Int,
+        array_of_blocklengths: *const Int, array_of_displacements: *const Offset,
+        oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::hindexed(&method::numbers(PolyArray::new(array_of_blocklengths),
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
@@ -130,8 +120,7 @@ both! {
 }
 
 both! {
-    MPI_Type_create_hindexed_block PMPI_Type_create_hindexed_block, MPI_Type_create_hindexed_block_c
-        PMPI_Type_create_hindexed_block_c(count: Int, blocklength: Int,
+    MPI_Type_create_hindexed_block, MPI_Type_create_hindexed_block_c(count: Int, blocklength: Int,
         array_of_displacements: *const Offset, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
@@ -142,8 +131,7 @@ both! {
 }
 
 both! {
-    MPI_Type_create_hvector PMPI_Type_create_hvector, MPI_Type_create_hvector_c
-        PMPI_Type_create_hvector_c(count: Int, blocklength: Int, stride: Offset,
+    MPI_Type_create_hvector, MPI_Type_create_hvector_c(count: Int, blocklength: Int, stride: Offset,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::hvector(MPI_Count::from(count),
         MPI_Count::from(blocklength), stride as MPI_Count, &Datatype::resolve_as(oldtype.raw(),
@@ -151,8 +139,7 @@ both! {
 }
 
 both! {
-    MPI_Type_create_indexed_block PMPI_Type_create_indexed_block, MPI_Type_create_indexed_block_c
-        PMPI_Type_create_indexed_block_c(count: Int, blocklength: Int,
+    MPI_Type_create_indexed_block, MPI_Type_create_indexed_block_c(count: Int, blocklength: Int,
         array_of_displacements: *const Int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
@@ -163,17 +150,15 @@ both! {
 }
 
 both! {
-    MPI_Type_create_resized PMPI_Type_create_resized, MPI_Type_create_resized_c
-        PMPI_Type_create_resized_c(oldtype: MPI_Datatype, lb: Offset, extent: Offset,
-        newtype: *mut MPI_Datatype) on Default
+    MPI_Type_create_resized, MPI_Type_create_resized_c(oldtype: MPI_Datatype, lb: Offset,
+        extent: Offset, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::resized(&Datatype::resolve_as(oldtype.raw(), "oldtype")?, lb as MPI_Count,
         extent as MPI_Count)?, CountForm::Plain))
 }
 
 both! {
-    MPI_Type_create_struct PMPI_Type_create_struct, MPI_Type_create_struct_c
-        PMPI_Type_create_struct_c(count: Int, array_of_blocklengths: *const Int,
+    MPI_Type_create_struct, MPI_Type_create_struct_c(count: Int, array_of_blocklengths: *const Int,
         array_of_displacements: *const Offset, array_of_types: *const MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
@@ -185,8 +170,7 @@ both! {
 }
 
 both! {
-    MPI_Type_create_subarray PMPI_Type_create_subarray, MPI_Type_create_subarray_c
-        PMPI_Type_create_subarray_c(ndims: c_int, array_of_sizes: *const Int,
+    MPI_Type_create_subarray, MPI_Type_create_subarray_c(ndims: c_int, array_of_sizes: *const Int,
         array_of_subsizes: *const Int, array_of_starts: *const Int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
@@ -198,29 +182,29 @@ both! {
 }
 
 call! {
-    MPI_Type_dup PMPI_Type_dup(oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
+    MPI_Type_dup(oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || Datatype::dup(&Datatype::resolve_as(oldtype.raw(),
         "oldtype")?))
 }
 
 call! {
-    MPI_Type_free PMPI_Type_free(datatype: *mut MPI_Datatype) on Default
+    MPI_Type_free(datatype: *mut MPI_Datatype) on Default
     => method::free(datatype, "datatype", Datatype::free)
 }
 
 call! {
-    MPI_Type_get_contents PMPI_Type_get_contents(datatype: MPI_Datatype, max_integers: c_int,
-        max_addresses: c_int, max_datatypes: c_int, array_of_integers: *mut c_int,
-        array_of_addresses: *mut MPI_Aint, array_of_datatypes: *mut MPI_Datatype) on Default
+    MPI_Type_get_contents(datatype: MPI_Datatype, max_integers: c_int, max_addresses: c_int,
+        max_datatypes: c_int, array_of_integers: *mut c_int, array_of_addresses: *mut MPI_Aint,
+        array_of_datatypes: *mut MPI_Datatype) on Default
     => datatype::mpi_type_get_contents(datatype, MPI_Count::from(max_integers),
         MPI_Count::from(max_addresses), 0, MPI_Count::from(max_datatypes), array_of_integers,
         array_of_addresses, null_mut(), array_of_datatypes, CountForm::Plain)
 }
 
 call! {
-    MPI_Type_get_contents_c PMPI_Type_get_contents_c(datatype: MPI_Datatype,
-        max_integers: MPI_Count, max_addresses: MPI_Count, max_large_counts: MPI_Count,
-        max_datatypes: MPI_Count, array_of_integers: *mut c_int, array_of_addresses: *mut MPI_Aint,
+    MPI_Type_get_contents_c(datatype: MPI_Datatype, max_integers: MPI_Count,
+        max_addresses: MPI_Count, max_large_counts: MPI_Count, max_datatypes: MPI_Count,
+        array_of_integers: *mut c_int, array_of_addresses: *mut MPI_Aint,
         array_of_large_counts: *mut MPI_Count, array_of_datatypes: *mut MPI_Datatype) on Default
     => datatype::mpi_type_get_contents(datatype, max_integers, max_addresses, max_large_counts,
         max_datatypes, array_of_integers, array_of_addresses, array_of_large_counts,
@@ -228,7 +212,7 @@ call! {
 }
 
 call! {
-    MPI_Type_get_envelope PMPI_Type_get_envelope(datatype: MPI_Datatype, num_integers: *mut c_int,
+    MPI_Type_get_envelope(datatype: MPI_Datatype, num_integers: *mut c_int,
         num_addresses: *mut c_int, num_datatypes: *mut c_int, combiner: *mut c_int) on Default
     => datatype::mpi_type_get_envelope(datatype, PolyOut::new(num_integers),
         PolyOut::new(num_addresses), null_mut(), PolyOut::new(num_datatypes), combiner,
@@ -236,57 +220,54 @@ call! {
 }
 
 call! {
-    MPI_Type_get_envelope_c PMPI_Type_get_envelope_c(datatype: MPI_Datatype,
-        num_integers: *mut MPI_Count, num_addresses: *mut MPI_Count,
-        num_large_counts: *mut MPI_Count, num_datatypes: *mut MPI_Count,
-        combiner: *mut c_int) on Default
+    MPI_Type_get_envelope_c(datatype: MPI_Datatype, num_integers: *mut MPI_Count,
+        num_addresses: *mut MPI_Count, num_large_counts: *mut MPI_Count,
+        num_datatypes: *mut MPI_Count, combiner: *mut c_int) on Default
     => datatype::mpi_type_get_envelope(datatype, PolyOut::new(num_integers),
         PolyOut::new(num_addresses), num_large_counts, PolyOut::new(num_datatypes), combiner,
         CountForm::Large)
 }
 
 both! {
-    MPI_Type_get_extent PMPI_Type_get_extent, MPI_Type_get_extent_c
-        PMPI_Type_get_extent_c(datatype: MPI_Datatype, lb: *mut Offset,
+    MPI_Type_get_extent, MPI_Type_get_extent_c(datatype: MPI_Datatype, lb: *mut Offset,
         extent: *mut Offset) on Default
     => method::give((PolyOut::new(lb), PolyOut::new(extent)), ("lb", "extent"), || { let datatype =
         Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.lb(), datatype.extent())) })
 }
 
 call! {
-    MPI_Type_get_extent_x PMPI_Type_get_extent_x(datatype: MPI_Datatype, lb: *mut MPI_Count,
+    MPI_Type_get_extent_x(datatype: MPI_Datatype, lb: *mut MPI_Count,
         extent: *mut MPI_Count) on Default
     => method::give((lb, extent), ("lb", "extent"), || { let datatype =
         Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.lb(), datatype.extent())) })
 }
 
 both! {
-    MPI_Type_get_true_extent PMPI_Type_get_true_extent, MPI_Type_get_true_extent_c
-        PMPI_Type_get_true_extent_c(datatype: MPI_Datatype, true_lb: *mut Offset,
-        true_extent: *mut Offset) on Default
+    MPI_Type_get_true_extent, MPI_Type_get_true_extent_c(datatype: MPI_Datatype,
+        true_lb: *mut Offset, true_extent: *mut Offset) on Default
     => method::give((PolyOut::new(true_lb), PolyOut::new(true_extent)), ("true_lb", "true_extent"),
         || { let datatype = Datatype::resolve_as(datatype.raw(), "datatype")?;
         Ok((datatype.true_lb(), datatype.true_extent())) })
 }
 
 call! {
-    MPI_Type_get_true_extent_x PMPI_Type_get_true_extent_x(datatype: MPI_Datatype,
-        true_lb: *mut MPI_Count, true_extent: *mut MPI_Count) on Default
+    MPI_Type_get_true_extent_x(datatype: MPI_Datatype, true_lb: *mut MPI_Count,
+        true_extent: *mut MPI_Count) on Default
     => method::give((true_lb, true_extent), ("true_lb", "true_extent"), || { let datatype =
         Datatype::resolve_as(datatype.raw(), "datatype")?; Ok((datatype.true_lb(),
         datatype.true_extent())) })
 }
 
 call! {
-    MPI_Type_get_value_index PMPI_Type_get_value_index(value_type: MPI_Datatype,
-        index_type: MPI_Datatype, pair_type: *mut MPI_Datatype) on Default
+    MPI_Type_get_value_index(value_type: MPI_Datatype, index_type: MPI_Datatype,
+        pair_type: *mut MPI_Datatype) on Default
     => method::give(pair_type, "pair_type", || value_index(value_type.raw(), index_type.raw()))
 }
 
 both! {
-    MPI_Type_indexed PMPI_Type_indexed, MPI_Type_indexed_c PMPI_Type_indexed_c(count: Int,
-        array_of_blocklengths: *const Int, array_of_displacements: *const Int,
-        oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
+    MPI_Type_indexed, MPI_Type_indexed_c(count: Int, array_of_blocklengths: *const Int,
+        array_of_displacements: *const Int, oldtype: MPI_Datatype,
+        newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::indexed(&method::numbers(PolyArray::new(array_of_blocklengths),
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
@@ -296,43 +277,39 @@ both! {
 }
 
 call! {
-    MPI_Type_match_size PMPI_Type_match_size(typeclass: c_int, size: c_int,
-        datatype: *mut MPI_Datatype) on Default
+    MPI_Type_match_size(typeclass: c_int, size: c_int, datatype: *mut MPI_Datatype) on Default
     => method::give(datatype, "datatype", || match_size(typeclass, size))
 }
 
 both! {
-    MPI_Type_size PMPI_Type_size, MPI_Type_size_c PMPI_Type_size_c(datatype: MPI_Datatype,
-        size: *mut Int) on Default
+    MPI_Type_size, MPI_Type_size_c(datatype: MPI_Datatype, size: *mut Int) on Default
     => method::give(PolyOut::new(size), "size", || Ok(Datatype::resolve_as(datatype.raw(),
         "datatype")?.size()))
 }
 
 call! {
-    MPI_Type_size_x PMPI_Type_size_x(datatype: MPI_Datatype, size: *mut MPI_Count) on Default
+    MPI_Type_size_x(datatype: MPI_Datatype, size: *mut MPI_Count) on Default
     => method::give(size, "size", || Ok(Datatype::resolve_as(datatype.raw(), "datatype")?.size()))
 }
 
 both! {
-    MPI_Type_vector PMPI_Type_vector, MPI_Type_vector_c PMPI_Type_vector_c(count: Int,
-        blocklength: Int, stride: Int, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
+    MPI_Type_vector, MPI_Type_vector_c(count: Int, blocklength: Int, stride: Int,
+        oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::vector(MPI_Count::from(count),
         MPI_Count::from(blocklength), MPI_Count::from(stride), &Datatype::resolve_as(oldtype.raw(),
         "oldtype")?)?, CountForm::Plain))
 }
 
 both! {
-    MPI_Unpack PMPI_Unpack, MPI_Unpack_c PMPI_Unpack_c(inbuf: *const c_void, insize: Int,
-        position: *mut Int, outbuf: *mut c_void, outcount: Int, datatype: MPI_Datatype,
-        comm: MPI_Comm) on Comm(comm)
+    MPI_Unpack, MPI_Unpack_c(inbuf: *const c_void, insize: Int, position: *mut Int,
+        outbuf: *mut c_void, outcount: Int, datatype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
     => pack::mpi_unpack(inbuf, MPI_Count::from(insize), PolyOut::new(position), outbuf,
         MPI_Count::from(outcount), datatype, comm)
 }
 
 both! {
-    MPI_Unpack_external PMPI_Unpack_external, MPI_Unpack_external_c
-        PMPI_Unpack_external_c(datarep: *const c_char, inbuf: *const c_void, insize: Offset,
-        position: *mut Offset, outbuf: *mut c_void, outcount: Int,
+    MPI_Unpack_external, MPI_Unpack_external_c(datarep: *const c_char, inbuf: *const c_void,
+        insize: Offset, position: *mut Offset, outbuf: *mut c_void, outcount: Int,
         datatype: MPI_Datatype) on Default
     => pack::mpi_unpack_external(datarep, inbuf, insize as MPI_Count, PolyOut::new(position),
         outbuf, MPI_Count::from(outcount), datatype)

@@ -12,219 +12,198 @@ use mica_abi::types::{
 };
 
 call! {
-    MPI_Abi_get_fortran_booleans PMPI_Abi_get_fortran_booleans(logical_size: c_int,
-        logical_true: *mut c_void, logical_false: *mut c_void, is_set: *mut c_int) on Default
+    MPI_Abi_get_fortran_booleans(logical_size: c_int, logical_true: *mut c_void,
+        logical_false: *mut c_void, is_set: *mut c_int) on Default
     => abi_query::mpi_abi_get_fortran_booleans(logical_size, logical_true, logical_false, is_set)
 }
 
 call! {
-    MPI_Abi_get_fortran_info PMPI_Abi_get_fortran_info(info: *mut MPI_Info) on Default
+    MPI_Abi_get_fortran_info(info: *mut MPI_Info) on Default
     => abi_query::mpi_abi_get_fortran_info(info)
 }
 
-call! {
-    MPI_Abi_get_info PMPI_Abi_get_info(info: *mut MPI_Info) on Default
-    => abi_query::mpi_abi_get_info(info)
-}
+call! { MPI_Abi_get_info(info: *mut MPI_Info) on Default => abi_query::mpi_abi_get_info(info) }
 
 call! {
-    MPI_Abi_get_version PMPI_Abi_get_version(abi_major: *mut c_int,
-        abi_minor: *mut c_int) on Default
+    MPI_Abi_get_version(abi_major: *mut c_int, abi_minor: *mut c_int) on Default
     => abi_query::mpi_abi_get_version(abi_major, abi_minor)
 }
 
 call! {
-    MPI_Abi_set_fortran_booleans PMPI_Abi_set_fortran_booleans(logical_size: c_int,
-        logical_true: *mut c_void, logical_false: *mut c_void) on Default
+    MPI_Abi_set_fortran_booleans(logical_size: c_int, logical_true: *mut c_void,
+        logical_false: *mut c_void) on Default
     => abi_query::mpi_abi_set_fortran_booleans(logical_size, logical_true, logical_false)
 }
 
 call! {
-    MPI_Abi_set_fortran_info PMPI_Abi_set_fortran_info(info: MPI_Info) on Default
+    MPI_Abi_set_fortran_info(info: MPI_Info) on Default
     => abi_query::mpi_abi_set_fortran_info(info)
 }
 
 call! {
-    MPI_Add_error_class PMPI_Add_error_class(errorclass: *mut c_int) on Default
+    MPI_Add_error_class(errorclass: *mut c_int) on Default
     => method::give(errorclass, "errorclass", || Ok(error_codes::add_class()))
 }
 
 call! {
-    MPI_Add_error_code PMPI_Add_error_code(errorclass: c_int, errorcode: *mut c_int) on Default
+    MPI_Add_error_code(errorclass: c_int, errorcode: *mut c_int) on Default
     => method::give(errorcode, "errorcode", || error_codes::add_code(errorclass))
 }
 
 call! {
-    MPI_Add_error_string PMPI_Add_error_string(errorcode: c_int, string: *const c_char) on Default
+    MPI_Add_error_string(errorcode: c_int, string: *const c_char) on Default
     => method::perform(|| error_codes::add_text(errorcode, &text(string, "string")?))
 }
 
 call! {
-    MPI_Alloc_mem PMPI_Alloc_mem(size: MPI_Aint, info: MPI_Info, baseptr: *mut c_void) on Default
+    MPI_Alloc_mem(size: MPI_Aint, info: MPI_Info, baseptr: *mut c_void) on Default
     => environment::mpi_alloc_mem(size, info, baseptr)
 }
 
 call! {
-    MPI_Comm_call_errhandler PMPI_Comm_call_errhandler(comm: MPI_Comm,
-        errorcode: c_int) on Comm(comm)
+    MPI_Comm_call_errhandler(comm: MPI_Comm, errorcode: c_int) on Comm(comm)
     => method::perform(|| raise::call(ErrorTarget::Comm(Comm::resolve(comm.raw())?.handle()),
         errorcode))
 }
 
 call! {
-    MPI_Comm_create_errhandler PMPI_Comm_create_errhandler(comm_errhandler_fn: usize,
+    MPI_Comm_create_errhandler(comm_errhandler_fn: usize,
         errhandler: *mut MPI_Errhandler) on Default
     => errhandler::mpi_comm_create_errhandler(comm_errhandler_fn, errhandler)
 }
 
 call! {
-    MPI_Comm_get_errhandler PMPI_Comm_get_errhandler(comm: MPI_Comm,
-        errhandler: *mut MPI_Errhandler) on Comm(comm)
+    MPI_Comm_get_errhandler(comm: MPI_Comm, errhandler: *mut MPI_Errhandler) on Comm(comm)
     => method::give(errhandler, "errhandler", || Ok(Comm::resolve(comm.raw())?.errhandler()))
 }
 
 call! {
-    MPI_Comm_set_errhandler PMPI_Comm_set_errhandler(comm: MPI_Comm,
-        errhandler: MPI_Errhandler) on Comm(comm)
+    MPI_Comm_set_errhandler(comm: MPI_Comm, errhandler: MPI_Errhandler) on Comm(comm)
     => method::perform(||
         Comm::resolve(comm.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?))
 }
 
 call! {
-    MPI_Errhandler_free PMPI_Errhandler_free(errhandler: *mut MPI_Errhandler) on Default
+    MPI_Errhandler_free(errhandler: *mut MPI_Errhandler) on Default
     => method::free(errhandler, "errhandler", Errhandler::free)
 }
 
 call! {
-    MPI_Error_class PMPI_Error_class(errorcode: c_int, errorclass: *mut c_int) on Default
+    MPI_Error_class(errorcode: c_int, errorclass: *mut c_int) on Default
     => method::give(errorclass, "errorclass", || error_codes::class_of(errorcode))
 }
 
 call! {
-    MPI_Error_string PMPI_Error_string(errorcode: c_int, string: *mut c_char,
-        resultlen: *mut c_int) on Default
+    MPI_Error_string(errorcode: c_int, string: *mut c_char, resultlen: *mut c_int) on Default
     => method::give(Text(string, c::MAX_ERROR_STRING, resultlen), "string", ||
         raise::error_string(errorcode))
 }
 
 call! {
-    MPI_File_call_errhandler PMPI_File_call_errhandler(fh: MPI_File, errorcode: c_int) on File(fh)
+    MPI_File_call_errhandler(fh: MPI_File, errorcode: c_int) on File(fh)
     => errhandler::mpi_file_call_errhandler(fh, errorcode)
 }
 
 call! {
-    MPI_File_create_errhandler PMPI_File_create_errhandler(file_errhandler_fn: usize,
+    MPI_File_create_errhandler(file_errhandler_fn: usize,
         errhandler: *mut MPI_Errhandler) on Default
     => errhandler::mpi_file_create_errhandler(file_errhandler_fn, errhandler)
 }
 
 call! {
-    MPI_File_get_errhandler PMPI_File_get_errhandler(file: MPI_File,
-        errhandler: *mut MPI_Errhandler) on File(file)
+    MPI_File_get_errhandler(file: MPI_File, errhandler: *mut MPI_Errhandler) on File(file)
     => method::give(errhandler, "errhandler", || file_errhandler(file.raw()))
 }
 
 call! {
-    MPI_File_set_errhandler PMPI_File_set_errhandler(file: MPI_File,
-        errhandler: MPI_Errhandler) on File(file)
+    MPI_File_set_errhandler(file: MPI_File, errhandler: MPI_Errhandler) on File(file)
     => method::perform(|| set_file_errhandler(file.raw(), Errhandler::resolve(errhandler.raw())?))
 }
 
-call! {
-    MPI_Free_mem PMPI_Free_mem(base: *mut c_void) on Default
-    => environment::mpi_free_mem(base)
-}
+call! { MPI_Free_mem(base: *mut c_void) on Default => environment::mpi_free_mem(base) }
 
 call! {
-    MPI_Get_hw_resource_info PMPI_Get_hw_resource_info(hw_info: *mut MPI_Info) on Default
+    MPI_Get_hw_resource_info(hw_info: *mut MPI_Info) on Default
     => method::give(hw_info, "hw_info", hardware_resources)
 }
 
 call! {
-    MPI_Get_library_version PMPI_Get_library_version(version: *mut c_char,
-        resultlen: *mut c_int) on Default
+    MPI_Get_library_version(version: *mut c_char, resultlen: *mut c_int) on Default
     => method::give(Text(version, c::MAX_LIBRARY_VERSION_STRING, resultlen), "version", ||
         Ok(library_version()))
 }
 
 call! {
-    MPI_Get_processor_name PMPI_Get_processor_name(name: *mut c_char,
-        resultlen: *mut c_int) on Default
+    MPI_Get_processor_name(name: *mut c_char, resultlen: *mut c_int) on Default
     => method::give(Text(name, c::MAX_PROCESSOR_NAME, resultlen), "name", || Ok(node_name()))
 }
 
 call! {
-    MPI_Get_version PMPI_Get_version(version: *mut c_int, subversion: *mut c_int) on Default
+    MPI_Get_version(version: *mut c_int, subversion: *mut c_int) on Default
     => method::give((version, subversion), ("version", "subversion"), || Ok((c::VERSION,
         c::SUBVERSION)))
 }
 
 call! {
-    MPI_Remove_error_class PMPI_Remove_error_class(errorclass: c_int) on Default
+    MPI_Remove_error_class(errorclass: c_int) on Default
     => method::perform(|| error_codes::remove_class(errorclass))
 }
 
 call! {
-    MPI_Remove_error_code PMPI_Remove_error_code(errorcode: c_int) on Default
+    MPI_Remove_error_code(errorcode: c_int) on Default
     => method::perform(|| error_codes::remove_code(errorcode))
 }
 
 call! {
-    MPI_Remove_error_string PMPI_Remove_error_string(errorcode: c_int) on Default
+    MPI_Remove_error_string(errorcode: c_int) on Default
     => method::perform(|| error_codes::remove_text(errorcode))
 }
 
 call! {
-    MPI_Session_call_errhandler PMPI_Session_call_errhandler(session: MPI_Session,
-        errorcode: c_int) on Session(session)
+    MPI_Session_call_errhandler(session: MPI_Session, errorcode: c_int) on Session(session)
     => method::perform(||
         raise::call(ErrorTarget::Session(Session::resolve(session.raw())?.handle()), errorcode))
 }
 
 call! {
-    MPI_Session_create_errhandler PMPI_Session_create_errhandler(session_errhandler_fn: usize,
+    MPI_Session_create_errhandler(session_errhandler_fn: usize,
         errhandler: *mut MPI_Errhandler) on Default
     => errhandler::mpi_session_create_errhandler(session_errhandler_fn, errhandler)
 }
 
 call! {
-    MPI_Session_get_errhandler PMPI_Session_get_errhandler(session: MPI_Session,
+    MPI_Session_get_errhandler(session: MPI_Session,
         errhandler: *mut MPI_Errhandler) on Session(session)
     => method::give(errhandler, "errhandler", || Ok(Session::resolve(session.raw())?.errhandler()))
 }
 
 call! {
-    MPI_Session_set_errhandler PMPI_Session_set_errhandler(session: MPI_Session,
-        errhandler: MPI_Errhandler) on Session(session)
+    MPI_Session_set_errhandler(session: MPI_Session, errhandler: MPI_Errhandler) on Session(session)
     => method::perform(||
         Session::resolve(session.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?))
 }
 
 call! {
-    MPI_Win_call_errhandler PMPI_Win_call_errhandler(win: MPI_Win, errorcode: c_int) on Win(win)
+    MPI_Win_call_errhandler(win: MPI_Win, errorcode: c_int) on Win(win)
     => method::perform(|| raise::call(ErrorTarget::Win(Window::resolve(win.raw())?.handle()),
         errorcode))
 }
 
 call! {
-    MPI_Win_create_errhandler PMPI_Win_create_errhandler(win_errhandler_fn: usize,
-        errhandler: *mut MPI_Errhandler) on Default
+    MPI_Win_create_errhandler(win_errhandler_fn: usize, errhandler: *mut MPI_Errhandler) on Default
     => errhandler::mpi_win_create_errhandler(win_errhandler_fn, errhandler)
 }
 
 call! {
-    MPI_Win_get_errhandler PMPI_Win_get_errhandler(win: MPI_Win,
-        errhandler: *mut MPI_Errhandler) on Win(win)
+    MPI_Win_get_errhandler(win: MPI_Win, errhandler: *mut MPI_Errhandler) on Win(win)
     => method::give(errhandler, "errhandler", || Ok(Window::resolve(win.raw())?.errhandler()))
 }
 
 call! {
-    MPI_Win_set_errhandler PMPI_Win_set_errhandler(win: MPI_Win,
-        errhandler: MPI_Errhandler) on Win(win)
+    MPI_Win_set_errhandler(win: MPI_Win, errhandler: MPI_Errhandler) on Win(win)
     => method::perform(||
         Window::resolve(win.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?))
 }
 
-value! { MPI_Wtick PMPI_Wtick() -> f64 => values::mpi_wtick() }
-
-value! { MPI_Wtime PMPI_Wtime() -> f64 => values::mpi_wtime() }
+value! { MPI_Wtick() -> f64 => values::mpi_wtick() }
+value! { MPI_Wtime() -> f64 => values::mpi_wtime() }

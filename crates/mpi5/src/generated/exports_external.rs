@@ -10,33 +10,31 @@ use mica_abi::shims::generalized;
 use mica_abi::types::{MPI_Count, MPI_Datatype, MPI_Request, MPI_Status};
 
 call! {
-    MPI_Grequest_complete PMPI_Grequest_complete(request: MPI_Request) on Default
+    MPI_Grequest_complete(request: MPI_Request) on Default
     => method::perform(|| complete_generalized(request.raw()))
 }
 
 call! {
-    MPI_Grequest_start PMPI_Grequest_start(query_fn: usize, free_fn: usize, cancel_fn: usize,
-        extra_state: *mut c_void, request: *mut MPI_Request) on Default
+    MPI_Grequest_start(query_fn: usize, free_fn: usize, cancel_fn: usize, extra_state: *mut c_void,
+        request: *mut MPI_Request) on Default
     => generalized::mpi_grequest_start(query_fn, free_fn, cancel_fn, extra_state, request)
 }
 
 call! {
-    MPI_Status_set_cancelled PMPI_Status_set_cancelled(status: *mut MPI_Status,
-        flag: c_int) on Default
+    MPI_Status_set_cancelled(status: *mut MPI_Status, flag: c_int) on Default
     => method::perform(|| { status::write(status)?.set_cancelled(flag != 0); Ok(()) })
 }
 
 both! {
-    MPI_Status_set_elements PMPI_Status_set_elements, MPI_Status_set_elements_c
-        PMPI_Status_set_elements_c(status: *mut MPI_Status, datatype: MPI_Datatype,
-        count: Int) on Default
+    MPI_Status_set_elements, MPI_Status_set_elements_c(status: *mut MPI_Status,
+        datatype: MPI_Datatype, count: Int) on Default
     => method::perform(|| { status::write(status)?.set_bytes(Datatype::resolve_as(datatype.raw(),
         "datatype")?.bytes_of_elements(MPI_Count::from(count))?); Ok(()) })
 }
 
 call! {
-    MPI_Status_set_elements_x PMPI_Status_set_elements_x(status: *mut MPI_Status,
-        datatype: MPI_Datatype, count: MPI_Count) on Default
+    MPI_Status_set_elements_x(status: *mut MPI_Status, datatype: MPI_Datatype,
+        count: MPI_Count) on Default
     => method::perform(|| { status::write(status)?.set_bytes(Datatype::resolve_as(datatype.raw(),
         "datatype")?.bytes_of_elements(count)?); Ok(()) })
 }

@@ -9,349 +9,276 @@ use mica_abi::types::{
     MPI_Comm, MPI_Datatype, MPI_File, MPI_Group, MPI_Info, MPI_Offset, MPI_Request, MPI_Status,
 };
 
-call! { MPI_File_close PMPI_File_close(fh: *mut MPI_File) on Default => unsupported }
+call! { MPI_File_close(fh: *mut MPI_File) on Default => unsupported }
+call! { MPI_File_delete(filename: *const c_char, info: MPI_Info) on Default => unsupported }
+call! { MPI_File_get_amode(fh: MPI_File, amode: *mut c_int) on File(fh) => unsupported }
+call! { MPI_File_get_atomicity(fh: MPI_File, flag: *mut c_int) on File(fh) => unsupported }
 
 call! {
-    MPI_File_delete PMPI_File_delete(filename: *const c_char, info: MPI_Info) on Default
+    MPI_File_get_byte_offset(fh: MPI_File, offset: MPI_Offset, disp: *mut MPI_Offset) on File(fh)
     => unsupported
 }
 
+call! { MPI_File_get_group(fh: MPI_File, group: *mut MPI_Group) on File(fh) => unsupported }
+call! { MPI_File_get_info(fh: MPI_File, info_used: *mut MPI_Info) on File(fh) => unsupported }
+call! { MPI_File_get_position(fh: MPI_File, offset: *mut MPI_Offset) on File(fh) => unsupported }
+
 call! {
-    MPI_File_get_amode PMPI_File_get_amode(fh: MPI_File, amode: *mut c_int) on File(fh)
+    MPI_File_get_position_shared(fh: MPI_File, offset: *mut MPI_Offset) on File(fh)
     => unsupported
 }
 
-call! {
-    MPI_File_get_atomicity PMPI_File_get_atomicity(fh: MPI_File, flag: *mut c_int) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_get_byte_offset PMPI_File_get_byte_offset(fh: MPI_File, offset: MPI_Offset,
-        disp: *mut MPI_Offset) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_get_group PMPI_File_get_group(fh: MPI_File, group: *mut MPI_Group) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_get_info PMPI_File_get_info(fh: MPI_File, info_used: *mut MPI_Info) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_get_position PMPI_File_get_position(fh: MPI_File, offset: *mut MPI_Offset) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_get_position_shared PMPI_File_get_position_shared(fh: MPI_File,
-        offset: *mut MPI_Offset) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_get_size PMPI_File_get_size(fh: MPI_File, size: *mut MPI_Offset) on File(fh)
-    => unsupported
-}
+call! { MPI_File_get_size(fh: MPI_File, size: *mut MPI_Offset) on File(fh) => unsupported }
 
 both! {
-    MPI_File_get_type_extent PMPI_File_get_type_extent, MPI_File_get_type_extent_c
-        PMPI_File_get_type_extent_c(fh: MPI_File, datatype: MPI_Datatype,
+    MPI_File_get_type_extent, MPI_File_get_type_extent_c(fh: MPI_File, datatype: MPI_Datatype,
         extent: *mut Offset) on File(fh)
     => unsupported
 }
 
 call! {
-    MPI_File_get_view PMPI_File_get_view(fh: MPI_File, disp: *mut MPI_Offset,
-        etype: *mut MPI_Datatype, filetype: *mut MPI_Datatype, datarep: *mut c_char) on File(fh)
+    MPI_File_get_view(fh: MPI_File, disp: *mut MPI_Offset, etype: *mut MPI_Datatype,
+        filetype: *mut MPI_Datatype, datarep: *mut c_char) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_iread PMPI_File_iread, MPI_File_iread_c PMPI_File_iread_c(fh: MPI_File,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iread_all PMPI_File_iread_all, MPI_File_iread_all_c PMPI_File_iread_all_c(fh: MPI_File,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iread_at PMPI_File_iread_at, MPI_File_iread_at_c PMPI_File_iread_at_c(fh: MPI_File,
-        offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iread_at_all PMPI_File_iread_at_all, MPI_File_iread_at_all_c
-        PMPI_File_iread_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int,
+    MPI_File_iread, MPI_File_iread_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_iread_shared PMPI_File_iread_shared, MPI_File_iread_shared_c
-        PMPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        request: *mut MPI_Request) on File(fh)
+    MPI_File_iread_all, MPI_File_iread_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_iwrite PMPI_File_iwrite, MPI_File_iwrite_c PMPI_File_iwrite_c(fh: MPI_File,
+    MPI_File_iread_at, MPI_File_iread_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_iread_at_all, MPI_File_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_iread_shared, MPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_iwrite, MPI_File_iwrite_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_iwrite_all, MPI_File_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_iwrite_at, MPI_File_iwrite_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_iwrite_all PMPI_File_iwrite_all, MPI_File_iwrite_all_c
-        PMPI_File_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iwrite_at PMPI_File_iwrite_at, MPI_File_iwrite_at_c PMPI_File_iwrite_at_c(fh: MPI_File,
-        offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iwrite_at_all PMPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c
-        PMPI_File_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iwrite_shared PMPI_File_iwrite_shared, MPI_File_iwrite_shared_c
-        PMPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
+    MPI_File_iwrite_shared, MPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
 call! {
-    MPI_File_open PMPI_File_open(comm: MPI_Comm, filename: *const c_char, amode: c_int,
-        info: MPI_Info, fh: *mut MPI_File) on Comm(comm)
+    MPI_File_open(comm: MPI_Comm, filename: *const c_char, amode: c_int, info: MPI_Info,
+        fh: *mut MPI_File) on Comm(comm)
     => unsupported
 }
 
-call! {
-    MPI_File_preallocate PMPI_File_preallocate(fh: MPI_File, size: MPI_Offset) on File(fh)
+call! { MPI_File_preallocate(fh: MPI_File, size: MPI_Offset) on File(fh) => unsupported }
+
+both! {
+    MPI_File_read, MPI_File_read_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_read PMPI_File_read, MPI_File_read_c PMPI_File_read_c(fh: MPI_File, buf: *mut c_void,
+    MPI_File_read_all, MPI_File_read_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_read_all_begin, MPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype) on File(fh)
+    => unsupported
+}
+
+call! {
+    MPI_File_read_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_read_at, MPI_File_read_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
         count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_read_all PMPI_File_read_all, MPI_File_read_all_c PMPI_File_read_all_c(fh: MPI_File,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    MPI_File_read_at_all, MPI_File_read_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_read_all_begin PMPI_File_read_all_begin, MPI_File_read_all_begin_c
-        PMPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype) on File(fh)
+    MPI_File_read_at_all_begin, MPI_File_read_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
 call! {
-    MPI_File_read_all_end PMPI_File_read_all_end(fh: MPI_File, buf: *mut c_void,
-        status: *mut MPI_Status) on File(fh)
+    MPI_File_read_at_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_read_at PMPI_File_read_at, MPI_File_read_at_c PMPI_File_read_at_c(fh: MPI_File,
-        offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_read_at_all PMPI_File_read_at_all, MPI_File_read_at_all_c
-        PMPI_File_read_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int,
+    MPI_File_read_ordered, MPI_File_read_ordered_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_read_at_all_begin PMPI_File_read_at_all_begin, MPI_File_read_at_all_begin_c
-        PMPI_File_read_at_all_begin_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
+    MPI_File_read_ordered_begin, MPI_File_read_ordered_begin_c(fh: MPI_File, buf: *mut c_void,
         count: Int, datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
 call! {
-    MPI_File_read_at_all_end PMPI_File_read_at_all_end(fh: MPI_File, buf: *mut c_void,
-        status: *mut MPI_Status) on File(fh)
+    MPI_File_read_ordered_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_read_ordered PMPI_File_read_ordered, MPI_File_read_ordered_c
-        PMPI_File_read_ordered_c(fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        status: *mut MPI_Status) on File(fh)
+    MPI_File_read_shared, MPI_File_read_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
+
+call! { MPI_File_seek(fh: MPI_File, offset: MPI_Offset, whence: c_int) on File(fh) => unsupported }
+
+call! {
+    MPI_File_seek_shared(fh: MPI_File, offset: MPI_Offset, whence: c_int) on File(fh)
+    => unsupported
+}
+
+call! { MPI_File_set_atomicity(fh: MPI_File, flag: c_int) on File(fh) => unsupported }
+call! { MPI_File_set_info(fh: MPI_File, info: MPI_Info) on File(fh) => unsupported }
+call! { MPI_File_set_size(fh: MPI_File, size: MPI_Offset) on File(fh) => unsupported }
+
+call! {
+    MPI_File_set_view(fh: MPI_File, disp: MPI_Offset, etype: MPI_Datatype, filetype: MPI_Datatype,
+        datarep: *const c_char, info: MPI_Info) on File(fh)
+    => unsupported
+}
+
+call! { MPI_File_sync(fh: MPI_File) on File(fh) => unsupported }
 
 both! {
-    MPI_File_read_ordered_begin PMPI_File_read_ordered_begin, MPI_File_read_ordered_begin_c
-        PMPI_File_read_ordered_begin_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_ordered_end PMPI_File_read_ordered_end(fh: MPI_File, buf: *mut c_void,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_read_shared PMPI_File_read_shared, MPI_File_read_shared_c
-        PMPI_File_read_shared_c(fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_seek PMPI_File_seek(fh: MPI_File, offset: MPI_Offset, whence: c_int) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_seek_shared PMPI_File_seek_shared(fh: MPI_File, offset: MPI_Offset,
-        whence: c_int) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_set_atomicity PMPI_File_set_atomicity(fh: MPI_File, flag: c_int) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_set_info PMPI_File_set_info(fh: MPI_File, info: MPI_Info) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_set_size PMPI_File_set_size(fh: MPI_File, size: MPI_Offset) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_set_view PMPI_File_set_view(fh: MPI_File, disp: MPI_Offset, etype: MPI_Datatype,
-        filetype: MPI_Datatype, datarep: *const c_char, info: MPI_Info) on File(fh)
-    => unsupported
-}
-
-call! { MPI_File_sync PMPI_File_sync(fh: MPI_File) on File(fh) => unsupported }
-
-both! {
-    MPI_File_write PMPI_File_write, MPI_File_write_c PMPI_File_write_c(fh: MPI_File,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_all PMPI_File_write_all, MPI_File_write_all_c PMPI_File_write_all_c(fh: MPI_File,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_all_begin PMPI_File_write_all_begin, MPI_File_write_all_begin_c
-        PMPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_all_end PMPI_File_write_all_end(fh: MPI_File, buf: *const c_void,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_at PMPI_File_write_at, MPI_File_write_at_c PMPI_File_write_at_c(fh: MPI_File,
-        offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_at_all PMPI_File_write_at_all, MPI_File_write_at_all_c
-        PMPI_File_write_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int,
+    MPI_File_write, MPI_File_write_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_write_at_all_begin PMPI_File_write_at_all_begin, MPI_File_write_at_all_begin_c
-        PMPI_File_write_at_all_begin_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
+    MPI_File_write_all, MPI_File_write_all_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_write_all_begin, MPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void,
         count: Int, datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
 call! {
-    MPI_File_write_at_all_end PMPI_File_write_at_all_end(fh: MPI_File, buf: *const c_void,
-        status: *mut MPI_Status) on File(fh)
+    MPI_File_write_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_write_ordered PMPI_File_write_ordered, MPI_File_write_ordered_c
-        PMPI_File_write_ordered_c(fh: MPI_File, buf: *const c_void, count: Int,
+    MPI_File_write_at, MPI_File_write_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_write_at_all, MPI_File_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_write_at_all_begin, MPI_File_write_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype) on File(fh)
+    => unsupported
+}
+
+call! {
+    MPI_File_write_at_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_write_ordered, MPI_File_write_ordered_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_write_ordered_begin PMPI_File_write_ordered_begin, MPI_File_write_ordered_begin_c
-        PMPI_File_write_ordered_begin_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype) on File(fh)
+    MPI_File_write_ordered_begin, MPI_File_write_ordered_begin_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
 call! {
-    MPI_File_write_ordered_end PMPI_File_write_ordered_end(fh: MPI_File, buf: *const c_void,
+    MPI_File_write_ordered_end(fh: MPI_File, buf: *const c_void,
         status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_write_shared PMPI_File_write_shared, MPI_File_write_shared_c
-        PMPI_File_write_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
+    MPI_File_write_shared, MPI_File_write_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 call! {
-    MPI_Register_datarep PMPI_Register_datarep(datarep: *const c_char, read_conversion_fn: usize,
+    MPI_Register_datarep(datarep: *const c_char, read_conversion_fn: usize,
         write_conversion_fn: usize, dtype_file_extent_fn: usize,
         extra_state: *mut c_void) on Default
     => unsupported
 }
 
 call! {
-    MPI_Register_datarep_c PMPI_Register_datarep_c(datarep: *const c_char,
-        read_conversion_fn: usize, write_conversion_fn: usize, dtype_file_extent_fn: usize,
+    MPI_Register_datarep_c(datarep: *const c_char, read_conversion_fn: usize,
+        write_conversion_fn: usize, dtype_file_extent_fn: usize,
         extra_state: *mut c_void) on Default
     => unsupported
 }

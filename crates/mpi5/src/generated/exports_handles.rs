@@ -10,88 +10,50 @@ use mica_abi::types::{
     MPI_Request, MPI_Session, MPI_Win,
 };
 
-value! {
-    MPI_Comm_fromint PMPI_Comm_fromint(comm: c_int) -> MPI_Comm
-    => MPI_Comm::from_raw(comm as u32)
-}
-
-value! { MPI_Comm_toint PMPI_Comm_toint(comm: MPI_Comm) -> c_int => comm.raw() as c_int }
+value! { MPI_Comm_fromint(comm: c_int) -> MPI_Comm => MPI_Comm::from_raw(comm as u32) }
+value! { MPI_Comm_toint(comm: MPI_Comm) -> c_int => comm.raw() as c_int }
 
 value! {
-    MPI_Errhandler_fromint PMPI_Errhandler_fromint(errhandler: c_int) -> MPI_Errhandler
+    MPI_Errhandler_fromint(errhandler: c_int) -> MPI_Errhandler
     => MPI_Errhandler::from_raw(errhandler as u32)
 }
 
-value! {
-    MPI_Errhandler_toint PMPI_Errhandler_toint(errhandler: MPI_Errhandler) -> c_int
-    => errhandler.raw() as c_int
-}
+value! { MPI_Errhandler_toint(errhandler: MPI_Errhandler) -> c_int => errhandler.raw() as c_int }
+value! { MPI_File_fromint(file: c_int) -> MPI_File => MPI_File::from_raw(file as u32) }
+value! { MPI_File_toint(file: MPI_File) -> c_int => file.raw() as c_int }
+value! { MPI_Group_fromint(group: c_int) -> MPI_Group => MPI_Group::from_raw(group as u32) }
+value! { MPI_Group_toint(group: MPI_Group) -> c_int => group.raw() as c_int }
+value! { MPI_Info_fromint(info: c_int) -> MPI_Info => MPI_Info::from_raw(info as u32) }
+value! { MPI_Info_toint(info: MPI_Info) -> c_int => info.raw() as c_int }
 
 value! {
-    MPI_File_fromint PMPI_File_fromint(file: c_int) -> MPI_File
-    => MPI_File::from_raw(file as u32)
-}
-
-value! { MPI_File_toint PMPI_File_toint(file: MPI_File) -> c_int => file.raw() as c_int }
-
-value! {
-    MPI_Group_fromint PMPI_Group_fromint(group: c_int) -> MPI_Group
-    => MPI_Group::from_raw(group as u32)
-}
-
-value! { MPI_Group_toint PMPI_Group_toint(group: MPI_Group) -> c_int => group.raw() as c_int }
-
-value! {
-    MPI_Info_fromint PMPI_Info_fromint(info: c_int) -> MPI_Info
-    => MPI_Info::from_raw(info as u32)
-}
-
-value! { MPI_Info_toint PMPI_Info_toint(info: MPI_Info) -> c_int => info.raw() as c_int }
-
-value! {
-    MPI_Message_fromint PMPI_Message_fromint(message: c_int) -> MPI_Message
+    MPI_Message_fromint(message: c_int) -> MPI_Message
     => MPI_Message::from_raw(message as u32)
 }
 
-value! {
-    MPI_Message_toint PMPI_Message_toint(message: MPI_Message) -> c_int
-    => message.raw() as c_int
-}
-
-value! { MPI_Op_fromint PMPI_Op_fromint(op: c_int) -> MPI_Op => MPI_Op::from_raw(op as u32) }
-
-value! { MPI_Op_toint PMPI_Op_toint(op: MPI_Op) -> c_int => op.raw() as c_int }
+value! { MPI_Message_toint(message: MPI_Message) -> c_int => message.raw() as c_int }
+value! { MPI_Op_fromint(op: c_int) -> MPI_Op => MPI_Op::from_raw(op as u32) }
+value! { MPI_Op_toint(op: MPI_Op) -> c_int => op.raw() as c_int }
 
 value! {
-    MPI_Request_fromint PMPI_Request_fromint(request: c_int) -> MPI_Request
+    MPI_Request_fromint(request: c_int) -> MPI_Request
     => MPI_Request::from_raw(request as u32)
 }
 
-value! {
-    MPI_Request_toint PMPI_Request_toint(request: MPI_Request) -> c_int
-    => request.raw() as c_int
-}
+value! { MPI_Request_toint(request: MPI_Request) -> c_int => request.raw() as c_int }
 
 value! {
-    MPI_Session_fromint PMPI_Session_fromint(session: c_int) -> MPI_Session
+    MPI_Session_fromint(session: c_int) -> MPI_Session
     => MPI_Session::from_raw(session as u32)
 }
 
-value! {
-    MPI_Session_toint PMPI_Session_toint(session: MPI_Session) -> c_int
-    => session.raw() as c_int
-}
+value! { MPI_Session_toint(session: MPI_Session) -> c_int => session.raw() as c_int }
 
 value! {
-    MPI_Type_fromint PMPI_Type_fromint(datatype: c_int) -> MPI_Datatype
+    MPI_Type_fromint(datatype: c_int) -> MPI_Datatype
     => MPI_Datatype::from_raw(datatype as u32)
 }
 
-value! {
-    MPI_Type_toint PMPI_Type_toint(datatype: MPI_Datatype) -> c_int
-    => datatype.raw() as c_int
-}
-
-value! { MPI_Win_fromint PMPI_Win_fromint(win: c_int) -> MPI_Win => MPI_Win::from_raw(win as u32) }
-
-value! { MPI_Win_toint PMPI_Win_toint(win: MPI_Win) -> c_int => win.raw() as c_int }
+value! { MPI_Type_toint(datatype: MPI_Datatype) -> c_int => datatype.raw() as c_int }
+value! { MPI_Win_fromint(win: c_int) -> MPI_Win => MPI_Win::from_raw(win as u32) }
+value! { MPI_Win_toint(win: MPI_Win) -> c_int => win.raw() as c_int }

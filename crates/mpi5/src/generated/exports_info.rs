@@ -10,60 +10,56 @@ use mica_abi::shims::info;
 use mica_abi::types::MPI_Info;
 
 call! {
-    MPI_Info_create PMPI_Info_create(info: *mut MPI_Info) on Default
+    MPI_Info_create(info: *mut MPI_Info) on Default
     => method::give(info, "info", || Ok(Info::default()))
 }
 
 call! {
-    MPI_Info_create_env PMPI_Info_create_env(argc: c_int, argv: *mut *mut c_char,
-        info: *mut MPI_Info) on Default
+    MPI_Info_create_env(argc: c_int, argv: *mut *mut c_char, info: *mut MPI_Info) on Default
     => info::mpi_info_create_env(argc, argv, info)
 }
 
 call! {
-    MPI_Info_delete PMPI_Info_delete(info: MPI_Info, key: *const c_char) on Default
+    MPI_Info_delete(info: MPI_Info, key: *const c_char) on Default
     => method::perform(|| Info::delete(info.raw(), &text(key, "key")?))
 }
 
 call! {
-    MPI_Info_dup PMPI_Info_dup(info: MPI_Info, newinfo: *mut MPI_Info) on Default
+    MPI_Info_dup(info: MPI_Info, newinfo: *mut MPI_Info) on Default
     => method::give(newinfo, "newinfo", || Ok(Info::resolve(info.raw())?.duplicate()))
 }
 
-call! {
-    MPI_Info_free PMPI_Info_free(info: *mut MPI_Info) on Default
-    => method::free(info, "info", Info::free)
-}
+call! { MPI_Info_free(info: *mut MPI_Info) on Default => method::free(info, "info", Info::free) }
 
 call! {
-    MPI_Info_get PMPI_Info_get(info: MPI_Info, key: *const c_char, valuelen: c_int,
-        value: *mut c_char, flag: *mut c_int) on Default
+    MPI_Info_get(info: MPI_Info, key: *const c_char, valuelen: c_int, value: *mut c_char,
+        flag: *mut c_int) on Default
     => info::mpi_info_get(info, key, valuelen, value, flag)
 }
 
 call! {
-    MPI_Info_get_nkeys PMPI_Info_get_nkeys(info: MPI_Info, nkeys: *mut c_int) on Default
+    MPI_Info_get_nkeys(info: MPI_Info, nkeys: *mut c_int) on Default
     => method::give(nkeys, "nkeys", || Ok(Info::resolve(info.raw())?.len()))
 }
 
 call! {
-    MPI_Info_get_nthkey PMPI_Info_get_nthkey(info: MPI_Info, n: c_int, key: *mut c_char) on Default
+    MPI_Info_get_nthkey(info: MPI_Info, n: c_int, key: *mut c_char) on Default
     => info::mpi_info_get_nthkey(info, n, key)
 }
 
 call! {
-    MPI_Info_get_string PMPI_Info_get_string(info: MPI_Info, key: *const c_char, buflen: *mut c_int,
-        value: *mut c_char, flag: *mut c_int) on Default
+    MPI_Info_get_string(info: MPI_Info, key: *const c_char, buflen: *mut c_int, value: *mut c_char,
+        flag: *mut c_int) on Default
     => info::mpi_info_get_string(info, key, buflen, value, flag)
 }
 
 call! {
-    MPI_Info_get_valuelen PMPI_Info_get_valuelen(info: MPI_Info, key: *const c_char,
-        valuelen: *mut c_int, flag: *mut c_int) on Default
+    MPI_Info_get_valuelen(info: MPI_Info, key: *const c_char, valuelen: *mut c_int,
+        flag: *mut c_int) on Default
     => info::mpi_info_get_valuelen(info, key, valuelen, flag)
 }
 
 call! {
-    MPI_Info_set PMPI_Info_set(info: MPI_Info, key: *const c_char, value: *const c_char) on Default
+    MPI_Info_set(info: MPI_Info, key: *const c_char, value: *const c_char) on Default
     => method::perform(|| Info::set(info.raw(), &text(key, "key")?, &text(value, "value")?))
 }

@@ -9,40 +9,39 @@ use mica_abi::shims::partitioned;
 use mica_abi::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
 call! {
-    MPI_Parrived PMPI_Parrived(request: MPI_Request, partition: c_int, flag: *mut c_int) on Default
+    MPI_Parrived(request: MPI_Request, partition: c_int, flag: *mut c_int) on Default
     => leaf partitioned::leaf_parrived(request, partition, flag), partitioned::mpi_parrived(request,
         partition, flag)
 }
 
 call! {
-    MPI_Pready PMPI_Pready(partition: c_int, request: MPI_Request) on Default
+    MPI_Pready(partition: c_int, request: MPI_Request) on Default
     => leaf partitioned::leaf_pready(partition, request), partitioned::mpi_pready(partition,
         request)
 }
 
 call! {
-    MPI_Pready_list PMPI_Pready_list(length: c_int, array_of_partitions: *const c_int,
+    MPI_Pready_list(length: c_int, array_of_partitions: *const c_int,
         request: MPI_Request) on Default
     => partitioned::mpi_pready_list(length, array_of_partitions, request)
 }
 
 call! {
-    MPI_Pready_range PMPI_Pready_range(partition_low: c_int, partition_high: c_int,
-        request: MPI_Request) on Default
+    MPI_Pready_range(partition_low: c_int, partition_high: c_int, request: MPI_Request) on Default
     => partitioned::mpi_pready_range(partition_low, partition_high, request)
 }
 
 both! {
-    MPI_Precv_init PMPI_Precv_init, MPI_Precv_init_c PMPI_Precv_init_c(buf: *mut c_void,
-        partitions: c_int, count: MPI_Count, datatype: MPI_Datatype, source: c_int, tag: c_int,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+    MPI_Precv_init, MPI_Precv_init_c(buf: *mut c_void, partitions: c_int, count: MPI_Count,
+        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request) on Comm(comm)
     => partitioned::mpi_precv_init(buf, partitions, count, datatype, source, tag, comm, info,
         request)
 }
 
 both! {
-    MPI_Psend_init PMPI_Psend_init, MPI_Psend_init_c PMPI_Psend_init_c(buf: *const c_void,
-        partitions: c_int, count: MPI_Count, datatype: MPI_Datatype, dest: c_int, tag: c_int,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
+    MPI_Psend_init, MPI_Psend_init_c(buf: *const c_void, partitions: c_int, count: MPI_Count,
+        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request) on Comm(comm)
     => partitioned::mpi_psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request)
 }

@@ -13,403 +13,365 @@ use mica_abi::types::{
 };
 
 both! {
-    MPI_Bsend PMPI_Bsend, MPI_Bsend_c PMPI_Bsend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
+    MPI_Bsend, MPI_Bsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        tag: c_int, comm: MPI_Comm) on Comm(comm)
     => buffer::mpi_bsend(buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
 both! {
-    MPI_Bsend_init PMPI_Bsend_init, MPI_Bsend_init_c PMPI_Bsend_init_c(buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Bsend_init, MPI_Bsend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => buffer::mpi_bsend_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
 }
 
 both! {
-    MPI_Buffer_attach PMPI_Buffer_attach, MPI_Buffer_attach_c
-        PMPI_Buffer_attach_c(buffer: *mut c_void, size: Int) on Default
+    MPI_Buffer_attach, MPI_Buffer_attach_c(buffer: *mut c_void, size: Int) on Default
     => method::perform(|| buffered::attach(BufferOwner::Process, buffer.expose_provenance(),
         MPI_Count::from(size)))
 }
 
 both! {
-    MPI_Buffer_detach PMPI_Buffer_detach, MPI_Buffer_detach_c
-        PMPI_Buffer_detach_c(buffer_addr: *mut c_void, size: *mut Int) on Default
+    MPI_Buffer_detach, MPI_Buffer_detach_c(buffer_addr: *mut c_void, size: *mut Int) on Default
     => method::perform(|| buffer::detach(BufferOwner::Process, buffer_addr, PolyOut::new(size)))
 }
 
-call! {
-    MPI_Buffer_flush PMPI_Buffer_flush() on Default
-    => method::perform(|| buffered::flush(BufferOwner::Process))
-}
+call! { MPI_Buffer_flush() on Default => method::perform(|| buffered::flush(BufferOwner::Process)) }
 
 call! {
-    MPI_Buffer_iflush PMPI_Buffer_iflush(request: *mut MPI_Request) on Default
+    MPI_Buffer_iflush(request: *mut MPI_Request) on Default
     => method::give(request, "request", || buffered::iflush(BufferOwner::Process))
 }
 
-call! {
-    MPI_Cancel PMPI_Cancel(request: *mut MPI_Request) on Default
-    => request::mpi_cancel(request)
-}
+call! { MPI_Cancel(request: *mut MPI_Request) on Default => request::mpi_cancel(request) }
 
 both! {
-    MPI_Comm_attach_buffer PMPI_Comm_attach_buffer, MPI_Comm_attach_buffer_c
-        PMPI_Comm_attach_buffer_c(comm: MPI_Comm, buffer: *mut c_void, size: Int) on Comm(comm)
+    MPI_Comm_attach_buffer, MPI_Comm_attach_buffer_c(comm: MPI_Comm, buffer: *mut c_void,
+        size: Int) on Comm(comm)
     => method::perform(|| buffered::attach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
         buffer.expose_provenance(), MPI_Count::from(size)))
 }
 
 both! {
-    MPI_Comm_detach_buffer PMPI_Comm_detach_buffer, MPI_Comm_detach_buffer_c
-        PMPI_Comm_detach_buffer_c(comm: MPI_Comm, buffer_addr: *mut c_void,
+    MPI_Comm_detach_buffer, MPI_Comm_detach_buffer_c(comm: MPI_Comm, buffer_addr: *mut c_void,
         size: *mut Int) on Comm(comm)
     => method::perform(|| buffer::detach(BufferOwner::comm(&Comm::resolve(comm.raw())?),
         buffer_addr, PolyOut::new(size)))
 }
 
 call! {
-    MPI_Comm_flush_buffer PMPI_Comm_flush_buffer(comm: MPI_Comm) on Comm(comm)
+    MPI_Comm_flush_buffer(comm: MPI_Comm) on Comm(comm)
     => method::perform(|| buffered::flush(BufferOwner::comm(&Comm::resolve(comm.raw())?)))
 }
 
 call! {
-    MPI_Comm_iflush_buffer PMPI_Comm_iflush_buffer(comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Comm_iflush_buffer(comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => method::give(request, "request", ||
         buffered::iflush(BufferOwner::comm(&Comm::resolve(comm.raw())?)))
 }
 
 both! {
-    MPI_Get_count PMPI_Get_count, MPI_Get_count_c PMPI_Get_count_c(status: *const MPI_Status,
-        datatype: MPI_Datatype, count: *mut Int) on Default
+    MPI_Get_count, MPI_Get_count_c(status: *const MPI_Status, datatype: MPI_Datatype,
+        count: *mut Int) on Default
     => method::give(PolyOut::new(count), "count", || Ok(Datatype::resolve_as(datatype.raw(),
         "datatype")?.count(status::read(status)?.bytes())))
 }
 
 both! {
-    MPI_Ibsend PMPI_Ibsend, MPI_Ibsend_c PMPI_Ibsend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Ibsend, MPI_Ibsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => buffer::mpi_ibsend(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
 }
 
 call! {
-    MPI_Improbe PMPI_Improbe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
+    MPI_Improbe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         message: *mut MPI_Message, status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_improbe(source, tag, comm, flag, message, status)
 }
 
 both! {
-    MPI_Imrecv PMPI_Imrecv, MPI_Imrecv_c PMPI_Imrecv_c(buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, message: *mut MPI_Message, request: *mut MPI_Request) on Default
+    MPI_Imrecv, MPI_Imrecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        message: *mut MPI_Message, request: *mut MPI_Request) on Default
     => pt2pt::mpi_imrecv(buf, MPI_Count::from(count), datatype, message, request)
 }
 
 call! {
-    MPI_Iprobe PMPI_Iprobe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
+    MPI_Iprobe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_iprobe(source, tag, comm, flag, status)
 }
 
 both! {
-    MPI_Irecv PMPI_Irecv, MPI_Irecv_c PMPI_Irecv_c(buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Irecv, MPI_Irecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype, source: c_int,
+        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => pt2pt::mpi_irecv(buf, MPI_Count::from(count), datatype, source, tag, comm, request)
 }
 
 both! {
-    MPI_Irsend PMPI_Irsend, MPI_Irsend_c PMPI_Irsend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Irsend, MPI_Irsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => pt2pt::isend(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag, comm,
         request)
 }
 
 both! {
-    MPI_Isend PMPI_Isend, MPI_Isend_c PMPI_Isend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Isend, MPI_Isend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => pt2pt::isend(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest, tag, comm,
         request)
 }
 
 both! {
-    MPI_Isendrecv PMPI_Isendrecv, MPI_Isendrecv_c PMPI_Isendrecv_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
-        recvcount: Int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Isendrecv, MPI_Isendrecv_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
+        source: c_int, recvtag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => persistent::mpi_isendrecv(sendbuf, MPI_Count::from(sendcount), sendtype, dest, sendtag,
         recvbuf, MPI_Count::from(recvcount), recvtype, source, recvtag, comm, request)
 }
 
 both! {
-    MPI_Isendrecv_replace PMPI_Isendrecv_replace, MPI_Isendrecv_replace_c
-        PMPI_Isendrecv_replace_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
-        sendtag: c_int, source: c_int, recvtag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Isendrecv_replace, MPI_Isendrecv_replace_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
+        comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => persistent::mpi_isendrecv_replace(buf, MPI_Count::from(count), datatype, dest, sendtag,
         source, recvtag, comm, request)
 }
 
 both! {
-    MPI_Issend PMPI_Issend, MPI_Issend_c PMPI_Issend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Issend, MPI_Issend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => pt2pt::isend(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest, tag,
         comm, request)
 }
 
 call! {
-    MPI_Mprobe PMPI_Mprobe(source: c_int, tag: c_int, comm: MPI_Comm, message: *mut MPI_Message,
+    MPI_Mprobe(source: c_int, tag: c_int, comm: MPI_Comm, message: *mut MPI_Message,
         status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_mprobe(source, tag, comm, message, status)
 }
 
 both! {
-    MPI_Mrecv PMPI_Mrecv, MPI_Mrecv_c PMPI_Mrecv_c(buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, message: *mut MPI_Message, status: *mut MPI_Status) on Default
+    MPI_Mrecv, MPI_Mrecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        message: *mut MPI_Message, status: *mut MPI_Status) on Default
     => pt2pt::mpi_mrecv(buf, MPI_Count::from(count), datatype, message, status)
 }
 
 call! {
-    MPI_Probe PMPI_Probe(source: c_int, tag: c_int, comm: MPI_Comm,
-        status: *mut MPI_Status) on Comm(comm)
+    MPI_Probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_probe(source, tag, comm, status)
 }
 
 both! {
-    MPI_Recv PMPI_Recv, MPI_Recv_c PMPI_Recv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
+    MPI_Recv, MPI_Recv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype, source: c_int,
+        tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_recv(buf, MPI_Count::from(count), datatype, source, tag, comm, status)
 }
 
 both! {
-    MPI_Recv_init PMPI_Recv_init, MPI_Recv_init_c PMPI_Recv_init_c(buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Recv_init, MPI_Recv_init_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => persistent::mpi_recv_init(buf, MPI_Count::from(count), datatype, source, tag, comm, request)
 }
 
 call! {
-    MPI_Request_free PMPI_Request_free(request: *mut MPI_Request) on Default
+    MPI_Request_free(request: *mut MPI_Request) on Default
     => method::free(request, "request", free_request)
 }
 
 call! {
-    MPI_Request_get_status PMPI_Request_get_status(request: MPI_Request, flag: *mut c_int,
+    MPI_Request_get_status(request: MPI_Request, flag: *mut c_int,
         status: *mut MPI_Status) on Default
     => request::mpi_request_get_status(request, flag, status)
 }
 
 call! {
-    MPI_Request_get_status_all PMPI_Request_get_status_all(count: c_int,
-        array_of_requests: *const MPI_Request, flag: *mut c_int,
-        array_of_statuses: *mut MPI_Status) on Default
+    MPI_Request_get_status_all(count: c_int, array_of_requests: *const MPI_Request,
+        flag: *mut c_int, array_of_statuses: *mut MPI_Status) on Default
     => request::mpi_request_get_status_all(count, array_of_requests, flag, array_of_statuses)
 }
 
 call! {
-    MPI_Request_get_status_any PMPI_Request_get_status_any(count: c_int,
-        array_of_requests: *const MPI_Request, index: *mut c_int, flag: *mut c_int,
-        status: *mut MPI_Status) on Default
+    MPI_Request_get_status_any(count: c_int, array_of_requests: *const MPI_Request,
+        index: *mut c_int, flag: *mut c_int, status: *mut MPI_Status) on Default
     => request::mpi_request_get_status_any(count, array_of_requests, index, flag, status)
 }
 
 call! {
-    MPI_Request_get_status_some PMPI_Request_get_status_some(incount: c_int,
-        array_of_requests: *const MPI_Request, outcount: *mut c_int, array_of_indices: *mut c_int,
+    MPI_Request_get_status_some(incount: c_int, array_of_requests: *const MPI_Request,
+        outcount: *mut c_int, array_of_indices: *mut c_int,
         array_of_statuses: *mut MPI_Status) on Default
     => request::mpi_request_get_status_some(incount, array_of_requests, outcount, array_of_indices,
         array_of_statuses)
 }
 
 both! {
-    MPI_Rsend PMPI_Rsend, MPI_Rsend_c PMPI_Rsend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
+    MPI_Rsend, MPI_Rsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        tag: c_int, comm: MPI_Comm) on Comm(comm)
     => pt2pt::send(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
 both! {
-    MPI_Rsend_init PMPI_Rsend_init, MPI_Rsend_init_c PMPI_Rsend_init_c(buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Rsend_init, MPI_Rsend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => persistent::send_init(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag,
         comm, request)
 }
 
 both! {
-    MPI_Send PMPI_Send, MPI_Send_c PMPI_Send_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
+    MPI_Send, MPI_Send_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        tag: c_int, comm: MPI_Comm) on Comm(comm)
     => pt2pt::send(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
 both! {
-    MPI_Send_init PMPI_Send_init, MPI_Send_init_c PMPI_Send_init_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Send_init, MPI_Send_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => persistent::send_init(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest,
         tag, comm, request)
 }
 
 both! {
-    MPI_Sendrecv PMPI_Sendrecv, MPI_Sendrecv_c PMPI_Sendrecv_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
-        recvcount: Int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
-        status: *mut MPI_Status) on Comm(comm)
+    MPI_Sendrecv, MPI_Sendrecv_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
+        dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
+        source: c_int, recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_sendrecv(sendbuf, MPI_Count::from(sendcount), sendtype, dest, sendtag, recvbuf,
         MPI_Count::from(recvcount), recvtype, source, recvtag, comm, status)
 }
 
 both! {
-    MPI_Sendrecv_replace PMPI_Sendrecv_replace, MPI_Sendrecv_replace_c
-        PMPI_Sendrecv_replace_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
-        sendtag: c_int, source: c_int, recvtag: c_int, comm: MPI_Comm,
-        status: *mut MPI_Status) on Comm(comm)
+    MPI_Sendrecv_replace, MPI_Sendrecv_replace_c(buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
+        comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
     => pt2pt::mpi_sendrecv_replace(buf, MPI_Count::from(count), datatype, dest, sendtag, source,
         recvtag, comm, status)
 }
 
 both! {
-    MPI_Session_attach_buffer PMPI_Session_attach_buffer, MPI_Session_attach_buffer_c
-        PMPI_Session_attach_buffer_c(session: MPI_Session, buffer: *mut c_void,
-        size: Int) on Session(session)
+    MPI_Session_attach_buffer, MPI_Session_attach_buffer_c(session: MPI_Session,
+        buffer: *mut c_void, size: Int) on Session(session)
     => method::perform(||
         buffered::attach(BufferOwner::Session(Session::resolve(session.raw())?.handle()),
         buffer.expose_provenance(), MPI_Count::from(size)))
 }
 
 both! {
-    MPI_Session_detach_buffer PMPI_Session_detach_buffer, MPI_Session_detach_buffer_c
-        PMPI_Session_detach_buffer_c(session: MPI_Session, buffer_addr: *mut c_void,
-        size: *mut Int) on Session(session)
+    MPI_Session_detach_buffer, MPI_Session_detach_buffer_c(session: MPI_Session,
+        buffer_addr: *mut c_void, size: *mut Int) on Session(session)
     => method::perform(||
         buffer::detach(BufferOwner::Session(Session::resolve(session.raw())?.handle()), buffer_addr,
         PolyOut::new(size)))
 }
 
 call! {
-    MPI_Session_flush_buffer PMPI_Session_flush_buffer(session: MPI_Session) on Session(session)
+    MPI_Session_flush_buffer(session: MPI_Session) on Session(session)
     => method::perform(||
         buffered::flush(BufferOwner::Session(Session::resolve(session.raw())?.handle())))
 }
 
 call! {
-    MPI_Session_iflush_buffer PMPI_Session_iflush_buffer(session: MPI_Session,
-        request: *mut MPI_Request) on Session(session)
+    MPI_Session_iflush_buffer(session: MPI_Session, request: *mut MPI_Request) on Session(session)
     => method::give(request, "request", ||
         buffered::iflush(BufferOwner::Session(Session::resolve(session.raw())?.handle())))
 }
 
 both! {
-    MPI_Ssend PMPI_Ssend, MPI_Ssend_c PMPI_Ssend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
+    MPI_Ssend, MPI_Ssend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
+        tag: c_int, comm: MPI_Comm) on Comm(comm)
     => pt2pt::send(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
 both! {
-    MPI_Ssend_init PMPI_Ssend_init, MPI_Ssend_init_c PMPI_Ssend_init_c(buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request) on Comm(comm)
+    MPI_Ssend_init, MPI_Ssend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
     => persistent::send_init(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest,
         tag, comm, request)
 }
 
-call! {
-    MPI_Start PMPI_Start(request: *mut MPI_Request) on Default
-    => persistent::mpi_start(request)
-}
+call! { MPI_Start(request: *mut MPI_Request) on Default => persistent::mpi_start(request) }
 
 call! {
-    MPI_Startall PMPI_Startall(count: c_int, array_of_requests: *mut MPI_Request) on Default
+    MPI_Startall(count: c_int, array_of_requests: *mut MPI_Request) on Default
     => persistent::mpi_startall(count, array_of_requests)
 }
 
 call! {
-    MPI_Status_get_error PMPI_Status_get_error(status: *const MPI_Status,
-        err: *mut c_int) on Default
+    MPI_Status_get_error(status: *const MPI_Status, err: *mut c_int) on Default
     => method::give(err, "err", || Ok(status::read(status)?.MPI_ERROR))
 }
 
 call! {
-    MPI_Status_get_source PMPI_Status_get_source(status: *const MPI_Status,
-        source: *mut c_int) on Default
+    MPI_Status_get_source(status: *const MPI_Status, source: *mut c_int) on Default
     => method::give(source, "source", || Ok(status::read(status)?.MPI_SOURCE))
 }
 
 call! {
-    MPI_Status_get_tag PMPI_Status_get_tag(status: *const MPI_Status, tag: *mut c_int) on Default
+    MPI_Status_get_tag(status: *const MPI_Status, tag: *mut c_int) on Default
     => method::give(tag, "tag", || Ok(status::read(status)?.MPI_TAG))
 }
 
 call! {
-    MPI_Status_set_error PMPI_Status_set_error(status: *mut MPI_Status, err: c_int) on Default
+    MPI_Status_set_error(status: *mut MPI_Status, err: c_int) on Default
     => method::perform(|| { status::write(status)?.MPI_ERROR = err; Ok(()) })
 }
 
 call! {
-    MPI_Status_set_source PMPI_Status_set_source(status: *mut MPI_Status, source: c_int) on Default
+    MPI_Status_set_source(status: *mut MPI_Status, source: c_int) on Default
     => method::perform(|| { status::write(status)?.MPI_SOURCE = source; Ok(()) })
 }
 
 call! {
-    MPI_Status_set_tag PMPI_Status_set_tag(status: *mut MPI_Status, tag: c_int) on Default
+    MPI_Status_set_tag(status: *mut MPI_Status, tag: c_int) on Default
     => method::perform(|| { status::write(status)?.MPI_TAG = tag; Ok(()) })
 }
 
 call! {
-    MPI_Test PMPI_Test(request: *mut MPI_Request, flag: *mut c_int,
-        status: *mut MPI_Status) on Default
+    MPI_Test(request: *mut MPI_Request, flag: *mut c_int, status: *mut MPI_Status) on Default
     => request::mpi_test(request, flag, status)
 }
 
 call! {
-    MPI_Test_cancelled PMPI_Test_cancelled(status: *const MPI_Status, flag: *mut c_int) on Default
+    MPI_Test_cancelled(status: *const MPI_Status, flag: *mut c_int) on Default
     => method::give(flag, "flag", || Ok(status::read(status)?.cancelled()))
 }
 
 call! {
-    MPI_Testall PMPI_Testall(count: c_int, array_of_requests: *mut MPI_Request, flag: *mut c_int,
+    MPI_Testall(count: c_int, array_of_requests: *mut MPI_Request, flag: *mut c_int,
         array_of_statuses: *mut MPI_Status) on Default
     => request::mpi_testall(count, array_of_requests, flag, array_of_statuses)
 }
 
 call! {
-    MPI_Testany PMPI_Testany(count: c_int, array_of_requests: *mut MPI_Request, index: *mut c_int,
+    MPI_Testany(count: c_int, array_of_requests: *mut MPI_Request, index: *mut c_int,
         flag: *mut c_int, status: *mut MPI_Status) on Default
     => request::mpi_testany(count, array_of_requests, index, flag, status)
 }
 
 call! {
-    MPI_Testsome PMPI_Testsome(incount: c_int, array_of_requests: *mut MPI_Request,
-        outcount: *mut c_int, array_of_indices: *mut c_int,
-        array_of_statuses: *mut MPI_Status) on Default
+    MPI_Testsome(incount: c_int, array_of_requests: *mut MPI_Request, outcount: *mut c_int,
+        array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status) on Default
     => request::mpi_testsome(incount, array_of_requests, outcount, array_of_indices,
         array_of_statuses)
 }
 
 call! {
-    MPI_Wait PMPI_Wait(request: *mut MPI_Request, status: *mut MPI_Status) on Default
+    MPI_Wait(request: *mut MPI_Request, status: *mut MPI_Status) on Default
     => request::mpi_wait(request, status)
 }
 
 call! {
-    MPI_Waitall PMPI_Waitall(count: c_int, array_of_requests: *mut MPI_Request,
+    MPI_Waitall(count: c_int, array_of_requests: *mut MPI_Request,
         array_of_statuses: *mut MPI_Status) on Default
     => request::mpi_waitall(count, array_of_requests, array_of_statuses)
 }
 
 call! {
-    MPI_Waitany PMPI_Waitany(count: c_int, array_of_requests: *mut MPI_Request, index: *mut c_int,
+    MPI_Waitany(count: c_int, array_of_requests: *mut MPI_Request, index: *mut c_int,
         status: *mut MPI_Status) on Default
     => request::mpi_waitany(count, array_of_requests, index, status)
 }
 
 call! {
-    MPI_Waitsome PMPI_Waitsome(incount: c_int, array_of_requests: *mut MPI_Request,
-        outcount: *mut c_int, array_of_indices: *mut c_int,
-        array_of_statuses: *mut MPI_Status) on Default
+    MPI_Waitsome(incount: c_int, array_of_requests: *mut MPI_Request, outcount: *mut c_int,
+        array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status) on Default
     => request::mpi_waitsome(incount, array_of_requests, outcount, array_of_indices,
         array_of_statuses)
 }

@@ -10,164 +10,150 @@ use mica_abi::shims::{comm, environment, intercomm, session};
 use mica_abi::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session};
 
 call! {
-    MPI_Abort PMPI_Abort(comm: MPI_Comm, errorcode: c_int) on Comm(comm)
+    MPI_Abort(comm: MPI_Comm, errorcode: c_int) on Comm(comm)
     => environment::mpi_abort(comm, errorcode)
 }
 
-call! { MPI_Close_port PMPI_Close_port(port_name: *const c_char) on Default => unsupported }
+call! { MPI_Close_port(port_name: *const c_char) on Default => unsupported }
 
 call! {
-    MPI_Comm_accept PMPI_Comm_accept(port_name: *const c_char, info: MPI_Info, root: c_int,
-        comm: MPI_Comm, newcomm: *mut MPI_Comm) on Comm(comm)
+    MPI_Comm_accept(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
+        newcomm: *mut MPI_Comm) on Comm(comm)
     => unsupported
 }
 
 call! {
-    MPI_Comm_connect PMPI_Comm_connect(port_name: *const c_char, info: MPI_Info, root: c_int,
-        comm: MPI_Comm, newcomm: *mut MPI_Comm) on Comm(comm)
+    MPI_Comm_connect(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
+        newcomm: *mut MPI_Comm) on Comm(comm)
     => unsupported
 }
 
 call! {
-    MPI_Comm_create_from_group PMPI_Comm_create_from_group(group: MPI_Group,
-        stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler,
-        newcomm: *mut MPI_Comm) on Default
+    MPI_Comm_create_from_group(group: MPI_Group, stringtag: *const c_char, info: MPI_Info,
+        errhandler: MPI_Errhandler, newcomm: *mut MPI_Comm) on Default
     => session::mpi_comm_create_from_group(group, stringtag, info, errhandler, newcomm)
 }
 
 call! {
-    MPI_Comm_disconnect PMPI_Comm_disconnect(comm: *mut MPI_Comm) on Default
+    MPI_Comm_disconnect(comm: *mut MPI_Comm) on Default
     => method::free(comm, "comm", Comm::free)
 }
 
-call! {
-    MPI_Comm_get_parent PMPI_Comm_get_parent(parent: *mut MPI_Comm) on Default
-    => comm::mpi_comm_get_parent(parent)
-}
+call! { MPI_Comm_get_parent(parent: *mut MPI_Comm) on Default => comm::mpi_comm_get_parent(parent) }
+call! { MPI_Comm_join(fd: c_int, intercomm: *mut MPI_Comm) on Default => unsupported }
 
 call! {
-    MPI_Comm_join PMPI_Comm_join(fd: c_int, intercomm: *mut MPI_Comm) on Default
-    => unsupported
-}
-
-call! {
-    MPI_Comm_spawn PMPI_Comm_spawn(command: *const c_char, argv: *mut *mut c_char, maxprocs: c_int,
-        info: MPI_Info, root: c_int, comm: MPI_Comm, intercomm: *mut MPI_Comm,
+    MPI_Comm_spawn(command: *const c_char, argv: *mut *mut c_char, maxprocs: c_int, info: MPI_Info,
+        root: c_int, comm: MPI_Comm, intercomm: *mut MPI_Comm,
         array_of_errcodes: *mut c_int) on Comm(comm)
     => unsupported
 }
 
 call! {
-    MPI_Comm_spawn_multiple PMPI_Comm_spawn_multiple(count: c_int,
-        array_of_commands: *mut *mut c_char, array_of_argv: *mut *mut *mut c_char,
-        array_of_maxprocs: *const c_int, array_of_info: *const MPI_Info, root: c_int,
-        comm: MPI_Comm, intercomm: *mut MPI_Comm, array_of_errcodes: *mut c_int) on Comm(comm)
+    MPI_Comm_spawn_multiple(count: c_int, array_of_commands: *mut *mut c_char,
+        array_of_argv: *mut *mut *mut c_char, array_of_maxprocs: *const c_int,
+        array_of_info: *const MPI_Info, root: c_int, comm: MPI_Comm, intercomm: *mut MPI_Comm,
+        array_of_errcodes: *mut c_int) on Comm(comm)
     => unsupported
 }
 
-call! { MPI_Finalize PMPI_Finalize() on Default => method::perform(init::finalize) }
+call! { MPI_Finalize() on Default => method::perform(init::finalize) }
 
 call! {
-    MPI_Finalized PMPI_Finalized(flag: *mut c_int) on Default
+    MPI_Finalized(flag: *mut c_int) on Default
     => method::give(flag, "flag", || Ok(process::finalized()))
 }
 
 call! {
-    MPI_Group_from_session_pset PMPI_Group_from_session_pset(session: MPI_Session,
-        pset_name: *const c_char, newgroup: *mut MPI_Group) on Session(session)
+    MPI_Group_from_session_pset(session: MPI_Session, pset_name: *const c_char,
+        newgroup: *mut MPI_Group) on Session(session)
     => session::mpi_group_from_session_pset(session, pset_name, newgroup)
 }
 
 call! {
-    MPI_Init PMPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) on Default
+    MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) on Default
     => environment::mpi_init(argc, argv)
 }
 
 call! {
-    MPI_Init_thread PMPI_Init_thread(argc: *mut c_int, argv: *mut *mut *mut c_char, required: c_int,
+    MPI_Init_thread(argc: *mut c_int, argv: *mut *mut *mut c_char, required: c_int,
         provided: *mut c_int) on Default
     => environment::mpi_init_thread(argc, argv, required, provided)
 }
 
 call! {
-    MPI_Initialized PMPI_Initialized(flag: *mut c_int) on Default
+    MPI_Initialized(flag: *mut c_int) on Default
     => method::give(flag, "flag", || Ok(process::initialized()))
 }
 
 call! {
-    MPI_Intercomm_create_from_groups PMPI_Intercomm_create_from_groups(local_group: MPI_Group,
-        local_leader: c_int, remote_group: MPI_Group, remote_leader: c_int,
-        stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler,
-        newintercomm: *mut MPI_Comm) on Default
+    MPI_Intercomm_create_from_groups(local_group: MPI_Group, local_leader: c_int,
+        remote_group: MPI_Group, remote_leader: c_int, stringtag: *const c_char, info: MPI_Info,
+        errhandler: MPI_Errhandler, newintercomm: *mut MPI_Comm) on Default
     => intercomm::mpi_intercomm_create_from_groups(local_group, local_leader, remote_group,
         remote_leader, stringtag, info, errhandler, newintercomm)
 }
 
 call! {
-    MPI_Is_thread_main PMPI_Is_thread_main(flag: *mut c_int) on Default
+    MPI_Is_thread_main(flag: *mut c_int) on Default
     => method::give(flag, "flag", init::is_thread_main)
 }
 
 call! {
-    MPI_Lookup_name PMPI_Lookup_name(service_name: *const c_char, info: MPI_Info,
-        port_name: *mut c_char) on Default
+    MPI_Lookup_name(service_name: *const c_char, info: MPI_Info, port_name: *mut c_char) on Default
     => unsupported
 }
 
-call! {
-    MPI_Open_port PMPI_Open_port(info: MPI_Info, port_name: *mut c_char) on Default
-    => unsupported
-}
+call! { MPI_Open_port(info: MPI_Info, port_name: *mut c_char) on Default => unsupported }
 
 call! {
-    MPI_Publish_name PMPI_Publish_name(service_name: *const c_char, info: MPI_Info,
+    MPI_Publish_name(service_name: *const c_char, info: MPI_Info,
         port_name: *const c_char) on Default
     => unsupported
 }
 
 call! {
-    MPI_Query_thread PMPI_Query_thread(provided: *mut c_int) on Default
+    MPI_Query_thread(provided: *mut c_int) on Default
     => method::give(provided, "provided", init::thread_level)
 }
 
 call! {
-    MPI_Session_finalize PMPI_Session_finalize(session: *mut MPI_Session) on Default
+    MPI_Session_finalize(session: *mut MPI_Session) on Default
     => session::mpi_session_finalize(session)
 }
 
 call! {
-    MPI_Session_get_info PMPI_Session_get_info(session: MPI_Session,
-        info_used: *mut MPI_Info) on Session(session)
+    MPI_Session_get_info(session: MPI_Session, info_used: *mut MPI_Info) on Session(session)
     => method::give(info_used, "info_used", || Ok(Session::resolve(session.raw())?.info()))
 }
 
 call! {
-    MPI_Session_get_nth_pset PMPI_Session_get_nth_pset(session: MPI_Session, info: MPI_Info,
-        n: c_int, pset_len: *mut c_int, pset_name: *mut c_char) on Session(session)
+    MPI_Session_get_nth_pset(session: MPI_Session, info: MPI_Info, n: c_int, pset_len: *mut c_int,
+        pset_name: *mut c_char) on Session(session)
     => session::mpi_session_get_nth_pset(session, info, n, pset_len, pset_name)
 }
 
 call! {
-    MPI_Session_get_num_psets PMPI_Session_get_num_psets(session: MPI_Session, info: MPI_Info,
+    MPI_Session_get_num_psets(session: MPI_Session, info: MPI_Info,
         npset_names: *mut c_int) on Session(session)
     => session::mpi_session_get_num_psets(session, info, npset_names)
 }
 
 call! {
-    MPI_Session_get_pset_info PMPI_Session_get_pset_info(session: MPI_Session,
-        pset_name: *const c_char, info: *mut MPI_Info) on Session(session)
+    MPI_Session_get_pset_info(session: MPI_Session, pset_name: *const c_char,
+        info: *mut MPI_Info) on Session(session)
     => method::give(info, "info", ||
         Session::resolve(session.raw())?.process_set_info(&text(pset_name, "pset_name")?))
 }
 
 call! {
-    MPI_Session_init PMPI_Session_init(info: MPI_Info, errhandler: MPI_Errhandler,
+    MPI_Session_init(info: MPI_Info, errhandler: MPI_Errhandler,
         session: *mut MPI_Session) on Default
     => session::mpi_session_init(info, errhandler, session)
 }
 
 call! {
-    MPI_Unpublish_name PMPI_Unpublish_name(service_name: *const c_char, info: MPI_Info,
+    MPI_Unpublish_name(service_name: *const c_char, info: MPI_Info,
         port_name: *const c_char) on Default
     => unsupported
 }

@@ -13,40 +13,37 @@ use mica_abi::types::{
     MPI_T_source_order,
 };
 
-call! { MPI_Pcontrol PMPI_Pcontrol(level: c_int) on Default => profiling::mpi_pcontrol(level) }
+call! { MPI_Pcontrol(level: c_int) on Default => profiling::mpi_pcontrol(level) }
 
 tool! {
-    MPI_T_category_changed PMPI_T_category_changed(update_number: *mut c_int)
+    MPI_T_category_changed(update_number: *mut c_int)
     => tool::give(update_number, || require().map(|()| 0))
 }
 
 tool! {
-    MPI_T_category_get_categories PMPI_T_category_get_categories(cat_index: c_int, len: c_int,
-        indices: *mut c_int)
+    MPI_T_category_get_categories(cat_index: c_int, len: c_int, indices: *mut c_int)
     => tool::give(Indices(indices, len), || Ok(category_members(cat_index)?.categories))
 }
 
 tool! {
-    MPI_T_category_get_cvars PMPI_T_category_get_cvars(cat_index: c_int, len: c_int,
-        indices: *mut c_int)
+    MPI_T_category_get_cvars(cat_index: c_int, len: c_int, indices: *mut c_int)
     => tool::give(Indices(indices, len), || Ok(category_members(cat_index)?.cvars))
 }
 
 tool! {
-    MPI_T_category_get_events PMPI_T_category_get_events(cat_index: c_int, len: c_int,
-        indices: *mut c_int)
+    MPI_T_category_get_events(cat_index: c_int, len: c_int, indices: *mut c_int)
     => tool::give(Indices(indices, len), || Ok(category_members(cat_index)?.events))
 }
 
 tool! {
-    MPI_T_category_get_index PMPI_T_category_get_index(name: *const c_char, cat_index: *mut c_int)
+    MPI_T_category_get_index(name: *const c_char, cat_index: *mut c_int)
     => tool::give(cat_index, || require().and_then(|()| category_index(text(name)?)))
 }
 
 tool! {
-    MPI_T_category_get_info PMPI_T_category_get_info(cat_index: c_int, name: *mut c_char,
-        name_len: *mut c_int, desc: *mut c_char, desc_len: *mut c_int, num_cvars: *mut c_int,
-        num_pvars: *mut c_int, num_categories: *mut c_int)
+    MPI_T_category_get_info(cat_index: c_int, name: *mut c_char, name_len: *mut c_int,
+        desc: *mut c_char, desc_len: *mut c_int, num_cvars: *mut c_int, num_pvars: *mut c_int,
+        num_categories: *mut c_int)
     => tool::give((SizedText(name, name_len), SizedText(desc, desc_len), IfWanted(num_cvars),
         IfWanted(num_pvars), IfWanted(num_categories)), || category(cat_index).and_then(|own|
         category_members(cat_index).map(|m| (own.name, own.description, m.cvars.len(),
@@ -54,32 +51,29 @@ tool! {
 }
 
 tool! {
-    MPI_T_category_get_num PMPI_T_category_get_num(num_cat: *mut c_int)
+    MPI_T_category_get_num(num_cat: *mut c_int)
     => tool::give(num_cat, || require().map(|()| categories()))
 }
 
 tool! {
-    MPI_T_category_get_num_events PMPI_T_category_get_num_events(cat_index: c_int,
-        num_events: *mut c_int)
+    MPI_T_category_get_num_events(cat_index: c_int, num_events: *mut c_int)
     => tool::give(num_events, || Ok(category_members(cat_index)?.events.len()))
 }
 
 tool! {
-    MPI_T_category_get_pvars PMPI_T_category_get_pvars(cat_index: c_int, len: c_int,
-        indices: *mut c_int)
+    MPI_T_category_get_pvars(cat_index: c_int, len: c_int, indices: *mut c_int)
     => tool::give(Indices(indices, len), || Ok(category_members(cat_index)?.pvars))
 }
 
 tool! {
-    MPI_T_cvar_get_index PMPI_T_cvar_get_index(name: *const c_char, cvar_index: *mut c_int)
+    MPI_T_cvar_get_index(name: *const c_char, cvar_index: *mut c_int)
     => tool::give(cvar_index, || require().and_then(|()| ToolObjects::cvar_index(text(name)?)))
 }
 
 tool! {
-    MPI_T_cvar_get_info PMPI_T_cvar_get_info(cvar_index: c_int, name: *mut c_char,
-        name_len: *mut c_int, verbosity: *mut c_int, datatype: *mut MPI_Datatype,
-        enumtype: *mut MPI_T_enum, desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int,
-        scope: *mut c_int)
+    MPI_T_cvar_get_info(cvar_index: c_int, name: *mut c_char, name_len: *mut c_int,
+        verbosity: *mut c_int, datatype: *mut MPI_Datatype, enumtype: *mut MPI_T_enum,
+        desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int, scope: *mut c_int)
     => tool::give((SizedText(name, name_len), IfWanted(verbosity), IfWanted(datatype),
         IfWanted(enumtype), SizedText(desc, desc_len), IfWanted(bind), IfWanted(scope)), ||
         cvar_info(cvar_index).map(|v| (v.name, v.verbosity, v.value_type, v.enumeration,
@@ -87,74 +81,72 @@ tool! {
 }
 
 tool! {
-    MPI_T_cvar_get_num PMPI_T_cvar_get_num(num_cvar: *mut c_int)
+    MPI_T_cvar_get_num(num_cvar: *mut c_int)
     => tool::give(num_cvar, || require().map(|()| cvars()))
 }
 
 tool! {
-    MPI_T_cvar_handle_alloc PMPI_T_cvar_handle_alloc(cvar_index: c_int, obj_handle: *mut c_void,
+    MPI_T_cvar_handle_alloc(cvar_index: c_int, obj_handle: *mut c_void,
         handle: *mut MPI_T_cvar_handle, count: *mut c_int)
     => tool::give((NewHandle(handle), IfWanted(count)), || ToolObjects::cvar_handle(cvar_index))
 }
 
 tool! {
-    MPI_T_cvar_handle_free PMPI_T_cvar_handle_free(handle: *mut MPI_T_cvar_handle)
+    MPI_T_cvar_handle_free(handle: *mut MPI_T_cvar_handle)
     => tool::free(handle, ToolObjects::free_cvar_handle)
 }
 
 tool! {
-    MPI_T_cvar_read PMPI_T_cvar_read(handle: MPI_T_cvar_handle, buf: *mut c_void)
+    MPI_T_cvar_read(handle: MPI_T_cvar_handle, buf: *mut c_void)
     => tool_cvar::mpi_t_cvar_read(handle, buf)
 }
 
 tool! {
-    MPI_T_cvar_write PMPI_T_cvar_write(handle: MPI_T_cvar_handle, buf: *const c_void)
+    MPI_T_cvar_write(handle: MPI_T_cvar_handle, buf: *const c_void)
     => tool_cvar::mpi_t_cvar_write(handle, buf)
 }
 
 tool! {
-    MPI_T_enum_get_info PMPI_T_enum_get_info(enumtype: MPI_T_enum, num: *mut c_int,
-        name: *mut c_char, name_len: *mut c_int)
+    MPI_T_enum_get_info(enumtype: MPI_T_enum, num: *mut c_int, name: *mut c_char,
+        name_len: *mut c_int)
     => tool::give((IfWanted(num), SizedText(name, name_len)), || enumeration(enumtype.raw()).map(|e|
         (e.items.len(), &e.name)))
 }
 
 tool! {
-    MPI_T_enum_get_item PMPI_T_enum_get_item(enumtype: MPI_T_enum, index: c_int, value: *mut c_int,
-        name: *mut c_char, name_len: *mut c_int)
+    MPI_T_enum_get_item(enumtype: MPI_T_enum, index: c_int, value: *mut c_int, name: *mut c_char,
+        name_len: *mut c_int)
     => tool::give((IfWanted(value), SizedText(name, name_len)), || Ok((index,
         enumeration(enumtype.raw())?.item(index)?)))
 }
 
 tool! {
-    MPI_T_event_callback_get_info
-        PMPI_T_event_callback_get_info(event_registration: MPI_T_event_registration,
+    MPI_T_event_callback_get_info(event_registration: MPI_T_event_registration,
         cb_safety: MPI_T_cb_safety, info_used: *mut MPI_Info)
     => tool::give(info_used, || ToolObjects::check_callback(event_registration.raw(),
         cb_safety).map(|()| no_hints()))
 }
 
 tool! {
-    MPI_T_event_callback_set_info
-        PMPI_T_event_callback_set_info(event_registration: MPI_T_event_registration,
+    MPI_T_event_callback_set_info(event_registration: MPI_T_event_registration,
         cb_safety: MPI_T_cb_safety, info: MPI_Info)
     => tool::perform(|| ToolObjects::check_callback(event_registration.raw(),
         cb_safety).and_then(|()| check_hints(info.raw())))
 }
 
 tool! {
-    MPI_T_event_copy PMPI_T_event_copy(event_instance: MPI_T_event_instance, buffer: *mut c_void)
+    MPI_T_event_copy(event_instance: MPI_T_event_instance, buffer: *mut c_void)
     => tool_event::mpi_t_event_copy(event_instance, buffer)
 }
 
 tool! {
-    MPI_T_event_get_index PMPI_T_event_get_index(name: *const c_char, event_index: *mut c_int)
+    MPI_T_event_get_index(name: *const c_char, event_index: *mut c_int)
     => tool::give(event_index, || require().and_then(|()| tool::event_index(text(name)?)))
 }
 
 tool! {
-    MPI_T_event_get_info PMPI_T_event_get_info(event_index: c_int, name: *mut c_char,
-        name_len: *mut c_int, verbosity: *mut c_int, array_of_datatypes: *mut MPI_Datatype,
+    MPI_T_event_get_info(event_index: c_int, name: *mut c_char, name_len: *mut c_int,
+        verbosity: *mut c_int, array_of_datatypes: *mut MPI_Datatype,
         array_of_displacements: *mut MPI_Aint, num_elements: *mut c_int, enumtype: *mut MPI_T_enum,
         info: *mut MPI_Info, desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int)
     => tool_event::mpi_t_event_get_info(event_index, name, name_len, verbosity, array_of_datatypes,
@@ -162,59 +154,54 @@ tool! {
 }
 
 tool! {
-    MPI_T_event_get_num PMPI_T_event_get_num(num_events: *mut c_int)
+    MPI_T_event_get_num(num_events: *mut c_int)
     => tool::give(num_events, || require().map(|()| events()))
 }
 
 tool! {
-    MPI_T_event_get_source PMPI_T_event_get_source(event_instance: MPI_T_event_instance,
-        source_index: *mut c_int)
+    MPI_T_event_get_source(event_instance: MPI_T_event_instance, source_index: *mut c_int)
     => tool::give(source_index, || Ok(current_instance(event_instance.raw())?.source))
 }
 
 tool! {
-    MPI_T_event_get_timestamp PMPI_T_event_get_timestamp(event_instance: MPI_T_event_instance,
-        event_timestamp: *mut MPI_Count)
+    MPI_T_event_get_timestamp(event_instance: MPI_T_event_instance, event_timestamp: *mut MPI_Count)
     => tool::give(event_timestamp, || Ok(current_instance(event_instance.raw())?.ns))
 }
 
 tool! {
-    MPI_T_event_handle_alloc PMPI_T_event_handle_alloc(event_index: c_int, obj_handle: *mut c_void,
-        info: MPI_Info, event_registration: *mut MPI_T_event_registration)
+    MPI_T_event_handle_alloc(event_index: c_int, obj_handle: *mut c_void, info: MPI_Info,
+        event_registration: *mut MPI_T_event_registration)
     => tool::give(NewHandle(event_registration), || check_hints(info.raw()).and_then(|()|
         ToolObjects::register(event_index, || bound_object(obj_handle, ObjectKind::Comm))))
 }
 
 tool! {
-    MPI_T_event_handle_free PMPI_T_event_handle_free(event_registration: MPI_T_event_registration,
-        user_data: *mut c_void, free_cb_function: usize)
+    MPI_T_event_handle_free(event_registration: MPI_T_event_registration, user_data: *mut c_void,
+        free_cb_function: usize)
     => tool_event::mpi_t_event_handle_free(event_registration, user_data, free_cb_function)
 }
 
 tool! {
-    MPI_T_event_handle_get_info
-        PMPI_T_event_handle_get_info(event_registration: MPI_T_event_registration,
+    MPI_T_event_handle_get_info(event_registration: MPI_T_event_registration,
         info_used: *mut MPI_Info)
     => tool::give(info_used, || ToolObjects::check_registration(event_registration.raw()).map(|()|
         no_hints()))
 }
 
 tool! {
-    MPI_T_event_handle_set_info
-        PMPI_T_event_handle_set_info(event_registration: MPI_T_event_registration, info: MPI_Info)
+    MPI_T_event_handle_set_info(event_registration: MPI_T_event_registration, info: MPI_Info)
     => tool::perform(|| ToolObjects::check_registration(event_registration.raw()).and_then(|()|
         check_hints(info.raw())))
 }
 
 tool! {
-    MPI_T_event_read PMPI_T_event_read(event_instance: MPI_T_event_instance, element_index: c_int,
+    MPI_T_event_read(event_instance: MPI_T_event_instance, element_index: c_int,
         buffer: *mut c_void)
     => tool_event::mpi_t_event_read(event_instance, element_index, buffer)
 }
 
 tool! {
-    MPI_T_event_register_callback
-        PMPI_T_event_register_callback(event_registration: MPI_T_event_registration,
+    MPI_T_event_register_callback(event_registration: MPI_T_event_registration,
         cb_safety: MPI_T_cb_safety, info: MPI_Info, user_data: *mut c_void,
         event_cb_function: usize)
     => tool_event::mpi_t_event_register_callback(event_registration, cb_safety, info, user_data,
@@ -222,32 +209,29 @@ tool! {
 }
 
 tool! {
-    MPI_T_event_set_dropped_handler
-        PMPI_T_event_set_dropped_handler(event_registration: MPI_T_event_registration,
+    MPI_T_event_set_dropped_handler(event_registration: MPI_T_event_registration,
         dropped_cb_function: usize)
     => tool_event::mpi_t_event_set_dropped_handler(event_registration, dropped_cb_function)
 }
 
-tool! { MPI_T_finalize PMPI_T_finalize() => tool_cvar::mpi_t_finalize() }
+tool! { MPI_T_finalize() => tool_cvar::mpi_t_finalize() }
 
 tool! {
-    MPI_T_init_thread PMPI_T_init_thread(required: c_int, provided: *mut c_int)
+    MPI_T_init_thread(required: c_int, provided: *mut c_int)
     => tool_cvar::mpi_t_init_thread(required, provided)
 }
 
 tool! {
-    MPI_T_pvar_get_index PMPI_T_pvar_get_index(name: *const c_char, var_class: c_int,
-        pvar_index: *mut c_int)
+    MPI_T_pvar_get_index(name: *const c_char, var_class: c_int, pvar_index: *mut c_int)
     => tool::give(pvar_index, || require().and_then(|()| ToolObjects::pvar_index(text(name)?,
         var_class)))
 }
 
 tool! {
-    MPI_T_pvar_get_info PMPI_T_pvar_get_info(pvar_index: c_int, name: *mut c_char,
-        name_len: *mut c_int, verbosity: *mut c_int, var_class: *mut c_int,
-        datatype: *mut MPI_Datatype, enumtype: *mut MPI_T_enum, desc: *mut c_char,
-        desc_len: *mut c_int, bind: *mut c_int, readonly: *mut c_int, continuous: *mut c_int,
-        atomic: *mut c_int)
+    MPI_T_pvar_get_info(pvar_index: c_int, name: *mut c_char, name_len: *mut c_int,
+        verbosity: *mut c_int, var_class: *mut c_int, datatype: *mut MPI_Datatype,
+        enumtype: *mut MPI_T_enum, desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int,
+        readonly: *mut c_int, continuous: *mut c_int, atomic: *mut c_int)
     => tool::give((SizedText(name, name_len), IfWanted(verbosity), IfWanted(var_class),
         IfWanted(datatype), IfWanted(enumtype), SizedText(desc, desc_len), IfWanted(bind),
         IfWanted(readonly), IfWanted(continuous), IfWanted(atomic)), ||
@@ -256,73 +240,68 @@ tool! {
 }
 
 tool! {
-    MPI_T_pvar_get_num PMPI_T_pvar_get_num(num_pvar: *mut c_int)
+    MPI_T_pvar_get_num(num_pvar: *mut c_int)
     => tool::give(num_pvar, || require().map(|()| pvars()))
 }
 
 tool! {
-    MPI_T_pvar_handle_alloc PMPI_T_pvar_handle_alloc(pe_session: MPI_T_pvar_session,
-        pvar_index: c_int, obj_handle: *mut c_void, handle: *mut MPI_T_pvar_handle,
-        count: *mut c_int)
+    MPI_T_pvar_handle_alloc(pe_session: MPI_T_pvar_session, pvar_index: c_int,
+        obj_handle: *mut c_void, handle: *mut MPI_T_pvar_handle, count: *mut c_int)
     => tool::give((NewHandle(handle), IfWanted(count)), ||
         ToolObjects::pvar_handle(pe_session.raw(), pvar_index, |kind| bound_object(obj_handle,
         kind)))
 }
 
 tool! {
-    MPI_T_pvar_handle_free PMPI_T_pvar_handle_free(pe_session: MPI_T_pvar_session,
-        handle: *mut MPI_T_pvar_handle)
+    MPI_T_pvar_handle_free(pe_session: MPI_T_pvar_session, handle: *mut MPI_T_pvar_handle)
     => tool::free(handle, |handle| ToolObjects::free_pvar_handle(pe_session.raw(), handle))
 }
 
 tool! {
-    MPI_T_pvar_read PMPI_T_pvar_read(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle,
-        buf: *mut c_void)
+    MPI_T_pvar_read(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle, buf: *mut c_void)
     => tool_pvar::mpi_t_pvar_read(pe_session, handle, buf)
 }
 
 tool! {
-    MPI_T_pvar_readreset PMPI_T_pvar_readreset(pe_session: MPI_T_pvar_session,
-        handle: MPI_T_pvar_handle, buf: *mut c_void)
+    MPI_T_pvar_readreset(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle,
+        buf: *mut c_void)
     => tool_pvar::mpi_t_pvar_readreset(pe_session, handle, buf)
 }
 
 tool! {
-    MPI_T_pvar_reset PMPI_T_pvar_reset(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle)
+    MPI_T_pvar_reset(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle)
     => tool::perform(|| ToolObjects::reset_pvar(pe_session.raw(), handle.raw()))
 }
 
 tool! {
-    MPI_T_pvar_session_create PMPI_T_pvar_session_create(pe_session: *mut MPI_T_pvar_session)
+    MPI_T_pvar_session_create(pe_session: *mut MPI_T_pvar_session)
     => tool::give(NewHandle(pe_session), ToolObjects::open_session)
 }
 
 tool! {
-    MPI_T_pvar_session_free PMPI_T_pvar_session_free(pe_session: *mut MPI_T_pvar_session)
+    MPI_T_pvar_session_free(pe_session: *mut MPI_T_pvar_session)
     => tool::free(pe_session, ToolObjects::close_session)
 }
 
 tool! {
-    MPI_T_pvar_start PMPI_T_pvar_start(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle)
+    MPI_T_pvar_start(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle)
     => tool::perform(|| ToolObjects::start_pvar(pe_session.raw(), handle.raw()))
 }
 
 tool! {
-    MPI_T_pvar_stop PMPI_T_pvar_stop(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle)
+    MPI_T_pvar_stop(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle)
     => tool::perform(|| ToolObjects::stop_pvar(pe_session.raw(), handle.raw()))
 }
 
 tool! {
-    MPI_T_pvar_write PMPI_T_pvar_write(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle,
-        buf: *const c_void)
+    MPI_T_pvar_write(pe_session: MPI_T_pvar_session, handle: MPI_T_pvar_handle, buf: *const c_void)
     => tool_pvar::mpi_t_pvar_write(pe_session, handle, buf)
 }
 
 tool! {
-    MPI_T_source_get_info PMPI_T_source_get_info(source_index: c_int, name: *mut c_char,
-        name_len: *mut c_int, desc: *mut c_char, desc_len: *mut c_int,
-        ordering: *mut MPI_T_source_order, ticks_per_second: *mut MPI_Count,
-        max_ticks: *mut MPI_Count, info: *mut MPI_Info)
+    MPI_T_source_get_info(source_index: c_int, name: *mut c_char, name_len: *mut c_int,
+        desc: *mut c_char, desc_len: *mut c_int, ordering: *mut MPI_T_source_order,
+        ticks_per_second: *mut MPI_Count, max_ticks: *mut MPI_Count, info: *mut MPI_Info)
     => tool::give((SizedText(name, name_len), SizedText(desc, desc_len), IfWanted(ordering),
         IfWanted(ticks_per_second), IfWanted(max_ticks), IfWanted(info)), ||
         source(source_index).map(|s| (s.name, s.description, s.order, 1_000_000_000_i64,
@@ -330,12 +309,11 @@ tool! {
 }
 
 tool! {
-    MPI_T_source_get_num PMPI_T_source_get_num(num_sources: *mut c_int)
+    MPI_T_source_get_num(num_sources: *mut c_int)
     => tool::give(num_sources, || require().map(|()| sources()))
 }
 
 tool! {
-    MPI_T_source_get_timestamp PMPI_T_source_get_timestamp(source_index: c_int,
-        timestamp: *mut MPI_Count)
+    MPI_T_source_get_timestamp(source_index: c_int, timestamp: *mut MPI_Count)
     => tool::give(timestamp, || source_now(source_index))
 }

@@ -12,126 +12,122 @@ use mica_abi::shims::topology;
 use mica_abi::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info};
 
 call! {
-    MPI_Cart_coords PMPI_Cart_coords(comm: MPI_Comm, rank: c_int, maxdims: c_int,
-        coords: *mut c_int) on Comm(comm)
+    MPI_Cart_coords(comm: MPI_Comm, rank: c_int, maxdims: c_int, coords: *mut c_int) on Comm(comm)
     => method::give(Array(coords, maxdims, "maxdims"), "coords", || { let comm =
         Comm::resolve(comm.raw())?; Ok(comm.cart()?.coords(comm.checked_rank(rank)?)) })
 }
 
 call! {
-    MPI_Cart_create PMPI_Cart_create(comm_old: MPI_Comm, ndims: c_int, dims: *const c_int,
-        periods: *const c_int, reorder: c_int, comm_cart: *mut MPI_Comm) on Comm(comm_old)
+    MPI_Cart_create(comm_old: MPI_Comm, ndims: c_int, dims: *const c_int, periods: *const c_int,
+        reorder: c_int, comm_cart: *mut MPI_Comm) on Comm(comm_old)
     => method::give(comm_cart, "comm_cart", ||
         Comm::resolve(comm_old.raw())?.create_cart(method::slice(dims, ndims, "dims", "ndims")?,
         &truths(method::slice(periods, ndims, "periods", "ndims")?)?, reordering(reorder)))
 }
 
 call! {
-    MPI_Cart_get PMPI_Cart_get(comm: MPI_Comm, maxdims: c_int, dims: *mut c_int,
-        periods: *mut c_int, coords: *mut c_int) on Comm(comm)
+    MPI_Cart_get(comm: MPI_Comm, maxdims: c_int, dims: *mut c_int, periods: *mut c_int,
+        coords: *mut c_int) on Comm(comm)
     => method::give((Array(dims, maxdims, "maxdims"), Array(periods, maxdims, "maxdims"),
         Array(coords, maxdims, "maxdims")), ("dims", "periods", "coords"), ||
         Comm::resolve(comm.raw())?.cart_at_this_rank())
 }
 
 call! {
-    MPI_Cart_map PMPI_Cart_map(comm: MPI_Comm, ndims: c_int, dims: *const c_int,
-        periods: *const c_int, newrank: *mut c_int) on Comm(comm)
+    MPI_Cart_map(comm: MPI_Comm, ndims: c_int, dims: *const c_int, periods: *const c_int,
+        newrank: *mut c_int) on Comm(comm)
     => method::give(newrank, "newrank", || Comm::resolve(comm.raw())?.cart_map(method::slice(dims,
         ndims, "dims", "ndims")?, &truths(method::slice(periods, ndims, "periods", "ndims")?)?))
 }
 
 call! {
-    MPI_Cart_rank PMPI_Cart_rank(comm: MPI_Comm, coords: *const c_int,
-        rank: *mut c_int) on Comm(comm)
+    MPI_Cart_rank(comm: MPI_Comm, coords: *const c_int, rank: *mut c_int) on Comm(comm)
     => method::give(rank, "rank", || { let comm = Comm::resolve(comm.raw())?;
         comm.cart()?.rank(slice(coords, comm.cart()?.dims().len() as c_int, "coords", "ndims")?) })
 }
 
 call! {
-    MPI_Cart_shift PMPI_Cart_shift(comm: MPI_Comm, direction: c_int, disp: c_int,
-        rank_source: *mut c_int, rank_dest: *mut c_int) on Comm(comm)
+    MPI_Cart_shift(comm: MPI_Comm, direction: c_int, disp: c_int, rank_source: *mut c_int,
+        rank_dest: *mut c_int) on Comm(comm)
     => method::give((rank_source, rank_dest), ("rank_source", "rank_dest"), || { let comm =
         Comm::resolve(comm.raw())?; comm.cart()?.shift(comm.rank(), direction, disp) })
 }
 
 call! {
-    MPI_Cart_sub PMPI_Cart_sub(comm: MPI_Comm, remain_dims: *const c_int,
-        newcomm: *mut MPI_Comm) on Comm(comm)
+    MPI_Cart_sub(comm: MPI_Comm, remain_dims: *const c_int, newcomm: *mut MPI_Comm) on Comm(comm)
     => method::give(newcomm, "newcomm", || { let comm = Comm::resolve(comm.raw())?;
         comm.cart_sub(&truths(slice(remain_dims, comm.cart()?.dims().len() as c_int, "remain_dims",
         "ndims")?)?) })
 }
 
 call! {
-    MPI_Cartdim_get PMPI_Cartdim_get(comm: MPI_Comm, ndims: *mut c_int) on Comm(comm)
+    MPI_Cartdim_get(comm: MPI_Comm, ndims: *mut c_int) on Comm(comm)
     => method::give(ndims, "ndims", || Ok(Comm::resolve(comm.raw())?.cart()?.dims().len()))
 }
 
 call! {
-    MPI_Dims_create PMPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) on Default
+    MPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) on Default
     => topology::mpi_dims_create(nnodes, ndims, dims)
 }
 
 call! {
-    MPI_Dist_graph_create PMPI_Dist_graph_create(comm_old: MPI_Comm, n: c_int,
-        sources: *const c_int, degrees: *const c_int, destinations: *const c_int,
-        weights: *const c_int, info: MPI_Info, reorder: c_int,
-        comm_dist_graph: *mut MPI_Comm) on Comm(comm_old)
+    MPI_Dist_graph_create(comm_old: MPI_Comm, n: c_int, sources: *const c_int,
+        degrees: *const c_int, destinations: *const c_int, weights: *const c_int, info: MPI_Info,
+        reorder: c_int, comm_dist_graph: *mut MPI_Comm) on Comm(comm_old)
     => topology::mpi_dist_graph_create(comm_old, n, sources, degrees, destinations, weights, info,
         reorder, comm_dist_graph)
 }
 
 call! {
-    MPI_Dist_graph_create_adjacent PMPI_Dist_graph_create_adjacent(comm_old: MPI_Comm,
-        indegree: c_int, sources: *const c_int, sourceweights: *const c_int, outdegree: c_int,
-        destinations: *const c_int, destweights: *const c_int, info: MPI_Info, reorder: c_int,
+    MPI_Dist_graph_create_adjacent(comm_old: MPI_Comm, indegree: c_int, sources: *const c_int,
+        sourceweights: *const c_int, outdegree: c_int, destinations: *const c_int,
+        destweights: *const c_int, info: MPI_Info, reorder: c_int,
         comm_dist_graph: *mut MPI_Comm) on Comm(comm_old)
     => topology::mpi_dist_graph_create_adjacent(comm_old, indegree, sources, sourceweights,
         outdegree, destinations, destweights, info, reorder, comm_dist_graph)
 }
 
 call! {
-    MPI_Dist_graph_neighbors PMPI_Dist_graph_neighbors(comm: MPI_Comm, maxindegree: c_int,
-        sources: *mut c_int, sourceweights: *mut c_int, maxoutdegree: c_int,
-        destinations: *mut c_int, destweights: *mut c_int) on Comm(comm)
+    MPI_Dist_graph_neighbors(comm: MPI_Comm, maxindegree: c_int, sources: *mut c_int,
+        sourceweights: *mut c_int, maxoutdegree: c_int, destinations: *mut c_int,
+        destweights: *mut c_int) on Comm(comm)
     => topology::mpi_dist_graph_neighbors(comm, maxindegree, sources, sourceweights, maxoutdegree,
         destinations, destweights)
 }
 
 call! {
-    MPI_Dist_graph_neighbors_count PMPI_Dist_graph_neighbors_count(comm: MPI_Comm,
-        indegree: *mut c_int, outdegree: *mut c_int, weighted: *mut c_int) on Comm(comm)
+    MPI_Dist_graph_neighbors_count(comm: MPI_Comm, indegree: *mut c_int, outdegree: *mut c_int,
+        weighted: *mut c_int) on Comm(comm)
     => method::give((indegree, outdegree, weighted), ("indegree", "outdegree", "weighted"), ||
         Ok(Comm::resolve(comm.raw())?.dist_graph()?.counts()))
 }
 
 call! {
-    MPI_Graph_create PMPI_Graph_create(comm_old: MPI_Comm, nnodes: c_int, index: *const c_int,
-        edges: *const c_int, reorder: c_int, comm_graph: *mut MPI_Comm) on Comm(comm_old)
+    MPI_Graph_create(comm_old: MPI_Comm, nnodes: c_int, index: *const c_int, edges: *const c_int,
+        reorder: c_int, comm_graph: *mut MPI_Comm) on Comm(comm_old)
     => method::give(comm_graph, "comm_graph", || { let comm_old = Comm::resolve(comm_old.raw())?;
         let index = method::slice(index, nnodes, "index", "nnodes")?; comm_old.create_graph(index,
         topology::edges_of(index, edges)?, reordering(reorder)) })
 }
 
 call! {
-    MPI_Graph_get PMPI_Graph_get(comm: MPI_Comm, maxindex: c_int, maxedges: c_int,
-        index: *mut c_int, edges: *mut c_int) on Comm(comm)
+    MPI_Graph_get(comm: MPI_Comm, maxindex: c_int, maxedges: c_int, index: *mut c_int,
+        edges: *mut c_int) on Comm(comm)
     => method::give((Array(index, maxindex, "maxindex"), Array(edges, maxedges, "maxedges")),
         ("index", "edges"), || { let comm = Comm::resolve(comm.raw())?;
         Ok((comm.graph()?.index().to_vec(), comm.graph()?.edges().to_vec())) })
 }
 
 call! {
-    MPI_Graph_map PMPI_Graph_map(comm: MPI_Comm, nnodes: c_int, index: *const c_int,
-        edges: *const c_int, newrank: *mut c_int) on Comm(comm)
+    MPI_Graph_map(comm: MPI_Comm, nnodes: c_int, index: *const c_int, edges: *const c_int,
+        newrank: *mut c_int) on Comm(comm)
     => method::give(newrank, "newrank", || { let comm = Comm::resolve(comm.raw())?; let index =
         method::slice(index, nnodes, "index", "nnodes")?; comm.graph_map(index,
         topology::edges_of(index, edges)?) })
 }
 
 call! {
-    MPI_Graph_neighbors PMPI_Graph_neighbors(comm: MPI_Comm, rank: c_int, maxneighbors: c_int,
+    MPI_Graph_neighbors(comm: MPI_Comm, rank: c_int, maxneighbors: c_int,
         neighbors: *mut c_int) on Comm(comm)
     => method::give(Array(neighbors, maxneighbors, "maxneighbors"), "neighbors", || { let comm =
         Comm::resolve(comm.raw())?; Ok(comm.graph()?.neighbors(comm.checked_rank(rank)?).to_vec())
@@ -139,15 +135,13 @@ call! {
 }
 
 call! {
-    MPI_Graph_neighbors_count PMPI_Graph_neighbors_count(comm: MPI_Comm, rank: c_int,
-        nneighbors: *mut c_int) on Comm(comm)
+    MPI_Graph_neighbors_count(comm: MPI_Comm, rank: c_int, nneighbors: *mut c_int) on Comm(comm)
     => method::give(nneighbors, "nneighbors", || { let comm = Comm::resolve(comm.raw())?;
         Ok(comm.graph()?.neighbors(comm.checked_rank(rank)?).len()) })
 }
 
 call! {
-    MPI_Graphdims_get PMPI_Graphdims_get(comm: MPI_Comm, nnodes: *mut c_int,
-        nedges: *mut c_int) on Comm(comm)
+    MPI_Graphdims_get(comm: MPI_Comm, nnodes: *mut c_int, nedges: *mut c_int) on Comm(comm)
     => method::give((nnodes, nedges), ("nnodes", "nedges"), || { let comm =
         Comm::resolve(comm.raw())?; Ok((comm.graph()?.size(), comm.graph()?.edges().len())) })
 }
@@ -155,12 +149,8 @@ call! {
 collective! {
     neighbor_allgather(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    MPI_Neighbor_allgather PMPI_Neighbor_allgather
-        MPI_Neighbor_allgather_c PMPI_Neighbor_allgather_c
-        MPI_Ineighbor_allgather PMPI_Ineighbor_allgather
-        MPI_Ineighbor_allgather_c PMPI_Ineighbor_allgather_c
-        MPI_Neighbor_allgather_init PMPI_Neighbor_allgather_init
-        MPI_Neighbor_allgather_init_c PMPI_Neighbor_allgather_init_c
+    MPI_Neighbor_allgather MPI_Neighbor_allgather_c MPI_Ineighbor_allgather
+        MPI_Ineighbor_allgather_c MPI_Neighbor_allgather_init MPI_Neighbor_allgather_init_c
     => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
         UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), comm
 }
@@ -169,12 +159,8 @@ collective! {
     neighbor_allgatherv(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype,
         comm: MPI_Comm) on comm:
-    MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv
-        MPI_Neighbor_allgatherv_c PMPI_Neighbor_allgatherv_c
-        MPI_Ineighbor_allgatherv PMPI_Ineighbor_allgatherv
-        MPI_Ineighbor_allgatherv_c PMPI_Ineighbor_allgatherv_c
-        MPI_Neighbor_allgatherv_init PMPI_Neighbor_allgatherv_init
-        MPI_Neighbor_allgatherv_init_c PMPI_Neighbor_allgatherv_init_c
+    MPI_Neighbor_allgatherv MPI_Neighbor_allgatherv_c MPI_Ineighbor_allgatherv
+        MPI_Ineighbor_allgatherv_c MPI_Neighbor_allgatherv_init MPI_Neighbor_allgatherv_init_c
     => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs),
         recvtype), comm
@@ -183,11 +169,8 @@ collective! {
 collective! {
     neighbor_alltoall(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    MPI_Neighbor_alltoall PMPI_Neighbor_alltoall MPI_Neighbor_alltoall_c PMPI_Neighbor_alltoall_c
-        MPI_Ineighbor_alltoall PMPI_Ineighbor_alltoall
-        MPI_Ineighbor_alltoall_c PMPI_Ineighbor_alltoall_c
-        MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init
-        MPI_Neighbor_alltoall_init_c PMPI_Neighbor_alltoall_init_c
+    MPI_Neighbor_alltoall MPI_Neighbor_alltoall_c MPI_Ineighbor_alltoall MPI_Ineighbor_alltoall_c
+        MPI_Neighbor_alltoall_init MPI_Neighbor_alltoall_init_c
     => UserBuffer::new("sendcount", sendbuf, MPI_Count::from(sendcount), sendtype),
         UserBuffer::new("recvcount", recvbuf, MPI_Count::from(recvcount), recvtype), comm
 }
@@ -196,12 +179,8 @@ collective! {
     neighbor_alltoallv(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ,
         recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    MPI_Neighbor_alltoallv PMPI_Neighbor_alltoallv
-        MPI_Neighbor_alltoallv_c PMPI_Neighbor_alltoallv_c
-        MPI_Ineighbor_alltoallv PMPI_Ineighbor_alltoallv
-        MPI_Ineighbor_alltoallv_c PMPI_Ineighbor_alltoallv_c
-        MPI_Neighbor_alltoallv_init PMPI_Neighbor_alltoallv_init
-        MPI_Neighbor_alltoallv_init_c PMPI_Neighbor_alltoallv_init_c
+    MPI_Neighbor_alltoallv MPI_Neighbor_alltoallv_c MPI_Ineighbor_alltoallv
+        MPI_Ineighbor_alltoallv_c MPI_Neighbor_alltoallv_init MPI_Neighbor_alltoallv_init_c
     => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), PolyArray::new(sdispls),
         sendtype), UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts),
         PolyArray::new(rdispls), recvtype), comm
@@ -211,18 +190,14 @@ collective! {
     neighbor_alltoallw(sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const MPI_Aint,
         sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
         rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype, comm: MPI_Comm) on comm:
-    MPI_Neighbor_alltoallw PMPI_Neighbor_alltoallw
-        MPI_Neighbor_alltoallw_c PMPI_Neighbor_alltoallw_c
-        MPI_Ineighbor_alltoallw PMPI_Ineighbor_alltoallw
-        MPI_Ineighbor_alltoallw_c PMPI_Ineighbor_alltoallw_c
-        MPI_Neighbor_alltoallw_init PMPI_Neighbor_alltoallw_init
-        MPI_Neighbor_alltoallw_init_c PMPI_Neighbor_alltoallw_init_c
+    MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c MPI_Ineighbor_alltoallw
+        MPI_Ineighbor_alltoallw_c MPI_Neighbor_alltoallw_init MPI_Neighbor_alltoallw_init_c
     => UserBlocks::new("sendcounts", sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes),
         UserBlocks::new("recvcounts", recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes), comm
 }
 
 call! {
-    MPI_Topo_test PMPI_Topo_test(comm: MPI_Comm, status: *mut c_int) on Comm(comm)
+    MPI_Topo_test(comm: MPI_Comm, status: *mut c_int) on Comm(comm)
     => method::give(status, "status", ||
         Ok(Comm::resolve(comm.raw())?.topology().map_or(c::UNDEFINED, Topology::kind)))
 }

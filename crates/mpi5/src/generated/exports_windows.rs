@@ -14,9 +14,9 @@ use mica_abi::types::{
 };
 
 both! {
-    MPI_Accumulate PMPI_Accumulate, MPI_Accumulate_c PMPI_Accumulate_c(origin_addr: *const c_void,
-        origin_count: Int, origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: Int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
+    MPI_Accumulate, MPI_Accumulate_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), TargetElements::new(target_rank, target_disp,
         MPI_Count::from(target_count), target_datatype), op, win),
@@ -26,27 +26,26 @@ both! {
 }
 
 call! {
-    MPI_Compare_and_swap PMPI_Compare_and_swap(origin_addr: *const c_void,
-        compare_addr: *const c_void, result_addr: *mut c_void, datatype: MPI_Datatype,
-        target_rank: c_int, target_disp: MPI_Aint, win: MPI_Win) on Win(win)
+    MPI_Compare_and_swap(origin_addr: *const c_void, compare_addr: *const c_void,
+        result_addr: *mut c_void, datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
+        win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_compare_and_swap(origin_addr, compare_addr, result_addr, datatype,
         target_rank, target_disp, win), rma_element::mpi_compare_and_swap(origin_addr, compare_addr,
         result_addr, datatype, target_rank, target_disp, win)
 }
 
 call! {
-    MPI_Fetch_and_op PMPI_Fetch_and_op(origin_addr: *const c_void, result_addr: *mut c_void,
-        datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, op: MPI_Op,
-        win: MPI_Win) on Win(win)
+    MPI_Fetch_and_op(origin_addr: *const c_void, result_addr: *mut c_void, datatype: MPI_Datatype,
+        target_rank: c_int, target_disp: MPI_Aint, op: MPI_Op, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_fetch_and_op(origin_addr, result_addr, datatype, target_rank,
         target_disp, op, win), rma_element::mpi_fetch_and_op(origin_addr, result_addr, datatype,
         target_rank, target_disp, op, win)
 }
 
 both! {
-    MPI_Get PMPI_Get, MPI_Get_c PMPI_Get_c(origin_addr: *mut c_void, origin_count: Int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
-        target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
+    MPI_Get, MPI_Get_c(origin_addr: *mut c_void, origin_count: Int, origin_datatype: MPI_Datatype,
+        target_rank: c_int, target_disp: MPI_Aint, target_count: Int, target_datatype: MPI_Datatype,
+        win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_get(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), TargetElements::new(target_rank, target_disp,
         MPI_Count::from(target_count), target_datatype), win),
@@ -56,8 +55,7 @@ both! {
 }
 
 both! {
-    MPI_Get_accumulate PMPI_Get_accumulate, MPI_Get_accumulate_c
-        PMPI_Get_accumulate_c(origin_addr: *const c_void, origin_count: Int,
+    MPI_Get_accumulate, MPI_Get_accumulate_c(origin_addr: *const c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: Int,
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
@@ -68,9 +66,9 @@ both! {
 }
 
 both! {
-    MPI_Put PMPI_Put, MPI_Put_c PMPI_Put_c(origin_addr: *const c_void, origin_count: Int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
-        target_datatype: MPI_Datatype, win: MPI_Win) on Win(win)
+    MPI_Put, MPI_Put_c(origin_addr: *const c_void, origin_count: Int, origin_datatype: MPI_Datatype,
+        target_rank: c_int, target_disp: MPI_Aint, target_count: Int, target_datatype: MPI_Datatype,
+        win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_put(UserElements::new(origin_addr, MPI_Count::from(origin_count),
         origin_datatype), TargetElements::new(target_rank, target_disp,
         MPI_Count::from(target_count), target_datatype), win),
@@ -80,8 +78,7 @@ both! {
 }
 
 both! {
-    MPI_Raccumulate PMPI_Raccumulate, MPI_Raccumulate_c
-        PMPI_Raccumulate_c(origin_addr: *const c_void, origin_count: Int,
+    MPI_Raccumulate, MPI_Raccumulate_c(origin_addr: *const c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
@@ -91,17 +88,16 @@ both! {
 }
 
 both! {
-    MPI_Rget PMPI_Rget, MPI_Rget_c PMPI_Rget_c(origin_addr: *mut c_void, origin_count: Int,
-        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
-        target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request) on Win(win)
+    MPI_Rget, MPI_Rget_c(origin_addr: *mut c_void, origin_count: Int, origin_datatype: MPI_Datatype,
+        target_rank: c_int, target_disp: MPI_Aint, target_count: Int, target_datatype: MPI_Datatype,
+        win: MPI_Win, request: *mut MPI_Request) on Win(win)
     => rma::mpi_rget(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
         TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
         target_datatype), win, request)
 }
 
 both! {
-    MPI_Rget_accumulate PMPI_Rget_accumulate, MPI_Rget_accumulate_c
-        PMPI_Rget_accumulate_c(origin_addr: *const c_void, origin_count: Int,
+    MPI_Rget_accumulate, MPI_Rget_accumulate_c(origin_addr: *const c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: Int,
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
@@ -113,7 +109,7 @@ both! {
 }
 
 both! {
-    MPI_Rput PMPI_Rput, MPI_Rput_c PMPI_Rput_c(origin_addr: *const c_void, origin_count: Int,
+    MPI_Rput, MPI_Rput_c(origin_addr: *const c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request) on Win(win)
     => rma::mpi_rput(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
@@ -122,145 +118,139 @@ both! {
 }
 
 both! {
-    MPI_Win_allocate PMPI_Win_allocate, MPI_Win_allocate_c PMPI_Win_allocate_c(size: MPI_Aint,
-        disp_unit: Displ, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void,
-        win: *mut MPI_Win) on Comm(comm)
+    MPI_Win_allocate, MPI_Win_allocate_c(size: MPI_Aint, disp_unit: Displ, info: MPI_Info,
+        comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
     => window::mpi_win_allocate(size, disp_unit as MPI_Count, info, comm, baseptr, win)
 }
 
 both! {
-    MPI_Win_allocate_shared PMPI_Win_allocate_shared, MPI_Win_allocate_shared_c
-        PMPI_Win_allocate_shared_c(size: MPI_Aint, disp_unit: Displ, info: MPI_Info, comm: MPI_Comm,
-        baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
+    MPI_Win_allocate_shared, MPI_Win_allocate_shared_c(size: MPI_Aint, disp_unit: Displ,
+        info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
     => window::mpi_win_allocate_shared(size, disp_unit as MPI_Count, info, comm, baseptr, win)
 }
 
 call! {
-    MPI_Win_attach PMPI_Win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) on Win(win)
+    MPI_Win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) on Win(win)
     => window::mpi_win_attach(win, base, size)
 }
 
 call! {
-    MPI_Win_complete PMPI_Win_complete(win: MPI_Win) on Win(win)
+    MPI_Win_complete(win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_win_complete(win), method::perform(|| with_window(win.raw(),
         Window::complete))
 }
 
 both! {
-    MPI_Win_create PMPI_Win_create, MPI_Win_create_c PMPI_Win_create_c(base: *mut c_void,
-        size: MPI_Aint, disp_unit: Displ, info: MPI_Info, comm: MPI_Comm,
-        win: *mut MPI_Win) on Comm(comm)
+    MPI_Win_create, MPI_Win_create_c(base: *mut c_void, size: MPI_Aint, disp_unit: Displ,
+        info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) on Comm(comm)
     => window::mpi_win_create(base, size, disp_unit as MPI_Count, info, comm, win)
 }
 
 call! {
-    MPI_Win_create_dynamic PMPI_Win_create_dynamic(info: MPI_Info, comm: MPI_Comm,
-        win: *mut MPI_Win) on Comm(comm)
+    MPI_Win_create_dynamic(info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) on Comm(comm)
     => window::mpi_win_create_dynamic(info, comm, win)
 }
 
 call! {
-    MPI_Win_detach PMPI_Win_detach(win: MPI_Win, base: *const c_void) on Win(win)
+    MPI_Win_detach(win: MPI_Win, base: *const c_void) on Win(win)
     => method::perform(|| detach_window(win.raw(), base.addr()))
 }
 
 call! {
-    MPI_Win_fence PMPI_Win_fence(assert: c_int, win: MPI_Win) on Win(win)
+    MPI_Win_fence(assert: c_int, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_win_fence(assert, win), method::perform(|| with_window(win.raw(),
         |window| window.fence(assert)))
 }
 
 call! {
-    MPI_Win_flush PMPI_Win_flush(rank: c_int, win: MPI_Win) on Win(win)
+    MPI_Win_flush(rank: c_int, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_win_flush(rank, win), window_sync::mpi_win_flush(rank, win)
 }
 
 call! {
-    MPI_Win_flush_all PMPI_Win_flush_all(win: MPI_Win) on Win(win)
+    MPI_Win_flush_all(win: MPI_Win) on Win(win)
     => method::perform(|| with_window(win.raw(), |window| window.flush(None, FlushedSide::Both)))
 }
 
 call! {
-    MPI_Win_flush_local PMPI_Win_flush_local(rank: c_int, win: MPI_Win) on Win(win)
+    MPI_Win_flush_local(rank: c_int, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_win_flush_local(rank, win), window_sync::mpi_win_flush_local(rank, win)
 }
 
 call! {
-    MPI_Win_flush_local_all PMPI_Win_flush_local_all(win: MPI_Win) on Win(win)
+    MPI_Win_flush_local_all(win: MPI_Win) on Win(win)
     => method::perform(|| with_window(win.raw(), |window| window.flush(None, FlushedSide::Origin)))
 }
 
-call! { MPI_Win_free PMPI_Win_free(win: *mut MPI_Win) on Default => window::mpi_win_free(win) }
+call! { MPI_Win_free(win: *mut MPI_Win) on Default => window::mpi_win_free(win) }
 
 call! {
-    MPI_Win_get_group PMPI_Win_get_group(win: MPI_Win, group: *mut MPI_Group) on Win(win)
+    MPI_Win_get_group(win: MPI_Win, group: *mut MPI_Group) on Win(win)
     => method::give(group, "group", || Ok(Window::resolve(win.raw())?.group()))
 }
 
 call! {
-    MPI_Win_get_info PMPI_Win_get_info(win: MPI_Win, info_used: *mut MPI_Info) on Win(win)
+    MPI_Win_get_info(win: MPI_Win, info_used: *mut MPI_Info) on Win(win)
     => method::give(info_used, "info_used", || Ok(Window::resolve(win.raw())?.info()))
 }
 
 call! {
-    MPI_Win_lock PMPI_Win_lock(lock_type: c_int, rank: c_int, assert: c_int,
-        win: MPI_Win) on Win(win)
+    MPI_Win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_win_lock(lock_type, rank, assert, win),
         window_sync::mpi_win_lock(lock_type, rank, assert, win)
 }
 
 call! {
-    MPI_Win_lock_all PMPI_Win_lock_all(assert: c_int, win: MPI_Win) on Win(win)
+    MPI_Win_lock_all(assert: c_int, win: MPI_Win) on Win(win)
     => method::perform(|| with_window(win.raw(), |window| window.lock_all(assert)))
 }
 
 call! {
-    MPI_Win_post PMPI_Win_post(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
+    MPI_Win_post(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_win_post(group, assert, win), method::perform(|| with_window(win.raw(),
         |window| window.post(&Group::resolve(group.raw())?, assert)))
 }
 
 call! {
-    MPI_Win_set_info PMPI_Win_set_info(win: MPI_Win, info: MPI_Info) on Win(win)
+    MPI_Win_set_info(win: MPI_Win, info: MPI_Info) on Win(win)
     => method::perform(|| { Window::resolve(win.raw())?.set_info(&Info::resolve_hints(info.raw())?);
         Ok(()) })
 }
 
 both! {
-    MPI_Win_shared_query PMPI_Win_shared_query, MPI_Win_shared_query_c
-        PMPI_Win_shared_query_c(win: MPI_Win, rank: c_int, size: *mut MPI_Aint,
+    MPI_Win_shared_query, MPI_Win_shared_query_c(win: MPI_Win, rank: c_int, size: *mut MPI_Aint,
         disp_unit: *mut Displ, baseptr: *mut c_void) on Win(win)
     => method::give((size, PolyOut::new(disp_unit), address(baseptr)), ("size", "disp_unit",
         "baseptr"), || Window::resolve(win.raw())?.shared_query(rank))
 }
 
 call! {
-    MPI_Win_start PMPI_Win_start(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
+    MPI_Win_start(group: MPI_Group, assert: c_int, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_win_start(group, assert, win), method::perform(|| with_window(win.raw(),
         |window| window.start(&Group::resolve(group.raw())?, assert)))
 }
 
 call! {
-    MPI_Win_sync PMPI_Win_sync(win: MPI_Win) on Win(win)
+    MPI_Win_sync(win: MPI_Win) on Win(win)
     => method::perform(|| with_window(win.raw(), Window::sync))
 }
 
 call! {
-    MPI_Win_test PMPI_Win_test(win: MPI_Win, flag: *mut c_int) on Win(win)
+    MPI_Win_test(win: MPI_Win, flag: *mut c_int) on Win(win)
     => method::give(flag, "flag", || with_window(win.raw(), Window::test))
 }
 
 call! {
-    MPI_Win_unlock PMPI_Win_unlock(rank: c_int, win: MPI_Win) on Win(win)
+    MPI_Win_unlock(rank: c_int, win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_win_unlock(rank, win), window_sync::mpi_win_unlock(rank, win)
 }
 
 call! {
-    MPI_Win_unlock_all PMPI_Win_unlock_all(win: MPI_Win) on Win(win)
+    MPI_Win_unlock_all(win: MPI_Win) on Win(win)
     => method::perform(|| with_window(win.raw(), Window::unlock_all))
 }
 
 call! {
-    MPI_Win_wait PMPI_Win_wait(win: MPI_Win) on Win(win)
+    MPI_Win_wait(win: MPI_Win) on Win(win)
     => leaf rma_leaf::leaf_win_wait(win), method::perform(|| with_window(win.raw(), Window::wait))
 }

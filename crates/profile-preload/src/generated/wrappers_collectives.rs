@@ -11,9 +11,8 @@ use crate::types::{MPI_Comm, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 wrap_collective! {
     (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    2 MPI_Allgather mpi_allgather 3 MPI_Allgather_c mpi_allgather_c
-        157 MPI_Iallgather mpi_iallgather 158 MPI_Iallgather_c mpi_iallgather_c
-        4 MPI_Allgather_init mpi_allgather_init 5 MPI_Allgather_init_c mpi_allgather_init_c
+    2 MPI_Allgather 3 MPI_Allgather_c 157 MPI_Iallgather 158 MPI_Iallgather_c 4 MPI_Allgather_init
+        5 MPI_Allgather_init_c
     => NO_ROOT, ToAll, Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
         Data::block(recvcount as i64, recvtype))
 }
@@ -22,9 +21,8 @@ wrap_collective! {
     (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm) on
         comm:
-    6 MPI_Allgatherv mpi_allgatherv 7 MPI_Allgatherv_c mpi_allgatherv_c
-        159 MPI_Iallgatherv mpi_iallgatherv 160 MPI_Iallgatherv_c mpi_iallgatherv_c
-        8 MPI_Allgatherv_init mpi_allgatherv_init 9 MPI_Allgatherv_init_c mpi_allgatherv_init_c
+    6 MPI_Allgatherv 7 MPI_Allgatherv_c 159 MPI_Iallgatherv 160 MPI_Iallgatherv_c
+        8 MPI_Allgatherv_init 9 MPI_Allgatherv_init_c
     => NO_ROOT, ToAll, Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
         Data::Own(recvcounts.into(), recvtype))
 }
@@ -32,18 +30,16 @@ wrap_collective! {
 wrap_collective! {
     (sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm) on comm:
-    10 MPI_Allreduce mpi_allreduce 11 MPI_Allreduce_c mpi_allreduce_c
-        161 MPI_Iallreduce mpi_iallreduce 162 MPI_Iallreduce_c mpi_iallreduce_c
-        12 MPI_Allreduce_init mpi_allreduce_init 13 MPI_Allreduce_init_c mpi_allreduce_init_c
+    10 MPI_Allreduce 11 MPI_Allreduce_c 161 MPI_Iallreduce 162 MPI_Iallreduce_c
+        12 MPI_Allreduce_init 13 MPI_Allreduce_init_c
     => NO_ROOT, ToAll, Data::block(count as i64, datatype)
 }
 
 wrap_collective! {
     (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    14 MPI_Alltoall mpi_alltoall 15 MPI_Alltoall_c mpi_alltoall_c 163 MPI_Ialltoall mpi_ialltoall
-        164 MPI_Ialltoall_c mpi_ialltoall_c 16 MPI_Alltoall_init mpi_alltoall_init
-        17 MPI_Alltoall_init_c mpi_alltoall_init_c
+    14 MPI_Alltoall 15 MPI_Alltoall_c 163 MPI_Ialltoall 164 MPI_Ialltoall_c 16 MPI_Alltoall_init
+        17 MPI_Alltoall_init_c
     => NO_ROOT, ToAll, Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
         Data::block(recvcount as i64, recvtype))
 }
@@ -52,9 +48,8 @@ wrap_collective! {
     (sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype,
         comm: MPI_Comm) on comm:
-    18 MPI_Alltoallv mpi_alltoallv 19 MPI_Alltoallv_c mpi_alltoallv_c
-        165 MPI_Ialltoallv mpi_ialltoallv 166 MPI_Ialltoallv_c mpi_ialltoallv_c
-        20 MPI_Alltoallv_init mpi_alltoallv_init 21 MPI_Alltoallv_init_c mpi_alltoallv_init_c
+    18 MPI_Alltoallv 19 MPI_Alltoallv_c 165 MPI_Ialltoallv 166 MPI_Ialltoallv_c
+        20 MPI_Alltoallv_init 21 MPI_Alltoallv_init_c
     => NO_ROOT, ToAll, Data::unless_in_place(sendbuf, Data::Blocks(sendcounts.into(), sendtype),
         Data::Blocks(recvcounts.into(), recvtype))
 }
@@ -63,48 +58,44 @@ wrap_collective! {
     (sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ,
         sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
         rdispls: *const Displ, recvtypes: *const MPI_Datatype, comm: MPI_Comm) on comm:
-    22 MPI_Alltoallw mpi_alltoallw 23 MPI_Alltoallw_c mpi_alltoallw_c
-        167 MPI_Ialltoallw mpi_ialltoallw 168 MPI_Ialltoallw_c mpi_ialltoallw_c
-        24 MPI_Alltoallw_init mpi_alltoallw_init 25 MPI_Alltoallw_init_c mpi_alltoallw_init_c
+    22 MPI_Alltoallw 23 MPI_Alltoallw_c 167 MPI_Ialltoallw 168 MPI_Ialltoallw_c
+        24 MPI_Alltoallw_init 25 MPI_Alltoallw_init_c
     => NO_ROOT, ToAll, Data::unless_in_place(sendbuf, Data::Each(sendcounts.into(), sendtypes),
         Data::Each(recvcounts.into(), recvtypes))
 }
 
 wrap! {
-    26 MPI_Barrier mpi_barrier(comm: MPI_Comm)
+    26 MPI_Barrier(comm: MPI_Comm)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
         DataStart::Blocking, data: Data::None })
 }
 
 wrap! {
-    27 MPI_Barrier_init mpi_barrier_init(comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
+    27 MPI_Barrier_init(comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
         DataStart::Persistent(request), data: Data::None })
 }
 
 wrap_collective! {
     (buffer: *mut c_void, count: Int, datatype: MPI_Datatype, root: c_int, comm: MPI_Comm) on comm:
-    28 MPI_Bcast mpi_bcast 29 MPI_Bcast_c mpi_bcast_c 170 MPI_Ibcast mpi_ibcast
-        171 MPI_Ibcast_c mpi_ibcast_c 30 MPI_Bcast_init mpi_bcast_init
-        31 MPI_Bcast_init_c mpi_bcast_init_c
+    28 MPI_Bcast 29 MPI_Bcast_c 170 MPI_Ibcast 171 MPI_Ibcast_c 30 MPI_Bcast_init
+        31 MPI_Bcast_init_c
     => root, Broadcast, Data::block(count as i64, datatype)
 }
 
 wrap_collective! {
     (sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm) on comm:
-    63 MPI_Exscan mpi_exscan 64 MPI_Exscan_c mpi_exscan_c 174 MPI_Iexscan mpi_iexscan
-        175 MPI_Iexscan_c mpi_iexscan_c 65 MPI_Exscan_init mpi_exscan_init
-        66 MPI_Exscan_init_c mpi_exscan_init_c
+    63 MPI_Exscan 64 MPI_Exscan_c 174 MPI_Iexscan 175 MPI_Iexscan_c 65 MPI_Exscan_init
+        66 MPI_Exscan_init_c
     => NO_ROOT, Chain, Data::block(count as i64, datatype)
 }
 
 wrap_collective! {
     (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on comm:
-    144 MPI_Gather mpi_gather 145 MPI_Gather_c mpi_gather_c 176 MPI_Igather mpi_igather
-        177 MPI_Igather_c mpi_igather_c 146 MPI_Gather_init mpi_gather_init
-        147 MPI_Gather_init_c mpi_gather_init_c
+    144 MPI_Gather 145 MPI_Gather_c 176 MPI_Igather 177 MPI_Igather_c 146 MPI_Gather_init
+        147 MPI_Gather_init_c
     => root, Gather, Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
         Data::block(recvcount as i64, recvtype))
 }
@@ -113,15 +104,14 @@ wrap_collective! {
     (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype, root: c_int,
         comm: MPI_Comm) on comm:
-    148 MPI_Gatherv mpi_gatherv 149 MPI_Gatherv_c mpi_gatherv_c 178 MPI_Igatherv mpi_igatherv
-        179 MPI_Igatherv_c mpi_igatherv_c 150 MPI_Gatherv_init mpi_gatherv_init
-        151 MPI_Gatherv_init_c mpi_gatherv_init_c
+    148 MPI_Gatherv 149 MPI_Gatherv_c 178 MPI_Igatherv 179 MPI_Igatherv_c 150 MPI_Gatherv_init
+        151 MPI_Gatherv_init_c
     => root, Gather, Data::unless_in_place(sendbuf, Data::block(sendcount as i64, sendtype),
         Data::Own(recvcounts.into(), recvtype))
 }
 
 wrap! {
-    169 MPI_Ibarrier mpi_ibarrier(comm: MPI_Comm, request: *mut MPI_Request)
+    169 MPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Collective(CollectiveTraffic { comm, root: NO_ROOT, flow: Flow::Mixed, start:
         DataStart::Started, data: Data::None })
 }
@@ -129,15 +119,13 @@ wrap! {
 wrap_collective! {
     (sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op,
         root: c_int, comm: MPI_Comm) on comm:
-    263 MPI_Reduce mpi_reduce 264 MPI_Reduce_c mpi_reduce_c 199 MPI_Ireduce mpi_ireduce
-        200 MPI_Ireduce_c mpi_ireduce_c 265 MPI_Reduce_init mpi_reduce_init
-        266 MPI_Reduce_init_c mpi_reduce_init_c
+    263 MPI_Reduce 264 MPI_Reduce_c 199 MPI_Ireduce 200 MPI_Ireduce_c 265 MPI_Reduce_init
+        266 MPI_Reduce_init_c
     => root, Reduce, Data::block(count as i64, datatype)
 }
 
 wrap! {
-    267 MPI_Reduce_local mpi_reduce_local,
-        268 MPI_Reduce_local_c mpi_reduce_local_c(inbuf: *const c_void, inoutbuf: *mut c_void,
+    267 MPI_Reduce_local, 268 MPI_Reduce_local_c(inbuf: *const c_void, inoutbuf: *mut c_void,
         count: Int, datatype: MPI_Datatype, op: MPI_Op)
     => CallTraffic::Nothing
 }
@@ -145,40 +133,32 @@ wrap! {
 wrap_collective! {
     (sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: *const Int, datatype: MPI_Datatype,
         op: MPI_Op, comm: MPI_Comm) on comm:
-    269 MPI_Reduce_scatter mpi_reduce_scatter 274 MPI_Reduce_scatter_c mpi_reduce_scatter_c
-        201 MPI_Ireduce_scatter mpi_ireduce_scatter 204 MPI_Ireduce_scatter_c mpi_ireduce_scatter_c
-        275 MPI_Reduce_scatter_init mpi_reduce_scatter_init
-        276 MPI_Reduce_scatter_init_c mpi_reduce_scatter_init_c
+    269 MPI_Reduce_scatter 274 MPI_Reduce_scatter_c 201 MPI_Ireduce_scatter
+        204 MPI_Ireduce_scatter_c 275 MPI_Reduce_scatter_init 276 MPI_Reduce_scatter_init_c
     => NO_ROOT, Mixed, Data::Blocks(recvcounts.into(), datatype)
 }
 
 wrap_collective! {
     (sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: Int, datatype: MPI_Datatype,
         op: MPI_Op, comm: MPI_Comm) on comm:
-    270 MPI_Reduce_scatter_block mpi_reduce_scatter_block
-        271 MPI_Reduce_scatter_block_c mpi_reduce_scatter_block_c
-        202 MPI_Ireduce_scatter_block mpi_ireduce_scatter_block
-        203 MPI_Ireduce_scatter_block_c mpi_ireduce_scatter_block_c
-        272 MPI_Reduce_scatter_block_init mpi_reduce_scatter_block_init
-        273 MPI_Reduce_scatter_block_init_c mpi_reduce_scatter_block_init_c
+    270 MPI_Reduce_scatter_block 271 MPI_Reduce_scatter_block_c 202 MPI_Ireduce_scatter_block
+        203 MPI_Ireduce_scatter_block_c 272 MPI_Reduce_scatter_block_init
+        273 MPI_Reduce_scatter_block_init_c
     => NO_ROOT, Mixed, Data::block(recvcount as i64, datatype)
 }
 
 wrap_collective! {
     (sendbuf: *const c_void, recvbuf: *mut c_void, count: Int, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm) on comm:
-    288 MPI_Scan mpi_scan 289 MPI_Scan_c mpi_scan_c 207 MPI_Iscan mpi_iscan
-        208 MPI_Iscan_c mpi_iscan_c 290 MPI_Scan_init mpi_scan_init
-        291 MPI_Scan_init_c mpi_scan_init_c
+    288 MPI_Scan 289 MPI_Scan_c 207 MPI_Iscan 208 MPI_Iscan_c 290 MPI_Scan_init 291 MPI_Scan_init_c
     => NO_ROOT, Chain, Data::block(count as i64, datatype)
 }
 
 wrap_collective! {
     (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm) on comm:
-    292 MPI_Scatter mpi_scatter 293 MPI_Scatter_c mpi_scatter_c 209 MPI_Iscatter mpi_iscatter
-        210 MPI_Iscatter_c mpi_iscatter_c 294 MPI_Scatter_init mpi_scatter_init
-        295 MPI_Scatter_init_c mpi_scatter_init_c
+    292 MPI_Scatter 293 MPI_Scatter_c 209 MPI_Iscatter 210 MPI_Iscatter_c 294 MPI_Scatter_init
+        295 MPI_Scatter_init_c
     => root, Scatter, Data::block(sendcount as i64, sendtype)
 }
 
@@ -186,8 +166,7 @@ wrap_collective! {
     (sendbuf: *const c_void, sendcounts: *const Int, displs: *const Displ, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm)
         on comm:
-    296 MPI_Scatterv mpi_scatterv 297 MPI_Scatterv_c mpi_scatterv_c 211 MPI_Iscatterv mpi_iscatterv
-        212 MPI_Iscatterv_c mpi_iscatterv_c 298 MPI_Scatterv_init mpi_scatterv_init
-        299 MPI_Scatterv_init_c mpi_scatterv_init_c
+    296 MPI_Scatterv 297 MPI_Scatterv_c 211 MPI_Iscatterv 212 MPI_Iscatterv_c 298 MPI_Scatterv_init
+        299 MPI_Scatterv_init_c
     => root, Scatter, Data::Blocks(sendcounts.into(), sendtype)
 }

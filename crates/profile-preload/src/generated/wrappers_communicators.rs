@@ -10,111 +10,94 @@ use crate::trampoline::wrap;
 use crate::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
 
 wrap! {
-    43 MPI_Comm_create mpi_comm_create(comm: MPI_Comm, group: MPI_Group, newcomm: *mut MPI_Comm)
+    43 MPI_Comm_create(comm: MPI_Comm, group: MPI_Group, newcomm: *mut MPI_Comm)
     => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
-    45 MPI_Comm_create_group mpi_comm_create_group(comm: MPI_Comm, group: MPI_Group, tag: c_int,
-        newcomm: *mut MPI_Comm)
+    45 MPI_Comm_create_group(comm: MPI_Comm, group: MPI_Group, tag: c_int, newcomm: *mut MPI_Comm)
+    => CallTraffic::NewComm(newcomm)
+}
+
+wrap! { 46 MPI_Comm_delete_attr(comm: MPI_Comm, comm_keyval: c_int) => CallTraffic::On(comm) }
+wrap! { 48 MPI_Comm_dup(comm: MPI_Comm, newcomm: *mut MPI_Comm) => CallTraffic::NewComm(newcomm) }
+
+wrap! {
+    49 MPI_Comm_dup_with_info(comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm)
     => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
-    46 MPI_Comm_delete_attr mpi_comm_delete_attr(comm: MPI_Comm, comm_keyval: c_int)
-    => CallTraffic::On(comm)
-}
-
-wrap! {
-    48 MPI_Comm_dup mpi_comm_dup(comm: MPI_Comm, newcomm: *mut MPI_Comm)
-    => CallTraffic::NewComm(newcomm)
-}
-
-wrap! {
-    49 MPI_Comm_dup_with_info mpi_comm_dup_with_info(comm: MPI_Comm, info: MPI_Info,
-        newcomm: *mut MPI_Comm)
-    => CallTraffic::NewComm(newcomm)
-}
-
-wrap! {
-    51 MPI_Comm_free mpi_comm_free(comm: *mut MPI_Comm) before { comm::forget(comm) }
+    51 MPI_Comm_free(comm: *mut MPI_Comm) before { comm::forget(comm) }
     => CallTraffic::Nothing
 }
 
 wrap! {
-    52 MPI_Comm_idup mpi_comm_idup(comm: MPI_Comm, newcomm: *mut MPI_Comm,
+    52 MPI_Comm_idup(comm: MPI_Comm, newcomm: *mut MPI_Comm, request: *mut MPI_Request)
+    => CallTraffic::On(comm)
+}
+
+wrap! {
+    53 MPI_Comm_idup_with_info(comm: MPI_Comm, info: MPI_Info, newcomm: *mut MPI_Comm,
         request: *mut MPI_Request)
     => CallTraffic::On(comm)
 }
 
 wrap! {
-    53 MPI_Comm_idup_with_info mpi_comm_idup_with_info(comm: MPI_Comm, info: MPI_Info,
-        newcomm: *mut MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::On(comm)
+    58 MPI_Comm_split(comm: MPI_Comm, color: c_int, key: c_int, newcomm: *mut MPI_Comm)
+    => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
-    58 MPI_Comm_split mpi_comm_split(comm: MPI_Comm, color: c_int, key: c_int,
+    59 MPI_Comm_split_type(comm: MPI_Comm, split_type: c_int, key: c_int, info: MPI_Info,
         newcomm: *mut MPI_Comm)
     => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
-    59 MPI_Comm_split_type mpi_comm_split_type(comm: MPI_Comm, split_type: c_int, key: c_int,
-        info: MPI_Info, newcomm: *mut MPI_Comm)
-    => CallTraffic::NewComm(newcomm)
-}
-
-wrap! {
-    193 MPI_Intercomm_create mpi_intercomm_create(local_comm: MPI_Comm, local_leader: c_int,
-        peer_comm: MPI_Comm, remote_leader: c_int, tag: c_int, newintercomm: *mut MPI_Comm)
+    193 MPI_Intercomm_create(local_comm: MPI_Comm, local_leader: c_int, peer_comm: MPI_Comm,
+        remote_leader: c_int, tag: c_int, newintercomm: *mut MPI_Comm)
     => CallTraffic::NewComm(newintercomm)
 }
 
 wrap! {
-    195 MPI_Intercomm_merge mpi_intercomm_merge(intercomm: MPI_Comm, high: c_int,
-        newintracomm: *mut MPI_Comm)
+    195 MPI_Intercomm_merge(intercomm: MPI_Comm, high: c_int, newintracomm: *mut MPI_Comm)
     => CallTraffic::NewComm(newintracomm)
 }
 
 wrap! {
-    221 MPI_Keyval_create mpi_keyval_create(copy_fn: usize, delete_fn: usize, keyval: *mut c_int,
+    221 MPI_Keyval_create(copy_fn: usize, delete_fn: usize, keyval: *mut c_int,
         extra_state: *mut c_void)
     => CallTraffic::Nothing
 }
 
-wrap! { 222 MPI_Keyval_free mpi_keyval_free(keyval: *mut c_int) => CallTraffic::Nothing }
+wrap! { 222 MPI_Keyval_free(keyval: *mut c_int) => CallTraffic::Nothing }
 
 wrap! {
-    318 MPI_Type_delete_attr mpi_type_delete_attr(datatype: MPI_Datatype, type_keyval: c_int)
+    318 MPI_Type_delete_attr(datatype: MPI_Datatype, type_keyval: c_int)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    320 MPI_Type_get_attr mpi_type_get_attr(datatype: MPI_Datatype, type_keyval: c_int,
-        attribute_val: *mut c_void, flag: *mut c_int)
+    320 MPI_Type_get_attr(datatype: MPI_Datatype, type_keyval: c_int, attribute_val: *mut c_void,
+        flag: *mut c_int)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    321 MPI_Type_set_attr mpi_type_set_attr(datatype: MPI_Datatype, type_keyval: c_int,
-        attribute_val: *mut c_void)
+    321 MPI_Type_set_attr(datatype: MPI_Datatype, type_keyval: c_int, attribute_val: *mut c_void)
+    => CallTraffic::Nothing
+}
+
+wrap! { 334 MPI_Win_delete_attr(win: MPI_Win, win_keyval: c_int) => CallTraffic::Nothing }
+
+wrap! {
+    341 MPI_Win_get_attr(win: MPI_Win, win_keyval: c_int, attribute_val: *mut c_void,
+        flag: *mut c_int)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    334 MPI_Win_delete_attr mpi_win_delete_attr(win: MPI_Win, win_keyval: c_int)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    341 MPI_Win_get_attr mpi_win_get_attr(win: MPI_Win, win_keyval: c_int,
-        attribute_val: *mut c_void, flag: *mut c_int)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    345 MPI_Win_set_attr mpi_win_set_attr(win: MPI_Win, win_keyval: c_int,
-        attribute_val: *mut c_void)
+    345 MPI_Win_set_attr(win: MPI_Win, win_keyval: c_int, attribute_val: *mut c_void)
     => CallTraffic::Nothing
 }

@@ -8,7 +8,6 @@ use crate::trampoline::wrap;
 use crate::types::MPI_Datatype;
 
 wrap! {
-    319 MPI_Type_free mpi_type_free(datatype: *mut MPI_Datatype) before { thread::forget_datatypes()
-        }
+    319 MPI_Type_free(datatype: *mut MPI_Datatype) before { thread::forget_datatypes() }
     => CallTraffic::Nothing
 }

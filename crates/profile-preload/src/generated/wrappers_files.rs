@@ -10,298 +10,243 @@ use crate::types::{
     MPI_Comm, MPI_Datatype, MPI_File, MPI_Info, MPI_Offset, MPI_Request, MPI_Status,
 };
 
-wrap! { 68 MPI_File_close mpi_file_close(fh: *mut MPI_File) => CallTraffic::Nothing }
+wrap! { 68 MPI_File_close(fh: *mut MPI_File) => CallTraffic::Nothing }
+wrap! { 69 MPI_File_delete(filename: *const c_char, info: MPI_Info) => CallTraffic::Nothing }
 
 wrap! {
-    69 MPI_File_delete mpi_file_delete(filename: *const c_char, info: MPI_Info)
+    70 MPI_File_get_byte_offset(fh: MPI_File, offset: MPI_Offset, disp: *mut MPI_Offset)
     => CallTraffic::Nothing
 }
 
+wrap! { 71 MPI_File_get_position(fh: MPI_File, offset: *mut MPI_Offset) => CallTraffic::Nothing }
+
 wrap! {
-    70 MPI_File_get_byte_offset mpi_file_get_byte_offset(fh: MPI_File, offset: MPI_Offset,
-        disp: *mut MPI_Offset)
+    72 MPI_File_get_position_shared(fh: MPI_File, offset: *mut MPI_Offset)
     => CallTraffic::Nothing
 }
 
-wrap! {
-    71 MPI_File_get_position mpi_file_get_position(fh: MPI_File, offset: *mut MPI_Offset)
-    => CallTraffic::Nothing
-}
+wrap! { 73 MPI_File_get_size(fh: MPI_File, size: *mut MPI_Offset) => CallTraffic::Nothing }
 
 wrap! {
-    72 MPI_File_get_position_shared mpi_file_get_position_shared(fh: MPI_File,
-        offset: *mut MPI_Offset)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    73 MPI_File_get_size mpi_file_get_size(fh: MPI_File, size: *mut MPI_Offset)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    74 MPI_File_iread mpi_file_iread, 81 MPI_File_iread_c mpi_file_iread_c(fh: MPI_File,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    75 MPI_File_iread_all mpi_file_iread_all,
-        76 MPI_File_iread_all_c mpi_file_iread_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
+    74 MPI_File_iread, 81 MPI_File_iread_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    77 MPI_File_iread_at mpi_file_iread_at, 80 MPI_File_iread_at_c mpi_file_iread_at_c(fh: MPI_File,
-        offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    78 MPI_File_iread_at_all mpi_file_iread_at_all,
-        79 MPI_File_iread_at_all_c mpi_file_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    82 MPI_File_iread_shared mpi_file_iread_shared,
-        83 MPI_File_iread_shared_c mpi_file_iread_shared_c(fh: MPI_File, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    84 MPI_File_iwrite mpi_file_iwrite, 91 MPI_File_iwrite_c mpi_file_iwrite_c(fh: MPI_File,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    85 MPI_File_iwrite_all mpi_file_iwrite_all,
-        86 MPI_File_iwrite_all_c mpi_file_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int,
+    75 MPI_File_iread_all, 76 MPI_File_iread_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    87 MPI_File_iwrite_at mpi_file_iwrite_at,
-        90 MPI_File_iwrite_at_c mpi_file_iwrite_at_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    88 MPI_File_iwrite_at_all mpi_file_iwrite_at_all,
-        89 MPI_File_iwrite_at_all_c mpi_file_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    92 MPI_File_iwrite_shared mpi_file_iwrite_shared,
-        93 MPI_File_iwrite_shared_c mpi_file_iwrite_shared_c(fh: MPI_File, buf: *const c_void,
+    77 MPI_File_iread_at, 80 MPI_File_iread_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
         count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    94 MPI_File_open mpi_file_open(comm: MPI_Comm, filename: *const c_char, amode: c_int,
-        info: MPI_Info, fh: *mut MPI_File)
+    78 MPI_File_iread_at_all, 79 MPI_File_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    82 MPI_File_iread_shared, 83 MPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    84 MPI_File_iwrite, 91 MPI_File_iwrite_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    85 MPI_File_iwrite_all, 86 MPI_File_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    87 MPI_File_iwrite_at, 90 MPI_File_iwrite_at_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    88 MPI_File_iwrite_at_all, 89 MPI_File_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    92 MPI_File_iwrite_shared, 93 MPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    94 MPI_File_open(comm: MPI_Comm, filename: *const c_char, amode: c_int, info: MPI_Info,
+        fh: *mut MPI_File)
     => CallTraffic::On(comm)
 }
 
-wrap! {
-    95 MPI_File_preallocate mpi_file_preallocate(fh: MPI_File, size: MPI_Offset)
-    => CallTraffic::Nothing
-}
+wrap! { 95 MPI_File_preallocate(fh: MPI_File, size: MPI_Offset) => CallTraffic::Nothing }
 
 wrap! {
-    96 MPI_File_read mpi_file_read, 109 MPI_File_read_c mpi_file_read_c(fh: MPI_File,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    97 MPI_File_read_all mpi_file_read_all,
-        100 MPI_File_read_all_c mpi_file_read_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
+    96 MPI_File_read, 109 MPI_File_read_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    98 MPI_File_read_all_begin mpi_file_read_all_begin,
-        99 MPI_File_read_all_begin_c mpi_file_read_all_begin_c(fh: MPI_File, buf: *mut c_void,
+    97 MPI_File_read_all, 100 MPI_File_read_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    98 MPI_File_read_all_begin, 99 MPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void,
         count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    101 MPI_File_read_all_end mpi_file_read_all_end(fh: MPI_File, buf: *mut c_void,
-        status: *mut MPI_Status)
+    101 MPI_File_read_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    102 MPI_File_read_at mpi_file_read_at, 108 MPI_File_read_at_c mpi_file_read_at_c(fh: MPI_File,
-        offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        status: *mut MPI_Status)
+    102 MPI_File_read_at, 108 MPI_File_read_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    103 MPI_File_read_at_all mpi_file_read_at_all,
-        106 MPI_File_read_at_all_c mpi_file_read_at_all_c(fh: MPI_File, offset: MPI_Offset,
+    103 MPI_File_read_at_all, 106 MPI_File_read_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    104 MPI_File_read_at_all_begin mpi_file_read_at_all_begin,
-        105 MPI_File_read_at_all_begin_c mpi_file_read_at_all_begin_c(fh: MPI_File,
+    104 MPI_File_read_at_all_begin, 105 MPI_File_read_at_all_begin_c(fh: MPI_File,
         offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    107 MPI_File_read_at_all_end mpi_file_read_at_all_end(fh: MPI_File, buf: *mut c_void,
-        status: *mut MPI_Status)
+    107 MPI_File_read_at_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    110 MPI_File_read_ordered mpi_file_read_ordered,
-        113 MPI_File_read_ordered_c mpi_file_read_ordered_c(fh: MPI_File, buf: *mut c_void,
+    110 MPI_File_read_ordered, 113 MPI_File_read_ordered_c(fh: MPI_File, buf: *mut c_void,
         count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    111 MPI_File_read_ordered_begin mpi_file_read_ordered_begin,
-        112 MPI_File_read_ordered_begin_c mpi_file_read_ordered_begin_c(fh: MPI_File,
+    111 MPI_File_read_ordered_begin, 112 MPI_File_read_ordered_begin_c(fh: MPI_File,
         buf: *mut c_void, count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    114 MPI_File_read_ordered_end mpi_file_read_ordered_end(fh: MPI_File, buf: *mut c_void,
-        status: *mut MPI_Status)
+    114 MPI_File_read_ordered_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    115 MPI_File_read_shared mpi_file_read_shared,
-        116 MPI_File_read_shared_c mpi_file_read_shared_c(fh: MPI_File, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    115 MPI_File_read_shared, 116 MPI_File_read_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
+wrap! { 117 MPI_File_seek(fh: MPI_File, offset: MPI_Offset, whence: c_int) => CallTraffic::Nothing }
+
 wrap! {
-    117 MPI_File_seek mpi_file_seek(fh: MPI_File, offset: MPI_Offset, whence: c_int)
+    118 MPI_File_seek_shared(fh: MPI_File, offset: MPI_Offset, whence: c_int)
     => CallTraffic::Nothing
 }
 
-wrap! {
-    118 MPI_File_seek_shared mpi_file_seek_shared(fh: MPI_File, offset: MPI_Offset, whence: c_int)
-    => CallTraffic::Nothing
-}
+wrap! { 119 MPI_File_set_atomicity(fh: MPI_File, flag: c_int) => CallTraffic::Nothing }
+wrap! { 120 MPI_File_set_size(fh: MPI_File, size: MPI_Offset) => CallTraffic::Nothing }
 
 wrap! {
-    119 MPI_File_set_atomicity mpi_file_set_atomicity(fh: MPI_File, flag: c_int)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    120 MPI_File_set_size mpi_file_set_size(fh: MPI_File, size: MPI_Offset)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    121 MPI_File_set_view mpi_file_set_view(fh: MPI_File, disp: MPI_Offset, etype: MPI_Datatype,
+    121 MPI_File_set_view(fh: MPI_File, disp: MPI_Offset, etype: MPI_Datatype,
         filetype: MPI_Datatype, datarep: *const c_char, info: MPI_Info)
     => CallTraffic::Nothing
 }
 
-wrap! { 122 MPI_File_sync mpi_file_sync(fh: MPI_File) => CallTraffic::Nothing }
+wrap! { 122 MPI_File_sync(fh: MPI_File) => CallTraffic::Nothing }
 
 wrap! {
-    123 MPI_File_write mpi_file_write, 136 MPI_File_write_c mpi_file_write_c(fh: MPI_File,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    124 MPI_File_write_all mpi_file_write_all,
-        127 MPI_File_write_all_c mpi_file_write_all_c(fh: MPI_File, buf: *const c_void, count: Int,
+    123 MPI_File_write, 136 MPI_File_write_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    125 MPI_File_write_all_begin mpi_file_write_all_begin,
-        126 MPI_File_write_all_begin_c mpi_file_write_all_begin_c(fh: MPI_File, buf: *const c_void,
+    124 MPI_File_write_all, 127 MPI_File_write_all_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    125 MPI_File_write_all_begin, 126 MPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void,
         count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    128 MPI_File_write_all_end mpi_file_write_all_end(fh: MPI_File, buf: *const c_void,
-        status: *mut MPI_Status)
+    128 MPI_File_write_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    129 MPI_File_write_at mpi_file_write_at,
-        135 MPI_File_write_at_c mpi_file_write_at_c(fh: MPI_File, offset: MPI_Offset,
+    129 MPI_File_write_at, 135 MPI_File_write_at_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    130 MPI_File_write_at_all mpi_file_write_at_all,
-        133 MPI_File_write_at_all_c mpi_file_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
+    130 MPI_File_write_at_all, 133 MPI_File_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    131 MPI_File_write_at_all_begin mpi_file_write_at_all_begin,
-        132 MPI_File_write_at_all_begin_c mpi_file_write_at_all_begin_c(fh: MPI_File,
+    131 MPI_File_write_at_all_begin, 132 MPI_File_write_at_all_begin_c(fh: MPI_File,
         offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    134 MPI_File_write_at_all_end mpi_file_write_at_all_end(fh: MPI_File, buf: *const c_void,
-        status: *mut MPI_Status)
+    134 MPI_File_write_at_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    137 MPI_File_write_ordered mpi_file_write_ordered,
-        140 MPI_File_write_ordered_c mpi_file_write_ordered_c(fh: MPI_File, buf: *const c_void,
+    137 MPI_File_write_ordered, 140 MPI_File_write_ordered_c(fh: MPI_File, buf: *const c_void,
         count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    138 MPI_File_write_ordered_begin mpi_file_write_ordered_begin,
-        139 MPI_File_write_ordered_begin_c mpi_file_write_ordered_begin_c(fh: MPI_File,
+    138 MPI_File_write_ordered_begin, 139 MPI_File_write_ordered_begin_c(fh: MPI_File,
         buf: *const c_void, count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    141 MPI_File_write_ordered_end mpi_file_write_ordered_end(fh: MPI_File, buf: *const c_void,
-        status: *mut MPI_Status)
+    141 MPI_File_write_ordered_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    142 MPI_File_write_shared mpi_file_write_shared,
-        143 MPI_File_write_shared_c mpi_file_write_shared_c(fh: MPI_File, buf: *const c_void,
+    142 MPI_File_write_shared, 143 MPI_File_write_shared_c(fh: MPI_File, buf: *const c_void,
         count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }

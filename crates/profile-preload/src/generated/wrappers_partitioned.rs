@@ -9,35 +9,33 @@ use crate::trampoline::wrap;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
 wrap! {
-    246 MPI_Parrived mpi_parrived(request: MPI_Request, partition: c_int, flag: *mut c_int)
+    246 MPI_Parrived(request: MPI_Request, partition: c_int, flag: *mut c_int)
     => CallTraffic::Nothing
 }
 
-wrap! { 247 MPI_Pready mpi_pready(partition: c_int, request: MPI_Request) => CallTraffic::Nothing }
+wrap! { 247 MPI_Pready(partition: c_int, request: MPI_Request) => CallTraffic::Nothing }
 
 wrap! {
-    248 MPI_Pready_list mpi_pready_list(length: c_int, array_of_partitions: *const c_int,
-        request: MPI_Request)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    249 MPI_Pready_range mpi_pready_range(partition_low: c_int, partition_high: c_int,
-        request: MPI_Request)
+    248 MPI_Pready_list(length: c_int, array_of_partitions: *const c_int, request: MPI_Request)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    250 MPI_Precv_init mpi_precv_init, 251 MPI_Precv_init_c mpi_precv_init_c(buf: *mut c_void,
-        partitions: c_int, count: MPI_Count, datatype: MPI_Datatype, source: c_int, tag: c_int,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
+    249 MPI_Pready_range(partition_low: c_int, partition_high: c_int, request: MPI_Request)
+    => CallTraffic::Nothing
+}
+
+wrap! {
+    250 MPI_Precv_init, 251 MPI_Precv_init_c(buf: *mut c_void, partitions: c_int, count: MPI_Count,
+        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
+        request: *mut MPI_Request)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    253 MPI_Psend_init mpi_psend_init, 254 MPI_Psend_init_c mpi_psend_init_c(buf: *const c_void,
-        partitions: c_int, count: MPI_Count, datatype: MPI_Datatype, dest: c_int, tag: c_int,
-        comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request)
+    253 MPI_Psend_init, 254 MPI_Psend_init_c(buf: *const c_void, partitions: c_int,
+        count: MPI_Count, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
+        info: MPI_Info, request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: partitions as i64 * count as i64, datatype })
 }

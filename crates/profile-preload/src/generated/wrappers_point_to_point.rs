@@ -10,91 +10,85 @@ use crate::trampoline::wrap;
 use crate::types::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
 
 wrap! {
-    32 MPI_Bsend mpi_bsend, 33 MPI_Bsend_c mpi_bsend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm)
+    32 MPI_Bsend, 33 MPI_Bsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    34 MPI_Bsend_init mpi_bsend_init, 35 MPI_Bsend_init_c mpi_bsend_init_c(buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request)
+    34 MPI_Bsend_init, 35 MPI_Bsend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: count as i64, datatype })
 }
 
-wrap! { 36 MPI_Buffer_flush mpi_buffer_flush() => CallTraffic::Nothing }
-
-wrap! { 37 MPI_Buffer_iflush mpi_buffer_iflush(request: *mut MPI_Request) => CallTraffic::Nothing }
-
-wrap! { 38 MPI_Cancel mpi_cancel(request: *mut MPI_Request) => CallTraffic::Nothing }
-
-wrap! { 50 MPI_Comm_flush_buffer mpi_comm_flush_buffer(comm: MPI_Comm) => CallTraffic::On(comm) }
+wrap! { 36 MPI_Buffer_flush() => CallTraffic::Nothing }
+wrap! { 37 MPI_Buffer_iflush(request: *mut MPI_Request) => CallTraffic::Nothing }
+wrap! { 38 MPI_Cancel(request: *mut MPI_Request) => CallTraffic::Nothing }
+wrap! { 50 MPI_Comm_flush_buffer(comm: MPI_Comm) => CallTraffic::On(comm) }
 
 wrap! {
-    54 MPI_Comm_iflush_buffer mpi_comm_iflush_buffer(comm: MPI_Comm, request: *mut MPI_Request)
+    54 MPI_Comm_iflush_buffer(comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::On(comm)
 }
 
 wrap! {
-    172 MPI_Ibsend mpi_ibsend, 173 MPI_Ibsend_c mpi_ibsend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    172 MPI_Ibsend, 173 MPI_Ibsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    180 MPI_Improbe mpi_improbe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
+    180 MPI_Improbe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         message: *mut MPI_Message, status: *mut MPI_Status)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    181 MPI_Imrecv mpi_imrecv, 182 MPI_Imrecv_c mpi_imrecv_c(buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, message: *mut MPI_Message, request: *mut MPI_Request)
+    181 MPI_Imrecv, 182 MPI_Imrecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        message: *mut MPI_Message, request: *mut MPI_Request)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    196 MPI_Iprobe mpi_iprobe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
+    196 MPI_Iprobe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         status: *mut MPI_Status)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    197 MPI_Irecv mpi_irecv, 198 MPI_Irecv_c mpi_irecv_c(buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request)
+    197 MPI_Irecv, 198 MPI_Irecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    205 MPI_Irsend mpi_irsend, 206 MPI_Irsend_c mpi_irsend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    205 MPI_Irsend, 206 MPI_Irsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    213 MPI_Isend mpi_isend, 214 MPI_Isend_c mpi_isend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    213 MPI_Isend, 214 MPI_Isend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    215 MPI_Isendrecv mpi_isendrecv, 216 MPI_Isendrecv_c mpi_isendrecv_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
-        recvcount: Int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
+    215 MPI_Isendrecv, 216 MPI_Isendrecv_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
         count: sendcount as i64, datatype: sendtype })
 }
 
 wrap! {
-    217 MPI_Isendrecv_replace mpi_isendrecv_replace,
-        218 MPI_Isendrecv_replace_c mpi_isendrecv_replace_c(buf: *mut c_void, count: Int,
+    217 MPI_Isendrecv_replace, 218 MPI_Isendrecv_replace_c(buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
@@ -102,90 +96,85 @@ wrap! {
 }
 
 wrap! {
-    219 MPI_Issend mpi_issend, 220 MPI_Issend_c mpi_issend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    219 MPI_Issend, 220 MPI_Issend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    223 MPI_Mprobe mpi_mprobe(source: c_int, tag: c_int, comm: MPI_Comm, message: *mut MPI_Message,
+    223 MPI_Mprobe(source: c_int, tag: c_int, comm: MPI_Comm, message: *mut MPI_Message,
         status: *mut MPI_Status)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    224 MPI_Mrecv mpi_mrecv, 225 MPI_Mrecv_c mpi_mrecv_c(buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, message: *mut MPI_Message, status: *mut MPI_Status)
+    224 MPI_Mrecv, 225 MPI_Mrecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        message: *mut MPI_Message, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    252 MPI_Probe mpi_probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
+    252 MPI_Probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    259 MPI_Recv mpi_recv, 260 MPI_Recv_c mpi_recv_c(buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
+    259 MPI_Recv, 260 MPI_Recv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    261 MPI_Recv_init mpi_recv_init, 262 MPI_Recv_init_c mpi_recv_init_c(buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request)
+    261 MPI_Recv_init, 262 MPI_Recv_init_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::From(comm, source, tag)
 }
 
 wrap! {
-    277 MPI_Request_free mpi_request_free(request: *mut MPI_Request) before {
-        persistent::forget(request) }
+    277 MPI_Request_free(request: *mut MPI_Request) before { persistent::forget(request) }
     => CallTraffic::Nothing
 }
 
 wrap! {
-    284 MPI_Rsend mpi_rsend, 285 MPI_Rsend_c mpi_rsend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm)
+    284 MPI_Rsend, 285 MPI_Rsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    286 MPI_Rsend_init mpi_rsend_init, 287 MPI_Rsend_init_c mpi_rsend_init_c(buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request)
+    286 MPI_Rsend_init, 287 MPI_Rsend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: count as i64, datatype })
 }
 
 wrap! {
-    300 MPI_Send mpi_send, 301 MPI_Send_c mpi_send_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm)
+    300 MPI_Send, 301 MPI_Send_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    302 MPI_Send_init mpi_send_init, 303 MPI_Send_init_c mpi_send_init_c(buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request)
+    302 MPI_Send_init, 303 MPI_Send_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: count as i64, datatype })
 }
 
 wrap! {
-    304 MPI_Sendrecv mpi_sendrecv, 305 MPI_Sendrecv_c mpi_sendrecv_c(sendbuf: *const c_void,
-        sendcount: Int, sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
-        recvcount: Int, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
+    304 MPI_Sendrecv, 305 MPI_Sendrecv_c(sendbuf: *const c_void, sendcount: Int,
+        sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: Int,
+        recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         status: *mut MPI_Status)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
         count: sendcount as i64, datatype: sendtype })
 }
 
 wrap! {
-    306 MPI_Sendrecv_replace mpi_sendrecv_replace,
-        307 MPI_Sendrecv_replace_c mpi_sendrecv_replace_c(buf: *mut c_void, count: Int,
+    306 MPI_Sendrecv_replace, 307 MPI_Sendrecv_replace_c(buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
@@ -193,69 +182,65 @@ wrap! {
 }
 
 wrap! {
-    308 MPI_Ssend mpi_ssend, 309 MPI_Ssend_c mpi_ssend_c(buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm)
+    308 MPI_Ssend, 309 MPI_Ssend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    310 MPI_Ssend_init mpi_ssend_init, 311 MPI_Ssend_init_c mpi_ssend_init_c(buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm,
-        request: *mut MPI_Request)
+    310 MPI_Ssend_init, 311 MPI_Ssend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: count as i64, datatype })
 }
 
-wrap! { 312 MPI_Start mpi_start(request: *mut MPI_Request) => CallTraffic::Start(request, 1) }
+wrap! { 312 MPI_Start(request: *mut MPI_Request) => CallTraffic::Start(request, 1) }
 
 wrap! {
-    313 MPI_Startall mpi_startall(count: c_int, array_of_requests: *mut MPI_Request)
+    313 MPI_Startall(count: c_int, array_of_requests: *mut MPI_Request)
     => CallTraffic::Start(array_of_requests, count)
 }
 
 wrap! {
-    314 MPI_Test mpi_test(request: *mut MPI_Request, flag: *mut c_int, status: *mut MPI_Status)
+    314 MPI_Test(request: *mut MPI_Request, flag: *mut c_int, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    315 MPI_Testall mpi_testall(count: c_int, array_of_requests: *mut MPI_Request, flag: *mut c_int,
+    315 MPI_Testall(count: c_int, array_of_requests: *mut MPI_Request, flag: *mut c_int,
         array_of_statuses: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    316 MPI_Testany mpi_testany(count: c_int, array_of_requests: *mut MPI_Request,
-        index: *mut c_int, flag: *mut c_int, status: *mut MPI_Status)
+    316 MPI_Testany(count: c_int, array_of_requests: *mut MPI_Request, index: *mut c_int,
+        flag: *mut c_int, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    317 MPI_Testsome mpi_testsome(incount: c_int, array_of_requests: *mut MPI_Request,
-        outcount: *mut c_int, array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status)
+    317 MPI_Testsome(incount: c_int, array_of_requests: *mut MPI_Request, outcount: *mut c_int,
+        array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
-wrap! {
-    322 MPI_Wait mpi_wait(request: *mut MPI_Request, status: *mut MPI_Status)
-    => CallTraffic::Nothing
-}
+wrap! { 322 MPI_Wait(request: *mut MPI_Request, status: *mut MPI_Status) => CallTraffic::Nothing }
 
 wrap! {
-    323 MPI_Waitall mpi_waitall(count: c_int, array_of_requests: *mut MPI_Request,
+    323 MPI_Waitall(count: c_int, array_of_requests: *mut MPI_Request,
         array_of_statuses: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    324 MPI_Waitany mpi_waitany(count: c_int, array_of_requests: *mut MPI_Request,
-        index: *mut c_int, status: *mut MPI_Status)
+    324 MPI_Waitany(count: c_int, array_of_requests: *mut MPI_Request, index: *mut c_int,
+        status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    325 MPI_Waitsome mpi_waitsome(incount: c_int, array_of_requests: *mut MPI_Request,
-        outcount: *mut c_int, array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status)
+    325 MPI_Waitsome(incount: c_int, array_of_requests: *mut MPI_Request, outcount: *mut c_int,
+        array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status)
     => CallTraffic::Nothing
 }

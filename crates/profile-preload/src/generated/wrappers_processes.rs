@@ -10,53 +10,48 @@ use crate::trampoline::wrap;
 use crate::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info};
 
 wrap! {
-    41 MPI_Comm_accept mpi_comm_accept(port_name: *const c_char, info: MPI_Info, root: c_int,
-        comm: MPI_Comm, newcomm: *mut MPI_Comm)
-    => CallTraffic::NewComm(newcomm)
-}
-
-wrap! {
-    42 MPI_Comm_connect mpi_comm_connect(port_name: *const c_char, info: MPI_Info, root: c_int,
-        comm: MPI_Comm, newcomm: *mut MPI_Comm)
-    => CallTraffic::NewComm(newcomm)
-}
-
-wrap! {
-    44 MPI_Comm_create_from_group mpi_comm_create_from_group(group: MPI_Group,
-        stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler,
+    41 MPI_Comm_accept(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
         newcomm: *mut MPI_Comm)
     => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
-    47 MPI_Comm_disconnect mpi_comm_disconnect(comm: *mut MPI_Comm) before { comm::forget(comm) }
+    42 MPI_Comm_connect(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
+        newcomm: *mut MPI_Comm)
+    => CallTraffic::NewComm(newcomm)
+}
+
+wrap! {
+    44 MPI_Comm_create_from_group(group: MPI_Group, stringtag: *const c_char, info: MPI_Info,
+        errhandler: MPI_Errhandler, newcomm: *mut MPI_Comm)
+    => CallTraffic::NewComm(newcomm)
+}
+
+wrap! {
+    47 MPI_Comm_disconnect(comm: *mut MPI_Comm) before { comm::forget(comm) }
     => CallTraffic::Nothing
 }
 
-wrap! {
-    55 MPI_Comm_join mpi_comm_join(fd: c_int, intercomm: *mut MPI_Comm)
-    => CallTraffic::NewComm(intercomm)
-}
+wrap! { 55 MPI_Comm_join(fd: c_int, intercomm: *mut MPI_Comm) => CallTraffic::NewComm(intercomm) }
 
 wrap! {
-    56 MPI_Comm_spawn mpi_comm_spawn(command: *const c_char, argv: *mut *mut c_char,
-        maxprocs: c_int, info: MPI_Info, root: c_int, comm: MPI_Comm, intercomm: *mut MPI_Comm,
+    56 MPI_Comm_spawn(command: *const c_char, argv: *mut *mut c_char, maxprocs: c_int,
+        info: MPI_Info, root: c_int, comm: MPI_Comm, intercomm: *mut MPI_Comm,
         array_of_errcodes: *mut c_int)
     => CallTraffic::On(comm)
 }
 
 wrap! {
-    57 MPI_Comm_spawn_multiple mpi_comm_spawn_multiple(count: c_int,
-        array_of_commands: *mut *mut c_char, array_of_argv: *mut *mut *mut c_char,
-        array_of_maxprocs: *const c_int, array_of_info: *const MPI_Info, root: c_int,
-        comm: MPI_Comm, intercomm: *mut MPI_Comm, array_of_errcodes: *mut c_int)
+    57 MPI_Comm_spawn_multiple(count: c_int, array_of_commands: *mut *mut c_char,
+        array_of_argv: *mut *mut *mut c_char, array_of_maxprocs: *const c_int,
+        array_of_info: *const MPI_Info, root: c_int, comm: MPI_Comm, intercomm: *mut MPI_Comm,
+        array_of_errcodes: *mut c_int)
     => CallTraffic::On(comm)
 }
 
 wrap! {
-    194 MPI_Intercomm_create_from_groups mpi_intercomm_create_from_groups(local_group: MPI_Group,
-        local_leader: c_int, remote_group: MPI_Group, remote_leader: c_int,
-        stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler,
-        newintercomm: *mut MPI_Comm)
+    194 MPI_Intercomm_create_from_groups(local_group: MPI_Group, local_leader: c_int,
+        remote_group: MPI_Group, remote_leader: c_int, stringtag: *const c_char, info: MPI_Info,
+        errhandler: MPI_Errhandler, newintercomm: *mut MPI_Comm)
     => CallTraffic::NewComm(newintercomm)
 }

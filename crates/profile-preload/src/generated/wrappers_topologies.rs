@@ -9,33 +9,32 @@ use crate::trampoline::{wrap, wrap_collective};
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Datatype, MPI_Info};
 
 wrap! {
-    39 MPI_Cart_create mpi_cart_create(comm_old: MPI_Comm, ndims: c_int, dims: *const c_int,
-        periods: *const c_int, reorder: c_int, comm_cart: *mut MPI_Comm)
+    39 MPI_Cart_create(comm_old: MPI_Comm, ndims: c_int, dims: *const c_int, periods: *const c_int,
+        reorder: c_int, comm_cart: *mut MPI_Comm)
     => CallTraffic::NewComm(comm_cart)
 }
 
 wrap! {
-    40 MPI_Cart_sub mpi_cart_sub(comm: MPI_Comm, remain_dims: *const c_int, newcomm: *mut MPI_Comm)
+    40 MPI_Cart_sub(comm: MPI_Comm, remain_dims: *const c_int, newcomm: *mut MPI_Comm)
     => CallTraffic::NewComm(newcomm)
 }
 
 wrap! {
-    61 MPI_Dist_graph_create mpi_dist_graph_create(comm_old: MPI_Comm, n: c_int,
-        sources: *const c_int, degrees: *const c_int, destinations: *const c_int,
-        weights: *const c_int, info: MPI_Info, reorder: c_int, comm_dist_graph: *mut MPI_Comm)
+    61 MPI_Dist_graph_create(comm_old: MPI_Comm, n: c_int, sources: *const c_int,
+        degrees: *const c_int, destinations: *const c_int, weights: *const c_int, info: MPI_Info,
+        reorder: c_int, comm_dist_graph: *mut MPI_Comm)
     => CallTraffic::NewComm(comm_dist_graph)
 }
 
 wrap! {
-    62 MPI_Dist_graph_create_adjacent mpi_dist_graph_create_adjacent(comm_old: MPI_Comm,
-        indegree: c_int, sources: *const c_int, sourceweights: *const c_int, outdegree: c_int,
-        destinations: *const c_int, destweights: *const c_int, info: MPI_Info, reorder: c_int,
-        comm_dist_graph: *mut MPI_Comm)
+    62 MPI_Dist_graph_create_adjacent(comm_old: MPI_Comm, indegree: c_int, sources: *const c_int,
+        sourceweights: *const c_int, outdegree: c_int, destinations: *const c_int,
+        destweights: *const c_int, info: MPI_Info, reorder: c_int, comm_dist_graph: *mut MPI_Comm)
     => CallTraffic::NewComm(comm_dist_graph)
 }
 
 wrap! {
-    156 MPI_Graph_create mpi_graph_create(comm_old: MPI_Comm, nnodes: c_int, index: *const c_int,
+    156 MPI_Graph_create(comm_old: MPI_Comm, nnodes: c_int, index: *const c_int,
         edges: *const c_int, reorder: c_int, comm_graph: *mut MPI_Comm)
     => CallTraffic::NewComm(comm_graph)
 }
@@ -43,12 +42,9 @@ wrap! {
 wrap_collective! {
     (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    226 MPI_Neighbor_allgather mpi_neighbor_allgather
-        227 MPI_Neighbor_allgather_c mpi_neighbor_allgather_c
-        183 MPI_Ineighbor_allgather mpi_ineighbor_allgather
-        184 MPI_Ineighbor_allgather_c mpi_ineighbor_allgather_c
-        228 MPI_Neighbor_allgather_init mpi_neighbor_allgather_init
-        229 MPI_Neighbor_allgather_init_c mpi_neighbor_allgather_init_c
+    226 MPI_Neighbor_allgather 227 MPI_Neighbor_allgather_c 183 MPI_Ineighbor_allgather
+        184 MPI_Ineighbor_allgather_c 228 MPI_Neighbor_allgather_init
+        229 MPI_Neighbor_allgather_init_c
     => NO_ROOT, Neighbors, Data::block(sendcount as i64, sendtype)
 }
 
@@ -56,24 +52,17 @@ wrap_collective! {
     (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const Int, displs: *const Displ, recvtype: MPI_Datatype, comm: MPI_Comm) on
         comm:
-    230 MPI_Neighbor_allgatherv mpi_neighbor_allgatherv
-        231 MPI_Neighbor_allgatherv_c mpi_neighbor_allgatherv_c
-        185 MPI_Ineighbor_allgatherv mpi_ineighbor_allgatherv
-        186 MPI_Ineighbor_allgatherv_c mpi_ineighbor_allgatherv_c
-        232 MPI_Neighbor_allgatherv_init mpi_neighbor_allgatherv_init
-        233 MPI_Neighbor_allgatherv_init_c mpi_neighbor_allgatherv_init_c
+    230 MPI_Neighbor_allgatherv 231 MPI_Neighbor_allgatherv_c 185 MPI_Ineighbor_allgatherv
+        186 MPI_Ineighbor_allgatherv_c 232 MPI_Neighbor_allgatherv_init
+        233 MPI_Neighbor_allgatherv_init_c
     => NO_ROOT, Neighbors, Data::block(sendcount as i64, sendtype)
 }
 
 wrap_collective! {
     (sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcount: Int, recvtype: MPI_Datatype, comm: MPI_Comm) on comm:
-    234 MPI_Neighbor_alltoall mpi_neighbor_alltoall
-        235 MPI_Neighbor_alltoall_c mpi_neighbor_alltoall_c
-        187 MPI_Ineighbor_alltoall mpi_ineighbor_alltoall
-        188 MPI_Ineighbor_alltoall_c mpi_ineighbor_alltoall_c
-        236 MPI_Neighbor_alltoall_init mpi_neighbor_alltoall_init
-        237 MPI_Neighbor_alltoall_init_c mpi_neighbor_alltoall_init_c
+    234 MPI_Neighbor_alltoall 235 MPI_Neighbor_alltoall_c 187 MPI_Ineighbor_alltoall
+        188 MPI_Ineighbor_alltoall_c 236 MPI_Neighbor_alltoall_init 237 MPI_Neighbor_alltoall_init_c
     => NO_ROOT, Neighbors, Data::block(sendcount as i64, sendtype)
 }
 
@@ -81,12 +70,9 @@ wrap_collective! {
     (sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const Displ, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const Int, rdispls: *const Displ, recvtype: MPI_Datatype,
         comm: MPI_Comm) on comm:
-    238 MPI_Neighbor_alltoallv mpi_neighbor_alltoallv
-        239 MPI_Neighbor_alltoallv_c mpi_neighbor_alltoallv_c
-        189 MPI_Ineighbor_alltoallv mpi_ineighbor_alltoallv
-        190 MPI_Ineighbor_alltoallv_c mpi_ineighbor_alltoallv_c
-        240 MPI_Neighbor_alltoallv_init mpi_neighbor_alltoallv_init
-        241 MPI_Neighbor_alltoallv_init_c mpi_neighbor_alltoallv_init_c
+    238 MPI_Neighbor_alltoallv 239 MPI_Neighbor_alltoallv_c 189 MPI_Ineighbor_alltoallv
+        190 MPI_Ineighbor_alltoallv_c 240 MPI_Neighbor_alltoallv_init
+        241 MPI_Neighbor_alltoallv_init_c
     => NO_ROOT, Neighbors, Data::Blocks(sendcounts.into(), sendtype)
 }
 
@@ -94,11 +80,8 @@ wrap_collective! {
     (sendbuf: *const c_void, sendcounts: *const Int, sdispls: *const MPI_Aint,
         sendtypes: *const MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const Int,
         rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype, comm: MPI_Comm) on comm:
-    242 MPI_Neighbor_alltoallw mpi_neighbor_alltoallw
-        243 MPI_Neighbor_alltoallw_c mpi_neighbor_alltoallw_c
-        191 MPI_Ineighbor_alltoallw mpi_ineighbor_alltoallw
-        192 MPI_Ineighbor_alltoallw_c mpi_ineighbor_alltoallw_c
-        244 MPI_Neighbor_alltoallw_init mpi_neighbor_alltoallw_init
-        245 MPI_Neighbor_alltoallw_init_c mpi_neighbor_alltoallw_init_c
+    242 MPI_Neighbor_alltoallw 243 MPI_Neighbor_alltoallw_c 191 MPI_Ineighbor_alltoallw
+        192 MPI_Ineighbor_alltoallw_c 244 MPI_Neighbor_alltoallw_init
+        245 MPI_Neighbor_alltoallw_init_c
     => NO_ROOT, Neighbors, Data::Each(sendcounts.into(), sendtypes)
 }

@@ -12,28 +12,28 @@ use crate::types::{
 };
 
 wrap! {
-    0 MPI_Accumulate mpi_accumulate, 1 MPI_Accumulate_c mpi_accumulate_c(origin_addr: *const c_void,
-        origin_count: Int, origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
-        target_count: Int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
+    0 MPI_Accumulate, 1 MPI_Accumulate_c(origin_addr: *const c_void, origin_count: Int,
+        origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
+        target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
         origin_datatype }
 }
 
 wrap! {
-    60 MPI_Compare_and_swap mpi_compare_and_swap(origin_addr: *const c_void,
-        compare_addr: *const c_void, result_addr: *mut c_void, datatype: MPI_Datatype,
-        target_rank: c_int, target_disp: MPI_Aint, win: MPI_Win)
+    60 MPI_Compare_and_swap(origin_addr: *const c_void, compare_addr: *const c_void,
+        result_addr: *mut c_void, datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
+        win: MPI_Win)
     => CallTraffic::Target { win, peer: target_rank, count: 1, datatype }
 }
 
 wrap! {
-    67 MPI_Fetch_and_op mpi_fetch_and_op(origin_addr: *const c_void, result_addr: *mut c_void,
+    67 MPI_Fetch_and_op(origin_addr: *const c_void, result_addr: *mut c_void,
         datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, op: MPI_Op, win: MPI_Win)
     => CallTraffic::Target { win, peer: target_rank, count: 1, datatype }
 }
 
 wrap! {
-    152 MPI_Get mpi_get, 155 MPI_Get_c mpi_get_c(origin_addr: *mut c_void, origin_count: Int,
+    152 MPI_Get, 155 MPI_Get_c(origin_addr: *mut c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, win: MPI_Win)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
@@ -41,8 +41,7 @@ wrap! {
 }
 
 wrap! {
-    153 MPI_Get_accumulate mpi_get_accumulate,
-        154 MPI_Get_accumulate_c mpi_get_accumulate_c(origin_addr: *const c_void, origin_count: Int,
+    153 MPI_Get_accumulate, 154 MPI_Get_accumulate_c(origin_addr: *const c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: Int,
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win)
@@ -51,7 +50,7 @@ wrap! {
 }
 
 wrap! {
-    255 MPI_Put mpi_put, 256 MPI_Put_c mpi_put_c(origin_addr: *const c_void, origin_count: Int,
+    255 MPI_Put, 256 MPI_Put_c(origin_addr: *const c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, win: MPI_Win)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
@@ -59,8 +58,7 @@ wrap! {
 }
 
 wrap! {
-    257 MPI_Raccumulate mpi_raccumulate,
-        258 MPI_Raccumulate_c mpi_raccumulate_c(origin_addr: *const c_void, origin_count: Int,
+    257 MPI_Raccumulate, 258 MPI_Raccumulate_c(origin_addr: *const c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win, request: *mut MPI_Request)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
@@ -68,7 +66,7 @@ wrap! {
 }
 
 wrap! {
-    278 MPI_Rget mpi_rget, 281 MPI_Rget_c mpi_rget_c(origin_addr: *mut c_void, origin_count: Int,
+    278 MPI_Rget, 281 MPI_Rget_c(origin_addr: *mut c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
@@ -76,8 +74,7 @@ wrap! {
 }
 
 wrap! {
-    279 MPI_Rget_accumulate mpi_rget_accumulate,
-        280 MPI_Rget_accumulate_c mpi_rget_accumulate_c(origin_addr: *const c_void,
+    279 MPI_Rget_accumulate, 280 MPI_Rget_accumulate_c(origin_addr: *const c_void,
         origin_count: Int, origin_datatype: MPI_Datatype, result_addr: *mut c_void,
         result_count: Int, result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint,
         target_count: Int, target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
@@ -87,7 +84,7 @@ wrap! {
 }
 
 wrap! {
-    282 MPI_Rput mpi_rput, 283 MPI_Rput_c mpi_rput_c(origin_addr: *const c_void, origin_count: Int,
+    282 MPI_Rput, 283 MPI_Rput_c(origin_addr: *const c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request)
     => CallTraffic::Target { win, peer: target_rank, count: origin_count as i64, datatype:
@@ -95,73 +92,47 @@ wrap! {
 }
 
 wrap! {
-    326 MPI_Win_allocate mpi_win_allocate, 327 MPI_Win_allocate_c mpi_win_allocate_c(size: MPI_Aint,
-        disp_unit: Displ, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
+    326 MPI_Win_allocate, 327 MPI_Win_allocate_c(size: MPI_Aint, disp_unit: Displ, info: MPI_Info,
+        comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
     => CallTraffic::On(comm)
 }
 
 wrap! {
-    328 MPI_Win_allocate_shared mpi_win_allocate_shared,
-        329 MPI_Win_allocate_shared_c mpi_win_allocate_shared_c(size: MPI_Aint, disp_unit: Displ,
+    328 MPI_Win_allocate_shared, 329 MPI_Win_allocate_shared_c(size: MPI_Aint, disp_unit: Displ,
         info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
     => CallTraffic::On(comm)
 }
 
-wrap! { 330 MPI_Win_complete mpi_win_complete(win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 330 MPI_Win_complete(win: MPI_Win) => CallTraffic::Nothing }
 
 wrap! {
-    331 MPI_Win_create mpi_win_create, 332 MPI_Win_create_c mpi_win_create_c(base: *mut c_void,
-        size: MPI_Aint, disp_unit: Displ, info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win)
+    331 MPI_Win_create, 332 MPI_Win_create_c(base: *mut c_void, size: MPI_Aint, disp_unit: Displ,
+        info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win)
     => CallTraffic::On(comm)
 }
 
 wrap! {
-    333 MPI_Win_create_dynamic mpi_win_create_dynamic(info: MPI_Info, comm: MPI_Comm,
-        win: *mut MPI_Win)
+    333 MPI_Win_create_dynamic(info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win)
     => CallTraffic::On(comm)
 }
 
-wrap! { 335 MPI_Win_fence mpi_win_fence(assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
-
-wrap! { 336 MPI_Win_flush mpi_win_flush(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
-
-wrap! { 337 MPI_Win_flush_all mpi_win_flush_all(win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 335 MPI_Win_fence(assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 336 MPI_Win_flush(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 337 MPI_Win_flush_all(win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 338 MPI_Win_flush_local(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 339 MPI_Win_flush_local_all(win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 340 MPI_Win_free(win: *mut MPI_Win) before { comm::forget(win) } => CallTraffic::Nothing }
 
 wrap! {
-    338 MPI_Win_flush_local mpi_win_flush_local(rank: c_int, win: MPI_Win)
+    342 MPI_Win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win)
     => CallTraffic::Nothing
 }
 
-wrap! { 339 MPI_Win_flush_local_all mpi_win_flush_local_all(win: MPI_Win) => CallTraffic::Nothing }
-
-wrap! {
-    340 MPI_Win_free mpi_win_free(win: *mut MPI_Win) before { comm::forget(win) }
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    342 MPI_Win_lock mpi_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win)
-    => CallTraffic::Nothing
-}
-
-wrap! { 343 MPI_Win_lock_all mpi_win_lock_all(assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
-
-wrap! {
-    344 MPI_Win_post mpi_win_post(group: MPI_Group, assert: c_int, win: MPI_Win)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    346 MPI_Win_start mpi_win_start(group: MPI_Group, assert: c_int, win: MPI_Win)
-    => CallTraffic::Nothing
-}
-
-wrap! { 347 MPI_Win_sync mpi_win_sync(win: MPI_Win) => CallTraffic::Nothing }
-
-wrap! { 348 MPI_Win_test mpi_win_test(win: MPI_Win, flag: *mut c_int) => CallTraffic::Nothing }
-
-wrap! { 349 MPI_Win_unlock mpi_win_unlock(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
-
-wrap! { 350 MPI_Win_unlock_all mpi_win_unlock_all(win: MPI_Win) => CallTraffic::Nothing }
-
-wrap! { 351 MPI_Win_wait mpi_win_wait(win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 343 MPI_Win_lock_all(assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 344 MPI_Win_post(group: MPI_Group, assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 346 MPI_Win_start(group: MPI_Group, assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 347 MPI_Win_sync(win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 348 MPI_Win_test(win: MPI_Win, flag: *mut c_int) => CallTraffic::Nothing }
+wrap! { 349 MPI_Win_unlock(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 350 MPI_Win_unlock_all(win: MPI_Win) => CallTraffic::Nothing }
+wrap! { 351 MPI_Win_wait(win: MPI_Win) => CallTraffic::Nothing }
