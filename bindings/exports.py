@@ -268,6 +268,8 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims, also:
     if _wants_form(plain, large):
         arguments.append("CountForm::Large" if function.large else "CountForm::Plain")
     call = shims.call(function, taken, arguments) or "unsupported"
+    if also:
+        call = call.replace("CountForm::Plain", "FORM")
     if not function.errors:
         returns = api.RUST.get(function.returns, function.returns)
         return _macro("value!", f"{signature}{api.GLUE}->{api.GLUE}{returns}", call)

@@ -60,11 +60,13 @@ macro_rules! call {
 
 /// Defines a function and the one for large counts, whose text is the same: `Int` is `int` in the
 /// first and `MPI_Count` in the second, `Displ` is `int` and `MPI_Aint`, `Offset` is `MPI_Aint` and
-/// `MPI_Count`.
+/// `MPI_Count`, `FORM` says which it is.
 #[macro_export]
 macro_rules! both {
     ($mpi:ident, $large:ident($($p:ident: $t:ty),*) $($body:tt)*) => {
         const _: () = {
+            #[allow(dead_code)]
+            const FORM: $crate::poly::CountForm = $crate::poly::CountForm::Plain;
             #[allow(dead_code)]
             type Int = std::ffi::c_int;
             #[allow(dead_code)]
@@ -74,6 +76,8 @@ macro_rules! both {
             $crate::call! { $mpi($($p: $t),*) $($body)* }
         };
         const _: () = {
+            #[allow(dead_code)]
+            const FORM: $crate::poly::CountForm = $crate::poly::CountForm::Large;
             #[allow(dead_code)]
             type Int = $crate::types::MPI_Count;
             #[allow(dead_code)]

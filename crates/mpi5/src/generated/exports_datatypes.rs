@@ -76,7 +76,7 @@ both! {
     MPI_Type_contiguous, MPI_Type_contiguous_c(count: Int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::contiguous(MPI_Count::from(count),
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Plain))
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, FORM))
 }
 
 both! {
@@ -89,7 +89,7 @@ both! {
         method::slice(array_of_distribs, ndims, "array_of_distribs", "ndims")?,
         method::slice(array_of_dargs, ndims, "array_of_dargs", "ndims")?,
         method::slice(array_of_psizes, ndims, "array_of_psizes", "ndims")?, order,
-        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, CountForm::Plain))
+        &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?, FORM))
 }
 
 call! {
@@ -116,7 +116,7 @@ both! {
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
         "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
-        CountForm::Plain))
+        FORM))
 }
 
 both! {
@@ -127,7 +127,7 @@ both! {
         in_form(Datatype::hindexed_block(MPI_Count::from(blocklength),
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
         "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
-        CountForm::Plain))
+        FORM))
 }
 
 both! {
@@ -135,7 +135,7 @@ both! {
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::hvector(MPI_Count::from(count),
         MPI_Count::from(blocklength), stride as MPI_Count, &Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?)?, CountForm::Plain))
+        "oldtype")?)?, FORM))
 }
 
 both! {
@@ -146,7 +146,7 @@ both! {
         in_form(Datatype::indexed_block(MPI_Count::from(blocklength),
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
         "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
-        CountForm::Plain))
+        FORM))
 }
 
 both! {
@@ -154,7 +154,7 @@ both! {
         extent: Offset, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", ||
         in_form(Datatype::resized(&Datatype::resolve_as(oldtype.raw(), "oldtype")?, lb as MPI_Count,
-        extent as MPI_Count)?, CountForm::Plain))
+        extent as MPI_Count)?, FORM))
 }
 
 both! {
@@ -166,7 +166,7 @@ both! {
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
         "array_of_displacements", "count")?, &method::datatypes(array_of_types,
-        MPI_Count::from(count), "array_of_types", "count")?)?, CountForm::Plain))
+        MPI_Count::from(count), "array_of_types", "count")?)?, FORM))
 }
 
 both! {
@@ -178,7 +178,7 @@ both! {
         "array_of_sizes", "ndims")?, &method::numbers(PolyArray::new(array_of_subsizes), ndims,
         "array_of_subsizes", "ndims")?, &method::numbers(PolyArray::new(array_of_starts), ndims,
         "array_of_starts", "ndims")?, order, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
-        CountForm::Plain))
+        FORM))
 }
 
 call! {
@@ -273,7 +273,7 @@ both! {
         MPI_Count::from(count), "array_of_blocklengths", "count")?,
         &method::numbers(PolyArray::new(array_of_displacements), MPI_Count::from(count),
         "array_of_displacements", "count")?, &Datatype::resolve_as(oldtype.raw(), "oldtype")?)?,
-        CountForm::Plain))
+        FORM))
 }
 
 call! {
@@ -297,7 +297,7 @@ both! {
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
     => method::give(newtype, "newtype", || in_form(Datatype::vector(MPI_Count::from(count),
         MPI_Count::from(blocklength), MPI_Count::from(stride), &Datatype::resolve_as(oldtype.raw(),
-        "oldtype")?)?, CountForm::Plain))
+        "oldtype")?)?, FORM))
 }
 
 both! {
