@@ -2,11 +2,11 @@
 //!
 //! One function serves the three forms of a call: the blocking one runs the schedule
 //! ([`execute::run`]), the non-blocking one starts it ([`execute::start`]), the persistent one
-//! keeps it ([`execute::persistent`]).
+//! keeps it ([`execute::PersistentCollective`]).
 //!
 //! [`execute::run`]: super::execute::run
 //! [`execute::start`]: super::execute::start
-//! [`execute::persistent`]: super::execute::persistent
+//! [`execute::PersistentCollective`]: super::execute::PersistentCollective
 //!
 //! `None` in place of a send buffer (of a receive buffer in scatter) means `MPI_IN_PLACE`; a buffer
 //! that is significant only at the root is `None` elsewhere.
