@@ -262,10 +262,19 @@ fn wrappers() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for file in std::fs::read_dir(directory).expect("generated").flatten() {
         let text = std::fs::read_to_string(file.path()).expect("text");
-        for wrapper in text.split("wrap! {").skip(1) {
-            let name = wrapper.split_whitespace().nth(1).expect("a name");
-            let (_, traffic) = wrapper.split_once("=> CallTraffic::").expect("traffic");
-            found.insert(name.to_owned(), traffic.to_owned());
+        for wrapper in text.split("\nwrap").skip(1) {
+            let (names, moved) = wrapper.split_once("=> ").expect("what it moves");
+            let traffic = match moved.strip_prefix("CallTraffic::") {
+                Some(traffic) => traffic.to_owned(),
+                // All forms of a collective call.
+                None => format!("Collective({moved}"),
+            };
+            // Names stand after their numbers.
+            let words: Vec<&str> = names.split_whitespace().collect();
+            for pair in words.windows(2).filter(|pair| pair[0].parse::<u16>().is_ok()) {
+                let name = pair[1].split(['(', ',']).next().expect("a name");
+                found.insert(name.to_owned(), traffic.clone());
+            }
         }
     }
     found
