@@ -91,8 +91,8 @@ macro_rules! both {
 
 /// Defines the blocking, the non-blocking and the persistent form of a collective call, each as
 /// [`both!`]: twelve functions. What stands after `=>` are the arguments of the function of
-/// [`collective`](mod@crate::collective) that prepares the call; `fast`: its blocking form tries the
-/// function of this name in [`fast_path`](mod@crate::collective::fast_path) first.
+/// [`collective`](mod@crate::collective) that prepares the call; `fast`: its blocking form tries
+/// the function of this name in [`fast_path`](mod@crate::collective::fast_path) first.
 #[macro_export]
 macro_rules! collective {
     (fast $call:ident $params:tt on $comm:ident: $($names:ident)* => $($argument:expr),*) => {
