@@ -264,10 +264,10 @@ fn wrappers() -> BTreeMap<String, String> {
         let text = std::fs::read_to_string(file.path()).expect("text");
         for wrapper in text.split("\nwrap").skip(1) {
             let (names, moved) = wrapper.split_once("=> ").expect("what it moves");
-            let traffic = match moved.strip_prefix("CallTraffic::") {
-                Some(traffic) => traffic.to_owned(),
-                // All forms of a collective call.
-                None => format!("Collective({moved}"),
+            // A collective call's wrapper has all forms of it, and their traffic in short.
+            let traffic = match wrapper.starts_with("_collective!") {
+                true => format!("Collective({moved}"),
+                false => moved.strip_prefix("CallTraffic::").expect("a kind of traffic").to_owned(),
             };
             // Names stand after their numbers.
             let words: Vec<&str> = names.split_whitespace().collect();

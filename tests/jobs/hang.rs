@@ -192,3 +192,14 @@ fn who_waits_for_a_lock_names_its_holder() {
     }
     expect(3, "locks", &[("MICA_WINDOW_ACCESS", "messages")], &line);
 }
+
+#[test]
+fn who_waits_in_a_fence_names_the_window() {
+    let lines = [0, 1].map(|rank| {
+        format!(
+            "rank {rank} (pid #): waits in MPI_Win_fence for other ranks, on window \"table\" (3 \
+             ranks: 0-2), for # s; 0 unexpected messages queued"
+        )
+    });
+    expect(3, "fence", &[], &[&lines[0], &lines[1], COMPUTES]);
+}

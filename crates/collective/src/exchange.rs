@@ -13,14 +13,14 @@ use mica_objects::error::{Error, Result};
 /// Some members of a communicator, in an order that all of them share.
 pub struct ExchangeMembers<'a> {
     members: &'a Members,
-    /// Ranks in `comm`; `None`: all of them, in order.
+    /// Ranks among `members`; `None`: all of them, in order.
     ranks: Option<&'a [usize]>,
     me: usize,
     tag: i32,
 }
 
 impl<'a> ExchangeMembers<'a> {
-    /// All members of `comm`.
+    /// All of `members`.
     pub fn all(members: &'a Members) -> ExchangeMembers<'a> {
         let tag = members.next_collective_tag(None);
         ExchangeMembers { members, ranks: None, me: members.rank(), tag }
@@ -62,6 +62,23 @@ impl<'a> ExchangeMembers<'a> {
         exchanged.write(0, bytes);
         self.broadcast_all(&mut exchanged, bytes.len());
         exchanged.read(bytes)
+    }
+
+    /// The first of a block of contexts, from member 0 to all. Blocks.
+    ///
+    /// # Errors
+    /// Those of messages; at all members, when member 0 has none left.
+    pub fn agree_on_context(&self) -> Result<u64> {
+        let mut exchanged = ExchangedBytes::new(size_of::<u64>());
+        if self.me == 0 {
+            let context = fresh_context();
+            exchanged.write(0, &context.as_ref().map_or(0, |context| *context).to_ne_bytes());
+            exchanged.note(context.map(drop));
+        }
+        self.broadcast_all(&mut exchanged, size_of::<u64>());
+        let mut context = [0; size_of::<u64>()];
+        exchanged.read(&mut context)?;
+        Ok(u64::from_ne_bytes(context))
     }
 
     fn broadcast_all(&self, bytes: &mut ExchangedBytes, len: usize) {
@@ -152,17 +169,7 @@ impl ExchangedBytes {
     }
 }
 
-/// The first of a block of contexts, from rank 0 to all. Blocks.
-///
-/// # Errors
-/// Those of messages; when rank 0 has none left.
-pub fn agree_on_context(members: &Members) -> Result<u64> {
-    let mut context = if members.rank() == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
-    ExchangeMembers::all(members).broadcast(&mut context)?;
-    Ok(u64::from_ne_bytes(context))
-}
-
-/// Returns when all members of `comm` have called it.
+/// Returns when all of `members` have called it.
 pub fn barrier(members: &Members) -> Result<()> {
     ExchangeMembers::all(members).allgather(&[0]).map(drop)
 }

@@ -9,8 +9,10 @@ use mica_node::segment::answer;
 use mica_protocol::{IdleWait, Pending, QueuedMessages, WaitKind};
 
 use crate::comm::Comm;
+use crate::group::Group;
 use crate::late;
-use mica_collective::members::CollectiveTag;
+use mica_collective::members::{CollectiveTag, Members};
+use mica_rma::Window;
 
 /// Describes a wait: a sentence, a line for each operation if there are several, and a line for
 /// each of the first messages that no receive has matched; for the launcher where in the program
@@ -67,10 +69,10 @@ fn queued(text: &mut String, unexpected: &QueuedMessages) {
             bytes: Some(message.bytes),
             ..Pending::of(WaitKind::Receive)
         };
-        let comm = Comm::of_context(message.context);
-        let from = peer(&pending, comm.as_ref()).unwrap_or_default();
+        let owner = ContextOwner::of(message.context);
+        let from = peer(&pending, owner.as_ref()).unwrap_or_default();
         let _ = write!(text, "\nqueued: a message from {from}{}", details(&pending, ""));
-        on_communicator(text, message.context, comm.as_ref());
+        on_owner(text, message.context, owner.as_ref());
     }
     let left_out = unexpected.total - unexpected.first.len();
     if left_out > 0 && !unexpected.first.is_empty() {
@@ -93,39 +95,67 @@ fn needs(wait: &IdleWait<'_>, call: Option<&str>) -> Option<Vec<u32>> {
     (!ranks.is_empty()).then_some(ranks)
 }
 
-/// One operation, with its communicator.
+/// What has a context.
+enum ContextOwner {
+    Comm(Comm),
+    Window(Window),
+}
+
+impl ContextOwner {
+    fn of(context: u64) -> Option<ContextOwner> {
+        let comm = Comm::of_context(context).map(ContextOwner::Comm);
+        comm.or_else(|| Window::of_context(context).map(ContextOwner::Window))
+    }
+
+    fn members(&self) -> &Members {
+        match self {
+            ContextOwner::Comm(comm) => comm,
+            ContextOwner::Window(window) => window.members(),
+        }
+    }
+}
+
+/// One operation, with its communicator or window.
 fn operation(pending: &Pending) -> String {
-    let comm = pending.context.and_then(Comm::of_context);
-    let comm = comm.as_ref();
+    let owner = pending.context.and_then(ContextOwner::of);
+    let owner = owner.as_ref();
     let mut text = match (&pending.name, pending.kind) {
         (Some(name), _) => name.clone().into_owned(),
         (None, WaitKind::Collective) => "other ranks".to_owned(),
         (None, WaitKind::Requests) => "a request".to_owned(),
         (None, WaitKind::Window) => "a peer of a window".to_owned(),
         (None, WaitKind::Send) => {
-            let to = peer(pending, comm).unwrap_or_else(|| "another rank".to_owned());
+            let to = peer(pending, owner).unwrap_or_else(|| "another rank".to_owned());
             format!("its message to {to} to be taken{}", details(pending, ""))
         }
         (None, WaitKind::Receive | WaitKind::Probe) => {
-            let from = peer(pending, comm).unwrap_or_else(|| "any rank".to_owned());
+            let from = peer(pending, owner).unwrap_or_else(|| "any rank".to_owned());
             format!("a message from {from}{}", details(pending, "up to "))
         }
     };
     if let Some(context) = pending.context {
         let is_message = pending.name.is_none() && pending.kind != WaitKind::Collective;
-        on_communicator(&mut text, if is_message { context } else { context & !1 }, comm);
+        on_owner(&mut text, if is_message { context } else { context & !1 }, owner);
     }
     text
 }
 
-/// The communicator of a message, or of an operation; bit 0 of the context: of a collective.
-fn on_communicator(text: &mut String, context: u64, comm: Option<&Comm>) {
+/// The communicator or window of a message, or of an operation; bit 0 of the context: of a
+/// collective.
+fn on_owner(text: &mut String, context: u64, owner: Option<&ContextOwner>) {
     if context & 1 == 1 {
         text.push_str(", of the library's own");
     }
     text.push_str(", on ");
-    match comm {
-        Some(comm) => text.push_str(&communicator(comm)),
+    match owner {
+        Some(ContextOwner::Comm(comm)) => text.push_str(&communicator(comm)),
+        Some(ContextOwner::Window(window)) => {
+            let (name, ranks) = (answer::plain(&window.name()), set(window.members().group()));
+            let _ = match name.is_empty() {
+                true => write!(text, "a window without a name ({ranks})"),
+                false => write!(text, "window \"{name}\" ({ranks})"),
+            };
+        }
         None => {
             let context = context & !1;
             let _ = write!(text, "a communicator without a handle ({context:#x})");
@@ -134,11 +164,15 @@ fn on_communicator(text: &mut String, context: u64, comm: Option<&Comm>) {
 }
 
 /// The peer, by its rank in the job, and by its rank in the communicator if that differs.
-fn peer(pending: &Pending, comm: Option<&Comm>) -> Option<String> {
+fn peer(pending: &Pending, owner: Option<&ContextOwner>) -> Option<String> {
     let peer = pending.peer?;
-    Some(match comm.and_then(|comm| comm.rank_of(peer)) {
+    Some(match owner.and_then(|owner| owner.members().rank_of(peer)) {
         Some(rank) if rank != peer as usize => {
-            format!("rank {peer} (rank {rank} of the communicator)")
+            let whose = match owner {
+                Some(ContextOwner::Window(_)) => "window",
+                _ => "communicator",
+            };
+            format!("rank {peer} (rank {rank} of the {whose})")
         }
         _ => format!("rank {peer}"),
     })
@@ -175,12 +209,15 @@ fn communicator(comm: &Comm) -> String {
         name if name.starts_with("MPI_COMM_") => name,
         name => format!("\"{}\"", answer::plain(&name)),
     };
-    let set = |group: &crate::group::Group| match group.size() {
-        1 => format!("1 rank: {}", ranges(group.peers())),
-        size => format!("{size} ranks: {}", ranges(group.peers())),
-    };
     match comm.remote_group() {
         Ok(remote) => format!("{name} (local {}; remote {})", set(comm.group()), set(&remote)),
         Err(_) => format!("{name} ({})", set(comm.group())),
+    }
+}
+
+fn set(group: &Group) -> String {
+    match group.size() {
+        1 => format!("1 rank: {}", ranges(group.peers())),
+        size => format!("{size} ranks: {}", ranges(group.peers())),
     }
 }

@@ -56,10 +56,8 @@ pub fn begin_start() -> Result<()> {
     // AcqRel: only one thread proceeds. It acquires what a failed start has left behind.
     match PHASE.compare_exchange(before, starting, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Ok(()),
-        Err(_) => match phase() {
-            Phase::Finalized => Err(not_running(Phase::Finalized)),
-            _ => Err(Error::other(c::ERR_OTHER, "MPI_Init has been called already")),
-        },
+        Err(phase) if phase == Phase::Finalized as u8 => Err(not_running(Phase::Finalized)),
+        Err(_) => Err(Error::other(c::ERR_OTHER, "MPI_Init has been called already")),
     }
 }
 
@@ -73,7 +71,7 @@ pub fn not_running(phase: Phase) -> Error {
     Error::other(c::ERR_OTHER, detail)
 }
 
-/// The engine if it has ever been started, also while nobody uses it.
+/// The engine once it has been started, even if nothing uses it now.
 pub fn started_engine() -> Option<&'static Engine> {
     ENGINE.get()
 }

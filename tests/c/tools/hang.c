@@ -6,7 +6,8 @@
  *   ended        3 ranks: two end after MPI_Finalize, the other computes
  *   threads      2 ranks: two threads of rank 0 wait, each for another tag
  *   cycle        4 ranks: the first three receive from the next of them, and rank 1 has a message that nobody receives
- *   locks        3 ranks: rank 2 has the lock of rank 0 and computes, rank 1 waits for it */
+ *   locks        3 ranks: rank 2 has the lock of rank 0 and computes, rank 1 waits for it
+ *   fence        3 ranks: two are in a fence, the last computes */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -114,6 +115,17 @@ static void locks(void)
     compute();
 }
 
+static void fence(void)
+{
+    MPI_Win win;
+    int *base;
+    MPI_Win_allocate(sizeof *base, sizeof *base, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    MPI_Win_set_name(win, "table");
+    if (rank < 2)
+        MPI_Win_fence(0, win);
+    compute();
+}
+
 static void *wait_for(void *tag)
 {
     int in;
@@ -151,6 +163,8 @@ int main(int argc, char **argv)
         cycle();
     else if (strcmp(scene, "locks") == 0)
         locks();
+    else if (strcmp(scene, "fence") == 0)
+        fence();
     else if (strcmp(scene, "threads") == 0)
         threads();
     else if (strcmp(scene, "ended") == 0) {

@@ -90,9 +90,6 @@ unsafe fn vector(
     comm: MPI_Comm,
 ) -> Result<CheckedCall> {
     let comm = Comm::resolve(comm.raw())?;
-    if matches!(function, Function::Scan | Function::Exscan) {
-        comm.must_be_intra()?;
-    }
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(operands.datatype.raw())?;
     let count = operands.count;
@@ -103,6 +100,9 @@ unsafe fn vector(
     // SAFETY: by the contract above.
     let receive = unsafe { Region::user(plain(operands.receive)?, result) };
     present(send.as_ref(), Some(&receive), count, &datatype)?;
+    if matches!(function, Function::Scan | Function::Exscan) {
+        comm.must_be_intra()?;
+    }
     let plan = reduce(&comm, send, receive, count, &datatype, &op)?;
     Ok(CheckedCall::new(function, comm, plan))
 }

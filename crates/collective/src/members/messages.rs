@@ -95,23 +95,25 @@ impl Members {
         match received {
             Ok(done) => {
                 let (status, error) = outcome(self, &done);
-                error.map_or_else(|| status::check_sent(&status, from, due), Err)
+                // An intercommunicator's remote ranks follow those of the local group.
+                let rank = from.checked_sub(self.size).unwrap_or(from);
+                error.map_or_else(|| status::check_sent(&status, rank, due), Err)
             }
             Err(error) => {
-                self.receive_nothing(from, tag);
+                receive_nothing(self.pattern(from, tag));
                 Err(error)
             }
         }
     }
+}
 
-    /// Receives the message that a member waits to get rid of into no memory, some time.
-    #[cold]
-    fn receive_nothing(&self, from: usize, tag: i32) {
-        if let Ok(StartedReceive::Posted(id)) = self.start_receive(from, &View::empty(), tag)
-            && let Ok(engine) = process::engine()
-        {
-            engine.enter(|state| state.abandon_receive(id));
-        }
+/// Receives the message that a member waits to get rid of into no memory, some time.
+#[cold]
+pub fn receive_nothing(pattern: MatchPattern) {
+    if let Ok(engine) = process::engine()
+        && let Ok(StartedReceive::Posted(id)) = engine.start_receive(pattern, &View::empty())
+    {
+        engine.enter(|state| state.abandon_receive(id));
     }
 }
 

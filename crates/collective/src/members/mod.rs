@@ -18,7 +18,7 @@ use mica_objects::group::Group;
 use mica_objects::process;
 use mica_objects::sync::lock;
 
-pub use messages::{outcome, status_of};
+pub use messages::{outcome, receive_nothing, status_of};
 pub use tag::CollectiveTag;
 
 use crate::intranode::choice::context::NodeContext;

@@ -136,7 +136,8 @@ fn compare_settings(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     options.clean(&COMPARISONS)?;
     let comparison = compare::compare(&options.command, &options.compare, options.rounds.into())?;
     let (text, markdown) = (comparison.render(Format::Text), comparison.render(Format::Markdown));
-    let (json, page) = (origin().json(&comparison)?, origin().on_page(&comparison.page()));
+    let origin = origin();
+    let (json, page) = (origin.json(&comparison)?, origin.on_page(&comparison.page()));
     publish(options, &COMPARISONS, [json, text, markdown, page])
 }
 
@@ -153,7 +154,8 @@ fn scale(options: &ProfileOptions) -> Result<(), Box<dyn Error>> {
     let counts: Vec<usize> = options.scaling.iter().map(|&n| n as usize).collect();
     options.clean(&SCALINGS)?;
     let scaling = scaling::scaling(&options.command, &counts, options.rounds.into())?;
-    let (json, page) = (origin().json(&scaling)?, origin().on_page(&scaling.page()));
+    let origin = origin();
+    let (json, page) = (origin.json(&scaling)?, origin.on_page(&scaling.page()));
     publish(options, &SCALINGS, [json, scaling.render(), page])
 }
 

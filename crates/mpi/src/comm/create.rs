@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
 use crate::pt2pt;
-use mica_collective::exchange::{ExchangeMembers, agree_on_context};
+use mica_collective::exchange::ExchangeMembers;
 use mica_collective::members::Members;
 use mica_collective::members::context::{fresh_context, spares};
 
@@ -55,7 +55,7 @@ impl Comm {
     /// `MPI_Comm_dup` (no hints) and `MPI_Comm_dup_with_info`: same processes, error handler, and
     /// the attributes that their copy callbacks let through.
     pub fn duplicate(&self, hints: Option<&Info>) -> Result<Comm> {
-        let context = agree_on_context(self.everybody())?;
+        let context = ExchangeMembers::all(self.everybody()).agree_on_context()?;
         self.duplicate_as(self.twin(context)?, hints)
     }
 
@@ -68,7 +68,7 @@ impl Comm {
         let context = match spare {
             Some(context) => context,
             None => {
-                let first = agree_on_context(self.everybody())?;
+                let first = ExchangeMembers::all(self.everybody()).agree_on_context()?;
                 self.set_spares(spares(first));
                 first
             }
@@ -133,9 +133,8 @@ impl Comm {
         let Some(me) = group.rank_of(self.me()) else {
             return Ok(None);
         };
-        let mut context = if me == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
-        ExchangeMembers::of(via, &ranks, me, tag).broadcast(&mut context)?;
-        self.child(u64::from_ne_bytes(context), group.clone()).map(Some)
+        let context = ExchangeMembers::of(via, &ranks, me, tag).agree_on_context()?;
+        self.child(context, group.clone()).map(Some)
     }
 
     /// `MPI_Comm_split`: one communicator per color, ordered by key and then by rank; `None` for

@@ -15,7 +15,7 @@ use crate::info::Info;
 use crate::process;
 use mica_collective::exchange::ExchangeMembers;
 use mica_collective::members::Members;
-use mica_collective::members::context::{fresh_context, spares};
+use mica_collective::members::context::spares;
 
 /// Takes the place of the leader's job-wide rank in other contexts; no process has it.
 const NO_LEADER: u64 = 0xff_ffff << 40;
@@ -65,9 +65,7 @@ impl Comm {
         let (meeting, tag) = meeting_point(group, stringtag);
         let via = Members::intra(meeting, group.clone(), myself, 0..0);
         let everyone: Vec<usize> = (0..group.size()).collect();
-        let mut context = if me == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
-        ExchangeMembers::of(&via, &everyone, me, tag).broadcast(&mut context)?;
-        let context = u64::from_ne_bytes(context);
+        let context = ExchangeMembers::of(&via, &everyone, me, tag).agree_on_context()?;
         let members = Members::intra(context, group.clone(), myself, spares(context));
         let state =
             CommState { name: String::new(), errhandler: Some(errhandler), info: Info::default() };

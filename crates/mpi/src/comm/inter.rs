@@ -22,7 +22,7 @@ use crate::process;
 use crate::pt2pt;
 use mica_collective::exchange::ExchangeMembers;
 use mica_collective::members::context::{bridge, fresh_context, spares};
-use mica_collective::members::{GroupSide, Members, outcome};
+use mica_collective::members::{GroupSide, Members, outcome, receive_nothing};
 
 /// What a leader learned from the other one.
 struct RemoteLeader {
@@ -360,7 +360,9 @@ fn swap(
         send()?;
     }
     let pattern = MatchPattern { context, source: Some(peer), tag: Some(tag) };
-    let received = engine.receive(pattern, &incoming)?;
+    let received = engine.receive(pattern, &incoming);
+    // The other leader may wait for its message to be taken.
+    let received = received.inspect_err(|_| receive_nothing(pattern))?;
     outcome(via, &received).1.map_or(Ok(()), Err)?;
     if first == FirstSender::There {
         send()?;

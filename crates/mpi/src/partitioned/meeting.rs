@@ -37,7 +37,7 @@ pub(super) struct ChannelKey {
 
 impl ChannelKey {
     pub fn new(comm: &Comm, peer: u32, tag: i32) -> ChannelKey {
-        ChannelKey { context: comm.context() | 1, peer, tag }
+        ChannelKey { context: comm.collective_context(), peer, tag }
     }
 
     /// The tag of messages about its channels on the collective plane, where collectives use tags

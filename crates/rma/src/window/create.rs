@@ -33,7 +33,7 @@ use crate::memory::movable::{CreatedMemory, CreatedTarget, MovableMemory};
 use crate::memory::node_peers::NodePeers;
 use crate::memory::target::{TargetMemory, WindowTarget};
 use crate::remote::{RemoteParts, RemoteSide};
-use mica_collective::exchange::{ExchangeMembers, agree_on_context};
+use mica_collective::exchange::ExchangeMembers;
 use mica_collective::members::Members;
 use mica_objects::attribute::AttributeSet;
 use mica_objects::constants as c;
@@ -194,7 +194,7 @@ impl Window {
     /// `MPI_ERR_NO_MEM` with the bytes wanted; `MPI_ERR_RMA_SHARED` for a shared window of ranks
     /// that share no memory. If the call fails at one rank, it fails at all.
     pub fn create(parent: &Members, spec: &WindowSpec, hints: &Info) -> Result<Window> {
-        let context = agree_on_context(parent)?;
+        let context = ExchangeMembers::all(parent).agree_on_context()?;
         let members = &Arc::new(parent.in_context(context, 0..0));
         let engine = process::engine()?;
         let choices = WindowChoices::in_force(engine);

@@ -123,6 +123,16 @@ impl Window {
         WINDOWS.get(handle).ok_or_else(|| no_window(handle))
     }
 
+    /// The window whose own traffic has this context, for a hang report.
+    pub fn of_context(context: u64) -> Option<Window> {
+        WINDOWS.find(|window| window.members().context() == context & !1)
+    }
+
+    /// The processes, and the context of the window's own traffic.
+    pub fn members(&self) -> &Members {
+        &self.0.members
+    }
+
     /// The handle.
     #[inline]
     pub fn handle(&self) -> u32 {

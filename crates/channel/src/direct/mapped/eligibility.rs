@@ -27,9 +27,6 @@ pub enum SkipReason {
     /// Something has locked or registered memory with the kernel.
     #[error("the process has locked or pinned memory")]
     Pinned,
-    /// An allocator that expects zeros after it has purged memory.
-    #[error("memory is managed by an allocator other than glibc's malloc")]
-    Allocator,
     /// A heap of a thread's arena: glibc purges these and expects zeros.
     #[error("in a thread's malloc arena")]
     Arena,

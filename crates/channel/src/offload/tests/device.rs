@@ -154,3 +154,27 @@ fn the_device_does_what_it_can() {
     let short = report(|b| b.max_transfer = CHUNK / 4);
     assert_eq!((short.cpu_bytes, short.descriptors), (0, 64));
 }
+
+/// Shorter stretches than the feeder's limit never reach the device.
+#[test]
+fn the_cpu_copies_short_stretches() {
+    let engine_of = |shortest: usize| {
+        let (device, _) = device(fine());
+        device.set_shortest(shortest);
+        DsaEngine::with_device(device)
+    };
+    let bytes = 64 << 10;
+    for (shortest, device_bytes) in [(bytes + 1, 0), (bytes, bytes)] {
+        let mut engine = engine_of(shortest);
+        let ((from, data), to) = (source(bytes, 0), Guarded::new(bytes));
+        let cookie = engine.start(CopyJob::copy(from, to.view(), bytes));
+        // Only polls, so that the CPU does not help to copy.
+        while cookie.check() == JobProgress::Pending {
+            std::thread::yield_now();
+        }
+        assert!(to.content() == data);
+        let report = engine.report();
+        assert_eq!(report.device_bytes, device_bytes as u64, "{shortest}: {report:?}");
+        assert_eq!(report.cpu_bytes, (bytes - device_bytes) as u64, "{shortest}: {report:?}");
+    }
+}

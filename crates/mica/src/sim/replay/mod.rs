@@ -138,8 +138,8 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
     let mut counts = options.ranks.clone();
     counts.insert(0, ranks);
     counts.dedup();
-    let predictions: Result<Vec<Predicted>, _> =
-        counts.iter().map(|count| predictor.predict(*count, &cluster)).collect();
+    let predictions = counts.iter().map(|count| predictor.predict(*count, &cluster));
+    let predictions = predictions.collect::<Result<Vec<Predicted>, _>>()?;
     let sensitivity = || raised(&predictor, options.ranks[0], &cluster);
     let sensitivity = options.sensitivity.then(sensitivity);
     let outcome = ReplayFindings {
@@ -151,7 +151,7 @@ pub fn replay(options: &ReplayOptions) -> Result<String, Box<dyn Error>> {
             ScalingArgument::Strong => "strong",
         },
         notes,
-        predictions: predictions?,
+        predictions,
         sensitivity: sensitivity.transpose()?,
     };
     Ok(match options.json {
