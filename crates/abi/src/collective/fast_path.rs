@@ -173,8 +173,7 @@ unsafe fn scattered(
         if receive.may_share(&send) {
             return None;
         }
-        let bytes_of = |rank: usize| count_of(rank) as usize * element;
-        let lengths = (operand.bytes, bytes_of);
+        let lengths = (total as usize, |rank: usize| count_of(rank) as usize);
         fast_path::reduce_scatter(comm, &send, &receive, lengths, (element, kernel))
     };
     comm::with(comm.raw(), run).ok().flatten()

@@ -9,6 +9,7 @@ use crate::intranode::choice::context::RootedDirection;
 use crate::intranode::direct::exposed::{
     AddressAccess, CellFallback, DirectOutcome, ExposureChoice,
 };
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use crate::intranode::protocol::slot::OperationSlot;
 use crate::intranode::reduce;
 use crate::intranode::reduce::cells::Operands;
@@ -221,14 +222,16 @@ async fn in_cells(
     match operation {
         CollectiveOperation::Barrier | CollectiveOperation::Finalize => cells::barrier(slot).await,
         CollectiveOperation::Bcast { view, root } => {
-            cells::bcast(slot, view, *root, among, base).await
+            cells::bcast(slot, view, *root, among, base).await.map(drop)
         }
         CollectiveOperation::Gather { send, parts, root, .. } => {
-            cells::gather(slot, send.as_ref(), parts.as_ref(), *root, among, base).await
+            let gather = cells::gather(slot, send.as_ref(), parts.as_ref(), *root, among, base);
+            gather.await.map(drop)
         }
         CollectiveOperation::Scatter { parts, receive, root, bytes } => {
             let known = (among, bytes.is_some());
-            cells::scatter(slot, parts.as_ref(), receive.as_ref(), *root, known, base).await
+            let (parts, receive) = (parts.as_ref(), receive.as_ref());
+            cells::scatter(slot, parts, receive, *root, known, base).await.map(drop)
         }
         CollectiveOperation::Allgather { send, parts } => {
             cells::allgather(slot, send.as_ref(), parts, base).await
@@ -248,7 +251,7 @@ async fn in_cells(
         CollectiveOperation::Scan { reduction, send, result, kind } => {
             let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
             let operands = Operands::spaced(reduction, own)?;
-            reduce::cells::scan(slot, operands, result, *kind, base).await
+            reduce::cells::scan(slot, &operands, result, *kind, base).await
         }
     }
 }

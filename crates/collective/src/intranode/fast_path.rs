@@ -1,11 +1,15 @@
 //! The fast path: a blocking barrier, or a short data movement or reduction of elements without
 //! gaps, among ranks that poll each other's flag lines.
 //!
-//! The steps are those of [`cells`] and [`reduce_cells`](super::reduce::cells), on the same memory,
-//! but executed in sequence, without a future and without reference counts ([`FastSlot`]). Such
-//! a call takes little longer than the transfer of a cache line between two cores, so every
-//! instruction shows. Any unusual case takes the slow path. All ranks decide this alike, from their
-//! settings and the length, or use the same phases on both paths.
+//! The algorithms are those of [`cells`] and [`reduce`](super::reduce::cells), on the same memory,
+//! but compiled for a [`SpinningSlot`]: one piece, waits that spin, no reference counts. Each such
+//! future is ready when it is polled for the first time ([`now`]), and nothing of it is left but
+//! the steps. Such a call takes little longer than the transfer of a cache line between two cores,
+//! so every instruction shows. Any unusual case takes the slow path. All ranks decide this alike,
+//! from their settings and the length, or use the same phases on both paths.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 use mica_memory::{Region, RegionRef, Shape, View};
 use mica_node::area::INLINE;
@@ -13,15 +17,19 @@ use mica_node::counters::{LiveCounters, TrafficClass};
 use mica_policy::collective::Algorithm;
 use mica_policy::collective::Collective;
 
+use super::cells::messages::{Dense, DenseParts};
+use super::cells::parts::Parts;
 use super::cells::{self, RootMembers};
+use super::reduce::cells::{self as reductions, DenseOperand};
 use super::run::{block_on, waiting_in};
-use crate::intranode::cells::parts::Parts;
 use crate::intranode::choice::fast_limits::FastPath;
 use crate::intranode::protocol::fast_slot::FastSlot;
 use crate::intranode::protocol::group::NodeGroup;
 use crate::intranode::protocol::header::OperationKind;
+use crate::intranode::protocol::shared_slot::{AlgorithmEnd, SharedSlot};
 use crate::late;
 use crate::members::Members;
+use crate::reduction::ScanKind;
 use mica_objects::error::Result;
 use mica_objects::op::kernel::Kernel;
 use mica_objects::process;
@@ -67,21 +75,94 @@ impl<'a> FastCall<'a> {
     }
 }
 
-/// Where the payload of a member is: in its line or in its cell.
-#[inline(always)]
-fn payload<'a>(slot: FastSlot<'a>, member: usize, bytes: usize) -> RegionRef<'a> {
-    match bytes <= INLINE {
-        true => slot.inline_region(member),
-        false => slot.cell(member),
-    }
+/// An operation whose waits spin, and then block.
+struct SpinningSlot<'a> {
+    slot: FastSlot<'a>,
+    members: &'a Members,
 }
 
-/// As [`payload`] of this rank, for it to write.
+impl SharedSlot for SpinningSlot<'_> {
+    const ONE_PIECE: bool = true;
+
+    #[inline(always)]
+    fn group(&self) -> &NodeGroup {
+        self.slot.group()
+    }
+
+    #[inline(always)]
+    fn announce(&self) {
+        self.slot.announce();
+    }
+
+    #[inline(always)]
+    fn publish(&self, _: u32) {
+        self.slot.publish();
+    }
+
+    #[inline(always)]
+    fn publish_for(&self, _: u32, member: usize) {
+        self.slot.publish_for(member);
+    }
+
+    fn publish_for_some(&self, _: u32, _: impl Iterator<Item = usize>) {
+        unreachable!("a group with a tree has no fast path")
+    }
+
+    #[inline(always)]
+    fn reached(&self, member: usize, _: u32) -> impl Future<Output = Result<()>> {
+        let met = wait_for(self.members, self.slot, member);
+        std::future::ready(met.and_then(|()| self.slot.accept_header(member)))
+    }
+
+    #[inline(always)]
+    fn all_reached(&self, _: u32) -> impl Future<Output = Result<()>> {
+        let met = wait_for_all(self.members, self.slot);
+        std::future::ready(met.and_then(|()| self.slot.accept_headers()))
+    }
+
+    #[inline(always)]
+    fn heard_all(&self) -> Result<()> {
+        self.slot.accept_headers()
+    }
+
+    #[inline(always)]
+    fn bytes(&self, member: usize) -> usize {
+        self.slot.bytes(member)
+    }
+
+    #[inline(always)]
+    fn expect_bytes(&self, member: usize, bytes: usize) -> Result<()> {
+        self.slot.expect_bytes(member, bytes)
+    }
+
+    #[inline(always)]
+    fn prepare(&self, member: usize) -> Result<()> {
+        self.slot.prepare_cell(member)
+    }
+
+    #[inline(always)]
+    fn half(&self, member: usize, _: usize) -> RegionRef<'_> {
+        self.slot.cell(member)
+    }
+
+    #[inline(always)]
+    fn line(&self, member: usize) -> RegionRef<'_> {
+        self.slot.inline_region(member)
+    }
+
+    #[inline(always)]
+    fn loaded(&self, _: usize, _: usize) {} // recorded calls take the slow path
+
+    #[inline(always)]
+    fn stored(&self, _: usize, _: usize) {}
+}
+
+/// What an algorithm on a [`SpinningSlot`] comes to.
 #[inline(always)]
-fn own_payload(slot: FastSlot<'_>, bytes: usize) -> Result<RegionRef<'_>> {
-    match bytes <= INLINE {
-        true => Ok(slot.inline_region(slot.me())),
-        false => slot.cell_to_write(slot.me()),
+fn now<T>(algorithm: impl Future<Output = T>) -> T {
+    match pin!(algorithm).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => unreachable!("all waits are over when they return"),
     }
 }
 
@@ -90,11 +171,7 @@ fn own_payload(slot: FastSlot<'_>, bytes: usize) -> Result<RegionRef<'_>> {
 pub fn barrier(members: &Members) -> Option<Result<()>> {
     let opened = open(members, |limits| limits.barrier)?;
     let counted = (Collective::Barrier, 0, 0);
-    Some(run(&opened, members, counted, |slot| {
-        slot.publish();
-        wait_for_all(members, slot)?;
-        slot.accept_headers()
-    }))
+    Some(run(&opened, members, counted, |slot| now(cells::barrier(slot))))
 }
 
 /// A blocking broadcast of `bytes` bytes at `region`; `None` if it must take the slow path.
@@ -102,27 +179,16 @@ pub fn barrier(members: &Members) -> Option<Result<()>> {
 pub fn bcast(members: &Members, region: &Region, bytes: usize, root: usize) -> Option<Result<()>> {
     let opened = open(members, |limits| takes(bytes, limits.bcast))?;
     let brought = opened.brought_by(root, bytes)?;
-    let kind = OperationKind::from(Collective::Bcast).rooted(root);
-    let counted = (kind, bytes, brought);
+    let counted = (OperationKind::from(Collective::Bcast).rooted(root), bytes, brought);
     Some(run(&opened, members, counted, |slot| {
-        if root == slot.me() {
-            region.at(0).copy_to(own_payload(slot, bytes)?, bytes);
-            slot.publish();
-            return Ok(());
+        let message = Dense { at: region.at(0), bytes };
+        match now(cells::bcast(slot, &message, root, RootMembers::ALL, 0))? {
+            AlgorithmEnd::Done => Ok(()),
+            AlgorithmEnd::Unequal => {
+                let (whole, view) = (slot.slot.operation_slot(), view_of(region, bytes));
+                finish(members, cells::bcast(&whole, &view, root, RootMembers::ALL, 0))
+            }
         }
-        slot.announce();
-        wait_for(members, slot, root)?;
-        slot.accept_header(root)?;
-        if slot.bytes(root) == bytes {
-            payload(slot, root, bytes).copy_to(region.at(0), bytes);
-            return Ok(());
-        }
-        // A message of another length takes the general algorithm.
-        let view = dense(region, bytes);
-        block_on(
-            members.context(),
-            cells::bcast(&slot.operation_slot(), &view, root, RootMembers::ALL, 0),
-        )
     }))
 }
 
@@ -140,27 +206,18 @@ pub fn gather(
     opened.brought_by(root, bytes)?;
     let counted = (OperationKind::from(Collective::Gather).rooted(root), bytes, bytes);
     Some(run(&opened, members, counted, |slot| {
-        let me = slot.me();
-        let Some(result) = result else {
-            send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
-            slot.publish_for(root);
-            return Ok(());
-        };
-        slot.announce();
-        let part = |member: usize| result.at(member * bytes);
-        send.at(0).copy_to(part(me), bytes);
-        for member in cells::after(slot.group()) {
-            wait_for(members, slot, member)?;
-            slot.accept_header(member)?;
-            if slot.bytes(member) != bytes {
-                let parts = Parts::Each(parts_of(result, bytes, slot.size()));
-                let whole = slot.operation_slot();
-                let gather = cells::gather(&whole, None, Some(&parts), root, RootMembers::ALL, 0);
-                return block_on(members.context(), gather);
+        let own = Dense { at: send.at(0), bytes };
+        let parts = result.map(|result| DenseParts { at: result.at(0), bytes });
+        let gather = cells::gather(slot, Some(&own), parts.as_ref(), root, RootMembers::ALL, 0);
+        match now(gather)? {
+            AlgorithmEnd::Done => Ok(()),
+            AlgorithmEnd::Unequal => {
+                let whole = slot.slot.operation_slot();
+                let parts = result.map(|result| parts_of(result, bytes, slot.size()));
+                let all = RootMembers::ALL;
+                finish(members, cells::gather(&whole, None, parts.as_ref(), root, all, 0))
             }
-            payload(slot, member, bytes).copy_to(part(member), bytes);
         }
-        slot.accept_headers()
     }))
 }
 
@@ -175,41 +232,20 @@ pub fn scatter(
     root: usize,
 ) -> Option<Result<()>> {
     let opened = open(members, |limits| takes(bytes, limits.scatter))?;
-    let size = opened.group.size();
-    let brought = opened.brought_by(root, bytes * size)?;
+    let brought = opened.brought_by(root, bytes * opened.group.size())?;
     let counted = (OperationKind::from(Collective::Scatter).rooted(root), bytes, brought);
     Some(run(&opened, members, counted, |slot| {
-        let me = slot.me();
-        let in_line = cells::fits_in_line(bytes, size);
-        let place = |member: usize| match in_line {
-            true => {
-                let line = slot.inline_region(root);
-                line.at(cells::place_for(root, member, size) * bytes)
+        let own = Dense { at: result.at(0), bytes };
+        let parts = send.map(|send| DenseParts { at: send.at(0), bytes });
+        let known = (RootMembers::ALL, true);
+        match now(cells::scatter(slot, parts.as_ref(), Some(&own), root, known, 0))? {
+            AlgorithmEnd::Done => Ok(()),
+            AlgorithmEnd::Unequal => {
+                let (whole, view) = (slot.slot.operation_slot(), view_of(result, bytes));
+                let parts: Option<&Parts> = None;
+                finish(members, cells::scatter(&whole, parts, Some(&view), root, known, 0))
             }
-            false => slot.cell(member).at(0),
-        };
-        if let Some(send) = send {
-            for member in cells::after(slot.group()) {
-                if !in_line {
-                    slot.cell_to_write(member)?;
-                }
-                send.at(member * bytes).copy_to(place(member), bytes);
-            }
-            slot.publish();
-            send.at(me * bytes).copy_to(result.at(0), bytes);
-            return Ok(());
         }
-        slot.announce();
-        wait_for(members, slot, root)?;
-        slot.accept_header(root)?;
-        if slot.bytes(root) == bytes {
-            place(me).copy_to(result.at(0), bytes);
-            return Ok(());
-        }
-        let view = dense(result, bytes);
-        let whole = slot.operation_slot();
-        let scatter = cells::scatter(&whole, None, Some(&view), root, (RootMembers::ALL, true), 0);
-        block_on(members.context(), scatter)
     }))
 }
 
@@ -223,20 +259,11 @@ pub fn allgather(
     bytes: usize,
 ) -> Option<Result<()>> {
     let opened = open(members, |limits| takes(bytes, limits.allgather))?;
-    let part = |member: usize| result.at(member * bytes);
     let counted = (Collective::Allgather, bytes, bytes);
     Some(run(&opened, members, counted, |slot| {
-        let me = slot.me();
-        send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
-        slot.publish();
-        send.at(0).copy_to(part(me), bytes);
-        for member in cells::after(slot.group()) {
-            wait_for(members, slot, member)?;
-            slot.accept_header(member)?;
-            slot.expect_bytes(member, bytes)?;
-            payload(slot, member, bytes).copy_to(part(member), bytes);
-        }
-        slot.accept_headers()
+        let (own, parts) =
+            (Dense { at: send.at(0), bytes }, DenseParts { at: result.at(0), bytes });
+        now(cells::allgather(slot, Some(&own), &parts, 0))
     }))
 }
 
@@ -250,34 +277,10 @@ pub fn alltoall(
     bytes: usize,
 ) -> Option<Result<()>> {
     let opened = open(members, |limits| takes(bytes, limits.alltoall))?;
-    let size = opened.group.size();
-    let counted = (Collective::Alltoall, bytes, bytes * size);
+    let counted = (Collective::Alltoall, bytes, bytes * opened.group.size());
     Some(run(&opened, members, counted, |slot| {
-        let me = slot.me();
-        let in_line = cells::fits_in_line(bytes, size);
-        let share = cells::share_of_half(slot.group());
-        let stride = if in_line { bytes } else { share };
-        let place = |writer: usize, reader: usize| cells::place_for(writer, reader, size) * stride;
-        let block = |member: usize| match in_line {
-            true => slot.inline_region(member),
-            false => slot.cell(member),
-        };
-        if !in_line {
-            slot.cell_to_write(me)?;
-        }
-        let mine = block(me);
-        for member in cells::after(slot.group()) {
-            send.at(member * bytes).copy_to(mine.at(place(me, member)), bytes);
-        }
-        slot.publish();
-        send.at(me * bytes).copy_to(result.at(me * bytes), bytes);
-        for member in cells::after(slot.group()) {
-            wait_for(members, slot, member)?;
-            slot.accept_header(member)?;
-            slot.expect_bytes(member, bytes)?;
-            block(member).at(place(member, me)).copy_to(result.at(member * bytes), bytes);
-        }
-        slot.accept_headers()
+        let [send, receive] = [send, result].map(|region| DenseParts { at: region.at(0), bytes });
+        now(cells::alltoall(slot, Some(&send), &receive, Some(bytes), 0))
     }))
 }
 
@@ -294,9 +297,8 @@ pub fn allreduce(
     let opened = open(members, |limits| takes(bytes, limits.allreduce))?;
     let counted = (Collective::Allreduce, bytes, bytes);
     Some(run(&opened, members, counted, |slot| {
-        send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
-        slot.publish();
-        fold_all(members, slot, send, result, bytes, kernel)
+        let operand = DenseOperand { own: send.at(0), count: bytes, element: 1, kernel };
+        now(reductions::reduce_short::<false, _>(slot, &operand, Some(&result.at(0)), 0, 0))
     }))
 }
 
@@ -315,58 +317,32 @@ pub fn reduce(
     opened.brought_by(root, bytes)?;
     let counted = (OperationKind::from(Collective::Reduce).rooted(root), bytes, bytes);
     Some(run(&opened, members, counted, |slot| {
-        let Some(result) = result else {
-            send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
-            slot.publish_for(root);
-            return Ok(());
-        };
-        slot.announce();
-        fold_all(members, slot, send, result, bytes, kernel)
+        let operand = DenseOperand { own: send.at(0), count: bytes, element: 1, kernel };
+        let result = result.map(|result| result.at(0));
+        now(reductions::reduce_short::<true, _>(slot, &operand, result.as_ref(), root, 0))
     }))
 }
 
-/// A blocking reduction of `total` bytes, in elements of `element` bytes, by a predefined operator,
-/// of which member `m` gets `bytes_of(m)` bytes; `None` if it must take the slow path. `result` is
-/// not `send`.
+/// A blocking reduction of `total` elements of `element` bytes, by a predefined operator, of which
+/// member `m` gets `count_of(m)`; `None` if it must take the slow path. `result` is not `send`.
 #[inline]
 pub fn reduce_scatter(
     members: &Members,
     send: &Region,
     result: &Region,
-    (total, bytes_of): (usize, impl Fn(usize) -> usize),
+    (total, count_of): (usize, impl Fn(usize) -> usize),
     (element, kernel): (usize, Kernel),
 ) -> Option<Result<()>> {
-    let longest = (0..members.size()).map(&bytes_of).max()?;
-    let opened = open(members, |limits| takes(longest, limits.reduce_scatter))?;
-    let size = opened.group.size();
-    // As in `reduce_cells::reduce_scatter`, where a longer block goes in pieces.
-    let room = opened.group.cell_bytes() / 2 / element / size * element;
-    if longest > room {
+    let longest = (0..members.size()).map(&count_of).max()?;
+    let opened = open(members, |limits| takes(longest * element, limits.reduce_scatter))?;
+    let operand = DenseOperand { own: send.at(0), count: total, element, kernel };
+    // A longer block goes in pieces.
+    if longest > reductions::scattered_piece(opened.group, &operand) {
         return None;
     }
-    let counted = (Collective::ReduceScatter, total, total);
+    let counted = (Collective::ReduceScatter, total * element, total * element);
     Some(run(&opened, members, counted, |slot| {
-        let me = slot.me();
-        let cell = slot.cell_to_write(me)?;
-        let (mut from, mut mine) = (0, 0);
-        for member in 0..size {
-            let bytes = bytes_of(member);
-            match member == me {
-                true => mine = from,
-                false => send.at(from).copy_to(cell.at(member * room), bytes),
-            }
-            from += bytes;
-        }
-        slot.publish();
-        wait_for_all(members, slot)?;
-        slot.accept_headers()?;
-        slot.expect_bytes_of_all(total)?;
-        let operand = |member: usize| match member == me {
-            true => send.at(mine),
-            false => slot.cell(member).at(me * room),
-        };
-        fold(size, operand, result, bytes_of(me), kernel);
-        Ok(())
+        now(reductions::reduce_scatter_beside(slot, &operand, count_of, &result.at(0), 0))
     }))
 }
 
@@ -383,70 +359,15 @@ pub fn scan(
     let opened = open(members, |limits| takes(bytes, limits.scan))?;
     let counted = (Collective::Scan, bytes, bytes);
     Some(run(&opened, members, counted, |slot| {
-        let me = slot.me();
-        send.at(0).copy_to(own_payload(slot, bytes)?, bytes);
-        slot.publish();
-        for member in 0..me {
-            wait_for(members, slot, member)?;
-            slot.accept_header(member)?;
-            slot.expect_bytes(member, bytes)?;
-        }
-        fold(me + 1, whole(slot, send, bytes), result, bytes, kernel);
-        Ok(())
+        let operand = DenseOperand { own: send.at(0), count: bytes, element: 1, kernel };
+        now(reductions::scan(slot, &operand, &result.at(0), ScanKind::Inclusive, 0))
     }))
 }
 
-/// Waits until all have published, and reduces their operands.
-#[inline(always)]
-fn fold_all(
-    members: &Members,
-    slot: FastSlot<'_>,
-    send: &Region,
-    result: &Region,
-    bytes: usize,
-    kernel: Kernel,
-) -> Result<()> {
-    wait_for_all(members, slot)?;
-    slot.accept_headers()?;
-    slot.expect_bytes_of_all(bytes)?;
-    let operand = whole(slot, send, bytes);
-    fold(slot.size(), operand, result, bytes, kernel);
-    Ok(())
-}
-
-/// The operand of each member, of `bytes` bytes. What this rank has published is in the others'
-/// caches by now, so it reads its own operand from the source buffer.
-#[inline(always)]
-fn whole<'a>(
-    slot: FastSlot<'a>,
-    send: &'a Region,
-    bytes: usize,
-) -> impl Fn(usize) -> RegionRef<'a> {
-    move |member| match member == slot.me() {
-        true => send.at(0),
-        false => payload(slot, member, bytes),
-    }
-}
-
-/// Reduces the operands of the first `members` members to `result`, as
-/// [`Reduction::fold`](crate::reduction::Reduction) does: the last one, then those
-/// before it.
-#[inline(always)]
-fn fold<'a>(
-    members: usize,
-    operand: impl Fn(usize) -> RegionRef<'a>,
-    result: &Region,
-    bytes: usize,
-    kernel: Kernel,
-) {
-    let last = members - 1;
-    for member in (0..members).rev() {
-        let operand = operand(member); // one call, so that it is inlined
-        match member == last {
-            true => operand.copy_to(result.at(0), bytes),
-            false => operand.combine_into(result.at(0), bytes, kernel),
-        }
-    }
+/// Polls an algorithm for messages of any length to its end. Blocks.
+#[cold]
+fn finish(members: &Members, algorithm: impl Future<Output = Result<AlgorithmEnd>>) -> Result<()> {
+    block_on(members.context(), async { algorithm.await.map(drop) })
 }
 
 /// Whether a fast path for at most `most` bytes takes `bytes` bytes; 0 bytes never do.
@@ -457,15 +378,15 @@ fn takes(bytes: usize, most: usize) -> bool {
 
 /// A contiguous view of `bytes` bytes.
 #[cold]
-fn dense(region: &Region, bytes: usize) -> View {
+fn view_of(region: &Region, bytes: usize) -> View {
     region.clone().view(Shape::Contiguous { bytes })
 }
 
-/// Views of `parts` parts of `bytes` bytes each.
+/// `parts` parts of `bytes` bytes each.
 #[cold]
-fn parts_of(region: &Region, bytes: usize, parts: usize) -> Vec<View> {
-    let part = |i: usize| dense(&region.offset((i * bytes) as isize), bytes);
-    (0..parts).map(part).collect()
+fn parts_of(region: &Region, bytes: usize, parts: usize) -> Parts {
+    let part = |i: usize| view_of(&region.offset((i * bytes) as isize), bytes);
+    Parts::Each((0..parts).map(part).collect())
 }
 
 /// Runs an operation that announces `bytes` bytes to the others, and counts `brought` bytes as
@@ -475,14 +396,14 @@ fn run(
     opened: &FastCall<'_>,
     members: &Members,
     (kind, bytes, brought): (impl Into<OperationKind>, usize, usize),
-    work: impl FnOnce(FastSlot<'_>) -> Result<()>,
+    work: impl FnOnce(&SpinningSlot<'_>) -> Result<()>,
 ) -> Result<()> {
     let group = opened.group;
     count(opened, brought);
     let slot = FastSlot::begin(group, kind.into(), bytes, |number| {
         wait_until_free(members, group, number)
     })?;
-    let result = work(slot);
+    let result = work(&SpinningSlot { slot, members });
     if result.is_err() {
         slot.announce_failed();
     }

@@ -8,8 +8,8 @@
 //!
 //! Each algorithm on an area is one `async` function that waits for stamps of other ranks and does
 //! not know who polls it. A blocking call polls it until it ends; for a non-blocking or persistent
-//! call, the engine polls it in every progress iteration. Tests poll all ranks of a node group in
-//! one thread, in any order.
+//! call, the engine polls it in every progress iteration; for a short one without gaps, its waits
+//! spin ([`fast_path`]). Tests poll all ranks of a node group in one thread, in any order.
 
 pub mod begun_barrier;
 mod by_messages;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use mica_node::counters::TrafficClass;
 use mica_policy::collective::{Algorithm, Reachability};
 use mica_protocol::{EngineState, Pending, Prepare, StageTask, TaskError, WaitKind, WaitList};

@@ -1,4 +1,4 @@
-//! [`Area`]: an area for layers that forbid unsafe code, in which [`RegionRef`]s and [`View`]s name
+//! [`Area`]: an area for layers that forbid unsafe code, in which [`RegionRef`]s name
 //! the bytes.
 //!
 //! The protocol is the module's, and callers must keep it: this member reads another's payload
@@ -9,7 +9,7 @@
 use super::{Completions, FlagLine, INLINE, Inline, OPERATION_SLOTS, RawArea, SlotLines};
 use crate::lock::ThreadMode;
 use crate::segment::{JobSegment, SegmentError};
-use mica_memory::{Block, RegionRef, View};
+use mica_memory::{Block, RegionRef};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -81,28 +81,6 @@ impl Area {
         let data = line.with_data_mut(<*mut Inline>::expose_provenance);
         // SAFETY: the block reaches from the data of the first line to those of the last.
         unsafe { self.lines.piece_at(data, INLINE) }
-    }
-
-    /// Copies a message's first bytes, [`INLINE`] at most, into this member's line; returns how
-    /// many.
-    #[inline]
-    pub fn put(&self, slot: usize, from: &View) -> usize {
-        self.my_line(slot).with_data_mut(|data| {
-            // SAFETY: by the protocol only this member accesses the data of its line now; they are
-            // in shared memory apart from any message.
-            unsafe { from.pack_into(0, data.cast(), INLINE) }
-        })
-    }
-
-    /// Copies the bytes in a member's line to a message, as many as the message has and [`INLINE`]
-    /// at most; returns how many.
-    #[inline]
-    pub fn get(&self, slot: usize, member: usize, to: &View) -> usize {
-        self.area.flag_line(slot, member).with_data(|data| {
-            // SAFETY: by the protocol no member writes these data now; they are in shared memory
-            // apart from any message.
-            unsafe { to.unpack_from(0, data.cast(), INLINE) }
-        })
     }
 
     /// Writes the payload of this member's line as words.
@@ -257,7 +235,7 @@ mod tests {
     use super::*;
     use crate::segment::JobSpec;
     use crate::topology::CorePlace;
-    use mica_memory::{Shape, TypeLayout, copy_bytes};
+    use mica_memory::{Shape, View, copy_bytes};
 
     /// Both members' views of the area of a job of two.
     fn pair() -> [Area; 2] {
@@ -286,22 +264,18 @@ mod tests {
         let [a, b] = pair();
         let (account, mode) = (Completions::new(), ThreadMode::new());
         assert_eq!((a.me(), b.me(), b.members()), (0, 1, &[1, 0][..]));
-        for (s, len) in [0, 1, 8, 47, 48, 100].into_iter().enumerate() {
+        for (s, len) in [0, 1, 8, 47, INLINE].into_iter().enumerate() {
             let (slot, stamp) = (s % OPERATION_SLOTS, s as u64 + 1);
             let bytes: Vec<u8> = (0..len).map(|i| i as u8 + 1).collect();
-            let short = len.min(INLINE);
-            assert_eq!(a.put(slot, &view(&bytes)), short);
+            a.inline_region(slot, 0).to_region().write_bytes(&bytes);
             a.set_word(slot, len as u64);
             a.set_arrived(slot, 77);
             a.publish(slot, stamp);
             assert_eq!(b.stamp(slot, 0), stamp);
             assert_eq!((b.word(slot, 0), b.arrived(slot, 0)), (len as u64, 77));
-            let to = view(&vec![0; short]);
-            assert_eq!(b.get(slot, 0, &to), short);
-            assert_eq!(content(&to), bytes[..short]);
-            let mut seen = vec![0; short];
+            let mut seen = vec![0; len];
             b.inline_region(slot, 0).read_bytes(&mut seen);
-            assert_eq!(seen, bytes[..short]);
+            assert_eq!(seen, bytes);
             assert_eq!(b.complete(&account, stamp, &mode), Some(stamp - 1));
             assert_eq!((a.finished(1), a.finished(0)), (stamp, 0));
         }
@@ -309,21 +283,6 @@ mod tests {
         b.publish(3, 9);
         assert_eq!((a.stamp(3, 1), a.get_words(3, 1)), (9, [1, 2, 3, 4, 5, 6]));
         assert_eq!(a.stamp(2, 1), 0, "another slot, another line");
-    }
-
-    #[test]
-    fn scattered_payload_is_packed() {
-        let [a, b] = pair();
-        let byte = TypeLayout::basic(1, 1).expect("fits");
-        let pairs = Arc::new(byte.hvector(3, 2, 4).expect("fits"));
-        let from = Block::allocate(12).expect("memory");
-        from.write_bytes(&[1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0]);
-        let from = from.view(Shape::of(&pairs, 1).expect("fits"));
-        assert_eq!(a.put(1, &from), 6);
-        a.publish(1, 1);
-        let to = view(&[0; 6]);
-        assert_eq!((b.stamp(1, 0), b.get(1, 0, &to)), (1, 6));
-        assert_eq!(content(&to), [1, 2, 3, 4, 5, 6]);
     }
 
     #[test]

@@ -7,16 +7,21 @@
 //! `base + k + 1` announces: this rank's piece `k` is there (or, from a rank that only receives: it
 //! has read piece `k`). A half is written again two pieces later, after its readers have announced
 //! that they have read it.
+//!
+//! Each algorithm is compiled twice ([`SharedSlot`]): for views of any length, polled by the engine
+//! or a blocking call; and for the [fast path](super::fast_path), one piece without gaps, where
+//! waits spin.
 
+pub mod messages;
 pub mod parts;
 
-use mica_memory::View;
+use mica_memory::RegionRef;
 use mica_node::area::INLINE;
 
 use crate::intranode::protocol::group::NodeGroup;
-use crate::intranode::protocol::slot::OperationSlot;
+use crate::intranode::protocol::shared_slot::{AlgorithmEnd, SharedSlot};
+use messages::{Message, MessageParts};
 use mica_objects::error::{Error, Result};
-use parts::Parts;
 
 /// At the root of an operation that has one, the members with which it exchanges through cells:
 /// those that direct copies have left without data. `None`: all.
@@ -28,7 +33,8 @@ impl RootMembers<'_> {
     pub const ALL: RootMembers<'static> = RootMembers(None);
 
     /// The others among these, starting with the next one.
-    fn after(self, slot: &OperationSlot<'_>) -> impl Iterator<Item = usize> {
+    #[inline(always)]
+    fn after(self, slot: &impl SharedSlot) -> impl Iterator<Item = usize> {
         after(slot.group()).filter(move |&member| self.0.is_none_or(|among| among[member]))
     }
 }
@@ -45,14 +51,35 @@ pub(in crate::intranode) fn phase(base: u32, pieces: usize) -> u32 {
     base + pieces as u32
 }
 
+/// Whether a message of `bytes` bytes goes in a line. A line's bytes are free before the first
+/// phase alone.
+#[inline(always)]
+pub(in crate::intranode) fn in_line(bytes: usize, base: u32) -> bool {
+    bytes <= INLINE && base == 0
+}
+
+/// Where piece `k` of a member's message of `bytes` bytes is.
+#[inline(always)]
+pub(in crate::intranode) fn place<'a>(
+    slot: &'a impl SharedSlot,
+    member: usize,
+    (bytes, base): (usize, u32),
+    k: usize,
+) -> RegionRef<'a> {
+    match in_line(bytes, base) {
+        true => slot.line(member),
+        false => slot.half(member, k),
+    }
+}
+
 /// Barrier: no member continues before all have arrived.
 ///
 /// # Errors
 /// As for all functions here: when another rank has called something else, or takes part with
 /// another amount.
-pub async fn barrier(slot: &OperationSlot<'_>) -> Result<()> {
-    slot.begin(0).await;
-    match slot.group().tree() {
+pub async fn barrier<S: SharedSlot>(slot: &S) -> Result<()> {
+    // Groups with a tree have no fast path.
+    match slot.group().tree().filter(|_| !S::ONE_PIECE) {
         None => {
             slot.publish(1);
             slot.all_reached(1).await
@@ -71,24 +98,21 @@ pub async fn barrier(slot: &OperationSlot<'_>) -> Result<()> {
     }
 }
 
-/// Broadcast of `view` from `root`.
-pub async fn bcast(
-    slot: &OperationSlot<'_>,
-    view: &View,
+/// Broadcast of `message` from `root`.
+pub async fn bcast<S: SharedSlot>(
+    slot: &S,
+    message: &impl Message,
     root: usize,
     among: RootMembers<'_>,
     base: u32,
-) -> Result<()> {
-    let piece = slot.half_bytes();
+) -> Result<AlgorithmEnd> {
+    let (piece, bytes) = (slot.group().half_bytes(), message.bytes());
     if slot.me() == root {
-        let bytes = view.len();
-        if bytes <= INLINE && base == 0 {
-            slot.put(view);
-            slot.publish(1);
-            return Ok(());
+        if !in_line(bytes, base) {
+            slot.prepare(root)?;
         }
         // Also for an empty message, the others wait for its length.
-        for k in 0..pieces(bytes, piece).max(1) {
+        for k in 0..S::pieces(bytes, piece).max(1) {
             if k >= 2 && among.0.is_none() {
                 slot.all_reached(phase(base, k - 1)).await?;
             } else if k >= 2 {
@@ -96,133 +120,130 @@ pub async fn bcast(
                     slot.reached(member, phase(base, k - 1)).await?;
                 }
             }
-            let at = k * piece;
-            view.pack_to(at, &slot.half(root, k), piece.min(bytes - at));
-            slot.stored(root, piece.min(bytes - at));
+            let (at, n) = S::part(k, bytes, piece);
+            message.pack(at, place(slot, root, (bytes, base), k), n);
+            slot.stored(root, n);
             slot.publish(phase(base, k + 1));
         }
-        return Ok(());
+        return Ok(AlgorithmEnd::Done);
     }
+    slot.announce();
     slot.reached(root, phase(base, 1)).await?;
     // From the root's header. A message that does not fit is still read through, so that the root
     // does not wait forever.
-    let bytes = slot.bytes(root);
-    if bytes <= INLINE && base == 0 {
-        if bytes <= view.len() {
-            slot.get(root, view);
-        }
-    } else {
-        let count = pieces(bytes, piece);
-        for k in 0..count {
+    let theirs = slot.bytes(root);
+    if S::ONE_PIECE && theirs != bytes {
+        return Ok(AlgorithmEnd::Unequal);
+    }
+    let count = S::pieces(theirs, piece);
+    for k in 0..count {
+        if k > 0 {
             slot.reached(root, phase(base, k + 1)).await?;
-            let at = k * piece;
-            view.unpack_at(at, &slot.half(root, k), piece.min(bytes - at));
-            slot.loaded(root, piece.min(bytes - at));
-            if count > 2 {
-                slot.publish_for(phase(base, k + 1), root);
-            }
+        }
+        let (at, n) = S::part(k, theirs, piece);
+        message.unpack(at, place(slot, root, (theirs, base), k), n);
+        slot.loaded(root, n);
+        if count > 2 {
+            slot.publish_for(phase(base, k + 1), root);
         }
     }
-    if bytes > view.len() {
-        return Err(slot.disagreement(root, view.len()));
+    if theirs > bytes {
+        slot.expect_bytes(root, bytes)?;
     }
-    Ok(())
+    Ok(AlgorithmEnd::Done)
 }
 
 /// Gather: the `send` of every rank to the root's `parts`. In place at the root, `send` is `None`.
-pub async fn gather(
-    slot: &OperationSlot<'_>,
-    send: Option<&View>,
-    parts: Option<&Parts>,
+pub async fn gather<S: SharedSlot, P: MessageParts>(
+    slot: &S,
+    send: Option<&P::Part>,
+    parts: Option<&P>,
     root: usize,
     among: RootMembers<'_>,
     base: u32,
-) -> Result<()> {
-    let (me, piece) = (slot.me(), slot.half_bytes());
+) -> Result<AlgorithmEnd> {
+    let (me, piece) = (slot.me(), slot.group().half_bytes());
     if me != root {
-        let Some(send) = send else { return Ok(()) };
-        let bytes = send.len();
-        if bytes <= INLINE && base == 0 {
-            slot.put(send);
-            slot.publish_for(1, root);
-            return Ok(());
+        let Some(send) = send else { return Ok(AlgorithmEnd::Done) };
+        let bytes = send.bytes();
+        if !in_line(bytes, base) {
+            slot.prepare(me)?;
         }
-        for k in 0..pieces(bytes, piece) {
+        // An empty message is not waited for.
+        for k in 0..S::pieces(bytes, piece) {
             if k >= 2 {
                 slot.reached(root, phase(base, k - 1)).await?;
             }
-            let at = k * piece;
-            send.pack_to(at, &slot.half(me, k), piece.min(bytes - at));
-            slot.stored(me, piece.min(bytes - at));
+            let (at, n) = S::part(k, bytes, piece);
+            send.pack(at, place(slot, me, (bytes, base), k), n);
+            slot.stored(me, n);
             slot.publish_for(phase(base, k + 1), root);
         }
-        return Ok(());
+        return Ok(AlgorithmEnd::Done);
     }
+    slot.announce();
     let parts = parts.expect("the root has a receive buffer");
     if let Some(send) = send {
-        parts.view(me)?.copy_from(send);
+        parts.part(me)?.copy_from(send);
     }
     let (mut k, mut more, mut result) = (0, true, Ok(()));
-    while more {
+    while S::ONE_PIECE || more {
         more = false;
         for member in among.after(slot) {
-            let bytes = parts.len(member);
-            if bytes == 0 || k > 0 && k >= pieces(slot.bytes(member), piece) {
+            let bytes = parts.bytes_of(member);
+            if !S::ONE_PIECE && (bytes == 0 || k > 0 && k >= pieces(slot.bytes(member), piece)) {
                 continue;
             }
             slot.reached(member, phase(base, k + 1)).await?;
             // A message that does not fit is still read through, so that the member does not wait
             // forever.
             let theirs = slot.bytes(member);
-            if theirs != bytes && k == 0 {
-                result = result.and(Err(slot.disagreement(member, bytes)));
+            if theirs != bytes && S::ONE_PIECE {
+                return Ok(AlgorithmEnd::Unequal);
             }
-            more |= k + 1 < pieces(theirs, piece);
-            let view = parts.view(member)?;
-            if theirs <= INLINE && base == 0 {
-                if theirs <= bytes {
-                    slot.get(member, &view);
-                }
-                continue;
+            if k == 0 {
+                result = result.and(slot.expect_bytes(member, bytes));
             }
-            let at = k * piece;
-            if at < bytes.min(theirs) {
-                let some = piece.min(bytes.min(theirs) - at);
-                view.unpack_at(at, &slot.half(member, k), some);
-                slot.loaded(member, some);
+            more |= k + 1 < S::pieces(theirs, piece);
+            if S::ONE_PIECE || k * piece < bytes.min(theirs) {
+                let (at, n) = S::part(k, bytes.min(theirs), piece);
+                parts.part(member)?.unpack(at, place(slot, member, (theirs, base), k), n);
+                slot.loaded(member, n);
             }
+        }
+        if S::ONE_PIECE {
+            break;
         }
         k += 1;
         if more {
             slot.publish(phase(base, k));
         }
     }
-    result
+    slot.heard_all()?;
+    result.map(|()| AlgorithmEnd::Done)
 }
 
 /// Scatter: the root's `parts` to the `receive` of every rank. In place at the root, `receive` is
 /// `None`. The root writes to the others' cells, or all parts to its line. `known`: the root has
 /// announced the length of the parts, as all are of equal length.
-pub async fn scatter(
-    slot: &OperationSlot<'_>,
-    parts: Option<&Parts>,
-    receive: Option<&View>,
+pub async fn scatter<S: SharedSlot, P: MessageParts>(
+    slot: &S,
+    parts: Option<&P>,
+    receive: Option<&P::Part>,
     root: usize,
     (among, known): (RootMembers<'_>, bool),
     base: u32,
-) -> Result<()> {
-    let (me, size, piece) = (slot.me(), slot.size(), slot.half_bytes());
-    let in_line = |bytes: usize| known && base == 0 && fits_in_line(bytes, size);
-    let line = |member: usize, bytes: usize| {
-        let place = place_for(root, member, size) * bytes;
-        slot.inline_region(root).at(place).to_region()
-    };
+) -> Result<AlgorithmEnd> {
+    let (me, size, piece) = (slot.me(), slot.size(), slot.group().half_bytes());
+    let in_line = move |bytes: usize| known && base == 0 && fits_in_line(bytes, size);
+    let at_line = move |member: usize, bytes: usize| place_for(root, member, size) * bytes;
     if me != root {
         let Some(receive) = receive else {
-            return Ok(());
+            return Ok(AlgorithmEnd::Done);
         };
-        let bytes = receive.len();
-        let (mut theirs, mut count) = (bytes, pieces(bytes, piece));
+        slot.announce();
+        let bytes = receive.bytes();
+        let (mut theirs, mut count) = (bytes, S::pieces(bytes, piece));
         let mut k = 0;
         while k < count {
             slot.reached(root, phase(base, k + 1)).await?;
@@ -230,15 +251,18 @@ pub async fn scatter(
                 // A message that does not fit is still read through, so that the root does not wait
                 // forever.
                 theirs = slot.bytes(root);
-                count = pieces(theirs, piece);
+                if S::ONE_PIECE && theirs != bytes {
+                    return Ok(AlgorithmEnd::Unequal);
+                }
+                count = S::pieces(theirs, piece);
             }
-            let at = k * piece;
             if in_line(theirs) {
-                receive.unpack_at(0, &line(me, theirs), bytes.min(theirs));
+                receive.unpack(0, slot.line(root).at(at_line(me, theirs)), bytes.min(theirs));
                 slot.loaded(root, bytes.min(theirs));
-            } else if at < bytes {
-                receive.unpack_at(at, &slot.half(me, k), piece.min(bytes - at));
-                slot.loaded(me, piece.min(bytes - at));
+            } else if S::ONE_PIECE || k * piece < bytes {
+                let (at, n) = S::part(k, bytes, piece);
+                receive.unpack(at, slot.half(me, k), n);
+                slot.loaded(me, n);
             }
             if count > 2 {
                 slot.publish_for(phase(base, k + 1), root);
@@ -246,99 +270,98 @@ pub async fn scatter(
             k += 1;
         }
         if theirs != bytes {
-            return Err(slot.disagreement(root, bytes));
+            slot.expect_bytes(root, bytes)?;
         }
-        return Ok(());
+        return Ok(AlgorithmEnd::Done);
     }
     let parts = parts.expect("the root has a send buffer");
     let (mut k, mut more) = (0, true);
     while more {
         more = false;
         for member in among.after(slot) {
-            let bytes = parts.len(member);
-            if k >= pieces(bytes, piece) {
+            let bytes = parts.bytes_of(member);
+            let count = S::pieces(bytes, piece);
+            if k >= count {
                 continue;
             }
             if k >= 2 {
                 slot.reached(member, phase(base, k - 1)).await?;
             }
-            let at = k * piece;
-            let to = match in_line(bytes) {
-                true => line(member, bytes),
-                false => slot.half(member, k),
+            let (at, n) = S::part(k, bytes, piece);
+            let (owner, to) = match in_line(bytes) {
+                true => (root, slot.line(root).at(at_line(member, bytes))),
+                false => {
+                    slot.prepare(member)?;
+                    (member, slot.half(member, k))
+                }
             };
-            let view = parts.view(member)?;
-            view.pack_to(at, &to, piece.min(bytes - at));
-            let owner = if in_line(bytes) { root } else { member };
-            slot.stored(owner, piece.min(bytes - at));
-            more |= k + 1 < pieces(bytes, piece);
+            parts.part(member)?.pack(at, to, n);
+            slot.stored(owner, n);
+            more |= k + 1 < count;
         }
         k += 1;
         slot.publish(phase(base, k));
     }
     if let Some(receive) = receive {
-        receive.copy_from(&parts.view(me)?);
+        receive.copy_from(&parts.part(me)?);
     }
-    Ok(())
+    Ok(AlgorithmEnd::Done)
 }
 
 /// Allgather: rank `i`'s `send` to part `i` of the `parts` of every rank. In place, `send` is
 /// `None`.
-pub async fn allgather(
-    slot: &OperationSlot<'_>,
-    send: Option<&View>,
-    parts: &Parts,
+pub async fn allgather<S: SharedSlot, P: MessageParts>(
+    slot: &S,
+    send: Option<&P::Part>,
+    parts: &P,
     base: u32,
 ) -> Result<()> {
-    let (me, piece) = (slot.me(), slot.half_bytes());
-    let mine = parts.view(me)?;
+    let (me, piece) = (slot.me(), slot.group().half_bytes());
+    let mine = parts.part(me)?;
     let own = send.unwrap_or(&mine);
-    if own.len() != mine.len() {
-        return Err(unlike(own.len(), mine.len()));
+    let bytes = own.bytes();
+    if bytes != mine.bytes() {
+        return Err(unlike(bytes, mine.bytes()));
     }
-    let most = (0..slot.size()).map(|member| pieces(parts.len(member), piece)).max();
-    for k in 0..most.unwrap_or(0) {
+    if !in_line(bytes, base) {
+        slot.prepare(me)?;
+    }
+    for k in 0..most_pieces(slot, |member| parts.bytes_of(member), piece) {
         if k >= 2 {
             // A member that has published piece k - 1 has read all of round k - 2.
             slot.all_reached(phase(base, k)).await?;
         }
-        let at = k * piece;
-        if own.len() <= INLINE && base == 0 {
-            slot.put(own);
-        } else if at < own.len() {
-            own.pack_to(at, &slot.half(me, k), piece.min(own.len() - at));
-            slot.stored(me, piece.min(own.len() - at));
+        if S::ONE_PIECE || k * piece < bytes {
+            let (at, n) = S::part(k, bytes, piece);
+            own.pack(at, place(slot, me, (bytes, base), k), n);
+            slot.stored(me, n);
         }
         slot.publish(phase(base, k + 1));
         if k == 0 && send.is_some() {
             mine.copy_from(own);
         }
         for member in after(slot.group()) {
-            let bytes = parts.len(member);
-            if at >= bytes {
+            let bytes = parts.bytes_of(member);
+            if !S::ONE_PIECE && k * piece >= bytes {
                 continue;
             }
             slot.reached(member, phase(base, k + 1)).await?;
             slot.expect_bytes(member, bytes)?;
-            let view = parts.view(member)?;
-            if bytes <= INLINE && base == 0 {
-                slot.get(member, &view);
-            } else {
-                view.unpack_at(at, &slot.half(member, k), piece.min(bytes - at));
-                slot.loaded(member, piece.min(bytes - at));
-            }
+            let (at, n) = S::part(k, bytes, piece);
+            parts.part(member)?.unpack(at, place(slot, member, (bytes, base), k), n);
+            slot.loaded(member, n);
         }
     }
-    Ok(())
+    slot.heard_all()
 }
 
 /// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is
 /// `None`. `uniform_len`: the length of all parts, if all are of equal length and each rank has
 /// announced it.
-pub async fn alltoall(
-    slot: &OperationSlot<'_>,
-    send: Option<&Parts>,
-    receive: &Parts,
+pub async fn alltoall<S: SharedSlot, P: MessageParts>(
+    slot: &S,
+    send: Option<&P>,
+    receive: &P,
     uniform_len: Option<usize>,
     base: u32,
 ) -> Result<()> {
@@ -347,55 +370,72 @@ pub async fn alltoall(
     // A half, or the line, holds one piece for each other rank.
     let in_line = uniform_len.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
     let piece = in_line.unwrap_or_else(|| share_of_half(slot.group())).max(1);
-    let room = |member, k| match in_line {
-        Some(_) => slot.inline_region(member).to_region(),
-        None => slot.half(member, k),
+    let memory = move |writer, k| match in_line {
+        Some(_) => slot.line(writer),
+        None => slot.half(writer, k),
     };
-    let others = || after(slot.group());
-    let rounds =
-        others().map(|member| pieces(out.len(member).max(receive.len(member)), piece)).max();
-    for k in 0..rounds.unwrap_or(0) {
-        let at = k * piece;
-        let half = room(me, k);
-        for member in others() {
-            let bytes = out.len(member);
-            if at < bytes {
+    let place = move |writer, reader| place_for(writer, reader, size) * piece;
+    if in_line.is_none() {
+        slot.prepare(me)?;
+    }
+    let longest = |member| out.bytes_of(member).max(receive.bytes_of(member));
+    let rounds = most_pieces(slot, |member| if member == me { 0 } else { longest(member) }, piece);
+    let mut k = 0;
+    while S::ONE_PIECE || k < rounds {
+        for member in after(slot.group()) {
+            let bytes = out.bytes_of(member);
+            if S::ONE_PIECE || k * piece < bytes {
                 if k >= 2 {
                     slot.reached(member, phase(base, k)).await?;
                 }
-                let place = place_for(me, member, size) * piece;
-                let to = half.offset(place as isize);
-                out.view(member)?.pack_to(at, &to, piece.min(bytes - at));
-                slot.stored(me, piece.min(bytes - at));
+                let (at, n) = S::part(k, bytes, piece);
+                out.part(member)?.pack(at, memory(me, k).at(place(me, member)), n);
+                slot.stored(me, n);
             }
         }
         slot.publish(phase(base, k + 1));
         if k == 0
             && let Some(send) = send
         {
-            receive.view(me)?.copy_from(&send.view(me)?);
+            receive.part(me)?.copy_from(&send.part(me)?);
         }
-        for member in others() {
-            let bytes = receive.len(member);
-            if at < bytes {
+        for member in after(slot.group()) {
+            let bytes = receive.bytes_of(member);
+            if S::ONE_PIECE || k * piece < bytes {
                 slot.reached(member, phase(base, k + 1)).await?;
                 if let Some(uniform_len) = uniform_len {
                     slot.expect_bytes(member, uniform_len)?;
                 }
-                let place = place_for(member, me, size) * piece;
-                let from = room(member, k).offset(place as isize);
-                let view = receive.view(member)?;
-                view.unpack_at(at, &from, piece.min(bytes - at));
-                slot.loaded(member, piece.min(bytes - at));
+                let (at, n) = S::part(k, bytes, piece);
+                let from = memory(member, k).at(place(member, me));
+                receive.part(member)?.unpack(at, from, n);
+                slot.loaded(member, n);
             }
         }
+        k += 1;
+        if S::ONE_PIECE {
+            break;
+        }
     }
-    if rounds.unwrap_or(0) == 0
+    if rounds == 0
         && let Some(send) = send
     {
-        receive.view(me)?.copy_from(&send.view(me)?);
+        receive.part(me)?.copy_from(&send.part(me)?);
     }
-    Ok(())
+    slot.heard_all()
+}
+
+/// Pieces of the longest message of a member, whose length is `bytes_of` it.
+#[inline(always)]
+pub(in crate::intranode) fn most_pieces<S: SharedSlot>(
+    slot: &S,
+    bytes_of: impl Fn(usize) -> usize,
+    piece: usize,
+) -> usize {
+    match S::ONE_PIECE {
+        true => 1,
+        false => (0..slot.size()).map(|member| pieces(bytes_of(member), piece)).max().unwrap_or(0),
+    }
 }
 
 /// Bytes of half a cell for each other rank.

@@ -11,6 +11,7 @@
 //! ([`OperationSlot::refuse`]), and the ranks that this concerns go on through cells from there
 //! ([`DirectOutcome`]).
 
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use mica_channel::direct::{PeerBuffer, PublishedBuffer};
 use mica_memory::{Block, Region, View};
 

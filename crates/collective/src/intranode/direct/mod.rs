@@ -16,6 +16,7 @@
 pub mod exposed;
 pub mod span;
 
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use mica_memory::{Block, Shape, View};
 
 use crate::intranode::cells::after;
@@ -115,7 +116,7 @@ impl Rooted {
         };
         if !self.whole {
             for member in after(slot.group()) {
-                span.announce(member, slot.cell(member));
+                span.announce(member, slot.half(member, 0));
             }
         }
         describe(slot, root_side, &offer, span.bytes());
@@ -238,7 +239,7 @@ impl Rooted {
         let (root_side, _) = self.sides();
         let at = match self.whole || cut == 0 {
             true => 0,
-            false => PartsSpan::announced(slot.cell(slot.me())),
+            false => PartsSpan::announced(slot.half(slot.me(), 0)),
         };
         // Even parts: the root announces the length of each.
         let is_even_scatter = self.bytes > 0 && !self.whole && !self.to_root;

@@ -1,5 +1,6 @@
 //! Where the parts of a buffer lie, for other ranks that copy from or to them.
 
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use mica_memory::{Block, Region, RegionRef, View};
 
 use super::exposed::{
@@ -305,12 +306,12 @@ impl ExposedPart {
 
 /// Where `teller` puts `bytes` bytes for `member`.
 fn place<'a>(
-    slot: &OperationSlot<'a>,
+    slot: &'a OperationSlot<'_>,
     teller: usize,
     member: usize,
     bytes: usize,
 ) -> RegionRef<'a> {
-    slot.cell(teller).at(member * bytes)
+    slot.half(teller, 0).at(member * bytes)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One operation of a node group as the [fast path](super::super::fast_path) sees it: an
 //! [`OperationSlot`] of which only what a call needs is computed, and kept in registers.
 
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use mica_memory::RegionRef;
 use mica_node::area::{AreaSlot, OPERATION_SLOTS};
 
@@ -99,33 +100,22 @@ impl<'a> FastSlot<'a> {
         self.header
     }
 
-    #[inline(always)]
-    pub fn size(self) -> usize {
-        self.group.size()
-    }
-
-    #[inline(always)]
-    pub fn me(self) -> usize {
-        self.group.me()
-    }
-
-    /// A member's cell, for this rank to write.
+    /// See [`OperationSlot::allocate_cell`].
     ///
     /// # Errors
     /// When there is no memory for it.
     #[inline(always)]
-    pub fn cell_to_write(self, member: usize) -> Result<RegionRef<'a>> {
-        self.turn.allocate_before_writing(member)?;
-        Ok(self.turn.cell(member))
+    pub fn prepare_cell(self, member: usize) -> Result<()> {
+        Ok(self.turn.allocate_before_writing(member)?)
     }
 
-    /// See [`OperationSlot::cell`].
+    /// A member's memory for the payload.
     #[inline(always)]
     pub fn cell(self, member: usize) -> RegionRef<'a> {
         self.turn.cell(member)
     }
 
-    /// See [`OperationSlot::inline_region`].
+    /// The bytes in a member's line.
     #[inline(always)]
     pub fn inline_region(self, member: usize) -> RegionRef<'a> {
         self.turn.inline_region(member)
@@ -253,15 +243,6 @@ impl<'a> FastSlot<'a> {
             true => Ok(()),
             false => self.operation_slot().expect_bytes(member, bytes),
         }
-    }
-
-    /// As [`expect_bytes`](Self::expect_bytes) for all others.
-    ///
-    /// # Errors
-    /// If one does.
-    #[inline(always)]
-    pub fn expect_bytes_of_all(self, bytes: usize) -> Result<()> {
-        self.group.others().try_for_each(|member| self.expect_bytes(member, bytes))
     }
 
     /// This rank is done with all memory of the operation. It prefetches its line, and `bytes`

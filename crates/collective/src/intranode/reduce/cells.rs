@@ -4,12 +4,18 @@
 //! in pieces of half a cell. Each rank reduces its share of a piece and leaves the result in its
 //! own cell for the others: two steps for each piece, and every operand is read once. All ranks
 //! reduce in rank order ([`Reduction::fold`]), so all get the same bits, in every run.
+//!
+//! What has one step a piece is written once, as the algorithms of
+//! [`cells`](crate::intranode::cells) are: for elements of any datatype and operator, and for the
+//! fast path's.
 
-use mica_memory::{Block, Region, RegionRef};
-use mica_node::area::INLINE;
+use mica_memory::{Block, RegionRef};
+use mica_objects::op::kernel::Kernel;
 
 use super::operands::{share, stride};
-use crate::intranode::cells::{phase, pieces};
+use crate::intranode::cells::{in_line, most_pieces, phase, pieces, place};
+use crate::intranode::protocol::group::NodeGroup;
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use crate::intranode::protocol::slot::OperationSlot;
 use crate::place::Elements;
 use crate::reduction::Reduction;
@@ -67,75 +73,167 @@ impl<'a> Operands<'a> {
         self.reduction.count * self.stride
     }
 
-    /// Copies `count` elements of this rank's operand, from element `first` on, to `to`.
-    fn bring(&self, first: usize, count: usize, to: &Region) -> Result<()> {
-        match count {
-            0 => Ok(()),
-            _ => self.reduction.copy_elements(&self.own.region(first), to, count),
-        }
-    }
-
-    /// The operand of `member` from element `first` on, which that member has put in `cell`, for a
-    /// reduction to `result`. What this rank has published is in the others' caches by now, so it
-    /// reads its own operand from the source buffer, unless the result goes there.
-    fn of(
-        &self,
-        slot: &OperationSlot<'_>,
-        member: usize,
-        first: usize,
-        cell: Region,
-        result: &Region,
-    ) -> Region {
-        let own = self.own.region(first);
-        match member == slot.me() && own.address() != result.address() {
-            true => own,
-            false => cell,
-        }
-    }
-
-    fn offset(&self, region: &Region, element: usize) -> Region {
-        region.offset((element * self.stride) as isize)
-    }
-
     /// Whether each rank reduces for itself.
     fn is_short(&self, slot: &OperationSlot<'_>) -> bool {
         self.bytes() <= alone_max(slot.size()).min(slot.group().cell_bytes())
     }
+}
 
-    /// Puts the whole operand where the others read it: in the line or in the cell.
-    fn bring_all(&self, slot: &OperationSlot<'_>, base: u32) -> Result<()> {
-        slot.stored(slot.me(), self.bytes());
-        let place = self.whole(slot, slot.me(), base);
-        self.bring(0, self.reduction.count, &place.to_region())
+/// What is reduced at once: elements of the first members.
+#[derive(Debug, Clone, Copy)]
+pub struct ReducedElements {
+    /// This rank's number.
+    pub me: usize,
+    /// Members whose operands are reduced.
+    pub members: usize,
+    /// Where the elements start in this rank's operand.
+    pub own: usize,
+    /// Where they start in the target.
+    pub first: usize,
+    /// How many they are.
+    pub count: usize,
+}
+
+/// This rank's operand of a reduction with one step a piece.
+pub trait CellOperand {
+    /// Where results go.
+    type Target;
+
+    /// Elements of the whole vector.
+    fn count(&self) -> usize;
+
+    /// Bytes from one element to the next.
+    fn stride(&self) -> usize;
+
+    /// Copies `count` elements from element `first` on to shared memory.
+    ///
+    /// # Errors
+    /// When the elements extend past the largest address.
+    fn bring(&self, first: usize, count: usize, to: RegionRef<'_>) -> Result<()>;
+
+    /// Whether the operand lies in place.
+    fn lies_in(&self, target: &Self::Target) -> bool;
+
+    /// Reduces elements to the `target`. `place` is where a member's lie in shared memory; those of
+    /// this rank are read from its operand, unless the result goes there: what this rank has
+    /// published is in the others' caches by now.
+    ///
+    /// # Errors
+    /// Those of the operator.
+    fn fold<'t>(
+        &self,
+        elements: ReducedElements,
+        target: &Self::Target,
+        place: impl Fn(usize) -> RegionRef<'t>,
+    ) -> Result<()>;
+}
+
+impl CellOperand for Operands<'_> {
+    type Target = Elements;
+
+    fn count(&self) -> usize {
+        self.reduction.count
     }
 
-    /// Where a member's whole operand is.
-    fn whole<'t>(&self, slot: &OperationSlot<'t>, member: usize, base: u32) -> RegionRef<'t> {
-        match self.in_line(base) {
-            true => slot.inline_region(member),
-            false => slot.cell(member),
+    fn stride(&self) -> usize {
+        self.stride
+    }
+
+    fn bring(&self, first: usize, count: usize, to: RegionRef<'_>) -> Result<()> {
+        match count {
+            0 => Ok(()),
+            _ => self.reduction.copy_elements(&self.own.region(first), &to.to_region(), count),
         }
     }
 
-    fn in_line(&self, base: u32) -> bool {
-        base == 0 && self.bytes() <= INLINE
+    fn lies_in(&self, target: &Elements) -> bool {
+        target.same_place(self.own)
     }
 
-    /// Reduces the whole operands of the first `members` members to `result`.
-    fn reduce_all(
+    fn fold<'t>(
         &self,
-        slot: &OperationSlot<'_>,
-        base: u32,
-        members: usize,
-        result: &Region,
+        ReducedElements { me, members, own, first, count }: ReducedElements,
+        target: &Elements,
+        place: impl Fn(usize) -> RegionRef<'t>,
     ) -> Result<()> {
-        let (reduction, count) = (self.reduction, self.reduction.count);
-        reduction.fold(members, count, result, |member| {
-            slot.loaded(member, self.bytes());
-            let place = self.whole(slot, member, base).to_region();
-            Ok(self.of(slot, member, 0, place, result))
+        let target = target.region(first);
+        self.reduction.fold(members, count, &target, |member| {
+            let own = || Some(self.own.region(own)).filter(|own| own.address() != target.address());
+            let mine = if member == me { own() } else { None };
+            Ok(mine.unwrap_or_else(|| place(member).to_region()))
         })
     }
+}
+
+/// Operands without gaps and a predefined operator, not in place: the fast path's.
+#[derive(Debug, Clone, Copy)]
+pub struct DenseOperand<'a> {
+    /// This rank's operand.
+    pub own: RegionRef<'a>,
+    /// Elements.
+    pub count: usize,
+    /// Bytes of one.
+    pub element: usize,
+    /// The operator.
+    pub kernel: Kernel,
+}
+
+impl<'a> CellOperand for DenseOperand<'a> {
+    type Target = RegionRef<'a>;
+
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn stride(&self) -> usize {
+        self.element
+    }
+
+    #[inline(always)]
+    fn bring(&self, first: usize, count: usize, to: RegionRef<'_>) -> Result<()> {
+        self.own.at(first * self.element).copy_to(to, count * self.element);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn lies_in(&self, _: &RegionRef<'a>) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn fold<'t>(
+        &self,
+        ReducedElements { me, members, own, first, count }: ReducedElements,
+        target: &RegionRef<'a>,
+        place: impl Fn(usize) -> RegionRef<'t>,
+    ) -> Result<()> {
+        let (target, bytes) = (target.at(first * self.element), count * self.element);
+        for member in (0..members).rev() {
+            let memory = match member == me {
+                true => self.own.at(own * self.element),
+                false => place(member),
+            };
+            match member == members - 1 {
+                true => memory.copy_to(target, bytes),
+                false => memory.combine_into(target, bytes, self.kernel),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts the whole operand where the others read it: in the line or in the cell.
+#[inline(always)]
+fn bring_all(slot: &impl SharedSlot, operand: &impl CellOperand, base: u32) -> Result<()> {
+    let (me, bytes) = (slot.me(), operand.count() * operand.stride());
+    if !in_line(bytes, base) {
+        slot.prepare(me)?;
+    }
+    operand.bring(0, operand.count(), place(slot, me, (bytes, base), 0))?;
+    slot.stored(me, bytes);
+    Ok(())
 }
 
 /// Allreduce: to the `result` of every rank. Reduce: to the root's; the others have none.
@@ -149,18 +247,28 @@ pub async fn reduce(
     let (me, size, reduction) = (slot.me(), slot.size(), operands.reduction);
     let wants = result.filter(|_| root.is_none_or(|root| root == me));
     if operands.is_short(slot) {
-        return reduce_short(slot, operands, wants, root, base).await;
+        return match (root, slot.group().tree()) {
+            (Some(root), _) => reduce_short::<true, _>(slot, &operands, wants, root, base).await,
+            (None, None) => reduce_short::<false, _>(slot, &operands, wants, 0, base).await,
+            (None, Some(tree)) => {
+                let result = result.expect("an allreduce has a receive buffer everywhere");
+                up_and_down(slot, operands, result, tree, base).await
+            }
+        };
     }
     let most = (slot.half_bytes() / operands.stride).max(1);
     // A rank without a result buffer reduces its share to temporary memory.
     let beside = match wants {
         Some(_) => None,
-        None => Some(Block::allocate(most.div_ceil(size) * operands.stride)?),
+        None => {
+            let memory = Block::allocate(most.div_ceil(size) * operands.stride)?;
+            Some(Elements::new(memory, &reduction.datatype))
+        }
     };
     for k in 0..pieces(reduction.count, most) {
         let first = k * most;
         let count = most.min(reduction.count - first);
-        operands.bring(first, count, &slot.half(me, k))?;
+        CellOperand::bring(&operands, first, count, slot.half(me, k))?;
         slot.stored(me, count * operands.stride);
         let (brought, reduced) = (phase(base, 2 * k + 1), phase(base, 2 * k + 2));
         slot.publish(brought);
@@ -169,21 +277,24 @@ pub async fn reduce(
             slot.expect_bytes_of_all(operands.bytes())?;
         }
         let mine = share(count, me, size);
-        let target = match (wants, &beside) {
-            (Some(result), _) => result.region(first + mine.start),
-            (None, Some(beside)) => beside.clone(),
+        let own = first + mine.start;
+        let (target, at) = match (wants, &beside) {
+            (Some(result), _) => (result, own),
+            (None, Some(beside)) => (beside, 0),
             (None, None) => unreachable!("one of the two is there"),
         };
-        let at = |member: usize, element: usize| operands.offset(&slot.half(member, k), element);
-        reduction.fold(size, mine.len(), &target, |member| {
+        let cell = |member: usize, element: usize| {
+            slot.half(member, k).at(element * operands.stride).to_region()
+        };
+        let elements = ReducedElements { me, members: size, own, first: at, count: mine.len() };
+        operands.fold(elements, target, |member| {
             slot.loaded(member, mine.len() * operands.stride);
-            let cell = at(member, mine.start);
-            Ok(operands.of(slot, member, first + mine.start, cell, &target))
+            slot.half(member, k).at(mine.start * operands.stride)
         })?;
         // Only this rank reads its share of its own cell.
         if !mine.is_empty() {
-            let to = reduction.elements(at(me, mine.start), mine.len())?;
-            to.copy_from(&reduction.elements(target, mine.len())?);
+            let to = reduction.elements(cell(me, mine.start), mine.len())?;
+            to.copy_from(&target.view(at, mine.len())?);
             slot.stored(me, mine.len() * operands.stride);
         }
         slot.publish(reduced);
@@ -192,7 +303,7 @@ pub async fn reduce(
                 let theirs = share(count, member, size);
                 slot.reached(member, reduced).await?;
                 if !theirs.is_empty() {
-                    let from = reduction.elements(at(member, theirs.start), theirs.len())?;
+                    let from = reduction.elements(cell(member, theirs.start), theirs.len())?;
                     result.view(first + theirs.start, theirs.len())?.copy_from(&from);
                     slot.loaded(member, theirs.len() * operands.stride);
                 }
@@ -202,32 +313,36 @@ pub async fn reduce(
     Ok(())
 }
 
-/// [`reduce`] of a vector that fits a cell; the rank has a `result` if it wants one.
-async fn reduce_short(
-    slot: &OperationSlot<'_>,
-    operands: Operands<'_>,
-    result: Option<&Elements>,
-    root: Option<usize>,
+/// [`reduce`] of a vector that fits a cell, to `root` if it is `ROOTED`; the rank has a `result` if
+/// it wants one.
+// flag: makes two functions of it, each with one caller on the fast path, which inlines it.
+pub async fn reduce_short<const ROOTED: bool, O: CellOperand>(
+    slot: &impl SharedSlot,
+    operand: &O,
+    result: Option<&O::Target>,
+    root: usize,
     base: u32,
 ) -> Result<()> {
-    if let (Some(tree), None) = (slot.group().tree(), root) {
-        let result = result.expect("an allreduce has a receive buffer everywhere");
-        return up_and_down(slot, operands, result, tree, base).await;
-    }
-    let is_in_place = result.is_some_and(|result| result.same_place(operands.own));
+    let (me, size, count) = (slot.me(), slot.size(), operand.count());
+    let bytes = count * operand.stride();
+    let is_root = ROOTED && root == me;
     // Only the root reads its own operand, so it is published only if the result overwrites it.
-    if root != Some(slot.me()) || is_in_place {
-        operands.bring_all(slot, base)?;
+    if !is_root || result.is_some_and(|result| operand.lies_in(result)) {
+        bring_all(slot, operand, base)?;
     }
-    match root {
-        Some(root) if root != slot.me() => slot.publish_for(base + 1, root),
-        Some(_) => {}
-        None => slot.publish(base + 1),
+    match is_root {
+        true => slot.announce(),
+        false if ROOTED => slot.publish_for(base + 1, root),
+        false => slot.publish(base + 1),
     }
     if let Some(result) = result {
         slot.all_reached(base + 1).await?;
-        slot.expect_bytes_of_all(operands.bytes())?;
-        operands.reduce_all(slot, base, slot.size(), &result.region(0))?;
+        slot.expect_bytes_of_all(bytes)?;
+        let elements = ReducedElements { me, members: size, own: 0, first: 0, count };
+        operand.fold(elements, result, |member| {
+            slot.loaded(member, bytes);
+            place(slot, member, (bytes, base), 0)
+        })?;
     }
     Ok(())
 }
@@ -243,8 +358,8 @@ async fn up_and_down(
 ) -> Result<()> {
     let (me, reduction) = (slot.me(), operands.reduction);
     let count = reduction.count;
-    operands.bring_all(slot, base)?;
-    let place = |member: usize| operands.whole(slot, member, base).to_region();
+    bring_all(slot, &operands, base)?;
+    let place = |member: usize| place(slot, member, (operands.bytes(), base), 0).to_region();
     let to = result.region(0);
     for &child in &tree.children {
         slot.reached(child, base + 1).await?;
@@ -281,87 +396,105 @@ pub async fn reduce_scatter(
     result: &Elements,
     base: u32,
 ) -> Result<()> {
-    let (me, size, reduction) = (slot.me(), slot.size(), operands.reduction);
-    let most = (slot.half_bytes() / operands.stride / size).max(1);
-    let mine = counts[me];
-    // In place, a block would be overwritten while later pieces of it have yet to be copied to
-    // cells.
-    let in_place = result.same_place(operands.own);
-    let beside = match in_place {
-        true => Some(reduction.temporary(mine)?),
-        false => None,
-    };
-    let target = beside.as_ref().unwrap_or(result);
-    let longest = counts.iter().copied().max().unwrap_or(0);
-    let my_block: usize = counts[..me].iter().sum();
-    for k in 0..pieces(longest, most) {
-        let mut block = 0;
-        for (member, &count) in counts.iter().enumerate() {
-            let first = (k * most).min(count);
-            let part = most.min(count - first);
-            if member != me {
-                let to = operands.offset(&slot.half(me, k), member * most);
-                operands.bring(block + first, part, &to)?;
-                slot.stored(me, part * operands.stride);
+    let (reduction, mine) = (operands.reduction, counts[slot.me()]);
+    let scatter =
+        |target| reduce_scatter_beside(slot, &operands, |member| counts[member], target, base);
+    if !operands.lies_in(result) {
+        return scatter(result).await;
+    }
+    // A block would be overwritten while later pieces of it have yet to be copied to cells.
+    let beside = reduction.temporary(mine)?;
+    scatter(&beside).await?;
+    if mine > 0 {
+        result.view(0, mine)?.copy_from(&beside.view(0, mine)?);
+    }
+    Ok(())
+}
+
+/// Elements of a piece of each member's block.
+#[inline(always)]
+pub fn scattered_piece(group: &NodeGroup, operand: &impl CellOperand) -> usize {
+    (group.half_bytes() / operand.stride() / group.size()).max(1)
+}
+
+/// [`reduce_scatter`], not in place; `count_of` a member are the elements of its block.
+pub async fn reduce_scatter_beside<S: SharedSlot, O: CellOperand>(
+    slot: &S,
+    operand: &O,
+    count_of: impl Fn(usize) -> usize,
+    result: &O::Target,
+    base: u32,
+) -> Result<()> {
+    let (me, size, stride) = (slot.me(), slot.size(), operand.stride());
+    let most = scattered_piece(slot.group(), operand);
+    slot.prepare(me)?;
+    for k in 0..most_pieces(slot, &count_of, most) {
+        let (mut block, mut own) = (0, 0);
+        for member in 0..size {
+            let count = count_of(member);
+            let (first, part) = S::part(k, count, most);
+            if member == me {
+                own = block;
+            } else {
+                operand.bring(block + first, part, slot.half(me, k).at(member * most * stride))?;
+                slot.stored(me, part * stride);
             }
             block += count;
         }
         slot.publish(phase(base, k + 1));
         slot.all_reached(phase(base, k + 1)).await?;
         if k == 0 {
-            slot.expect_bytes_of_all(operands.bytes())?;
+            slot.expect_bytes_of_all(operand.count() * stride)?;
         }
-        let first = (k * most).min(mine);
-        let part = most.min(mine - first);
-        reduction.fold(size, part, &target.region(first), |member| {
-            slot.loaded(member, part * operands.stride);
-            Ok(match member == me {
-                true => operands.own.region(my_block + first),
-                false => operands.offset(&slot.half(member, k), me * most),
-            })
+        let (first, part) = S::part(k, count_of(me), most);
+        let elements = ReducedElements { me, members: size, own: own + first, first, count: part };
+        operand.fold(elements, result, |member| {
+            slot.loaded(member, part * stride);
+            slot.half(member, k).at(me * most * stride)
         })?;
-    }
-    if beside.is_some() && mine > 0 {
-        result.view(0, mine)?.copy_from(&target.view(0, mine)?);
     }
     Ok(())
 }
 
 /// Scan: `x0 op ... xi` goes to rank `i`'s `result`; exclusive: without `xi`, and rank 0's `result`
 /// is left alone.
-pub async fn scan(
-    slot: &OperationSlot<'_>,
-    operands: Operands<'_>,
-    result: &Elements,
+pub async fn scan<S: SharedSlot, O: CellOperand>(
+    slot: &S,
+    operand: &O,
+    result: &O::Target,
     kind: ScanKind,
     base: u32,
 ) -> Result<()> {
-    let (me, reduction) = (slot.me(), operands.reduction);
-    let most = (slot.half_bytes() / operands.stride).max(1);
+    let (me, stride, total) = (slot.me(), operand.stride(), operand.count());
     let before = me + usize::from(kind == ScanKind::Inclusive);
-    let room = |member, k| match operands.in_line(base) {
-        true => slot.inline_region(member).to_region(),
-        false => slot.half(member, k),
-    };
-    for k in 0..pieces(reduction.count, most) {
-        let first = k * most;
-        let count = most.min(reduction.count - first);
+    let bytes = total * stride;
+    if !in_line(bytes, base) {
+        slot.prepare(me)?;
+    }
+    let most = if S::ONE_PIECE { total } else { (slot.group().half_bytes() / stride).max(1) };
+    let mut k = 0;
+    while S::ONE_PIECE || k < pieces(total, most) {
         if k >= 2 {
             // A member that has published piece k - 1 has read all of round k - 2.
             slot.all_reached(phase(base, k)).await?;
         }
-        operands.bring(first, count, &room(me, k))?;
-        slot.stored(me, count * operands.stride);
+        let (first, count) = S::part(k, total, most);
+        operand.bring(first, count, place(slot, me, (bytes, base), k))?;
+        slot.stored(me, count * stride);
         slot.publish(phase(base, k + 1));
         for member in 0..me {
             slot.reached(member, phase(base, k + 1)).await?;
-            slot.expect_bytes(member, operands.bytes())?;
+            slot.expect_bytes(member, bytes)?;
         }
-        let target = result.region(first);
-        reduction.fold(before, count, &target, |member| {
-            slot.loaded(member, count * operands.stride);
-            Ok(operands.of(slot, member, first, room(member, k), &target))
+        let elements = ReducedElements { me, members: before, own: first, first, count };
+        operand.fold(elements, result, |member| {
+            slot.loaded(member, count * stride);
+            place(slot, member, (bytes, base), k)
         })?;
+        k += 1;
+        if S::ONE_PIECE {
+            break;
+        }
     }
     Ok(())
 }

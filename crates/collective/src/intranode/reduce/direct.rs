@@ -9,6 +9,7 @@
 //! copies, a rank that works in place has kept a copy of its operand. Operands are combined in rank
 //! order, as through cells.
 
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use mica_channel::direct::PeerBuffer;
 use mica_memory::{Block, Region, Shape, View};
 

@@ -1,6 +1,7 @@
 //! What a member finds out when another one's header does not fit its own: the errors that name the
 //! two calls, roots or numbers of bytes. Never on the path of calls that agree.
 
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use mica_node::area::OPERATION_SLOTS;
 
 use super::OperationSlot;

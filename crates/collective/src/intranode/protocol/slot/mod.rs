@@ -3,14 +3,15 @@
 
 mod mismatch;
 pub mod record;
+mod steps;
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 
-use mica_memory::{Region, RegionRef, View};
-use mica_node::area::{INLINE, OPERATION_SLOTS};
+use crate::intranode::protocol::shared_slot::SharedSlot;
+use mica_node::area::OPERATION_SLOTS;
 
 use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 
@@ -111,18 +112,6 @@ impl<'a> OperationSlot<'a> {
         self.group
     }
 
-    /// Number of members.
-    #[inline]
-    pub fn size(&self) -> usize {
-        self.group.size()
-    }
-
-    /// This rank's number.
-    #[inline]
-    pub fn me(&self) -> usize {
-        self.group.me()
-    }
-
     /// A member's rank in the job.
     pub fn rank(&self, member: usize) -> u32 {
         self.group.area.members()[member]
@@ -201,26 +190,6 @@ impl<'a> OperationSlot<'a> {
         self.number << PHASE_BITS | u64::from(phase)
     }
 
-    /// Announces to all others that this rank has reached `phase`, with all that it wrote before.
-    #[inline]
-    pub fn publish(&self, phase: u32) {
-        self.store_stamp(phase);
-        self.group.wake_others();
-    }
-
-    /// As [`publish`](Self::publish), where only `member` waits for it.
-    #[inline]
-    pub fn publish_for(&self, phase: u32, member: usize) {
-        self.store_stamp(phase);
-        self.group.area.wake(member);
-    }
-
-    /// As [`publish`](Self::publish), where only `members` wait for it.
-    pub fn publish_for_some(&self, phase: u32, members: impl Iterator<Item = usize>) {
-        self.store_stamp(phase);
-        self.group.area.wake_all(members);
-    }
-
     /// Whether `member` has reached `phase`.
     #[inline]
     pub fn has_reached(&self, member: usize, phase: u32) -> bool {
@@ -236,25 +205,6 @@ impl<'a> OperationSlot<'a> {
             }
             self.has_reached(member, phase)
         })
-    }
-
-    /// Waits until `member` has reached `phase`.
-    ///
-    /// # Errors
-    /// When it is in another collective, or will never reach the phase.
-    #[inline]
-    pub async fn reached(&self, member: usize, phase: u32) -> Result<()> {
-        if !self.reaches(member, phase) {
-            poll_fn(|_| match self.reaches(member, phase) {
-                true => Poll::Ready(Ok(())),
-                false => self.after_failed_poll(member, phase),
-            })
-            .await?;
-        }
-        if self.records_steps() {
-            self.record(format_args!("wait {member} {phase}"));
-        }
-        self.accept_header(member)
     }
 
     /// After a failed poll of `member`: whether to poll again.
@@ -341,30 +291,6 @@ impl<'a> OperationSlot<'a> {
         self.check(member, self.header_of(member))
     }
 
-    /// Waits until all others have reached `phase`.
-    ///
-    /// # Errors
-    /// When one is in another collective, or will never reach the phase.
-    #[inline]
-    pub async fn all_reached(&self, phase: u32) -> Result<()> {
-        let (me, size) = (self.me(), self.size());
-        let mut member = 0;
-        poll_fn(|_| {
-            while member < size {
-                if member != me && !self.reaches(member, phase) {
-                    return self.after_failed_poll(member, phase);
-                }
-                member += 1;
-            }
-            Poll::Ready(Ok(()))
-        })
-        .await?;
-        if self.records_steps() {
-            self.record(format_args!("wait all {phase}"));
-        }
-        self.accept_headers()
-    }
-
     /// Processes what the others have announced with a phase that they all have reached.
     ///
     /// # Errors
@@ -386,12 +312,6 @@ impl<'a> OperationSlot<'a> {
     fn check(&self, member: usize, header: OperationHeader) -> Result<()> {
         let own = OperationHeader(self.own_header.load(Ordering::Relaxed));
         if header.is_alike(own) { Ok(()) } else { self.compare(member, header) }
-    }
-
-    /// Bytes that `member` takes part with; valid after a phase that it has reached.
-    #[inline]
-    pub fn bytes(&self, member: usize) -> usize {
-        self.header_of(member).bytes()
     }
 
     /// Bytes that this rank takes part with.
@@ -420,18 +340,6 @@ impl<'a> OperationSlot<'a> {
         (0..self.size()).any(|member| self.has_refused(member))
     }
 
-    /// Refuses a `member` that takes part with a number of bytes other than `bytes`.
-    #[inline]
-    pub fn expect_bytes(&self, member: usize, bytes: usize) -> Result<()> {
-        if self.bytes(member) == bytes { Ok(()) } else { Err(self.disagreement(member, bytes)) }
-    }
-
-    /// As [`expect_bytes`](Self::expect_bytes) for all others.
-    #[inline]
-    pub fn expect_bytes_of_all(&self, bytes: usize) -> Result<()> {
-        self.group.others().try_for_each(|member| self.expect_bytes(member, bytes))
-    }
-
     /// This rank is done with all memory of the slot.
     #[inline]
     pub fn finish(self) {
@@ -451,44 +359,10 @@ impl<'a> OperationSlot<'a> {
         Ok(self.group.area.allocate_before_writing(self.at, member)?)
     }
 
-    /// Memory of `member` for the payload, or a part of it.
-    #[inline]
-    pub fn cell(&self, member: usize) -> RegionRef<'a> {
-        self.group.area.cell(self.at, member)
-    }
-
-    /// Half number `index` (0, 1, 0, ...) of a member's cell.
-    #[inline]
-    pub fn half(&self, member: usize, index: usize) -> Region {
-        let shift = if index & 1 == 0 { 0 } else { self.half_bytes() };
-        self.cell(member).at(shift).to_region()
-    }
-
     /// Bytes of half a cell.
     #[inline]
     pub fn half_bytes(&self) -> usize {
         self.group.half_bytes()
-    }
-
-    /// Puts a message of at most [`INLINE`] bytes in this rank's line.
-    #[inline]
-    pub fn put(&self, view: &View) {
-        debug_assert!(view.len() <= INLINE);
-        self.group.area.put(self.at, view);
-        self.stored(self.me(), view.len());
-    }
-
-    /// Gets a message from a member's line.
-    #[inline]
-    pub fn get(&self, member: usize, view: &View) {
-        self.group.area.get(self.at, member, view);
-        self.loaded(member, view.len());
-    }
-
-    /// The bytes in a member's line.
-    #[inline]
-    pub fn inline_region(&self, member: usize) -> RegionRef<'a> {
-        self.group.area.inline_region(self.at, member)
     }
 
     /// Puts words in this rank's line.

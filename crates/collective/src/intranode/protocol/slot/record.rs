@@ -23,6 +23,7 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::{Mutex, OnceLock};
 
+use crate::intranode::protocol::shared_slot::SharedSlot;
 use mica_node::tunables::RECORD_TRANSFERS;
 
 use super::OperationSlot;
@@ -74,20 +75,8 @@ impl<'a> OperationSlot<'a> {
         matches!(self.recording, Recording::Steps)
     }
 
-    /// This rank has read `bytes` bytes from the memory of `member`.
     #[inline]
-    pub fn loaded(&self, member: usize, bytes: usize) {
-        self.copied(member, Access::Load, bytes);
-    }
-
-    /// This rank has written `bytes` bytes to the memory of `member`.
-    #[inline]
-    pub fn stored(&self, member: usize, bytes: usize) {
-        self.copied(member, Access::Store, bytes);
-    }
-
-    #[inline]
-    fn copied(&self, member: usize, access: Access, bytes: usize) {
+    pub(super) fn copied(&self, member: usize, access: Access, bytes: usize) {
         match self.recording {
             Recording::Off => {}
             Recording::Sums(_, sums) => sums.add(member, access, bytes),
