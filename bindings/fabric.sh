@@ -82,13 +82,46 @@ cc -o "$program.out" "$program"
     echo '#![allow(missing_docs, missing_debug_implementations, non_camel_case_types, non_upper_case_globals, dead_code)]'
     echo '#![allow(clippy::all, clippy::undocumented_unsafe_blocks)]'
     echo
+    cat <<'END'
+/// The size and the alignment of a structure, and the offsets of its fields, in bytes.
+macro_rules! layout {
+    ($name:ident $size:literal $alignment:literal: $($field:ident $offset:literal),*) => {
+        const _: () = {
+            assert!(size_of::<$name>() == $size && align_of::<$name>() == $alignment);
+            $(assert!(::core::mem::offset_of!($name, $field) == $offset);)*
+        };
+    };
+}
+
+END
     awk -v called="$called" -v filled="$filled" '
         BEGIN { split(called, c); for (i in c) is_called[c[i]]; split(filled, f); for (i in f) is_filled[f[i]] }
         /^\/\* automatically generated/ { next }
-        # Assertions of a layout: from the attribute to the end of the constant.
-        /^#\[allow\(clippy::unnecessary_operation/ { held = $0; next }
-        held && /^const _: \(\) = \{/ { held = held "\n" $0; next }
-        held { match($0, /of [a-z_0-9]+"/); if (!(substr($0, RSTART + 3, RLENGTH - 4) in is_filled)) skipped = "^};"; else print held; held = "" }
+        # Assertions of a layout, from the attribute to the end of the constant: a line each.
+        /^#\[allow\(clippy::unnecessary_operation/ { in_layout = 1; layout = ""; next }
+        in_layout && /^};/ {
+            in_layout = 0
+            if (!(name in is_filled)) next
+            # rustfmt leaves this as it is.
+            print "layout! {\n    " name " " size " " alignment ":"
+            for (; length(layout) > 92; layout = substr(layout, cut + 1)) {
+                for (cut = 92; substr(layout, cut, 1) != " "; cut--) ;
+                print "    " substr(layout, 1, cut - 1)
+            }
+            print "    " layout "\n}"
+            next
+        }
+        in_layout {
+            if ($0 ~ /Size of/) { match($0, /of [a-z_0-9]+"/); name = substr($0, RSTART + 3, RLENGTH - 4) }
+            if ($0 ~ /Offset of/) { match($0, /::[a-z_0-9]+"/); what = substr($0, RSTART + 2, RLENGTH - 3) }
+            if (match($0, /- [0-9]+usize/)) {
+                number = substr($0, RSTART + 2, RLENGTH - 7)
+                if ($0 ~ /size_of/) size = number
+                else if ($0 ~ /align_of/) alignment = number
+                else layout = layout (layout ? ", " : "") what " " number
+            }
+            next
+        }
         # Entries of a table.
         /^pub struct / { is_table = ($3 ~ /^fi_ops/) }
         is_table && !skipped && /^    pub [a-z_0-9]+: ::core::option::Option</ {

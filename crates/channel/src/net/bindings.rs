@@ -10,6 +10,16 @@
 )]
 #![allow(clippy::all, clippy::undocumented_unsafe_blocks)]
 
+/// The size and the alignment of a structure, and the offsets of its fields, in bytes.
+macro_rules! layout {
+    ($name:ident $size:literal $alignment:literal: $($field:ident $offset:literal),*) => {
+        const _: () = {
+            assert!(size_of::<$name>() == $size && align_of::<$name>() == $alignment);
+            $(assert!(::core::mem::offset_of!($name, $field) == $offset);)*
+        };
+    };
+}
+
 pub type fi_bus_attr = libc::c_void;
 pub type fi_device_attr = libc::c_void;
 pub type fi_ops_ep = libc::c_void;
@@ -45,27 +55,11 @@ pub struct fi_tx_attr {
     pub rma_iov_limit: usize,
     pub tclass: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_tx_attr"][::core::mem::size_of::<fi_tx_attr>() - 80usize];
-    ["Alignment of fi_tx_attr"][::core::mem::align_of::<fi_tx_attr>() - 8usize];
-    ["Offset of field: fi_tx_attr::caps"][::core::mem::offset_of!(fi_tx_attr, caps) - 0usize];
-    ["Offset of field: fi_tx_attr::mode"][::core::mem::offset_of!(fi_tx_attr, mode) - 8usize];
-    ["Offset of field: fi_tx_attr::op_flags"]
-        [::core::mem::offset_of!(fi_tx_attr, op_flags) - 16usize];
-    ["Offset of field: fi_tx_attr::msg_order"]
-        [::core::mem::offset_of!(fi_tx_attr, msg_order) - 24usize];
-    ["Offset of field: fi_tx_attr::comp_order"]
-        [::core::mem::offset_of!(fi_tx_attr, comp_order) - 32usize];
-    ["Offset of field: fi_tx_attr::inject_size"]
-        [::core::mem::offset_of!(fi_tx_attr, inject_size) - 40usize];
-    ["Offset of field: fi_tx_attr::size"][::core::mem::offset_of!(fi_tx_attr, size) - 48usize];
-    ["Offset of field: fi_tx_attr::iov_limit"]
-        [::core::mem::offset_of!(fi_tx_attr, iov_limit) - 56usize];
-    ["Offset of field: fi_tx_attr::rma_iov_limit"]
-        [::core::mem::offset_of!(fi_tx_attr, rma_iov_limit) - 64usize];
-    ["Offset of field: fi_tx_attr::tclass"][::core::mem::offset_of!(fi_tx_attr, tclass) - 72usize];
-};
+layout! {
+    fi_tx_attr 80 8:
+    caps 0, mode 8, op_flags 16, msg_order 24, comp_order 32, inject_size 40, size 48,
+    iov_limit 56, rma_iov_limit 64, tclass 72
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct fi_rx_attr {
@@ -78,26 +72,12 @@ pub struct fi_rx_attr {
     pub size: usize,
     pub iov_limit: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_rx_attr"][::core::mem::size_of::<fi_rx_attr>() - 64usize];
-    ["Alignment of fi_rx_attr"][::core::mem::align_of::<fi_rx_attr>() - 8usize];
-    ["Offset of field: fi_rx_attr::caps"][::core::mem::offset_of!(fi_rx_attr, caps) - 0usize];
-    ["Offset of field: fi_rx_attr::mode"][::core::mem::offset_of!(fi_rx_attr, mode) - 8usize];
-    ["Offset of field: fi_rx_attr::op_flags"]
-        [::core::mem::offset_of!(fi_rx_attr, op_flags) - 16usize];
-    ["Offset of field: fi_rx_attr::msg_order"]
-        [::core::mem::offset_of!(fi_rx_attr, msg_order) - 24usize];
-    ["Offset of field: fi_rx_attr::comp_order"]
-        [::core::mem::offset_of!(fi_rx_attr, comp_order) - 32usize];
-    ["Offset of field: fi_rx_attr::total_buffered_recv"]
-        [::core::mem::offset_of!(fi_rx_attr, total_buffered_recv) - 40usize];
-    ["Offset of field: fi_rx_attr::size"][::core::mem::offset_of!(fi_rx_attr, size) - 48usize];
-    ["Offset of field: fi_rx_attr::iov_limit"]
-        [::core::mem::offset_of!(fi_rx_attr, iov_limit) - 56usize];
-};
+layout! {
+    fi_rx_attr 64 8:
+    caps 0, mode 8, op_flags 16, msg_order 24, comp_order 32, total_buffered_recv 40, size 48,
+    iov_limit 56
+}
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct fi_ep_attr {
     pub type_: fi_ep_type,
     pub protocol: u32,
@@ -113,38 +93,13 @@ pub struct fi_ep_attr {
     pub auth_key_size: usize,
     pub auth_key: *mut u8,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_ep_attr"][::core::mem::size_of::<fi_ep_attr>() - 96usize];
-    ["Alignment of fi_ep_attr"][::core::mem::align_of::<fi_ep_attr>() - 8usize];
-    ["Offset of field: fi_ep_attr::type_"][::core::mem::offset_of!(fi_ep_attr, type_) - 0usize];
-    ["Offset of field: fi_ep_attr::protocol"]
-        [::core::mem::offset_of!(fi_ep_attr, protocol) - 4usize];
-    ["Offset of field: fi_ep_attr::protocol_version"]
-        [::core::mem::offset_of!(fi_ep_attr, protocol_version) - 8usize];
-    ["Offset of field: fi_ep_attr::max_msg_size"]
-        [::core::mem::offset_of!(fi_ep_attr, max_msg_size) - 16usize];
-    ["Offset of field: fi_ep_attr::msg_prefix_size"]
-        [::core::mem::offset_of!(fi_ep_attr, msg_prefix_size) - 24usize];
-    ["Offset of field: fi_ep_attr::max_order_raw_size"]
-        [::core::mem::offset_of!(fi_ep_attr, max_order_raw_size) - 32usize];
-    ["Offset of field: fi_ep_attr::max_order_war_size"]
-        [::core::mem::offset_of!(fi_ep_attr, max_order_war_size) - 40usize];
-    ["Offset of field: fi_ep_attr::max_order_waw_size"]
-        [::core::mem::offset_of!(fi_ep_attr, max_order_waw_size) - 48usize];
-    ["Offset of field: fi_ep_attr::mem_tag_format"]
-        [::core::mem::offset_of!(fi_ep_attr, mem_tag_format) - 56usize];
-    ["Offset of field: fi_ep_attr::tx_ctx_cnt"]
-        [::core::mem::offset_of!(fi_ep_attr, tx_ctx_cnt) - 64usize];
-    ["Offset of field: fi_ep_attr::rx_ctx_cnt"]
-        [::core::mem::offset_of!(fi_ep_attr, rx_ctx_cnt) - 72usize];
-    ["Offset of field: fi_ep_attr::auth_key_size"]
-        [::core::mem::offset_of!(fi_ep_attr, auth_key_size) - 80usize];
-    ["Offset of field: fi_ep_attr::auth_key"]
-        [::core::mem::offset_of!(fi_ep_attr, auth_key) - 88usize];
-};
+layout! {
+    fi_ep_attr 96 8:
+    type_ 0, protocol 4, protocol_version 8, max_msg_size 16, msg_prefix_size 24,
+    max_order_raw_size 32, max_order_war_size 40, max_order_waw_size 48, mem_tag_format 56,
+    tx_ctx_cnt 64, rx_ctx_cnt 72, auth_key_size 80, auth_key 88
+}
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct fi_domain_attr {
     pub domain: *mut fid_domain,
     pub name: *mut libc::c_char,
@@ -174,65 +129,14 @@ pub struct fi_domain_attr {
     pub mr_cnt: usize,
     pub tclass: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_domain_attr"][::core::mem::size_of::<fi_domain_attr>() - 192usize];
-    ["Alignment of fi_domain_attr"][::core::mem::align_of::<fi_domain_attr>() - 8usize];
-    ["Offset of field: fi_domain_attr::domain"]
-        [::core::mem::offset_of!(fi_domain_attr, domain) - 0usize];
-    ["Offset of field: fi_domain_attr::name"]
-        [::core::mem::offset_of!(fi_domain_attr, name) - 8usize];
-    ["Offset of field: fi_domain_attr::threading"]
-        [::core::mem::offset_of!(fi_domain_attr, threading) - 16usize];
-    ["Offset of field: fi_domain_attr::control_progress"]
-        [::core::mem::offset_of!(fi_domain_attr, control_progress) - 20usize];
-    ["Offset of field: fi_domain_attr::data_progress"]
-        [::core::mem::offset_of!(fi_domain_attr, data_progress) - 24usize];
-    ["Offset of field: fi_domain_attr::resource_mgmt"]
-        [::core::mem::offset_of!(fi_domain_attr, resource_mgmt) - 28usize];
-    ["Offset of field: fi_domain_attr::av_type"]
-        [::core::mem::offset_of!(fi_domain_attr, av_type) - 32usize];
-    ["Offset of field: fi_domain_attr::mr_mode"]
-        [::core::mem::offset_of!(fi_domain_attr, mr_mode) - 36usize];
-    ["Offset of field: fi_domain_attr::mr_key_size"]
-        [::core::mem::offset_of!(fi_domain_attr, mr_key_size) - 40usize];
-    ["Offset of field: fi_domain_attr::cq_data_size"]
-        [::core::mem::offset_of!(fi_domain_attr, cq_data_size) - 48usize];
-    ["Offset of field: fi_domain_attr::cq_cnt"]
-        [::core::mem::offset_of!(fi_domain_attr, cq_cnt) - 56usize];
-    ["Offset of field: fi_domain_attr::ep_cnt"]
-        [::core::mem::offset_of!(fi_domain_attr, ep_cnt) - 64usize];
-    ["Offset of field: fi_domain_attr::tx_ctx_cnt"]
-        [::core::mem::offset_of!(fi_domain_attr, tx_ctx_cnt) - 72usize];
-    ["Offset of field: fi_domain_attr::rx_ctx_cnt"]
-        [::core::mem::offset_of!(fi_domain_attr, rx_ctx_cnt) - 80usize];
-    ["Offset of field: fi_domain_attr::max_ep_tx_ctx"]
-        [::core::mem::offset_of!(fi_domain_attr, max_ep_tx_ctx) - 88usize];
-    ["Offset of field: fi_domain_attr::max_ep_rx_ctx"]
-        [::core::mem::offset_of!(fi_domain_attr, max_ep_rx_ctx) - 96usize];
-    ["Offset of field: fi_domain_attr::max_ep_stx_ctx"]
-        [::core::mem::offset_of!(fi_domain_attr, max_ep_stx_ctx) - 104usize];
-    ["Offset of field: fi_domain_attr::max_ep_srx_ctx"]
-        [::core::mem::offset_of!(fi_domain_attr, max_ep_srx_ctx) - 112usize];
-    ["Offset of field: fi_domain_attr::cntr_cnt"]
-        [::core::mem::offset_of!(fi_domain_attr, cntr_cnt) - 120usize];
-    ["Offset of field: fi_domain_attr::mr_iov_limit"]
-        [::core::mem::offset_of!(fi_domain_attr, mr_iov_limit) - 128usize];
-    ["Offset of field: fi_domain_attr::caps"]
-        [::core::mem::offset_of!(fi_domain_attr, caps) - 136usize];
-    ["Offset of field: fi_domain_attr::mode"]
-        [::core::mem::offset_of!(fi_domain_attr, mode) - 144usize];
-    ["Offset of field: fi_domain_attr::auth_key"]
-        [::core::mem::offset_of!(fi_domain_attr, auth_key) - 152usize];
-    ["Offset of field: fi_domain_attr::auth_key_size"]
-        [::core::mem::offset_of!(fi_domain_attr, auth_key_size) - 160usize];
-    ["Offset of field: fi_domain_attr::max_err_data"]
-        [::core::mem::offset_of!(fi_domain_attr, max_err_data) - 168usize];
-    ["Offset of field: fi_domain_attr::mr_cnt"]
-        [::core::mem::offset_of!(fi_domain_attr, mr_cnt) - 176usize];
-    ["Offset of field: fi_domain_attr::tclass"]
-        [::core::mem::offset_of!(fi_domain_attr, tclass) - 184usize];
-};
+layout! {
+    fi_domain_attr 192 8:
+    domain 0, name 8, threading 16, control_progress 20, data_progress 24, resource_mgmt 28,
+    av_type 32, mr_mode 36, mr_key_size 40, cq_data_size 48, cq_cnt 56, ep_cnt 64, tx_ctx_cnt
+    72, rx_ctx_cnt 80, max_ep_tx_ctx 88, max_ep_rx_ctx 96, max_ep_stx_ctx 104, max_ep_srx_ctx
+    112, cntr_cnt 120, mr_iov_limit 128, caps 136, mode 144, auth_key 152, auth_key_size 160,
+    max_err_data 168, mr_cnt 176, tclass 184
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct fi_fabric_attr {
@@ -242,21 +146,10 @@ pub struct fi_fabric_attr {
     pub prov_version: u32,
     pub api_version: u32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_fabric_attr"][::core::mem::size_of::<fi_fabric_attr>() - 32usize];
-    ["Alignment of fi_fabric_attr"][::core::mem::align_of::<fi_fabric_attr>() - 8usize];
-    ["Offset of field: fi_fabric_attr::fabric"]
-        [::core::mem::offset_of!(fi_fabric_attr, fabric) - 0usize];
-    ["Offset of field: fi_fabric_attr::name"]
-        [::core::mem::offset_of!(fi_fabric_attr, name) - 8usize];
-    ["Offset of field: fi_fabric_attr::prov_name"]
-        [::core::mem::offset_of!(fi_fabric_attr, prov_name) - 16usize];
-    ["Offset of field: fi_fabric_attr::prov_version"]
-        [::core::mem::offset_of!(fi_fabric_attr, prov_version) - 24usize];
-    ["Offset of field: fi_fabric_attr::api_version"]
-        [::core::mem::offset_of!(fi_fabric_attr, api_version) - 28usize];
-};
+layout! {
+    fi_fabric_attr 32 8:
+    fabric 0, name 8, prov_name 16, prov_version 24, api_version 28
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct fi_info {
@@ -276,33 +169,13 @@ pub struct fi_info {
     pub fabric_attr: *mut fi_fabric_attr,
     pub nic: *mut fid_nic,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_info"][::core::mem::size_of::<fi_info>() - 120usize];
-    ["Alignment of fi_info"][::core::mem::align_of::<fi_info>() - 8usize];
-    ["Offset of field: fi_info::next"][::core::mem::offset_of!(fi_info, next) - 0usize];
-    ["Offset of field: fi_info::caps"][::core::mem::offset_of!(fi_info, caps) - 8usize];
-    ["Offset of field: fi_info::mode"][::core::mem::offset_of!(fi_info, mode) - 16usize];
-    ["Offset of field: fi_info::addr_format"]
-        [::core::mem::offset_of!(fi_info, addr_format) - 24usize];
-    ["Offset of field: fi_info::src_addrlen"]
-        [::core::mem::offset_of!(fi_info, src_addrlen) - 32usize];
-    ["Offset of field: fi_info::dest_addrlen"]
-        [::core::mem::offset_of!(fi_info, dest_addrlen) - 40usize];
-    ["Offset of field: fi_info::src_addr"][::core::mem::offset_of!(fi_info, src_addr) - 48usize];
-    ["Offset of field: fi_info::dest_addr"][::core::mem::offset_of!(fi_info, dest_addr) - 56usize];
-    ["Offset of field: fi_info::handle"][::core::mem::offset_of!(fi_info, handle) - 64usize];
-    ["Offset of field: fi_info::tx_attr"][::core::mem::offset_of!(fi_info, tx_attr) - 72usize];
-    ["Offset of field: fi_info::rx_attr"][::core::mem::offset_of!(fi_info, rx_attr) - 80usize];
-    ["Offset of field: fi_info::ep_attr"][::core::mem::offset_of!(fi_info, ep_attr) - 88usize];
-    ["Offset of field: fi_info::domain_attr"]
-        [::core::mem::offset_of!(fi_info, domain_attr) - 96usize];
-    ["Offset of field: fi_info::fabric_attr"]
-        [::core::mem::offset_of!(fi_info, fabric_attr) - 104usize];
-    ["Offset of field: fi_info::nic"][::core::mem::offset_of!(fi_info, nic) - 112usize];
-};
+layout! {
+    fi_info 120 8:
+    next 0, caps 8, mode 16, addr_format 24, src_addrlen 32, dest_addrlen 40, src_addr 48,
+    dest_addr 56, handle 64, tx_attr 72, rx_attr 80, ep_attr 88, domain_attr 96, fabric_attr
+    104, nic 112
+}
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct fi_link_attr {
     pub address: *mut libc::c_char,
     pub mtu: usize,
@@ -377,13 +250,10 @@ pub struct fid_nic {
 pub struct fi_context2 {
     pub internal: [*mut libc::c_void; 8usize],
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_context2"][::core::mem::size_of::<fi_context2>() - 64usize];
-    ["Alignment of fi_context2"][::core::mem::align_of::<fi_context2>() - 8usize];
-    ["Offset of field: fi_context2::internal"]
-        [::core::mem::offset_of!(fi_context2, internal) - 0usize];
-};
+layout! {
+    fi_context2 64 8:
+    internal 0
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct fi_cq_msg_entry {
@@ -391,17 +261,10 @@ pub struct fi_cq_msg_entry {
     pub flags: u64,
     pub len: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_cq_msg_entry"][::core::mem::size_of::<fi_cq_msg_entry>() - 24usize];
-    ["Alignment of fi_cq_msg_entry"][::core::mem::align_of::<fi_cq_msg_entry>() - 8usize];
-    ["Offset of field: fi_cq_msg_entry::op_context"]
-        [::core::mem::offset_of!(fi_cq_msg_entry, op_context) - 0usize];
-    ["Offset of field: fi_cq_msg_entry::flags"]
-        [::core::mem::offset_of!(fi_cq_msg_entry, flags) - 8usize];
-    ["Offset of field: fi_cq_msg_entry::len"]
-        [::core::mem::offset_of!(fi_cq_msg_entry, len) - 16usize];
-};
+layout! {
+    fi_cq_msg_entry 24 8:
+    op_context 0, flags 8, len 16
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct fi_cq_err_entry {
@@ -417,35 +280,12 @@ pub struct fi_cq_err_entry {
     pub err_data: *mut libc::c_void,
     pub err_data_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_cq_err_entry"][::core::mem::size_of::<fi_cq_err_entry>() - 80usize];
-    ["Alignment of fi_cq_err_entry"][::core::mem::align_of::<fi_cq_err_entry>() - 8usize];
-    ["Offset of field: fi_cq_err_entry::op_context"]
-        [::core::mem::offset_of!(fi_cq_err_entry, op_context) - 0usize];
-    ["Offset of field: fi_cq_err_entry::flags"]
-        [::core::mem::offset_of!(fi_cq_err_entry, flags) - 8usize];
-    ["Offset of field: fi_cq_err_entry::len"]
-        [::core::mem::offset_of!(fi_cq_err_entry, len) - 16usize];
-    ["Offset of field: fi_cq_err_entry::buf"]
-        [::core::mem::offset_of!(fi_cq_err_entry, buf) - 24usize];
-    ["Offset of field: fi_cq_err_entry::data"]
-        [::core::mem::offset_of!(fi_cq_err_entry, data) - 32usize];
-    ["Offset of field: fi_cq_err_entry::tag"]
-        [::core::mem::offset_of!(fi_cq_err_entry, tag) - 40usize];
-    ["Offset of field: fi_cq_err_entry::olen"]
-        [::core::mem::offset_of!(fi_cq_err_entry, olen) - 48usize];
-    ["Offset of field: fi_cq_err_entry::err"]
-        [::core::mem::offset_of!(fi_cq_err_entry, err) - 56usize];
-    ["Offset of field: fi_cq_err_entry::prov_errno"]
-        [::core::mem::offset_of!(fi_cq_err_entry, prov_errno) - 60usize];
-    ["Offset of field: fi_cq_err_entry::err_data"]
-        [::core::mem::offset_of!(fi_cq_err_entry, err_data) - 64usize];
-    ["Offset of field: fi_cq_err_entry::err_data_size"]
-        [::core::mem::offset_of!(fi_cq_err_entry, err_data_size) - 72usize];
-};
+layout! {
+    fi_cq_err_entry 80 8:
+    op_context 0, flags 8, len 16, buf 24, data 32, tag 40, olen 48, err 56, prov_errno 60,
+    err_data 64, err_data_size 72
+}
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct fi_cq_attr {
     pub size: usize,
     pub flags: u64,
@@ -455,22 +295,10 @@ pub struct fi_cq_attr {
     pub wait_cond: fi_cq_wait_cond,
     pub wait_set: *mut fid_wait,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_cq_attr"][::core::mem::size_of::<fi_cq_attr>() - 40usize];
-    ["Alignment of fi_cq_attr"][::core::mem::align_of::<fi_cq_attr>() - 8usize];
-    ["Offset of field: fi_cq_attr::size"][::core::mem::offset_of!(fi_cq_attr, size) - 0usize];
-    ["Offset of field: fi_cq_attr::flags"][::core::mem::offset_of!(fi_cq_attr, flags) - 8usize];
-    ["Offset of field: fi_cq_attr::format"][::core::mem::offset_of!(fi_cq_attr, format) - 16usize];
-    ["Offset of field: fi_cq_attr::wait_obj"]
-        [::core::mem::offset_of!(fi_cq_attr, wait_obj) - 20usize];
-    ["Offset of field: fi_cq_attr::signaling_vector"]
-        [::core::mem::offset_of!(fi_cq_attr, signaling_vector) - 24usize];
-    ["Offset of field: fi_cq_attr::wait_cond"]
-        [::core::mem::offset_of!(fi_cq_attr, wait_cond) - 28usize];
-    ["Offset of field: fi_cq_attr::wait_set"]
-        [::core::mem::offset_of!(fi_cq_attr, wait_set) - 32usize];
-};
+layout! {
+    fi_cq_attr 40 8:
+    size 0, flags 8, format 16, wait_obj 20, signaling_vector 24, wait_cond 28, wait_set 32
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct fi_ops_cq {
@@ -502,7 +330,6 @@ pub struct fid_cq {
     pub ops: *mut fi_ops_cq,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct fi_av_attr {
     pub type_: fi_av_type,
     pub rx_ctx_bits: libc::c_int,
@@ -512,21 +339,10 @@ pub struct fi_av_attr {
     pub map_addr: *mut libc::c_void,
     pub flags: u64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_av_attr"][::core::mem::size_of::<fi_av_attr>() - 48usize];
-    ["Alignment of fi_av_attr"][::core::mem::align_of::<fi_av_attr>() - 8usize];
-    ["Offset of field: fi_av_attr::type_"][::core::mem::offset_of!(fi_av_attr, type_) - 0usize];
-    ["Offset of field: fi_av_attr::rx_ctx_bits"]
-        [::core::mem::offset_of!(fi_av_attr, rx_ctx_bits) - 4usize];
-    ["Offset of field: fi_av_attr::count"][::core::mem::offset_of!(fi_av_attr, count) - 8usize];
-    ["Offset of field: fi_av_attr::ep_per_node"]
-        [::core::mem::offset_of!(fi_av_attr, ep_per_node) - 16usize];
-    ["Offset of field: fi_av_attr::name"][::core::mem::offset_of!(fi_av_attr, name) - 24usize];
-    ["Offset of field: fi_av_attr::map_addr"]
-        [::core::mem::offset_of!(fi_av_attr, map_addr) - 32usize];
-    ["Offset of field: fi_av_attr::flags"][::core::mem::offset_of!(fi_av_attr, flags) - 40usize];
-};
+layout! {
+    fi_av_attr 48 8:
+    type_ 0, rx_ctx_bits 4, count 8, ep_per_node 16, name 24, map_addr 32, flags 40
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct fi_ops_av {
@@ -685,14 +501,10 @@ pub struct fi_rma_iov {
     pub len: usize,
     pub key: u64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_rma_iov"][::core::mem::size_of::<fi_rma_iov>() - 24usize];
-    ["Alignment of fi_rma_iov"][::core::mem::align_of::<fi_rma_iov>() - 8usize];
-    ["Offset of field: fi_rma_iov::addr"][::core::mem::offset_of!(fi_rma_iov, addr) - 0usize];
-    ["Offset of field: fi_rma_iov::len"][::core::mem::offset_of!(fi_rma_iov, len) - 8usize];
-    ["Offset of field: fi_rma_iov::key"][::core::mem::offset_of!(fi_rma_iov, key) - 16usize];
-};
+layout! {
+    fi_rma_iov 24 8:
+    addr 0, len 8, key 16
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct fi_msg_rma {
@@ -705,23 +517,10 @@ pub struct fi_msg_rma {
     pub context: *mut libc::c_void,
     pub data: u64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of fi_msg_rma"][::core::mem::size_of::<fi_msg_rma>() - 64usize];
-    ["Alignment of fi_msg_rma"][::core::mem::align_of::<fi_msg_rma>() - 8usize];
-    ["Offset of field: fi_msg_rma::msg_iov"][::core::mem::offset_of!(fi_msg_rma, msg_iov) - 0usize];
-    ["Offset of field: fi_msg_rma::desc"][::core::mem::offset_of!(fi_msg_rma, desc) - 8usize];
-    ["Offset of field: fi_msg_rma::iov_count"]
-        [::core::mem::offset_of!(fi_msg_rma, iov_count) - 16usize];
-    ["Offset of field: fi_msg_rma::addr"][::core::mem::offset_of!(fi_msg_rma, addr) - 24usize];
-    ["Offset of field: fi_msg_rma::rma_iov"]
-        [::core::mem::offset_of!(fi_msg_rma, rma_iov) - 32usize];
-    ["Offset of field: fi_msg_rma::rma_iov_count"]
-        [::core::mem::offset_of!(fi_msg_rma, rma_iov_count) - 40usize];
-    ["Offset of field: fi_msg_rma::context"]
-        [::core::mem::offset_of!(fi_msg_rma, context) - 48usize];
-    ["Offset of field: fi_msg_rma::data"][::core::mem::offset_of!(fi_msg_rma, data) - 56usize];
-};
+layout! {
+    fi_msg_rma 64 8:
+    msg_iov 0, desc 8, iov_count 16, addr 24, rma_iov 32, rma_iov_count 40, context 48, data 56
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct fi_ops_rma {
