@@ -7,6 +7,7 @@ Facts come from `pympistandard` (signatures), `data/mpi5-abi-functions.txt` (whi
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -251,6 +252,29 @@ def same_but_for_counts(plain: Function, large: Function) -> tuple[Param, ...] |
             return None
         params.append(replace(own, base=base))
     return tuple(params)
+
+
+def wrap(text: str) -> list[str]:
+    """The lines of a text within a macro call."""
+    return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="        ", break_long_words=False)
+
+
+def wrapped(names: str, signature: str) -> list[str]:
+    """The lines of a function's name and parameters; those of several functions have the names first."""
+    return [*wrap(names), *wrap(signature)] if ";" in names else wrap(names + signature)
+
+
+def together(calls: list) -> list:
+    """The macro calls of functions that differ in nothing but their names made one, where the first stands: each is macro, names,
+    signature, text, or a text that is ready."""
+    found: dict = {}
+    for call in calls:
+        key = call if isinstance(call, str) else (call[0], *call[2:])
+        found.setdefault(key, []).append(call)
+    return [
+        calls[0] if len(calls) == 1 else (calls[0][0], "; ".join(call[1] for call in calls), *calls[0][2:])
+        for calls in found.values()
+    ]
 
 
 def paragraphs(texts: list[str]) -> str:

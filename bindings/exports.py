@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -240,7 +239,7 @@ def _exports(members: list[Function], forms: dict[str, dict[bool, Function]], sh
             texts.append(_export(function, forms[function.plain], shims))
         elif function is plain:
             texts.append(_export(replace(plain, params=params), forms[function.plain], shims, large.name))
-    return texts
+    return [text if isinstance(text, str) else _macro(*text) for text in api.together(texts)]
 
 
 def _collective(call: api.CollectiveForms, forms: dict[str, dict[bool, Function]], shims: Shims) -> str:
@@ -252,17 +251,17 @@ def _collective(call: api.CollectiveForms, forms: dict[str, dict[bool, Function]
     params = ", ".join(_declaration(p) for p in call.params)
     fast = f"fast{api.GLUE}" if call.name in shims.fast_paths else ""
     names = " ".join(f.name for f in call.functions)
-    lines = ["collective! {", *_wrap(f"{fast}{call.name}({params}){api.GLUE}on{api.GLUE}comm:"), *_wrap(names), *_wrap(f"=> {', '.join(arguments)}"), "}"]
+    lines = ["collective! {", *api.wrap(f"{fast}{call.name}({params}){api.GLUE}on{api.GLUE}comm:"), *api.wrap(names), *api.wrap(f"=> {', '.join(arguments)}"), "}"]
     return "\n".join(lines).replace(api.GLUE, " ")
 
 
-def _export(function: Function, forms: dict[bool, Function], shims: Shims, also: str | None = None) -> str:
-    """The macro call for `function`, and for the one named `also`, whose text is the same."""
+def _export(function: Function, forms: dict[bool, Function], shims: Shims, also: str | None = None) -> tuple[str, str, str, str]:
+    """The macro call for `function`, and for the one named `also`, whose text is the same: macro, names, signature, call."""
     params = [p for p in function.params if not p.variadic]
     plain = forms.get(False, function)
     large = forms.get(True, plain)
     names = f"{function.name}{f', {also}' if also else ''}"
-    signature = f"{names}({', '.join(_declaration(p) for p in params)})"
+    signature = f"({', '.join(_declaration(p) for p in params)})"
     taken = [p for p in large.params if not p.variadic]
     arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in taken]
     if _wants_form(plain, large):
@@ -272,29 +271,25 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims, also:
         call = call.replace("CountForm::Plain", "FORM")
     if not function.errors:
         returns = api.RUST.get(function.returns, function.returns)
-        return _macro("value!", f"{signature}{api.GLUE}->{api.GLUE}{returns}", call)
+        return "value!", names, f"{signature}{api.GLUE}->{api.GLUE}{returns}", call
     if function.tool:
-        return _macro("tool!", signature, call)
+        return "tool!", names, signature, call
     target = next(
         (f"{TARGETS[p.kind]}({p.rust_name})" for p in params if p.kind in TARGETS and p.depth == 0), "Default"
     )
-    return _macro("both!" if also else "call!", f"{signature}{api.GLUE}on{api.GLUE}{target}", call)
+    return "both!" if also else "call!", names, f"{signature}{api.GLUE}on{api.GLUE}{target}", call
 
 
 def _declaration(param: Param) -> str:
     return f"{param.rust_name}: {param.rust}".replace(" ", api.GLUE)
 
 
-def _macro(name: str, signature: str, call: str) -> str:
-    line = f"{name} {{ {signature} => {call} }}"
+def _macro(name: str, names: str, signature: str, call: str) -> str:
+    line = f"{name} {{ {names}{signature} => {call} }}"
     if len(line) <= 100:
         return line.replace(api.GLUE, " ")
-    lines = [f"{name} {{", *_wrap(signature), *_wrap(f"=> {call}"), "}"]
+    lines = [f"{name} {{", *api.wrapped(names, signature), *api.wrap(f"=> {call}"), "}"]
     return "\n".join(lines).replace(api.GLUE, " ")
-
-
-def _wrap(text: str) -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="        ", break_long_words=False)
 
 
 def _uses(body: str) -> str:

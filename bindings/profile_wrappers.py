@@ -94,7 +94,7 @@ def _wrappers(members: list[Function], number: dict[str, int]) -> list[str]:
             texts.append(_wrapper(function, names[function.large]))
         elif function is plain:
             texts.append(_wrapper(replace(plain, params=params), ", ".join(names)))
-    return texts
+    return [text if isinstance(text, str) else _macro(*text) for text in api.together(texts)]
 
 
 def _all_forms(call: api.CollectiveForms, kind: str, number: dict[str, int]) -> str:
@@ -102,23 +102,23 @@ def _all_forms(call: api.CollectiveForms, kind: str, number: dict[str, int]) -> 
     params = ", ".join(f"{p.rust_name}: {_type(p)}".replace(" ", api.GLUE) for p in call.params)
     names = " ".join(f"{number[f.name]} {f.name}".replace(" ", api.GLUE) for f in call.functions)
     root, flow, data = _moved({p.name: p for p in call.params}, kind)
-    lines = ["wrap_collective! {", *_wrap(f"({params}) on comm:"), *_wrap(names), *_wrap(f"=> {root}, {flow}, {data}"), "}"]
+    lines = ["wrap_collective! {", *api.wrap(f"({params}) on comm:"), *api.wrap(names), *api.wrap(f"=> {root}, {flow}, {data}"), "}"]
     return "\n".join(lines).replace(api.GLUE, " ")
 
 
-def _wrapper(function: Function, names: str) -> str:
+def _wrapper(function: Function, names: str) -> tuple[str, str, str, str]:
+    """The macro call for the functions of these names: macro, names, signature, what it moves."""
     params = ", ".join(f"{p.rust_name}: {_type(p)}".replace(" ", api.GLUE) for p in function.params if not p.variadic)
     before = BEFORE.get(function.plain)
     before = f" before {{ {before} }}" if before else ""
-    line = f"wrap! {{ {names}({params}){before} => {_traffic(function)} }}"
+    return "wrap!", names, f"({params}){before}", _traffic(function)
+
+
+def _macro(name: str, names: str, signature: str, traffic: str) -> str:
+    line = f"{name} {{ {names}{signature} => {traffic} }}"
     if len(line) <= 100:
         return line.replace(api.GLUE, " ")
-    signature = f"{names}({params}){before}"
-    return "\n".join(["wrap! {", *_wrap(signature), *_wrap(f"=> {_traffic(function)}"), "}"]).replace(api.GLUE, " ")
-
-
-def _wrap(text: str) -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="        ", break_long_words=False)
+    return "\n".join([f"{name} {{", *api.wrapped(names, signature), *api.wrap(f"=> {traffic}"), "}"]).replace(api.GLUE, " ")
 
 
 def _type(param) -> str:

@@ -272,7 +272,7 @@ fn wrappers() -> BTreeMap<String, String> {
             // Names stand after their numbers.
             let words: Vec<&str> = names.split_whitespace().collect();
             for pair in words.windows(2).filter(|pair| pair[0].parse::<u16>().is_ok()) {
-                let name = pair[1].split(['(', ',']).next().expect("a name");
+                let name = pair[1].split(['(', ',', ';']).next().expect("a name");
                 found.insert(name.to_owned(), traffic.clone());
             }
         }

@@ -11,9 +11,14 @@
 //! the same parameters, to which the processor jumps: nothing is saved for a call that does not
 //! come. Its name is known nevertheless ([`declined`](crate::declined)).
 
-/// Defines `MPI_X` and `PMPI_X`, which call a shim, or raise `MPI_ERR_UNSUPPORTED_OPERATION`.
+/// Defines `MPI_X` and `PMPI_X`, which call a shim, or raise `MPI_ERR_UNSUPPORTED_OPERATION`; of
+/// several names that differ in nothing else, each.
 #[macro_export]
 macro_rules! call {
+    ($mpi:ident; $($more:ident);+ ($($params:tt)*) $($body:tt)*) => {
+        $crate::call! { $mpi ($($params)*) $($body)* }
+        $crate::call! { $($more);+ ($($params)*) $($body)* }
+    };
     (
         $mpi:ident($($p:ident: $t:ty),*)
         on $target:ident$(($handle:ident))? => unsupported
@@ -60,9 +65,16 @@ macro_rules! call {
 
 /// Defines a function and the one for large counts, whose text is the same: `Int` is `int` in the
 /// first and `MPI_Count` in the second, `Displ` is `int` and `MPI_Aint`, `Offset` is `MPI_Aint` and
-/// `MPI_Count`, `FORM` says which it is.
+/// `MPI_Count`, `FORM` says which it is. Of several names that differ in nothing else, each.
 #[macro_export]
 macro_rules! both {
+    (
+        $mpi:ident, $large:ident; $($more:ident, $more_large:ident);+ ($($params:tt)*)
+        $($body:tt)*
+    ) => {
+        $crate::both! { $mpi, $large ($($params)*) $($body)* }
+        $crate::both! { $($more, $more_large);+ ($($params)*) $($body)* }
+    };
     ($mpi:ident, $large:ident($($p:ident: $t:ty),*) $($body:tt)*) => {
         const _: () = {
             #[allow(dead_code)]

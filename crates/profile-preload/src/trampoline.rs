@@ -88,6 +88,21 @@ pub fn caller() -> usize {
 /// Defines `MPI_X` and the wrapper that it jumps to: times the library's function and records what
 /// it moved. What stands after `before` runs before the call, where a handle is still valid.
 macro_rules! wrap {
+    // Several that differ in nothing but their names and numbers.
+    ($id:literal $mpi:ident; $($more:literal $name:ident);+ ($($params:tt)*) $($rest:tt)*) => {
+        $crate::trampoline::wrap! { $id $mpi ($($params)*) $($rest)* }
+        $crate::trampoline::wrap! { $($more $name);+ ($($params)*) $($rest)* }
+    };
+    (
+        $id:literal $mpi:ident, $large_id:literal $large:ident;
+        $($more:literal $name:ident, $more_large:literal $large_name:ident);+
+        ($($params:tt)*) $($rest:tt)*
+    ) => {
+        $crate::trampoline::wrap! { $id $mpi, $large_id $large ($($params)*) $($rest)* }
+        $crate::trampoline::wrap! {
+            $($more $name, $more_large $large_name);+ ($($params)*) $($rest)*
+        }
+    };
     // `Int` is `int` in the first and `MPI_Count` in the second, `Displ` is `int` and `MPI_Aint`,
     // `Offset` is `MPI_Aint` and `MPI_Count`.
     (

@@ -21,10 +21,10 @@ call! {
 
 call! { MPI_File_get_group(fh: MPI_File, group: *mut MPI_Group) on File(fh) => unsupported }
 call! { MPI_File_get_info(fh: MPI_File, info_used: *mut MPI_Info) on File(fh) => unsupported }
-call! { MPI_File_get_position(fh: MPI_File, offset: *mut MPI_Offset) on File(fh) => unsupported }
 
 call! {
-    MPI_File_get_position_shared(fh: MPI_File, offset: *mut MPI_Offset) on File(fh)
+    MPI_File_get_position; MPI_File_get_position_shared
+    (fh: MPI_File, offset: *mut MPI_Offset) on File(fh)
     => unsupported
 }
 
@@ -43,63 +43,32 @@ call! {
 }
 
 both! {
-    MPI_File_iread, MPI_File_iread_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iread_all, MPI_File_iread_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iread_at, MPI_File_iread_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iread_at_all, MPI_File_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iread_shared, MPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iwrite, MPI_File_iwrite_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iwrite_all, MPI_File_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iwrite_at, MPI_File_iwrite_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype,
+    MPI_File_iread, MPI_File_iread_c; MPI_File_iread_all, MPI_File_iread_all_c;
+        MPI_File_iread_shared, MPI_File_iread_shared_c
+    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_iwrite_shared, MPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    MPI_File_iread_at, MPI_File_iread_at_c; MPI_File_iread_at_all, MPI_File_iread_at_all_c
+    (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        request: *mut MPI_Request) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_iwrite, MPI_File_iwrite_c; MPI_File_iwrite_all, MPI_File_iwrite_all_c;
+        MPI_File_iwrite_shared, MPI_File_iwrite_shared_c
+    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        request: *mut MPI_Request) on File(fh)
+    => unsupported
+}
+
+both! {
+    MPI_File_iwrite_at, MPI_File_iwrite_at_c; MPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c
+    (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        request: *mut MPI_Request) on File(fh)
     => unsupported
 }
 
@@ -109,40 +78,37 @@ call! {
     => unsupported
 }
 
-call! { MPI_File_preallocate(fh: MPI_File, size: MPI_Offset) on File(fh) => unsupported }
-
-both! {
-    MPI_File_read, MPI_File_read_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+call! {
+    MPI_File_preallocate; MPI_File_set_size
+    (fh: MPI_File, size: MPI_Offset) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_read_all, MPI_File_read_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    MPI_File_read, MPI_File_read_c; MPI_File_read_all, MPI_File_read_all_c; MPI_File_read_ordered,
+        MPI_File_read_ordered_c; MPI_File_read_shared, MPI_File_read_shared_c
+    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_read_all_begin, MPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype) on File(fh)
+    MPI_File_read_all_begin, MPI_File_read_all_begin_c; MPI_File_read_ordered_begin,
+        MPI_File_read_ordered_begin_c
+    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
 call! {
-    MPI_File_read_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
+    MPI_File_read_all_end; MPI_File_read_at_all_end; MPI_File_read_ordered_end
+    (fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_read_at, MPI_File_read_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_read_at_all, MPI_File_read_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    MPI_File_read_at, MPI_File_read_at_c; MPI_File_read_at_all, MPI_File_read_at_all_c
+    (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
@@ -153,43 +119,13 @@ both! {
 }
 
 call! {
-    MPI_File_read_at_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_read_ordered, MPI_File_read_ordered_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_read_ordered_begin, MPI_File_read_ordered_begin_c(fh: MPI_File, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_read_ordered_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_read_shared, MPI_File_read_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! { MPI_File_seek(fh: MPI_File, offset: MPI_Offset, whence: c_int) on File(fh) => unsupported }
-
-call! {
-    MPI_File_seek_shared(fh: MPI_File, offset: MPI_Offset, whence: c_int) on File(fh)
+    MPI_File_seek; MPI_File_seek_shared
+    (fh: MPI_File, offset: MPI_Offset, whence: c_int) on File(fh)
     => unsupported
 }
 
 call! { MPI_File_set_atomicity(fh: MPI_File, flag: c_int) on File(fh) => unsupported }
 call! { MPI_File_set_info(fh: MPI_File, info: MPI_Info) on File(fh) => unsupported }
-call! { MPI_File_set_size(fh: MPI_File, size: MPI_Offset) on File(fh) => unsupported }
 
 call! {
     MPI_File_set_view(fh: MPI_File, disp: MPI_Offset, etype: MPI_Datatype, filetype: MPI_Datatype,
@@ -200,37 +136,31 @@ call! {
 call! { MPI_File_sync(fh: MPI_File) on File(fh) => unsupported }
 
 both! {
-    MPI_File_write, MPI_File_write_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    MPI_File_write, MPI_File_write_c; MPI_File_write_all, MPI_File_write_all_c;
+        MPI_File_write_ordered, MPI_File_write_ordered_c; MPI_File_write_shared,
+        MPI_File_write_shared_c
+    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_write_all, MPI_File_write_all_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_all_begin, MPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void,
-        count: Int, datatype: MPI_Datatype) on File(fh)
+    MPI_File_write_all_begin, MPI_File_write_all_begin_c; MPI_File_write_ordered_begin,
+        MPI_File_write_ordered_begin_c
+    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype) on File(fh)
     => unsupported
 }
 
 call! {
-    MPI_File_write_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
+    MPI_File_write_all_end; MPI_File_write_at_all_end; MPI_File_write_ordered_end
+    (fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
 both! {
-    MPI_File_write_at, MPI_File_write_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_at_all, MPI_File_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    MPI_File_write_at, MPI_File_write_at_c; MPI_File_write_at_all, MPI_File_write_at_all_c
+    (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        status: *mut MPI_Status) on File(fh)
     => unsupported
 }
 
@@ -241,44 +171,8 @@ both! {
 }
 
 call! {
-    MPI_File_write_at_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_ordered, MPI_File_write_ordered_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_ordered_begin, MPI_File_write_ordered_begin_c(fh: MPI_File, buf: *const c_void,
-        count: Int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_File_write_ordered_end(fh: MPI_File, buf: *const c_void,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_shared, MPI_File_write_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-call! {
-    MPI_Register_datarep(datarep: *const c_char, read_conversion_fn: usize,
-        write_conversion_fn: usize, dtype_file_extent_fn: usize,
-        extra_state: *mut c_void) on Default
-    => unsupported
-}
-
-call! {
-    MPI_Register_datarep_c(datarep: *const c_char, read_conversion_fn: usize,
-        write_conversion_fn: usize, dtype_file_extent_fn: usize,
-        extra_state: *mut c_void) on Default
+    MPI_Register_datarep; MPI_Register_datarep_c
+    (datarep: *const c_char, read_conversion_fn: usize, write_conversion_fn: usize,
+        dtype_file_extent_fn: usize, extra_state: *mut c_void) on Default
     => unsupported
 }

@@ -17,13 +17,8 @@ call! {
 call! { MPI_Close_port(port_name: *const c_char) on Default => unsupported }
 
 call! {
-    MPI_Comm_accept(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
-        newcomm: *mut MPI_Comm) on Comm(comm)
-    => unsupported
-}
-
-call! {
-    MPI_Comm_connect(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
+    MPI_Comm_accept; MPI_Comm_connect
+    (port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
         newcomm: *mut MPI_Comm) on Comm(comm)
     => unsupported
 }
@@ -107,8 +102,8 @@ call! {
 call! { MPI_Open_port(info: MPI_Info, port_name: *mut c_char) on Default => unsupported }
 
 call! {
-    MPI_Publish_name(service_name: *const c_char, info: MPI_Info,
-        port_name: *const c_char) on Default
+    MPI_Publish_name; MPI_Unpublish_name
+    (service_name: *const c_char, info: MPI_Info, port_name: *const c_char) on Default
     => unsupported
 }
 
@@ -150,10 +145,4 @@ call! {
     MPI_Session_init(info: MPI_Info, errhandler: MPI_Errhandler,
         session: *mut MPI_Session) on Default
     => session::mpi_session_init(info, errhandler, session)
-}
-
-call! {
-    MPI_Unpublish_name(service_name: *const c_char, info: MPI_Info,
-        port_name: *const c_char) on Default
-    => unsupported
 }

@@ -18,72 +18,42 @@ wrap! {
     => CallTraffic::Nothing
 }
 
-wrap! { 71 MPI_File_get_position(fh: MPI_File, offset: *mut MPI_Offset) => CallTraffic::Nothing }
-
 wrap! {
-    72 MPI_File_get_position_shared(fh: MPI_File, offset: *mut MPI_Offset)
+    71 MPI_File_get_position; 72 MPI_File_get_position_shared
+    (fh: MPI_File, offset: *mut MPI_Offset)
     => CallTraffic::Nothing
 }
 
 wrap! { 73 MPI_File_get_size(fh: MPI_File, size: *mut MPI_Offset) => CallTraffic::Nothing }
 
 wrap! {
-    74 MPI_File_iread, 81 MPI_File_iread_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
+    74 MPI_File_iread, 81 MPI_File_iread_c; 75 MPI_File_iread_all, 76 MPI_File_iread_all_c;
+        82 MPI_File_iread_shared, 83 MPI_File_iread_shared_c
+    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    75 MPI_File_iread_all, 76 MPI_File_iread_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
+    77 MPI_File_iread_at, 80 MPI_File_iread_at_c; 78 MPI_File_iread_at_all,
+        79 MPI_File_iread_at_all_c
+    (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    77 MPI_File_iread_at, 80 MPI_File_iread_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    84 MPI_File_iwrite, 91 MPI_File_iwrite_c; 85 MPI_File_iwrite_all, 86 MPI_File_iwrite_all_c;
+        92 MPI_File_iwrite_shared, 93 MPI_File_iwrite_shared_c
+    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    78 MPI_File_iread_at_all, 79 MPI_File_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    82 MPI_File_iread_shared, 83 MPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    84 MPI_File_iwrite, 91 MPI_File_iwrite_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    85 MPI_File_iwrite_all, 86 MPI_File_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    87 MPI_File_iwrite_at, 90 MPI_File_iwrite_at_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    88 MPI_File_iwrite_at_all, 89 MPI_File_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    92 MPI_File_iwrite_shared, 93 MPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    87 MPI_File_iwrite_at, 90 MPI_File_iwrite_at_c; 88 MPI_File_iwrite_at_all,
+        89 MPI_File_iwrite_at_all_c
+    (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        request: *mut MPI_Request)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -93,40 +63,38 @@ wrap! {
     => CallTraffic::On(comm)
 }
 
-wrap! { 95 MPI_File_preallocate(fh: MPI_File, size: MPI_Offset) => CallTraffic::Nothing }
-
 wrap! {
-    96 MPI_File_read, 109 MPI_File_read_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    97 MPI_File_read_all, 100 MPI_File_read_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    98 MPI_File_read_all_begin, 99 MPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    101 MPI_File_read_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status)
+    95 MPI_File_preallocate; 120 MPI_File_set_size
+    (fh: MPI_File, size: MPI_Offset)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    102 MPI_File_read_at, 108 MPI_File_read_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    96 MPI_File_read, 109 MPI_File_read_c; 97 MPI_File_read_all, 100 MPI_File_read_all_c;
+        110 MPI_File_read_ordered, 113 MPI_File_read_ordered_c; 115 MPI_File_read_shared,
+        116 MPI_File_read_shared_c
+    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    103 MPI_File_read_at_all, 106 MPI_File_read_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    98 MPI_File_read_all_begin, 99 MPI_File_read_all_begin_c; 111 MPI_File_read_ordered_begin,
+        112 MPI_File_read_ordered_begin_c
+    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype)
+    => CallTraffic::File { count: count as i64, datatype }
+}
+
+wrap! {
+    101 MPI_File_read_all_end; 107 MPI_File_read_at_all_end; 114 MPI_File_read_ordered_end
+    (fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status)
+    => CallTraffic::Nothing
+}
+
+wrap! {
+    102 MPI_File_read_at, 108 MPI_File_read_at_c; 103 MPI_File_read_at_all,
+        106 MPI_File_read_at_all_c
+    (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
+        status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
@@ -137,42 +105,12 @@ wrap! {
 }
 
 wrap! {
-    107 MPI_File_read_at_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    110 MPI_File_read_ordered, 113 MPI_File_read_ordered_c(fh: MPI_File, buf: *mut c_void,
-        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    111 MPI_File_read_ordered_begin, 112 MPI_File_read_ordered_begin_c(fh: MPI_File,
-        buf: *mut c_void, count: Int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    114 MPI_File_read_ordered_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    115 MPI_File_read_shared, 116 MPI_File_read_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! { 117 MPI_File_seek(fh: MPI_File, offset: MPI_Offset, whence: c_int) => CallTraffic::Nothing }
-
-wrap! {
-    118 MPI_File_seek_shared(fh: MPI_File, offset: MPI_Offset, whence: c_int)
+    117 MPI_File_seek; 118 MPI_File_seek_shared
+    (fh: MPI_File, offset: MPI_Offset, whence: c_int)
     => CallTraffic::Nothing
 }
 
 wrap! { 119 MPI_File_set_atomicity(fh: MPI_File, flag: c_int) => CallTraffic::Nothing }
-wrap! { 120 MPI_File_set_size(fh: MPI_File, size: MPI_Offset) => CallTraffic::Nothing }
 
 wrap! {
     121 MPI_File_set_view(fh: MPI_File, disp: MPI_Offset, etype: MPI_Datatype,
@@ -183,70 +121,36 @@ wrap! {
 wrap! { 122 MPI_File_sync(fh: MPI_File) => CallTraffic::Nothing }
 
 wrap! {
-    123 MPI_File_write, 136 MPI_File_write_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
+    123 MPI_File_write, 136 MPI_File_write_c; 124 MPI_File_write_all, 127 MPI_File_write_all_c;
+        137 MPI_File_write_ordered, 140 MPI_File_write_ordered_c; 142 MPI_File_write_shared,
+        143 MPI_File_write_shared_c
+    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    124 MPI_File_write_all, 127 MPI_File_write_all_c(fh: MPI_File, buf: *const c_void, count: Int,
-        datatype: MPI_Datatype, status: *mut MPI_Status)
+    125 MPI_File_write_all_begin, 126 MPI_File_write_all_begin_c; 138 MPI_File_write_ordered_begin,
+        139 MPI_File_write_ordered_begin_c
+    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
-    125 MPI_File_write_all_begin, 126 MPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void,
-        count: Int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    128 MPI_File_write_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status)
+    128 MPI_File_write_all_end; 134 MPI_File_write_at_all_end; 141 MPI_File_write_ordered_end
+    (fh: MPI_File, buf: *const c_void, status: *mut MPI_Status)
     => CallTraffic::Nothing
 }
 
 wrap! {
-    129 MPI_File_write_at, 135 MPI_File_write_at_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    130 MPI_File_write_at_all, 133 MPI_File_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    129 MPI_File_write_at, 135 MPI_File_write_at_c; 130 MPI_File_write_at_all,
+        133 MPI_File_write_at_all_c
+    (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+        status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }
 
 wrap! {
     131 MPI_File_write_at_all_begin, 132 MPI_File_write_at_all_begin_c(fh: MPI_File,
         offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    134 MPI_File_write_at_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    137 MPI_File_write_ordered, 140 MPI_File_write_ordered_c(fh: MPI_File, buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    138 MPI_File_write_ordered_begin, 139 MPI_File_write_ordered_begin_c(fh: MPI_File,
-        buf: *const c_void, count: Int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
-}
-
-wrap! {
-    141 MPI_File_write_ordered_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    142 MPI_File_write_shared, 143 MPI_File_write_shared_c(fh: MPI_File, buf: *const c_void,
-        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
     => CallTraffic::File { count: count as i64, datatype }
 }

@@ -10,22 +10,25 @@ use crate::trampoline::wrap;
 use crate::types::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Status};
 
 wrap! {
-    32 MPI_Bsend, 33 MPI_Bsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm)
+    32 MPI_Bsend, 33 MPI_Bsend_c; 284 MPI_Rsend, 285 MPI_Rsend_c; 300 MPI_Send, 301 MPI_Send_c;
+        308 MPI_Ssend, 309 MPI_Ssend_c
+    (buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int,
+        comm: MPI_Comm)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
 
 wrap! {
-    34 MPI_Bsend_init, 35 MPI_Bsend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    34 MPI_Bsend_init, 35 MPI_Bsend_init_c; 286 MPI_Rsend_init, 287 MPI_Rsend_init_c;
+        302 MPI_Send_init, 303 MPI_Send_init_c; 310 MPI_Ssend_init, 311 MPI_Ssend_init_c
+    (buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int,
+        comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: count as i64, datatype })
 }
 
 wrap! { 36 MPI_Buffer_flush() => CallTraffic::Nothing }
-wrap! { 37 MPI_Buffer_iflush(request: *mut MPI_Request) => CallTraffic::Nothing }
-wrap! { 38 MPI_Cancel(request: *mut MPI_Request) => CallTraffic::Nothing }
+wrap! { 37 MPI_Buffer_iflush; 38 MPI_Cancel(request: *mut MPI_Request) => CallTraffic::Nothing }
 wrap! { 50 MPI_Comm_flush_buffer(comm: MPI_Comm) => CallTraffic::On(comm) }
 
 wrap! {
@@ -34,8 +37,10 @@ wrap! {
 }
 
 wrap! {
-    172 MPI_Ibsend, 173 MPI_Ibsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    172 MPI_Ibsend, 173 MPI_Ibsend_c; 205 MPI_Irsend, 206 MPI_Irsend_c; 213 MPI_Isend,
+        214 MPI_Isend_c; 219 MPI_Issend, 220 MPI_Issend_c
+    (buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int, tag: c_int,
+        comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
         count as i64, datatype })
 }
@@ -59,23 +64,10 @@ wrap! {
 }
 
 wrap! {
-    197 MPI_Irecv, 198 MPI_Irecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
+    197 MPI_Irecv, 198 MPI_Irecv_c; 261 MPI_Recv_init, 262 MPI_Recv_init_c
+    (buf: *mut c_void, count: Int, datatype: MPI_Datatype, source: c_int, tag: c_int,
+        comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::From(comm, source, tag)
-}
-
-wrap! {
-    205 MPI_Irsend, 206 MPI_Irsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    213 MPI_Isend, 214 MPI_Isend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
 }
 
 wrap! {
@@ -93,13 +85,6 @@ wrap! {
         comm: MPI_Comm, request: *mut MPI_Request)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
         count: count as i64, datatype })
-}
-
-wrap! {
-    219 MPI_Issend, 220 MPI_Issend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
 }
 
 wrap! {
@@ -126,42 +111,8 @@ wrap! {
 }
 
 wrap! {
-    261 MPI_Recv_init, 262 MPI_Recv_init_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::From(comm, source, tag)
-}
-
-wrap! {
     277 MPI_Request_free(request: *mut MPI_Request) before { persistent::forget(request) }
     => CallTraffic::Nothing
-}
-
-wrap! {
-    284 MPI_Rsend, 285 MPI_Rsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    286 MPI_Rsend_init, 287 MPI_Rsend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
-        count: count as i64, datatype })
-}
-
-wrap! {
-    300 MPI_Send, 301 MPI_Send_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    302 MPI_Send_init, 303 MPI_Send_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
-        count: count as i64, datatype })
 }
 
 wrap! {
@@ -178,20 +129,6 @@ wrap! {
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status)
     => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::both(sendtag, recvtag),
-        count: count as i64, datatype })
-}
-
-wrap! {
-    308 MPI_Ssend, 309 MPI_Ssend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm)
-    => CallTraffic::To(MessageTraffic { comm, peer: dest, tags: TagPair::one(tag), count:
-        count as i64, datatype })
-}
-
-wrap! {
-    310 MPI_Ssend_init, 311 MPI_Ssend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request)
-    => CallTraffic::Prepare(request, MessageTraffic { comm, peer: dest, tags: TagPair::one(tag),
         count: count as i64, datatype })
 }
 
@@ -220,7 +157,8 @@ wrap! {
 }
 
 wrap! {
-    317 MPI_Testsome(incount: c_int, array_of_requests: *mut MPI_Request, outcount: *mut c_int,
+    317 MPI_Testsome; 325 MPI_Waitsome
+    (incount: c_int, array_of_requests: *mut MPI_Request, outcount: *mut c_int,
         array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status)
     => CallTraffic::Nothing
 }
@@ -236,11 +174,5 @@ wrap! {
 wrap! {
     324 MPI_Waitany(count: c_int, array_of_requests: *mut MPI_Request, index: *mut c_int,
         status: *mut MPI_Status)
-    => CallTraffic::Nothing
-}
-
-wrap! {
-    325 MPI_Waitsome(incount: c_int, array_of_requests: *mut MPI_Request, outcount: *mut c_int,
-        array_of_indices: *mut c_int, array_of_statuses: *mut MPI_Status)
     => CallTraffic::Nothing
 }

@@ -10,14 +10,8 @@ use crate::trampoline::wrap;
 use crate::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info};
 
 wrap! {
-    41 MPI_Comm_accept(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
-        newcomm: *mut MPI_Comm)
-    => CallTraffic::NewComm(newcomm)
-}
-
-wrap! {
-    42 MPI_Comm_connect(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
-        newcomm: *mut MPI_Comm)
+    41 MPI_Comm_accept; 42 MPI_Comm_connect
+    (port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm, newcomm: *mut MPI_Comm)
     => CallTraffic::NewComm(newcomm)
 }
 

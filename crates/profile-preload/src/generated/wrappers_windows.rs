@@ -92,18 +92,19 @@ wrap! {
 }
 
 wrap! {
-    326 MPI_Win_allocate, 327 MPI_Win_allocate_c(size: MPI_Aint, disp_unit: Displ, info: MPI_Info,
-        comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
+    326 MPI_Win_allocate, 327 MPI_Win_allocate_c; 328 MPI_Win_allocate_shared,
+        329 MPI_Win_allocate_shared_c
+    (size: MPI_Aint, disp_unit: Displ, info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void,
+        win: *mut MPI_Win)
     => CallTraffic::On(comm)
 }
 
 wrap! {
-    328 MPI_Win_allocate_shared, 329 MPI_Win_allocate_shared_c(size: MPI_Aint, disp_unit: Displ,
-        info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win)
-    => CallTraffic::On(comm)
+    330 MPI_Win_complete; 337 MPI_Win_flush_all; 339 MPI_Win_flush_local_all; 347 MPI_Win_sync;
+        350 MPI_Win_unlock_all; 351 MPI_Win_wait
+    (win: MPI_Win)
+    => CallTraffic::Nothing
 }
-
-wrap! { 330 MPI_Win_complete(win: MPI_Win) => CallTraffic::Nothing }
 
 wrap! {
     331 MPI_Win_create, 332 MPI_Win_create_c(base: *mut c_void, size: MPI_Aint, disp_unit: Displ,
@@ -116,11 +117,18 @@ wrap! {
     => CallTraffic::On(comm)
 }
 
-wrap! { 335 MPI_Win_fence(assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
-wrap! { 336 MPI_Win_flush(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
-wrap! { 337 MPI_Win_flush_all(win: MPI_Win) => CallTraffic::Nothing }
-wrap! { 338 MPI_Win_flush_local(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
-wrap! { 339 MPI_Win_flush_local_all(win: MPI_Win) => CallTraffic::Nothing }
+wrap! {
+    335 MPI_Win_fence; 343 MPI_Win_lock_all
+    (assert: c_int, win: MPI_Win)
+    => CallTraffic::Nothing
+}
+
+wrap! {
+    336 MPI_Win_flush; 338 MPI_Win_flush_local; 349 MPI_Win_unlock
+    (rank: c_int, win: MPI_Win)
+    => CallTraffic::Nothing
+}
+
 wrap! { 340 MPI_Win_free(win: *mut MPI_Win) before { comm::forget(win) } => CallTraffic::Nothing }
 
 wrap! {
@@ -128,11 +136,10 @@ wrap! {
     => CallTraffic::Nothing
 }
 
-wrap! { 343 MPI_Win_lock_all(assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
-wrap! { 344 MPI_Win_post(group: MPI_Group, assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
-wrap! { 346 MPI_Win_start(group: MPI_Group, assert: c_int, win: MPI_Win) => CallTraffic::Nothing }
-wrap! { 347 MPI_Win_sync(win: MPI_Win) => CallTraffic::Nothing }
+wrap! {
+    344 MPI_Win_post; 346 MPI_Win_start
+    (group: MPI_Group, assert: c_int, win: MPI_Win)
+    => CallTraffic::Nothing
+}
+
 wrap! { 348 MPI_Win_test(win: MPI_Win, flag: *mut c_int) => CallTraffic::Nothing }
-wrap! { 349 MPI_Win_unlock(rank: c_int, win: MPI_Win) => CallTraffic::Nothing }
-wrap! { 350 MPI_Win_unlock_all(win: MPI_Win) => CallTraffic::Nothing }
-wrap! { 351 MPI_Win_wait(win: MPI_Win) => CallTraffic::Nothing }
