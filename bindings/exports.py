@@ -16,8 +16,8 @@ TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "
 SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
 LEAF = re.compile(r"^pub (?:unsafe )?fn leaf_([a-z0-9_]+)", re.MULTILINE)
 PREPARES_CALL = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)\([^{]*-> Result<CheckedCall> \{", re.MULTILINE)
-# Sends differ in their mode alone; buffered ones have shims of their own.
-SEND = re.compile(r"^mpi_(i?)([sr]?)send(_init)?$")
+# Blocking sends differ in their mode alone.
+SEND = re.compile(r"^mpi_([sr]?)send$")
 SEND_MODES = {"": "Standard", "s": "Synchronous", "r": "Ready"}
 # The consecutive parameters of collective calls that describe one buffer, by their names, and what takes them
 # (`crates/abi/src/collective/buffers.rs`). The name that stands in parentheses is its first argument, for errors.
@@ -26,9 +26,10 @@ BUFFERS = [
     (re.compile(r"(?:\w+buf|buffer) (\w*count) \w*type"), "UserBuffer"),
     (re.compile(r"sendbuf recvbuf \w*count datatype"), "UserOperands"),
 ]
-# Those of one-sided calls that describe one side (`crates/abi/src/shims/rma_sides.rs`).
+# Those of other calls that describe elements, in this process or at the target (`crates/abi/src/elements.rs`,
+# `shims/rma_sides.rs`).
 SIDES = [
-    (re.compile(r"(?:origin|result)_addr \w+_count \w+_datatype"), "UserElements"),
+    (re.compile(r"(?:(?:send|recv|in|out)?buf|origin_addr|result_addr) \w*count \w*type"), "UserElements"),
     (re.compile(r"target_rank target_disp target_count target_datatype"), "TargetElements"),
 ]
 FAST_PATH = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)", re.MULTILINE)
@@ -57,7 +58,11 @@ class Shims:
         """What the export of `function` calls, if there is something; `taken` are the parameters that `arguments` are for."""
         shim, names = function.shim, [p.name for p in taken]
         if expression := self.methods.get(shim):
-            return self._with_leaf(shim, arguments, methods.call(expression, function, taken, arguments))
+            merged = _with_buffers(names, arguments, SIDES)
+            if merged is not arguments:
+                # The elements have the name of their buffer.
+                taken = [p for p, n in zip(taken, _without_counts(names, SIDES)) if n]
+            return self._with_leaf(shim, arguments, methods.call(expression, function, taken, merged))
         # A handle and its integer have the same bits. What is no handle passes through: the call that uses it reports the error.
         if shim.endswith("_toint"):
             return f"{arguments[0]}.raw() as c_int"
@@ -67,9 +72,8 @@ class Shims:
             arguments = _with_buffers(names, arguments, SIDES)
             return self._with_leaf(shim, arguments, f"{module}::{shim}({', '.join(arguments)})")
         if send := SEND.match(shim):
-            start, mode, init = send.groups()
-            function = "persistent::send_init" if init else "pt2pt::isend" if start else "pt2pt::send"
-            return f"{function}({', '.join([f'pt2pt::Mode::{SEND_MODES[mode]}', *arguments])})"
+            elements = _with_buffers(names, arguments, SIDES)
+            return f"pt2pt::send({', '.join([f'pt2pt::Mode::{SEND_MODES[send[1]]}', *elements])})"
         if (form := self._form(shim)) is None:
             return None
         base, kind = form
@@ -187,6 +191,16 @@ def _with_buffers(names: list[str], arguments: list[str], buffers: list[tuple[re
                     rest = _with_buffers(names[i + length :], arguments[i + length :], buffers)
                     return [*arguments[:i], whole, *rest]
     return arguments
+
+
+def _without_counts(names: list[str], buffers: list[tuple[re.Pattern, str]]) -> list[bool]:
+    """For each parameter, whether it stays one after [`_with_buffers`]."""
+    stays = [True] * len(names)
+    for i in range(len(names)):
+        for length in (3, 4):
+            if stays[i] and any(pattern.fullmatch(" ".join(names[i : i + length])) for pattern, _ in buffers):
+                stays[i + 1 : i + length] = [False] * (length - 1)
+    return stays
 
 
 def _modules(folder: Path) -> list[str]:
@@ -325,7 +339,10 @@ def _uses(body: str) -> str:
     if modules:
         lines.append(f"use mica_abi::shims::{{{', '.join(modules)}}};")
     if sides:
-        lines.append(f"use mica_abi::shims::rma_sides::{{{', '.join(sides)}}};")
+        if "TargetElements" in sides:
+            lines.append("use mica_abi::shims::rma_sides::TargetElements;")
+        if "UserElements" in sides and "use mica_abi::method::{self, *};" not in lines:
+            lines.append("use mica_abi::elements::UserElements;")
     if types:
         lines.append(f"use mica_abi::types::{{{', '.join(types)}}};")
     return "\n".join(lines).strip("\n")

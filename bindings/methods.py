@@ -3,7 +3,7 @@
 A line has the name of a call and a Rust expression of its parameters; the parameters before `=` are where the results go.
 An expression ends with `?` where it can fail. In it a handle stands for its object, a `const char *` for a string, an array
 for its elements; `FORM` says which of the call's two forms it is; `.raw()` keeps a handle, and a `usize` or a pointer is passed as it is. `handle -> function` frees the object
-of a handle, which becomes null. What else a line names is in `crates/abi/src/method.rs`, for the tools interface in
+of a handle, which becomes null. A buffer with its count and datatype is `UserElements` by the name of the buffer. What else a line names is in `crates/abi/src/method.rs`, for the tools interface in
 `crates/abi/src/tool.rs`, or in the shims of attributes, buffers and topologies.
 """
 
@@ -86,6 +86,24 @@ Win_unlock_all              with_window(win.raw(), Window::unlock_all)?
 Win_flush_all               with_window(win.raw(), |window| window.flush(None, FlushedSide::Both))?
 Win_flush_local_all         with_window(win.raw(), |window| window.flush(None, FlushedSide::Origin))?
 Win_sync                    with_window(win.raw(), Window::sync)?
+
+Isend                       request = buf.with(|view| messages::isend(comm.raw(), Mode::Standard, view, dest, tag))?
+Issend                      request = buf.with(|view| messages::isend(comm.raw(), Mode::Synchronous, view, dest, tag))?
+Irsend                      request = buf.with(|view| messages::isend(comm.raw(), Mode::Ready, view, dest, tag))?
+Irecv                       request = buf.with(|view| messages::irecv(comm.raw(), view, source, tag))?
+Probe                       status = with_comm(comm.raw(), |on| messages::probe(on, source, tag))?
+Mprobe                      message, status = with_comm(comm.raw(), |on| messages::mprobe(on, source, tag))?
+Isendrecv                   request = persistent::isendrecv(&comm, &sendbuf.view_as(&SEND)?, dest, sendtag, &recvbuf.view_as(&RECEIVE)?, source, recvtag)?
+Isendrecv_replace           request = persistent::isendrecv_replace(&comm, &buf.view()?, dest, sendtag, source, recvtag)?
+Send_init                   request = persistent::send_init(&comm, Mode::Standard, buf.view()?, dest, tag)?
+Ssend_init                  request = persistent::send_init(&comm, Mode::Synchronous, buf.view()?, dest, tag)?
+Rsend_init                  request = persistent::send_init(&comm, Mode::Ready, buf.view()?, dest, tag)?
+Recv_init                   request = persistent::recv_init(&comm, buf.view()?, source, tag)?
+Psend_init                  request = psend_init(&comm, partitions_at(buf, partitions, count, datatype.raw()), partitions, count, datatype.raw(), dest, tag)?
+Precv_init                  request = precv_init(&comm, partitions_at(buf, partitions, count, datatype.raw()), partitions, count, datatype.raw(), source, tag)?
+Bsend                       with_comm(comm.raw(), |on| buffered::bsend(on, &buf.view()?, dest, tag))?
+Ibsend                      request = with_comm(comm.raw(), |on| buffered::bsend(on, &buf.view()?, dest, tag)).map(|()| Request::SENT)?
+Bsend_init                  request = persistent::bsend_init(&comm, buf.view()?, dest, tag)?
 
 Buffer_attach               buffered::attach(BufferOwner::Process, buffer.expose_provenance(), size)?
 Comm_attach_buffer          buffered::attach(BufferOwner::comm(&comm), buffer.expose_provenance(), size)?
@@ -308,6 +326,8 @@ def _place(result: str, by_name: dict[str, tuple[Param, str]]) -> str:
     param, argument = by_name[result]
     if param.base == "char":
         return f"Text({argument}, c::{param.length.removeprefix('MPI_')}, {by_name['resultlen'][1]})"
+    if param.base == "MPI_Status":
+        return f"StatusIfWanted({argument})"
     if param.length:
         return f'Array({argument}, {by_name[param.length][1]}, "{param.length}")'
     return argument

@@ -90,6 +90,8 @@ returned! {
     Group => MPI_Group: group -> MPI_Group::from_raw(group.into_handle()?);
     Info => MPI_Info: info -> MPI_Info::from_raw(info.into_handle()?);
     Datatype => MPI_Datatype: datatype -> MPI_Datatype::from_raw(datatype.register()?);
+    u32 => MPI_Message: handle -> MPI_Message::from_raw(handle);
+    u32 => MPI_Request: handle -> MPI_Request::from_raw(handle);
     Request => MPI_Request: request -> MPI_Request::from_raw(request.register()?);
     Errhandler => MPI_Errhandler: handler -> MPI_Errhandler::from_raw(handler.give_handle()?);
     u32 => MPI_T_cvar_handle: handle -> MPI_T_cvar_handle::from_raw(handle);

@@ -13,6 +13,7 @@ pub use mica_mpi::constants;
 pub mod collective;
 mod convert;
 pub mod declined;
+pub mod elements;
 pub mod export;
 mod late;
 pub mod method;

@@ -4,15 +4,18 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_memory::{try_collect, try_collect_valid};
+use mica_mpi::status::Status;
 use mica_mpi::{Error, Result};
 
 use crate::convert::{
     ArrayLength, Out, Returned, check_array, check_place, length, put_text, slice_mut,
 };
 use crate::poly::{CountForm, PolyArray, PolyOut};
+use crate::shims::pt2pt::put_status;
 use crate::types::*;
 
 pub use crate::convert::{slice, text};
+pub use crate::elements::{RECEIVE, SEND, UserElements, partitions_at};
 pub use crate::status;
 pub use mica_mpi::attribute::AttributeOwner;
 pub use mica_mpi::buffered::{self, BufferOwner};
@@ -24,12 +27,14 @@ pub use mica_mpi::generalized::complete as complete_generalized;
 pub use mica_mpi::group::Group;
 pub use mica_mpi::info::{Info, node_name};
 pub use mica_mpi::op::Op;
+pub use mica_mpi::partitioned::{precv_init, psend_init};
+pub use mica_mpi::pt2pt::{self as messages, Mode};
 pub use mica_mpi::raise::{self, ErrorTarget};
 pub use mica_mpi::request::{Request, free as free_request};
 pub use mica_mpi::session::Session;
 pub use mica_mpi::topology::{Reordering, Topology};
 pub use mica_mpi::window::{FlushedSide, Window, detach as detach_window, with as with_window};
-pub use mica_mpi::{error_codes, init, process};
+pub use mica_mpi::{error_codes, init, persistent, process};
 
 /// Calls a method that has no result.
 pub fn perform(call: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -145,6 +150,24 @@ impl<R: Returned<MPI_Count>> Place<R> for PolyOut {
     }
 }
 
+/// The caller's status, unless it is null: it does not want one then.
+#[derive(Clone, Copy, Debug)]
+pub struct StatusIfWanted(pub *mut MPI_Status);
+
+impl Place<Status> for StatusIfWanted {
+    type Names = &'static str;
+
+    fn check(self, _: &'static str) -> Result<()> {
+        Ok(())
+    }
+
+    unsafe fn store(self, _: &'static str, result: Status) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { put_status(self.0, &result) };
+        Ok(())
+    }
+}
+
 /// The caller's array of as many elements as an argument says, whose name comes last.
 #[derive(Clone, Copy, Debug)]
 pub struct Array(pub *mut c_int, pub c_int, pub &'static str);
@@ -211,6 +234,14 @@ macro_rules! several_places {
 
 several_places!(P R 0, Q S 1);
 several_places!(P R 0, Q S 1, O T 2);
+
+/// Calls `f` with the communicator that `handle` names.
+///
+/// # Errors
+/// `MPI_ERR_COMM`; those of `f`.
+pub fn with_comm<R>(handle: u32, f: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
+    mica_mpi::comm::with(handle, f)?
+}
 
 /// The name of an object. A null handle has one, too (MPI 5.0, 7.8).
 pub fn name_of(

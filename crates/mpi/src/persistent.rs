@@ -76,6 +76,21 @@ pub fn isendrecv(
     Ok(Request::custom(Some(comm), Arc::new(both)))
 }
 
+/// `MPI_Isendrecv_replace`: as [`isendrecv`], where the message that comes replaces `both`.
+///
+/// # Errors
+/// As [`isendrecv`]; when there is no memory for a copy.
+pub fn isendrecv_replace(
+    comm: &Comm,
+    both: &View,
+    dest: i32,
+    sendtag: i32,
+    source: i32,
+    recvtag: i32,
+) -> Result<Request> {
+    isendrecv(comm, &pt2pt::packed_copy(both)?, dest, sendtag, both, source, recvtag)
+}
+
 /// A send and a receive that complete as one.
 #[derive(Debug)]
 struct Both(Mutex<PairHalves>);

@@ -16,7 +16,6 @@ pub mod intercomm;
 pub mod op;
 pub mod pack;
 pub mod partitioned;
-pub mod persistent;
 pub mod profiling;
 pub mod pt2pt;
 pub mod request;

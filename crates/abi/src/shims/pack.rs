@@ -8,7 +8,7 @@ use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Region};
 use mica_mpi::{Error, Result};
 
-use super::pt2pt::elements;
+use crate::elements::UserElements;
 use crate::poly::PolyOut;
 use crate::types::*;
 
@@ -56,12 +56,10 @@ unsafe fn put(out: PolyOut, argument: &'static str, value: i64) -> Result<()> {
 /// MPI_Pack, MPI_Pack_c.
 ///
 /// # Safety
-/// `inbuf` is readable for `incount` elements, `outbuf` writable for `outsize` bytes, `position`
+/// The elements are readable, `outbuf` writable for `outsize` bytes, `position`
 /// points to one.
 pub unsafe fn mpi_pack(
-    inbuf: *const c_void,
-    incount: MPI_Count,
-    datatype: MPI_Datatype,
+    elements: UserElements,
     outbuf: *mut c_void,
     outsize: MPI_Count,
     position: PolyOut,
@@ -70,12 +68,9 @@ pub unsafe fn mpi_pack(
     Comm::resolve(comm.raw())?;
     // SAFETY: as the caller promises.
     unsafe {
-        let (from, to, at) = (
-            elements(inbuf, incount, datatype),
-            packed(outbuf, outsize),
-            position.required("position")?.get(0),
-        );
-        let end = datatype::pack(from, incount, datatype.raw(), &to, outsize, at)
+        let (from, to, at) =
+            (elements.region(), packed(outbuf, outsize), position.required("position")?.get(0));
+        let end = datatype::pack(from, elements.count, elements.datatype.raw(), &to, outsize, at)
             .map_err(|e| e.renamed(&IN))?;
         put(position, "position", end)
     }
@@ -84,26 +79,21 @@ pub unsafe fn mpi_pack(
 /// MPI_Unpack, MPI_Unpack_c.
 ///
 /// # Safety
-/// `inbuf` is readable for `insize` bytes, `outbuf` writable for `outcount` elements, `position`
+/// `inbuf` is readable for `insize` bytes, the elements are writable, `position`
 /// points to one.
 pub unsafe fn mpi_unpack(
     inbuf: *const c_void,
     insize: MPI_Count,
     position: PolyOut,
-    outbuf: *mut c_void,
-    outcount: MPI_Count,
-    datatype: MPI_Datatype,
+    elements: UserElements,
     comm: MPI_Comm,
 ) -> Result<()> {
     Comm::resolve(comm.raw())?;
     // SAFETY: as the caller promises.
     unsafe {
-        let (from, to, at) = (
-            packed(inbuf, insize),
-            elements(outbuf, outcount, datatype),
-            position.required("position")?.get(0),
-        );
-        let end = datatype::unpack(&from, insize, at, to, outcount, datatype.raw())
+        let (from, to, at) =
+            (packed(inbuf, insize), elements.region(), position.required("position")?.get(0));
+        let end = datatype::unpack(&from, insize, at, to, elements.count, elements.datatype.raw())
             .map_err(|e| e.renamed(&OUT))?;
         put(position, "position", end)
     }
@@ -132,23 +122,18 @@ pub unsafe fn mpi_pack_size(
 /// As for [`mpi_pack`]; `datarep` is a C string.
 pub unsafe fn mpi_pack_external(
     datarep: *const c_char,
-    inbuf: *const c_void,
-    incount: MPI_Count,
-    datatype: MPI_Datatype,
+    elements: UserElements,
     outbuf: *mut c_void,
     outsize: MPI_Count,
     position: PolyOut,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe {
-        let (from, to, at) = (
-            elements(inbuf, incount, datatype),
-            packed(outbuf, outsize),
-            position.required("position")?.get(0),
-        );
+        let (from, to, at) =
+            (elements.region(), packed(outbuf, outsize), position.required("position")?.get(0));
         let name = representation(datarep)?;
-        let datatype = datatype.raw();
-        let end = datatype::pack_external(name, from, incount, datatype, &to, outsize, at)
+        let (count, datatype) = (elements.count, elements.datatype.raw());
+        let end = datatype::pack_external(name, from, count, datatype, &to, outsize, at)
             .map_err(|e| e.renamed(&IN))?;
         put(position, "position", end)
     }
@@ -163,20 +148,15 @@ pub unsafe fn mpi_unpack_external(
     inbuf: *const c_void,
     insize: MPI_Count,
     position: PolyOut,
-    outbuf: *mut c_void,
-    outcount: MPI_Count,
-    datatype: MPI_Datatype,
+    elements: UserElements,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe {
-        let (from, to, at) = (
-            packed(inbuf, insize),
-            elements(outbuf, outcount, datatype),
-            position.required("position")?.get(0),
-        );
+        let (from, to, at) =
+            (packed(inbuf, insize), elements.region(), position.required("position")?.get(0));
         let name = representation(datarep)?;
-        let datatype = datatype.raw();
-        let end = datatype::unpack_external(name, &from, insize, at, to, outcount, datatype)
+        let (count, datatype) = (elements.count, elements.datatype.raw());
+        let end = datatype::unpack_external(name, &from, insize, at, to, count, datatype)
             .map_err(|e| e.renamed(&OUT))?;
         put(position, "position", end)
     }

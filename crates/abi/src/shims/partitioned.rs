@@ -1,72 +1,14 @@
 //! Partitioned communication (MPI 5.0, chapter 4).
-#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
-use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
-use mica_mpi::{Error, Result, partitioned};
+use mica_mpi::{Error, partitioned};
 
-use super::persistent::on_request;
-use super::pt2pt::{elements, put_request};
+use super::request::of_request;
 use crate::convert::{Out, flag, slice};
 use crate::raise::ErrorOn;
 use crate::types::*;
-
-/// MPI_Psend_init, MPI_Psend_init_c.
-///
-/// # Safety
-/// While the request is active, a partition of `buf` that is marked as ready is readable for
-/// `count` elements of `datatype`; `request` is null or writable.
-pub unsafe fn mpi_psend_init(
-    buf: *const c_void,
-    partitions: c_int,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    _info: MPI_Info,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    // A negative number of partitions is refused later.
-    let total = count.saturating_mul(partitions.into());
-    // SAFETY: as the caller promises.
-    let region = unsafe { elements(buf, total, datatype) };
-    let datatype = datatype.raw();
-    let make =
-        |comm: &Comm| partitioned::psend_init(comm, region, partitions, count, datatype, dest, tag);
-    // SAFETY: as the caller promises.
-    unsafe { put_request(request, comm, make) }
-}
-
-/// MPI_Precv_init, MPI_Precv_init_c.
-///
-/// # Safety
-/// While the request is active, `buf` is writable for `partitions * count` elements of `datatype`,
-/// except that a partition that has arrived may be read; `request` is null or writable.
-pub unsafe fn mpi_precv_init(
-    buf: *mut c_void,
-    partitions: c_int,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    source: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    _info: MPI_Info,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    // A negative number of partitions is refused later.
-    let total = count.saturating_mul(partitions.into());
-    // SAFETY: as the caller promises.
-    let region = unsafe { elements(buf, total, datatype) };
-    let datatype = datatype.raw();
-    let make = |comm: &Comm| {
-        partitioned::precv_init(comm, region, partitions, count, datatype, source, tag)
-    };
-    // SAFETY: as the caller promises.
-    unsafe { put_request(request, comm, make) }
-}
 
 /// Marks partitions as ready; an error is raised on the request's communicator.
 fn ready(
@@ -75,7 +17,7 @@ fn ready(
     argument: &'static str,
 ) -> std::result::Result<(), ErrorOn> {
     partitioned::pready(request.raw(), partitions, argument)
-        .map_err(|error| on_request(request, error))
+        .map_err(|error| of_request(request.raw(), error))
 }
 
 /// MPI_Pready of a partition whose message lacks others as well.
@@ -98,7 +40,7 @@ pub fn mpi_pready_range(
     if partition_low > partition_high {
         let reason = format!("partition_low is {partition_low}");
         let error = Error::argument(c::ERR_ARG, "partition_high", partition_high, reason);
-        return Err(on_request(request, error));
+        return Err(of_request(request.raw(), error));
     }
     ready(request, partition_low..=partition_high, "partition")
 }
@@ -146,7 +88,7 @@ pub unsafe fn mpi_parrived(
     // SAFETY: as the caller promises.
     let to = unsafe { Out::new(arrived, "flag")? };
     let arrived = partitioned::parrived(request.raw(), partition)
-        .map_err(|error| on_request(request, error))?;
+        .map_err(|error| of_request(request.raw(), error))?;
     to.set(flag(arrived));
     Ok(())
 }

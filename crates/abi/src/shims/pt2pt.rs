@@ -1,19 +1,18 @@
 //! Point to point (MPI 5.0, chapter 3).
 #![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
-use mica_memory::{Region, Shape, View};
 use mica_mpi::Result;
-use mica_mpi::comm::{self, Comm};
+use mica_mpi::comm;
 use mica_mpi::constants as c;
-use mica_mpi::datatype::{self, Datatype};
 use mica_mpi::pt2pt;
 pub use mica_mpi::pt2pt::Mode;
 use mica_mpi::request::Request;
 use mica_mpi::status::{Cancelled, Status};
 
 use crate::convert::{Out, flag};
+use crate::elements::{RECEIVE, SEND, UserElements};
 use crate::raise::{ErrorOn, ErrorTarget};
 use crate::status;
 use crate::types::*;
@@ -64,139 +63,29 @@ pub(crate) unsafe fn put_error(to: *mut MPI_Status, code: c_int) {
     }
 }
 
-/// The bytes of a message in the caller's memory.
-///
-/// # Safety
-/// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
-#[inline(always)]
-pub(crate) unsafe fn message(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-) -> Result<View> {
-    let shape = datatype::shape_of(datatype.raw(), buf.addr(), count)?;
-    // SAFETY: passed on to the caller; the shape is that of the elements.
-    Ok(unsafe { View::user(buf, shape) })
-}
-
-/// Stores the handle of the request that `make` makes on the communicator.
-///
-/// # Safety
-/// `request` is null or writable.
-pub(crate) unsafe fn put_request(
-    request: *mut MPI_Request,
-    comm: MPI_Comm,
-    make: impl FnOnce(&Comm) -> Result<Request>,
-) -> Result<()> {
-    // SAFETY: by the contract above.
-    let request = unsafe { Out::new(request, "request")? };
-    let made = comm::with(comm.raw(), make)??;
-    request.give(made)
-}
-
-/// The caller's memory for `count` elements of `datatype` at `buf`; none if there is no such
-/// datatype or number of elements, which the call then reports.
-///
-/// # Safety
-/// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
-pub(crate) unsafe fn elements(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-) -> Region {
-    let datatype = Datatype::resolve(datatype.raw());
-    let bounds = datatype.map_or(0..0, |datatype| datatype.bounds(count));
-    // SAFETY: passed on to the caller.
-    unsafe { Region::user(buf, bounds) }
-}
-
-/// Calls `f` with the bytes of a message. Compiled twice: for a predefined datatype without gaps
-/// and right arguments, inline, and out of line for all else.
-///
-/// # Safety
-/// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
-#[inline(always)]
-unsafe fn with_message<R>(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    f: impl FnOnce(&View) -> Result<R>,
-) -> Result<R> {
-    match datatype::dense_bytes(datatype.raw(), buf.addr(), count) {
-        // SAFETY: passed on to the caller; the shape is that of the elements.
-        Some(bytes) => f(&unsafe { View::user(buf, Shape::Contiguous { bytes }) }),
-        // SAFETY: passed on to the caller.
-        None => unsafe { with_derived(buf, count, datatype, f) },
-    }
-}
-
-/// # Safety
-/// As [`with_message`].
-#[cold]
-#[inline(never)]
-unsafe fn with_derived<R>(
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    f: impl FnOnce(&View) -> Result<R>,
-) -> Result<R> {
-    // SAFETY: passed on to the caller.
-    f(&unsafe { message(buf, count, datatype)? })
-}
-
 /// MPI_Send, MPI_Ssend, MPI_Rsend.
 ///
 /// # Safety
-/// `buf` is readable for `count` elements of `datatype`, as MPI asks of the caller.
+/// The elements are readable, as MPI asks of the caller.
 #[inline(always)]
 pub unsafe fn send(
     mode: Mode,
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
+    elements: UserElements,
     dest: c_int,
     tag: c_int,
     comm: MPI_Comm,
 ) -> Result<()> {
-    let send = |view: &View| pt2pt::send(comm.raw(), mode, view, dest, tag);
     // SAFETY: as the caller promises; the send is over when this returns.
-    unsafe { with_message(buf, count, datatype, send) }
-}
-
-/// MPI_Isend, MPI_Issend, MPI_Irsend.
-///
-/// # Safety
-/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is
-/// null or writable.
-#[inline]
-pub unsafe fn isend(
-    mode: Mode,
-    buf: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let request = unsafe { Out::new(request, "request")? };
-    let start = |view: &View| pt2pt::isend(comm.raw(), mode, view, dest, tag);
-    // SAFETY: as the caller promises.
-    let handle = unsafe { with_message(buf, count, datatype, start)? };
-    request.set(MPI_Request::from_raw(handle));
-    Ok(())
+    unsafe { elements.with(|view| pt2pt::send(comm.raw(), mode, view, dest, tag)) }
 }
 
 /// MPI_Recv, MPI_Recv_c.
 ///
 /// # Safety
-/// `buf` is writable for `count` elements of `datatype`; `status` is null or writable.
+/// The elements are writable; `status` is null or writable.
 #[inline]
 pub unsafe fn mpi_recv(
-    buf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
+    elements: UserElements,
     source: c_int,
     tag: c_int,
     comm: MPI_Comm,
@@ -205,54 +94,19 @@ pub unsafe fn mpi_recv(
     // SAFETY: as the caller promises; the receive is over when this returns.
     unsafe {
         let deliver = |got: &Status| put_status(status, got);
-        let receive = |view: &View| pt2pt::recv(comm.raw(), view, source, tag, deliver);
-        with_message(buf, count, datatype, receive)
+        elements.with(|view| pt2pt::recv(comm.raw(), view, source, tag, deliver))
     }
 }
-
-/// MPI_Irecv, MPI_Irecv_c.
-///
-/// # Safety
-/// `buf` is writable for `count` elements of `datatype` until the request is complete; `request` is
-/// null or writable.
-pub unsafe fn mpi_irecv(
-    buf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    source: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let request = unsafe { Out::new(request, "request")? };
-    let start = |view: &View| pt2pt::irecv(comm.raw(), view, source, tag);
-    // SAFETY: as the caller promises.
-    let handle = unsafe { with_message(buf, count, datatype, start)? };
-    request.set(MPI_Request::from_raw(handle));
-    Ok(())
-}
-
-/// (usual name, name in the send-receive calls) of the arguments of the send and of the receive.
-pub(crate) const SEND: [(&str, &str); 4] =
-    [("buf", "sendbuf"), ("count", "sendcount"), ("datatype", "sendtype"), ("tag", "sendtag")];
-pub(crate) const RECEIVE: [(&str, &str); 4] =
-    [("buf", "recvbuf"), ("count", "recvcount"), ("datatype", "recvtype"), ("tag", "recvtag")];
 
 /// MPI_Sendrecv, MPI_Sendrecv_c.
 ///
 /// # Safety
-/// `sendbuf` is readable, `recvbuf` writable for their elements, and they are disjoint; `status` is
-/// null or writable.
+/// `send` is readable, `receive` writable, and they are disjoint; `status` is null or writable.
 pub unsafe fn mpi_sendrecv(
-    sendbuf: *const c_void,
-    sendcount: MPI_Count,
-    sendtype: MPI_Datatype,
+    send: UserElements,
     dest: c_int,
     sendtag: c_int,
-    recvbuf: *mut c_void,
-    recvcount: MPI_Count,
-    recvtype: MPI_Datatype,
+    receive: UserElements,
     source: c_int,
     recvtag: c_int,
     comm: MPI_Comm,
@@ -260,12 +114,7 @@ pub unsafe fn mpi_sendrecv(
 ) -> Result<()> {
     comm::with(comm.raw(), |comm| {
         // SAFETY: as the caller promises; both operations are over when this returns.
-        let (out, into) = unsafe {
-            (
-                message(sendbuf, sendcount, sendtype).map_err(|e| e.renamed(&SEND))?,
-                message(recvbuf, recvcount, recvtype).map_err(|e| e.renamed(&RECEIVE))?,
-            )
-        };
+        let (out, into) = unsafe { (send.view_as(&SEND)?, receive.view_as(&RECEIVE)?) };
         let (got, error) = pt2pt::sendrecv(comm, &out, dest, sendtag, &into, source, recvtag)?;
         // SAFETY: as the caller promises.
         unsafe { put_status(status, &got) };
@@ -276,11 +125,9 @@ pub unsafe fn mpi_sendrecv(
 /// MPI_Sendrecv_replace, MPI_Sendrecv_replace_c.
 ///
 /// # Safety
-/// `buf` is readable and writable for `count` elements of `datatype`; `status` is null or writable.
+/// The elements are readable and writable; `status` is null or writable.
 pub unsafe fn mpi_sendrecv_replace(
-    buf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
+    elements: UserElements,
     dest: c_int,
     sendtag: c_int,
     source: c_int,
@@ -290,29 +137,13 @@ pub unsafe fn mpi_sendrecv_replace(
 ) -> Result<()> {
     comm::with(comm.raw(), |comm| {
         // SAFETY: as the caller promises; both operations are over when this returns.
-        let view = unsafe { message(buf, count, datatype)? };
+        let view = unsafe { elements.view()? };
         let copy = pt2pt::packed_copy(&view)?;
         let (got, error) = pt2pt::sendrecv(comm, &copy, dest, sendtag, &view, source, recvtag)?;
         // SAFETY: as the caller promises.
         unsafe { put_status(status, &got) };
         error.map_or(Ok(()), Err)
     })?
-}
-
-/// MPI_Probe.
-///
-/// # Safety
-/// `status` is null or writable.
-pub unsafe fn mpi_probe(
-    source: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    status: *mut MPI_Status,
-) -> Result<()> {
-    let found = comm::with(comm.raw(), |comm| pt2pt::probe(comm, source, tag))??;
-    // SAFETY: as the caller promises.
-    unsafe { put_status(status, &found) };
-    Ok(())
 }
 
 /// MPI_Iprobe.
@@ -334,26 +165,6 @@ pub unsafe fn mpi_iprobe(
         // SAFETY: as the caller promises.
         unsafe { put_status(status, &found) };
     }
-    Ok(())
-}
-
-/// MPI_Mprobe.
-///
-/// # Safety
-/// `message` and `status` are null or writable.
-pub unsafe fn mpi_mprobe(
-    source: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    message: *mut MPI_Message,
-    status: *mut MPI_Status,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let message = unsafe { Out::new(message, "message")? };
-    let (handle, found) = comm::with(comm.raw(), |comm| pt2pt::mprobe(comm, source, tag))??;
-    message.set(MPI_Message::from_raw(handle));
-    // SAFETY: as the caller promises.
-    unsafe { put_status(status, &found) };
     Ok(())
 }
 
@@ -384,17 +195,10 @@ pub unsafe fn mpi_improbe(
 /// Starts the receive of a matched message; its handle becomes `MPI_MESSAGE_NULL`.
 ///
 /// # Safety
-/// `buf` is writable for `count` elements of `datatype` until the request is complete; `message` is
-/// null or valid.
-unsafe fn start_matched(
-    buf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-    message: *mut MPI_Message,
-) -> Result<Request> {
+/// The elements are writable until the request is complete; `message` is null or valid.
+unsafe fn start_matched(elements: UserElements, message: *mut MPI_Message) -> Result<Request> {
     // SAFETY: as the caller promises.
-    let (handle, view) =
-        unsafe { (Out::new(message, "message")?, self::message(buf, count, datatype)?) };
+    let (handle, view) = unsafe { (Out::new(message, "message")?, elements.view()?) };
     let started = pt2pt::imrecv(handle.get().raw(), &view)?;
     handle.set(MPI_Message::from_raw(c::MESSAGE_NULL));
     Ok(started)
@@ -403,17 +207,14 @@ unsafe fn start_matched(
 /// MPI_Mrecv, MPI_Mrecv_c.
 ///
 /// # Safety
-/// `buf` is writable for `count` elements of `datatype`; `message` is null or valid; `status` is
-/// null or writable.
+/// The elements are writable; `message` is null or valid; `status` is null or writable.
 pub unsafe fn mpi_mrecv(
-    buf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
+    elements: UserElements,
     message: *mut MPI_Message,
     status: *mut MPI_Status,
 ) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises; the receive is over when this returns.
-    let outcome = unsafe { start_matched(buf, count, datatype, message)? }.wait()?;
+    let outcome = unsafe { start_matched(elements, message)? }.wait()?;
     // SAFETY: as the caller promises.
     unsafe { put_status(status, &outcome.status) };
     match outcome.error {
@@ -425,18 +226,16 @@ pub unsafe fn mpi_mrecv(
 /// MPI_Imrecv, MPI_Imrecv_c.
 ///
 /// # Safety
-/// `buf` is writable for `count` elements of `datatype` until the request is complete; `message` is
-/// null or valid; `request` is null or writable.
+/// The elements are writable until the request is complete; `message` is null or valid; `request`
+/// is null or writable.
 pub unsafe fn mpi_imrecv(
-    buf: *mut c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
+    elements: UserElements,
     message: *mut MPI_Message,
     request: *mut MPI_Request,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
     // SAFETY: as the caller promises.
-    let started = unsafe { start_matched(buf, count, datatype, message)? };
+    let started = unsafe { start_matched(elements, message)? };
     request.give(started)
 }

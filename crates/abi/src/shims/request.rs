@@ -1,4 +1,4 @@
-//! Requests (MPI 5.0, 3.7).
+//! Requests (MPI 5.0, 3.7 and 3.9).
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -24,9 +24,9 @@ fn on_comm(comm: u32, error: Error) -> ErrorOn {
     }
 }
 
-/// An error of a call that waits for one request, which stays: raised where the request's own are.
+/// An error of a call on one request, which stays: raised on its communicator, if it has one.
 #[cold]
-fn of_request(handle: u32, error: Error) -> ErrorOn {
+pub(crate) fn of_request(handle: u32, error: Error) -> ErrorOn {
     on_comm(request::comm(handle), error)
 }
 
@@ -123,6 +123,33 @@ fn cells(requests: &mut [MPI_Request]) -> &[Cell<MPI_Request>] {
 
 fn raw(requests: &[MPI_Request]) -> Result<Vec<u32>> {
     Ok(try_collect(requests.iter().map(|r| r.raw()))?)
+}
+
+/// Starts a persistent request; an error is raised on its communicator.
+fn start(request: MPI_Request) -> std::result::Result<(), ErrorOn> {
+    request::start(request.raw()).map_err(|error| of_request(request.raw(), error))
+}
+
+/// MPI_Start.
+///
+/// # Safety
+/// `request` is null or readable.
+pub unsafe fn mpi_start(request: *mut MPI_Request) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    start(unsafe { Out::new(request, "request")? }.get())
+}
+
+/// MPI_Startall.
+///
+/// # Safety
+/// The array holds `count` requests.
+pub unsafe fn mpi_startall(
+    count: c_int,
+    array_of_requests: *mut MPI_Request,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let requests = unsafe { slice_mut(array_of_requests, count, "array_of_requests", "count")? };
+    requests.iter().try_for_each(|&request| start(request))
 }
 
 /// MPI_Wait.

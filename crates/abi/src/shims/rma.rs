@@ -7,8 +7,9 @@ use mica_mpi::constants as c;
 use mica_mpi::window::fast_path;
 use mica_mpi::window::{self, AccumulateCompletion, AccumulateOperands};
 
-use super::rma_sides::{TargetElements, UserElements};
+use super::rma_sides::{ORIGIN, RESULT, TargetElements};
 use crate::convert::Out;
+use crate::elements::UserElements;
 use crate::types::*;
 
 /// MPI_Put.
@@ -42,7 +43,7 @@ unsafe fn put(origin: UserElements, target: TargetElements, win: MPI_Win) -> Res
     let there = target.range()?;
     // SAFETY: as the caller promises; until the next flush or the end of the epoch, where the
     // operation goes on (MPI 5.0, 12.3).
-    let here = unsafe { origin.origin()? };
+    let here = unsafe { origin.view_as(&ORIGIN)? };
     window::put(win.raw(), &here, &there)
 }
 
@@ -72,7 +73,7 @@ unsafe fn get(origin: UserElements, target: TargetElements, win: MPI_Win) -> Res
     let there = target.range()?;
     // SAFETY: as the caller promises; until the next flush or the end of the epoch, where the
     // operation goes on (MPI 5.0, 12.3).
-    let here = unsafe { origin.origin()? };
+    let here = unsafe { origin.view_as(&ORIGIN)? };
     window::get(win.raw(), &here, &there)
 }
 
@@ -88,7 +89,7 @@ pub unsafe fn mpi_rput(
 ) -> Result<()> {
     let there = target.range()?;
     // SAFETY: as the caller promises.
-    let (request, here) = unsafe { (Out::new(request, "request")?, origin.origin()?) };
+    let (request, here) = unsafe { (Out::new(request, "request")?, origin.view_as(&ORIGIN)?) };
     let handle = window::rput(win.raw(), &here, &there)?;
     request.set(MPI_Request::from_raw(handle));
     Ok(())
@@ -106,7 +107,7 @@ pub unsafe fn mpi_rget(
 ) -> Result<()> {
     let there = target.range()?;
     // SAFETY: as the caller promises.
-    let (request, here) = unsafe { (Out::new(request, "request")?, origin.origin()?) };
+    let (request, here) = unsafe { (Out::new(request, "request")?, origin.view_as(&ORIGIN)?) };
     let handle = window::rget(win.raw(), &here, &there)?;
     request.set(MPI_Request::from_raw(handle));
     Ok(())
@@ -149,7 +150,7 @@ unsafe fn accumulate(
 ) -> Result<u32> {
     let there = target.range()?;
     // SAFETY: as the caller promises.
-    let here = unsafe { origin.origin()? };
+    let here = unsafe { origin.view_as(&ORIGIN)? };
     let operands = AccumulateOperands {
         origin: &here,
         origin_datatype: origin.datatype.raw(),
@@ -199,9 +200,9 @@ unsafe fn get_accumulate(
     let (from, into) = unsafe {
         let from = match op.raw() {
             c::NO_OP => View::user(std::ptr::null(), Shape::Contiguous { bytes: 0 }),
-            _ => origin.origin()?,
+            _ => origin.view_as(&ORIGIN)?,
         };
-        (from, result.result()?)
+        (from, result.view_as(&RESULT)?)
     };
     let operands = AccumulateOperands {
         origin: &from,

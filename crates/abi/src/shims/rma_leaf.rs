@@ -10,7 +10,8 @@ use mica_memory::Region;
 use mica_mpi::datatype;
 use mica_mpi::window::fast_path::{self, SumOfEight};
 
-use super::rma_sides::{TargetElements, UserElements};
+use super::rma_sides::TargetElements;
+use crate::elements::UserElements;
 use crate::types::*;
 
 /// The caller's memory of an element of 8 bytes; `None` if it is null.
@@ -56,12 +57,12 @@ pub unsafe fn leaf_accumulate(
     op: MPI_Op,
     win: MPI_Win,
 ) -> Option<()> {
-    if !origin.is_one() || !target.is_one() || origin.datatype != target.datatype {
+    if !origin.count == 1 || !target.is_one() || origin.datatype != target.datatype {
         return None;
     }
     let sum = SumOfEight::of(op.raw(), origin.datatype.raw())?;
     // SAFETY: as the caller promises; the operation is complete when this returns.
-    let element = unsafe { eight(origin.address())? };
+    let element = unsafe { eight(origin.address)? };
     fast_path::accumulate_eight(win.0, sum, target.place(), element.at(0))
 }
 

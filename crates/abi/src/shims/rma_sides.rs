@@ -1,75 +1,23 @@
-//! The two sides of one-sided calls, as the caller describes them. The exports put the consecutive
-//! arguments that describe one side into one of these (`SIDES` in `bindings/exports.py`).
+//! The target's side of one-sided calls, as the caller describes it; the origin's are
+//! [`UserElements`].
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
-use mica_memory::{FEW_BYTES, Region, Shape, View};
+use mica_memory::{FEW_BYTES, Region, Shape};
 use mica_mpi::constants as c;
 use mica_mpi::datatype;
 use mica_mpi::window::TargetRange;
 use mica_mpi::window::fast_path::TargetBytes;
 use mica_mpi::{Error, Result};
 
-use super::pt2pt::message;
+use crate::elements::UserElements;
 use crate::types::*;
 
-/// Elements in the caller's memory: the origin's buffer, or the one for the result.
-#[derive(Clone, Copy)]
-pub struct UserElements {
-    address: *const c_void,
-    count: MPI_Count,
-    pub(super) datatype: MPI_Datatype,
-}
-
-impl UserElements {
-    /// `count` elements of `datatype` at `address`.
-    #[inline(always)]
-    pub fn new(address: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Self {
-        Self { address, count, datatype }
-    }
-
-    /// Whether there is one element.
-    #[inline(always)]
-    pub(super) fn is_one(self) -> bool {
-        self.count == 1
-    }
-
-    /// Where they are.
-    #[inline(always)]
-    pub(super) fn address(self) -> *const c_void {
-        self.address
-    }
-
-    /// The bytes of the origin's buffer.
-    ///
-    /// # Safety
-    /// The obligations of [`View::user`] for these elements.
-    #[inline(always)]
-    pub(super) unsafe fn origin(self) -> Result<View> {
-        let names =
-            [("buf", "origin_addr"), ("count", "origin_count"), ("datatype", "origin_datatype")];
-        // SAFETY: passed on to the caller.
-        unsafe { self.view(&names) }
-    }
-
-    /// The bytes of the result's buffer.
-    ///
-    /// # Safety
-    /// The obligations of [`View::user`] for these elements.
-    pub(super) unsafe fn result(self) -> Result<View> {
-        let names =
-            [("buf", "result_addr"), ("count", "result_count"), ("datatype", "result_datatype")];
-        // SAFETY: passed on to the caller.
-        unsafe { self.view(&names) }
-    }
-
-    #[inline(always)]
-    unsafe fn view(self, names: &[(&str, &'static str)]) -> Result<View> {
-        // SAFETY: passed on to the caller.
-        unsafe { message(self.address, self.count, self.datatype) }
-            .map_err(|error| error.renamed(names))
-    }
-}
+/// The names of the origin's arguments, and of those of the result.
+pub(super) const ORIGIN: [(&str, &str); 3] =
+    [("buf", "origin_addr"), ("count", "origin_count"), ("datatype", "origin_datatype")];
+pub(super) const RESULT: [(&str, &str); 3] =
+    [("buf", "result_addr"), ("count", "result_count"), ("datatype", "result_datatype")];
 
 /// Elements in the target's memory.
 #[derive(Clone, Copy)]
@@ -103,7 +51,7 @@ impl TargetElements {
     /// without gaps, for the fast path.
     ///
     /// # Safety
-    /// The obligations of [`View::user`] for the origin's elements.
+    /// The obligations of [`View::user`](mica_memory::View::user) for the origin's elements.
     #[inline(always)]
     pub(super) unsafe fn same_bytes(self, origin: UserElements) -> Option<(Region, TargetBytes)> {
         if origin.count != self.count || origin.datatype != self.datatype {

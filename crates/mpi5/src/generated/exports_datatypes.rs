@@ -43,16 +43,16 @@ call! {
 both! {
     MPI_Pack, MPI_Pack_c(inbuf: *const c_void, incount: Int, datatype: MPI_Datatype,
         outbuf: *mut c_void, outsize: Int, position: *mut Int, comm: MPI_Comm) on Comm(comm)
-    => pack::mpi_pack(inbuf, MPI_Count::from(incount), datatype, outbuf, MPI_Count::from(outsize),
-        PolyOut::new(position), comm)
+    => pack::mpi_pack(UserElements::new(inbuf, MPI_Count::from(incount), datatype), outbuf,
+        MPI_Count::from(outsize), PolyOut::new(position), comm)
 }
 
 both! {
     MPI_Pack_external, MPI_Pack_external_c(datarep: *const c_char, inbuf: *const c_void,
         incount: Int, datatype: MPI_Datatype, outbuf: *mut c_void, outsize: Offset,
         position: *mut Offset) on Default
-    => pack::mpi_pack_external(datarep, inbuf, MPI_Count::from(incount), datatype, outbuf,
-        outsize as MPI_Count, PolyOut::new(position))
+    => pack::mpi_pack_external(datarep, UserElements::new(inbuf, MPI_Count::from(incount),
+        datatype), outbuf, outsize as MPI_Count, PolyOut::new(position))
 }
 
 both! {
@@ -303,8 +303,8 @@ both! {
 both! {
     MPI_Unpack, MPI_Unpack_c(inbuf: *const c_void, insize: Int, position: *mut Int,
         outbuf: *mut c_void, outcount: Int, datatype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => pack::mpi_unpack(inbuf, MPI_Count::from(insize), PolyOut::new(position), outbuf,
-        MPI_Count::from(outcount), datatype, comm)
+    => pack::mpi_unpack(inbuf, MPI_Count::from(insize), PolyOut::new(position),
+        UserElements::new(outbuf, MPI_Count::from(outcount), datatype), comm)
 }
 
 both! {
@@ -312,5 +312,5 @@ both! {
         insize: Offset, position: *mut Offset, outbuf: *mut c_void, outcount: Int,
         datatype: MPI_Datatype) on Default
     => pack::mpi_unpack_external(datarep, inbuf, insize as MPI_Count, PolyOut::new(position),
-        outbuf, MPI_Count::from(outcount), datatype)
+        UserElements::new(outbuf, MPI_Count::from(outcount), datatype))
 }

@@ -5,6 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_abi::export::{both, call};
+use mica_abi::method::{self, *};
 use mica_abi::shims::partitioned;
 use mica_abi::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
@@ -35,13 +36,16 @@ both! {
     MPI_Precv_init, MPI_Precv_init_c(buf: *mut c_void, partitions: c_int, count: MPI_Count,
         datatype: MPI_Datatype, source: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => partitioned::mpi_precv_init(buf, partitions, count, datatype, source, tag, comm, info,
-        request)
+    => method::give(request, "request", || { let comm = Comm::resolve(comm.raw())?;
+        precv_init(&comm, partitions_at(buf, partitions, count, datatype.raw()), partitions, count,
+        datatype.raw(), source, tag) })
 }
 
 both! {
     MPI_Psend_init, MPI_Psend_init_c(buf: *const c_void, partitions: c_int, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, tag: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => partitioned::mpi_psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request)
+    => method::give(request, "request", || { let comm = Comm::resolve(comm.raw())?;
+        psend_init(&comm, partitions_at(buf, partitions, count, datatype.raw()), partitions, count,
+        datatype.raw(), dest, tag) })
 }

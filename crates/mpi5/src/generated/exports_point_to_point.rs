@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_abi::export::{both, call};
 use mica_abi::method::{self, *};
 use mica_abi::poly::PolyOut;
-use mica_abi::shims::{buffer, persistent, pt2pt, request};
+use mica_abi::shims::{buffer, pt2pt, request};
 use mica_abi::types::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Session, MPI_Status,
 };
@@ -15,13 +15,15 @@ use mica_abi::types::{
 both! {
     MPI_Bsend, MPI_Bsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => buffer::mpi_bsend(buf, MPI_Count::from(count), datatype, dest, tag, comm)
+    => method::perform(|| with_comm(comm.raw(), |on| buffered::bsend(on, &UserElements::new(buf,
+        MPI_Count::from(count), datatype).view()?, dest, tag)))
 }
 
 both! {
     MPI_Bsend_init, MPI_Bsend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => buffer::mpi_bsend_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
+    => method::give(request, "request", || persistent::bsend_init(&Comm::resolve(comm.raw())?,
+        UserElements::new(buf, MPI_Count::from(count), datatype).view()?, dest, tag))
 }
 
 both! {
@@ -79,7 +81,9 @@ both! {
 both! {
     MPI_Ibsend, MPI_Ibsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => buffer::mpi_ibsend(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
+    => method::give(request, "request", || with_comm(comm.raw(), |on| buffered::bsend(on,
+        &UserElements::new(buf, MPI_Count::from(count), datatype).view()?, dest, tag)).map(|()|
+        Request::SENT))
 }
 
 call! {
@@ -91,7 +95,7 @@ call! {
 both! {
     MPI_Imrecv, MPI_Imrecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
         message: *mut MPI_Message, request: *mut MPI_Request) on Default
-    => pt2pt::mpi_imrecv(buf, MPI_Count::from(count), datatype, message, request)
+    => pt2pt::mpi_imrecv(UserElements::new(buf, MPI_Count::from(count), datatype), message, request)
 }
 
 call! {
@@ -103,73 +107,81 @@ call! {
 both! {
     MPI_Irecv, MPI_Irecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype, source: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::mpi_irecv(buf, MPI_Count::from(count), datatype, source, tag, comm, request)
+    => method::give(request, "request", || UserElements::new(buf, MPI_Count::from(count),
+        datatype).with(|view| messages::irecv(comm.raw(), view, source, tag)))
 }
 
 both! {
     MPI_Irsend, MPI_Irsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::isend(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag, comm,
-        request)
+    => method::give(request, "request", || UserElements::new(buf, MPI_Count::from(count),
+        datatype).with(|view| messages::isend(comm.raw(), Mode::Ready, view, dest, tag)))
 }
 
 both! {
     MPI_Isend, MPI_Isend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::isend(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest, tag, comm,
-        request)
+    => method::give(request, "request", || UserElements::new(buf, MPI_Count::from(count),
+        datatype).with(|view| messages::isend(comm.raw(), Mode::Standard, view, dest, tag)))
 }
 
 both! {
     MPI_Isendrecv, MPI_Isendrecv_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
         source: c_int, recvtag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_isendrecv(sendbuf, MPI_Count::from(sendcount), sendtype, dest, sendtag,
-        recvbuf, MPI_Count::from(recvcount), recvtype, source, recvtag, comm, request)
+    => method::give(request, "request", || persistent::isendrecv(&Comm::resolve(comm.raw())?,
+        &UserElements::new(sendbuf, MPI_Count::from(sendcount), sendtype).view_as(&SEND)?, dest,
+        sendtag, &UserElements::new(recvbuf, MPI_Count::from(recvcount),
+        recvtype).view_as(&RECEIVE)?, source, recvtag))
 }
 
 both! {
     MPI_Isendrecv_replace, MPI_Isendrecv_replace_c(buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_isendrecv_replace(buf, MPI_Count::from(count), datatype, dest, sendtag,
-        source, recvtag, comm, request)
+    => method::give(request, "request", ||
+        persistent::isendrecv_replace(&Comm::resolve(comm.raw())?, &UserElements::new(buf,
+        MPI_Count::from(count), datatype).view()?, dest, sendtag, source, recvtag))
 }
 
 both! {
     MPI_Issend, MPI_Issend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => pt2pt::isend(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest, tag,
-        comm, request)
+    => method::give(request, "request", || UserElements::new(buf, MPI_Count::from(count),
+        datatype).with(|view| messages::isend(comm.raw(), Mode::Synchronous, view, dest, tag)))
 }
 
 call! {
     MPI_Mprobe(source: c_int, tag: c_int, comm: MPI_Comm, message: *mut MPI_Message,
         status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_mprobe(source, tag, comm, message, status)
+    => method::give((message, StatusIfWanted(status)), ("message", "status"), ||
+        with_comm(comm.raw(), |on| messages::mprobe(on, source, tag)))
 }
 
 both! {
     MPI_Mrecv, MPI_Mrecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
         message: *mut MPI_Message, status: *mut MPI_Status) on Default
-    => pt2pt::mpi_mrecv(buf, MPI_Count::from(count), datatype, message, status)
+    => pt2pt::mpi_mrecv(UserElements::new(buf, MPI_Count::from(count), datatype), message, status)
 }
 
 call! {
     MPI_Probe(source: c_int, tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_probe(source, tag, comm, status)
+    => method::give(StatusIfWanted(status), "status", || with_comm(comm.raw(), |on|
+        messages::probe(on, source, tag)))
 }
 
 both! {
     MPI_Recv, MPI_Recv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype, source: c_int,
         tag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_recv(buf, MPI_Count::from(count), datatype, source, tag, comm, status)
+    => pt2pt::mpi_recv(UserElements::new(buf, MPI_Count::from(count), datatype), source, tag, comm,
+        status)
 }
 
 both! {
     MPI_Recv_init, MPI_Recv_init_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::mpi_recv_init(buf, MPI_Count::from(count), datatype, source, tag, comm, request)
+    => method::give(request, "request", || persistent::recv_init(&Comm::resolve(comm.raw())?,
+        UserElements::new(buf, MPI_Count::from(count), datatype).view()?, source, tag))
 }
 
 call! {
@@ -206,43 +218,47 @@ call! {
 both! {
     MPI_Rsend, MPI_Rsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::send(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag, comm)
+    => pt2pt::send(pt2pt::Mode::Ready, UserElements::new(buf, MPI_Count::from(count), datatype),
+        dest, tag, comm)
 }
 
 both! {
     MPI_Rsend_init, MPI_Rsend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::send_init(pt2pt::Mode::Ready, buf, MPI_Count::from(count), datatype, dest, tag,
-        comm, request)
+    => method::give(request, "request", || persistent::send_init(&Comm::resolve(comm.raw())?,
+        Mode::Ready, UserElements::new(buf, MPI_Count::from(count), datatype).view()?, dest, tag))
 }
 
 both! {
     MPI_Send, MPI_Send_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::send(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest, tag, comm)
+    => pt2pt::send(pt2pt::Mode::Standard, UserElements::new(buf, MPI_Count::from(count), datatype),
+        dest, tag, comm)
 }
 
 both! {
     MPI_Send_init, MPI_Send_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::send_init(pt2pt::Mode::Standard, buf, MPI_Count::from(count), datatype, dest,
-        tag, comm, request)
+    => method::give(request, "request", || persistent::send_init(&Comm::resolve(comm.raw())?,
+        Mode::Standard, UserElements::new(buf, MPI_Count::from(count), datatype).view()?, dest,
+        tag))
 }
 
 both! {
     MPI_Sendrecv, MPI_Sendrecv_c(sendbuf: *const c_void, sendcount: Int, sendtype: MPI_Datatype,
         dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: Int, recvtype: MPI_Datatype,
         source: c_int, recvtag: c_int, comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_sendrecv(sendbuf, MPI_Count::from(sendcount), sendtype, dest, sendtag, recvbuf,
-        MPI_Count::from(recvcount), recvtype, source, recvtag, comm, status)
+    => pt2pt::mpi_sendrecv(UserElements::new(sendbuf, MPI_Count::from(sendcount), sendtype), dest,
+        sendtag, UserElements::new(recvbuf, MPI_Count::from(recvcount), recvtype), source, recvtag,
+        comm, status)
 }
 
 both! {
     MPI_Sendrecv_replace, MPI_Sendrecv_replace_c(buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_sendrecv_replace(buf, MPI_Count::from(count), datatype, dest, sendtag, source,
-        recvtag, comm, status)
+    => pt2pt::mpi_sendrecv_replace(UserElements::new(buf, MPI_Count::from(count), datatype), dest,
+        sendtag, source, recvtag, comm, status)
 }
 
 both! {
@@ -276,21 +292,23 @@ call! {
 both! {
     MPI_Ssend, MPI_Ssend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => pt2pt::send(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest, tag, comm)
+    => pt2pt::send(pt2pt::Mode::Synchronous, UserElements::new(buf, MPI_Count::from(count),
+        datatype), dest, tag, comm)
 }
 
 both! {
     MPI_Ssend_init, MPI_Ssend_init_c(buf: *const c_void, count: Int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => persistent::send_init(pt2pt::Mode::Synchronous, buf, MPI_Count::from(count), datatype, dest,
-        tag, comm, request)
+    => method::give(request, "request", || persistent::send_init(&Comm::resolve(comm.raw())?,
+        Mode::Synchronous, UserElements::new(buf, MPI_Count::from(count), datatype).view()?, dest,
+        tag))
 }
 
-call! { MPI_Start(request: *mut MPI_Request) on Default => persistent::mpi_start(request) }
+call! { MPI_Start(request: *mut MPI_Request) on Default => request::mpi_start(request) }
 
 call! {
     MPI_Startall(count: c_int, array_of_requests: *mut MPI_Request) on Default
-    => persistent::mpi_startall(count, array_of_requests)
+    => request::mpi_startall(count, array_of_requests)
 }
 
 call! {

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_abi::export::{both, call};
 use mica_abi::method::{self, *};
 use mica_abi::poly::PolyOut;
-use mica_abi::shims::rma_sides::{TargetElements, UserElements};
+use mica_abi::shims::rma_sides::TargetElements;
 use mica_abi::shims::{rma, rma_element, rma_leaf, window, window_sync};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
