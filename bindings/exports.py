@@ -15,7 +15,7 @@ TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "
 
 SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
 LEAF = re.compile(r"^pub (?:unsafe )?fn leaf_([a-z0-9_]+)", re.MULTILINE)
-PREPARES_CALL = re.compile(r"^pub (?:unsafe )?fn ([a-z_]+)\([^{]*-> Result<CheckedCall> \{", re.MULTILINE)
+PREPARES_CALL = re.compile(r"^(?:pub (?:unsafe )?fn (?=\w+\([^{]*-> Result<CheckedCall> \{)|    (?=\w+ as [A-Z]))(\w+)", re.MULTILINE)
 # Blocking sends differ in their mode alone.
 SEND = re.compile(r"^mpi_([sr]?)send$")
 SEND_MODES = {"": "Standard", "s": "Synchronous", "r": "Ready"}
@@ -313,7 +313,7 @@ def _uses(body: str) -> str:
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"CountForm", "PolyArray", "PolyOut"})
     called = re.findall(r"=>\s+(?!leaf |collective|fast_path|method::|tool::|MPI_|User)(\w+)::", body) + re.findall(r"(\w+)::(?:leaf|mpi)_", body)
-    called += re.findall(r"\b(attribute|buffer)::", body)
+    called += re.findall(r"\b(attribute|buffer|errhandler)::", body)
     modules = sorted(set(called))
     buffers = sorted(words & {buffer for _, buffer in BUFFERS})
     sides = sorted(words & {side for _, side in SIDES})

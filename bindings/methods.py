@@ -17,6 +17,10 @@ METHODS = """
 Comm_compare                result = comm1.compare(&comm2)
 Comm_group                  group = comm.group().clone()
 Comm_test_inter             flag = comm.is_inter()
+Comm_rank                   rank = with_comm(comm.raw(), |on| Ok(on.rank()))?
+Comm_size                   size = with_comm(comm.raw(), |on| Ok(on.size()))?
+Comm_get_parent             parent = no_parent()?
+Comm_create_errhandler      errhandler = errhandler::of_comm(comm_errhandler_fn, "comm_errhandler_fn")?
 Comm_remote_size            size = comm.remote_size()?
 Comm_remote_group           group = comm.remote_group()?
 Comm_dup                    newcomm = comm.duplicate(None)?
@@ -56,12 +60,20 @@ Group_range_excl            newgroup = group.range_excl(ranges)?
 Group_translate_ranks       ranks2 = group1.translate_ranks(ranks1, &group2)?
 Group_free                  group -> Group::free
 
+Session_get_num_psets       npset_names = session.process_sets(&info).len()
+Session_create_errhandler   errhandler = errhandler::of_session(session_errhandler_fn, "session_errhandler_fn")?
 Session_get_info            info_used = session.info()
 Session_get_pset_info       info = session.process_set_info(&pset_name)?
 Session_set_errhandler      session.set_errhandler(errhandler)?
 Session_get_errhandler      errhandler = session.errhandler()
 Session_call_errhandler     raise::call(ErrorTarget::Session(session.handle()), errorcode)?
 
+Win_create                  win = create_window(&comm, &WindowSpec::Create { memory: window_memory(base, size), bytes: size as i64, unit: disp_unit }, &info)?
+Win_allocate                address(baseptr), win = create_window(&comm, &WindowSpec::Allocate { bytes: size as i64, unit: disp_unit }, &info).map(with_base)?
+Win_allocate_shared         address(baseptr), win = create_window(&comm, &WindowSpec::Shared { bytes: size as i64, unit: disp_unit }, &info).map(with_base)?
+Win_create_dynamic          win = create_window(&comm, &WindowSpec::Dynamic, &info)?
+Win_attach                  attach_to_window(win.raw(), &window_memory(base, size), size as i64)?
+Win_create_errhandler       errhandler = errhandler::of_win(win_errhandler_fn, "win_errhandler_fn")?
 Win_get_group               group = win.group()
 Win_set_name                win.set_name(&win_name)
 Win_set_info                win.set_info(&info)
@@ -81,6 +93,10 @@ Win_complete                with_window(win.raw(), Window::complete)?
 Win_post                    with_window(win.raw(), |window| window.post(&group, assert))?
 Win_wait                    with_window(win.raw(), Window::wait)?
 Win_test                    flag = with_window(win.raw(), Window::test)?
+Win_lock                    with_window(win.raw(), |window| window.lock(lock_type, rank, assert))?
+Win_unlock                  unlock_window(win.raw(), rank)?
+Win_flush                   with_window(win.raw(), |window| window.flush(Some(rank), FlushedSide::Both))?
+Win_flush_local             with_window(win.raw(), |window| window.flush(Some(rank), FlushedSide::Origin))?
 Win_lock_all                with_window(win.raw(), |window| window.lock_all(assert))?
 Win_unlock_all              with_window(win.raw(), Window::unlock_all)?
 Win_flush_all               with_window(win.raw(), |window| window.flush(None, FlushedSide::Both))?
@@ -166,6 +182,7 @@ Info_delete                 Info::delete(info.raw(), &key)?
 Info_get_nkeys              nkeys = info.len()
 Info_free                   info -> Info::free
 
+File_create_errhandler      errhandler = errhandler::of_file(file_errhandler_fn, "file_errhandler_fn")?
 File_set_errhandler         set_file_errhandler(file.raw(), errhandler)?
 File_get_errhandler         errhandler = file_errhandler(file.raw())?
 Errhandler_free             errhandler -> Errhandler::free

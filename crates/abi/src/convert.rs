@@ -11,6 +11,7 @@ use mica_mpi::group::Group;
 use mica_mpi::info::Info;
 use mica_mpi::request::Request;
 use mica_mpi::tool::{ObjectKind, ValueType};
+use mica_mpi::window::Window;
 use mica_mpi::{Error, Result};
 
 use crate::types::*;
@@ -87,6 +88,7 @@ returned! {
     // A rank that is not in the new communicator has none.
     Option<Comm> => MPI_Comm: comm ->
         MPI_Comm::from_raw(comm.map_or(c::COMM_NULL, |comm| comm.handle()));
+    Window => MPI_Win: window -> MPI_Win::from_raw(window.handle());
     Group => MPI_Group: group -> MPI_Group::from_raw(group.into_handle()?);
     Info => MPI_Info: info -> MPI_Info::from_raw(info.into_handle()?);
     Datatype => MPI_Datatype: datatype -> MPI_Datatype::from_raw(datatype.register()?);

@@ -3,8 +3,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use mica_memory::{try_collect, try_collect_valid};
+use mica_memory::{Region, try_collect, try_collect_valid};
 use mica_mpi::status::Status;
+use mica_mpi::window::fast_path;
 use mica_mpi::{Error, Result};
 
 use crate::convert::{
@@ -33,7 +34,10 @@ pub use mica_mpi::raise::{self, ErrorTarget};
 pub use mica_mpi::request::{Request, free as free_request};
 pub use mica_mpi::session::Session;
 pub use mica_mpi::topology::{Reordering, Topology};
-pub use mica_mpi::window::{FlushedSide, Window, detach as detach_window, with as with_window};
+pub use mica_mpi::window::{
+    FlushedSide, Window, WindowSpec, attach as attach_to_window, create as create_window,
+    detach as detach_window, with as with_window,
+};
 pub use mica_mpi::{error_codes, init, persistent, process};
 
 /// Calls a method that has no result.
@@ -46,6 +50,7 @@ pub fn perform(call: impl FnOnce() -> Result<()>) -> Result<()> {
 ///
 /// # Safety
 /// The places are null or writable.
+#[inline]
 pub unsafe fn give<R, P: Place<R>>(
     place: P,
     names: P::Names,
@@ -241,6 +246,40 @@ several_places!(P R 0, Q S 1, O T 2);
 /// `MPI_ERR_COMM`; those of `f`.
 pub fn with_comm<R>(handle: u32, f: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
     mica_mpi::comm::with(handle, f)?
+}
+
+/// The parent of a process that was spawned: none is yet, so none has one.
+///
+/// # Errors
+/// `MPI_ERR_OTHER` while MPI is not running.
+pub fn no_parent() -> Result<Option<Comm>> {
+    process::engine().map(|_| None)
+}
+
+/// The program's memory for a window: `size` bytes at `base`.
+///
+/// # Safety
+/// The obligations of [`Region::user`] for these bytes, until the window is freed or the memory is
+/// detached; but other ranks may access them meanwhile, as the window's synchronization says.
+pub unsafe fn window_memory(base: *const c_void, size: MPI_Aint) -> Region {
+    // SAFETY: passed on to the caller.
+    unsafe { Region::user(base, 0..size.max(0)) }
+}
+
+/// The address of this rank's memory in a window, and the window.
+pub fn with_base(window: Window) -> (usize, Window) {
+    (window.predefined().base, window)
+}
+
+/// Unlocks what its [leaf](crate::shims::rma_leaf) has left.
+///
+/// # Errors
+/// Those of [`Window::unlock`].
+pub fn unlock_window(handle: u32, rank: c_int) -> Result<()> {
+    match fast_path::unlock_contended(MPI_Win::from_raw(handle).0, rank) {
+        Some(()) => Ok(()),
+        None => with_window(handle, |window| window.unlock(rank)),
+    }
 }
 
 /// The name of an object. A null handle has one, too (MPI 5.0, 7.8).

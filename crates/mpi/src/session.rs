@@ -92,6 +92,11 @@ impl Session {
         self.0.handle
     }
 
+    /// `MPI_Session_get_num_psets`: the names of the process sets. There are no hints for them.
+    pub fn process_sets(&self, _hints: &Info) -> &'static [&'static str] {
+        &PROCESS_SETS
+    }
+
     /// `MPI_Session_get_nth_pset`: the name of process set number `n`.
     pub fn process_set(&self, n: i32) -> Result<&'static str> {
         let name = usize::try_from(n).ok().and_then(|n| PROCESS_SETS.get(n).copied());

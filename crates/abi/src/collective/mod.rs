@@ -6,6 +6,29 @@
 //! `None`. Arrays are read here and not again, while buffers are kept as addresses.
 //! [`buffers`] has the arguments that describe one buffer.
 
+/// Defines functions that convert the arguments of a call, on the communicator of the name given:
+/// first what the buffers become, then the function of the library that plans the call.
+macro_rules! conversions {
+    ($comm:ident: $(
+        $name:ident as $function:ident($($argument:ident: $type:ty),*)
+        let $buffers:pat = $converted:expr; $plan:expr;
+    )*) => {$(
+        /// The arguments of the call of this name.
+        ///
+        /// # Safety
+        /// What is sent is readable and what is received into is writable, as counts, displacements
+        /// and types say, where that is significant; arrays have one element for each rank, or for
+        /// each neighbour.
+        pub unsafe fn $name($($argument: $type,)* comm: MPI_Comm) -> Result<CheckedCall> {
+            let $comm = Comm::resolve(comm.raw())?;
+            // SAFETY: by the contract above; nothing is at the null address.
+            let $buffers = unsafe { $converted };
+            let plan = $plan?;
+            Ok(CheckedCall::new(Function::$function, $comm, plan))
+        }
+    )*};
+}
+
 pub mod buffers;
 pub mod fast_path;
 mod movement;

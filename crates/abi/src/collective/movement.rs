@@ -17,183 +17,46 @@ pub fn barrier(comm: MPI_Comm) -> Result<CheckedCall> {
     Ok(CheckedCall::new(Function::Barrier, comm, plan))
 }
 
-/// The arguments of MPI_Bcast.
-///
-/// # Safety
-/// `buffer` is readable (at the root) or writable (elsewhere) for its elements.
-pub unsafe fn bcast(buffer: UserBuffer, root: c_int, comm: MPI_Comm) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    let significant = at_root(&comm, root) || takes_part(&comm, root);
-    let buffer = if significant { buffer } else { buffer.none() };
-    // SAFETY: by the contract above; nothing is at the null address.
-    let buffer = unsafe { buffer.or_untyped().blocks(1)? };
-    let plan = collective::bcast(&comm, &buffer, root)?;
-    Ok(CheckedCall::new(Function::Bcast, comm, plan))
+/// The buffer of a broadcast, where it is significant.
+fn broadcast(buffer: UserBuffer, comm: &Comm, root: c_int) -> UserBuffer {
+    let significant = at_root(comm, root) || takes_part(comm, root);
+    if significant { buffer.or_untyped() } else { buffer.none().or_untyped() }
 }
 
-/// The arguments of MPI_Gather.
-///
-/// # Safety
-/// `send` is readable and, at the root, `receive` writable as counts and types say.
-pub unsafe fn gather(
-    send: UserBuffer,
-    receive: UserBuffer,
-    root: c_int,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.of_rank(&comm, root)?, receive.of_root(&comm, root)?) };
-    let plan = collective::gather(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(CheckedCall::new(Function::Gather, comm, plan))
+/// Number of ranks that blocks are for, or come from.
+fn ranks(comm: &Comm) -> usize {
+    comm.remote_or_local_size()
 }
 
-/// The arguments of MPI_Gatherv.
-///
-/// # Safety
-/// `send` is readable and, at the root, the blocks of `receive` are writable as counts,
-/// displacements and types say; at the root the arrays have one element for each rank.
-pub unsafe fn gatherv(
-    send: UserBuffer,
-    receive: UserBlocks,
-    root: c_int,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.of_rank(&comm, root)?, receive.of_root(&comm, root)?) };
-    let plan = collective::gatherv(&comm, send.as_ref(), receive, root)?;
-    Ok(CheckedCall::new(Function::Gatherv, comm, plan))
-}
-
-/// The arguments of MPI_Scatter.
-///
-/// # Safety
-/// `receive` is writable and, at the root, `send` readable as counts and types say.
-pub unsafe fn scatter(
-    send: UserBuffer,
-    receive: UserBuffer,
-    root: c_int,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.of_root(&comm, root)?, receive.of_rank(&comm, root)?) };
-    let plan = collective::scatter(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(CheckedCall::new(Function::Scatter, comm, plan))
-}
-
-/// The arguments of MPI_Scatterv.
-///
-/// # Safety
-/// `receive` is writable and, at the root, the blocks of `send` are readable as counts,
-/// displacements and types say; at the root the arrays have one element for each rank.
-pub unsafe fn scatterv(
-    send: UserBlocks,
-    receive: UserBuffer,
-    root: c_int,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.of_root(&comm, root)?, receive.of_rank(&comm, root)?) };
-    let plan = collective::scatterv(&comm, send, receive.as_ref(), root)?;
-    Ok(CheckedCall::new(Function::Scatterv, comm, plan))
-}
-
-/// The arguments of MPI_Allgather.
-///
-/// # Safety
-/// `send` is readable and `receive` writable as counts and types say.
-pub unsafe fn allgather(
-    send: UserBuffer,
-    receive: UserBuffer,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    let ranks = comm.remote_or_local_size();
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.or_in_place(1)?, receive.blocks(ranks)?) };
-    let plan = collective::allgather(&comm, send.as_ref(), &receive)?;
-    Ok(CheckedCall::new(Function::Allgather, comm, plan))
-}
-
-/// The arguments of MPI_Allgatherv.
-///
-/// # Safety
-/// `send` is readable and the blocks of `receive` are writable as counts, displacements and types
-/// say; the arrays have one element for each rank.
-pub unsafe fn allgatherv(
-    send: UserBuffer,
-    receive: UserBlocks,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    let ranks = comm.remote_or_local_size();
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.or_in_place(1)?, receive.list(ranks)?) };
-    let plan = collective::allgatherv(&comm, send.as_ref(), receive)?;
-    Ok(CheckedCall::new(Function::Allgatherv, comm, plan))
-}
-
-/// The arguments of MPI_Alltoall.
-///
-/// # Safety
-/// `send` is readable and `receive` writable as counts and types say.
-pub unsafe fn alltoall(
-    send: UserBuffer,
-    receive: UserBuffer,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    let ranks = comm.remote_or_local_size();
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.or_in_place(ranks)?, receive.blocks(ranks)?) };
-    let plan = collective::alltoall(&comm, send.as_ref(), &receive)?;
-    Ok(CheckedCall::new(Function::Alltoall, comm, plan))
-}
-
-/// The arguments of MPI_Alltoallv.
-///
-/// # Safety
-/// The blocks of `send` are readable and those of `receive` writable as counts, displacements and
-/// types say; the arrays have one element for each rank.
-pub unsafe fn alltoallv(
-    send: UserBlocks,
-    receive: UserBlocks,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    // SAFETY: by the contract above.
-    unsafe { exchange(Function::Alltoallv, send, receive, comm) }
-}
-
-/// The arguments of MPI_Alltoallw.
-///
-/// # Safety
-/// As [`alltoallv`], with displacements in bytes and a type for each block.
-pub unsafe fn alltoallw(
-    send: UserBlocks,
-    receive: UserBlocks,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    // SAFETY: by the contract above.
-    unsafe { exchange(Function::Alltoallw, send, receive, comm) }
-}
-
-/// The arguments of `function`, MPI_Alltoallv or MPI_Alltoallw.
-///
-/// # Safety
-/// As [`alltoallv`] or [`alltoallw`].
-unsafe fn exchange(
-    function: Function,
-    send: UserBlocks,
-    receive: UserBlocks,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    let ranks = comm.remote_or_local_size();
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.or_in_place(ranks)?, receive.list(ranks)?) };
-    let plan = collective::alltoallv(&comm, send, receive)?;
-    Ok(CheckedCall::new(function, comm, plan))
+conversions! { comm:
+    bcast as Bcast(buffer: UserBuffer, root: c_int)
+        let buffer = broadcast(buffer, &comm, root).blocks(1)?;
+        collective::bcast(&comm, &buffer, root);
+    gather as Gather(send: UserBuffer, receive: UserBuffer, root: c_int)
+        let (send, receive) = (send.of_rank(&comm, root)?, receive.of_root(&comm, root)?);
+        collective::gather(&comm, send.as_ref(), receive.as_ref(), root);
+    gatherv as Gatherv(send: UserBuffer, receive: UserBlocks, root: c_int)
+        let (send, receive) = (send.of_rank(&comm, root)?, receive.of_root(&comm, root)?);
+        collective::gatherv(&comm, send.as_ref(), receive, root);
+    scatter as Scatter(send: UserBuffer, receive: UserBuffer, root: c_int)
+        let (send, receive) = (send.of_root(&comm, root)?, receive.of_rank(&comm, root)?);
+        collective::scatter(&comm, send.as_ref(), receive.as_ref(), root);
+    scatterv as Scatterv(send: UserBlocks, receive: UserBuffer, root: c_int)
+        let (send, receive) = (send.of_root(&comm, root)?, receive.of_rank(&comm, root)?);
+        collective::scatterv(&comm, send, receive.as_ref(), root);
+    allgather as Allgather(send: UserBuffer, receive: UserBuffer)
+        let (send, receive) = (send.or_in_place(1)?, receive.blocks(ranks(&comm))?);
+        collective::allgather(&comm, send.as_ref(), &receive);
+    allgatherv as Allgatherv(send: UserBuffer, receive: UserBlocks)
+        let (send, receive) = (send.or_in_place(1)?, receive.list(ranks(&comm))?);
+        collective::allgatherv(&comm, send.as_ref(), receive);
+    alltoall as Alltoall(send: UserBuffer, receive: UserBuffer)
+        let (send, receive) = (send.or_in_place(ranks(&comm))?, receive.blocks(ranks(&comm))?);
+        collective::alltoall(&comm, send.as_ref(), &receive);
+    alltoallv as Alltoallv(send: UserBlocks, receive: UserBlocks)
+        let (send, receive) = (send.or_in_place(ranks(&comm))?, receive.list(ranks(&comm))?);
+        collective::alltoallv(&comm, send, receive);
+    alltoallw as Alltoallw(send: UserBlocks, receive: UserBlocks)
+        let (send, receive) = (send.or_in_place(ranks(&comm))?, receive.list(ranks(&comm))?);
+        collective::alltoallv(&comm, send, receive);
 }

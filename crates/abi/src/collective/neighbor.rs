@@ -2,7 +2,7 @@
 //! neighbour.
 
 use mica_mpi::Result;
-use mica_mpi::collective::{Function, neighbor};
+use mica_mpi::collective::{BlockList, Function, neighbor};
 use mica_mpi::comm::Comm;
 
 use super::CheckedCall;
@@ -16,100 +16,37 @@ fn neighbors_of(comm: &Comm) -> (usize, usize) {
         .map_or((0, 0), |neighbors| (neighbors.sources.len(), neighbors.destinations.len()))
 }
 
-/// The arguments of MPI_Neighbor_allgather.
-///
-/// # Safety
-/// `send` is readable and `receive` writable as counts and types say.
-pub unsafe fn neighbor_allgather(
-    send: UserBuffer,
-    receive: UserBuffer,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    let (sources, _) = neighbors_of(&comm);
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.blocks(1)?, receive.blocks(sources)?) };
-    let plan = neighbor::allgather(comm.rank(), &comm.neighborhood()?, &send, &receive)?;
-    Ok(CheckedCall::new(Function::NeighborAllgather, comm, plan))
+conversions! { comm:
+    neighbor_allgather as NeighborAllgather(send: UserBuffer, receive: UserBuffer)
+        let (send, receive) = (send.blocks(1)?, receive.blocks(neighbors_of(&comm).0)?);
+        neighbor::allgather(comm.rank(), &comm.neighborhood()?, &send, &receive);
+    neighbor_allgatherv as NeighborAllgatherv(send: UserBuffer, receive: UserBlocks)
+        let (send, receive) = (send.blocks(1)?, receive.list(comm.neighborhood()?.sources.len())?);
+        neighbor::allgatherv(comm.rank(), &comm.neighborhood()?, &send, &receive);
+    neighbor_alltoall as NeighborAlltoall(send: UserBuffer, receive: UserBuffer)
+        let (send, receive) =
+            (send.blocks(neighbors_of(&comm).1)?, receive.blocks(neighbors_of(&comm).0)?);
+        neighbor::alltoall(comm.rank(), &comm.neighborhood()?, &send, &receive);
+    neighbor_alltoallv as NeighborAlltoallv(send: UserBlocks, receive: UserBlocks)
+        let (around, send, receive) = each(send, receive, &comm)?;
+        neighbor::alltoallv(comm.rank(), &around, &send, &receive);
+    neighbor_alltoallw as NeighborAlltoallw(send: UserBlocks, receive: UserBlocks)
+        let (around, send, receive) = each(send, receive, &comm)?;
+        neighbor::alltoallv(comm.rank(), &around, &send, &receive);
 }
 
-/// The arguments of MPI_Neighbor_allgatherv.
+/// The neighbours, and a block for each.
 ///
 /// # Safety
-/// `send` is readable and the blocks of `receive` are writable as counts, displacements and types
-/// say; the arrays have one element for each source.
-pub unsafe fn neighbor_allgatherv(
-    send: UserBuffer,
-    receive: UserBlocks,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    let around = comm.neighborhood()?;
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.blocks(1)?, receive.list(around.sources.len())?) };
-    let plan = neighbor::allgatherv(comm.rank(), &around, &send, &receive)?;
-    Ok(CheckedCall::new(Function::NeighborAllgatherv, comm, plan))
-}
-
-/// The arguments of MPI_Neighbor_alltoall.
-///
-/// # Safety
-/// `send` is readable and `receive` writable as counts and types say.
-pub unsafe fn neighbor_alltoall(
-    send: UserBuffer,
-    receive: UserBuffer,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
-    let (sources, destinations) = neighbors_of(&comm);
-    // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.blocks(destinations)?, receive.blocks(sources)?) };
-    let plan = neighbor::alltoall(comm.rank(), &comm.neighborhood()?, &send, &receive)?;
-    Ok(CheckedCall::new(Function::NeighborAlltoall, comm, plan))
-}
-
-/// The arguments of MPI_Neighbor_alltoallv.
-///
-/// # Safety
-/// The blocks of `send` are readable and those of `receive` writable as counts, displacements and
-/// types say; the arrays have one element for each destination or source.
-pub unsafe fn neighbor_alltoallv(
+/// That of the call.
+unsafe fn each(
     send: UserBlocks,
     receive: UserBlocks,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    // SAFETY: by the contract above.
-    unsafe { exchange(Function::NeighborAlltoallv, send, receive, comm) }
-}
-
-/// The arguments of MPI_Neighbor_alltoallw.
-///
-/// # Safety
-/// As [`neighbor_alltoallv`], with displacements in bytes and a type for each block.
-pub unsafe fn neighbor_alltoallw(
-    send: UserBlocks,
-    receive: UserBlocks,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    // SAFETY: by the contract above.
-    unsafe { exchange(Function::NeighborAlltoallw, send, receive, comm) }
-}
-
-/// The arguments of `function`, MPI_Neighbor_alltoallv or MPI_Neighbor_alltoallw.
-///
-/// # Safety
-/// As [`neighbor_alltoallv`] or [`neighbor_alltoallw`].
-unsafe fn exchange(
-    function: Function,
-    send: UserBlocks,
-    receive: UserBlocks,
-    comm: MPI_Comm,
-) -> Result<CheckedCall> {
-    let comm = Comm::resolve(comm.raw())?;
+    comm: &Comm,
+) -> Result<(neighbor::Neighborhood, BlockList, BlockList)> {
     let around = comm.neighborhood()?;
     let (to, from) = (around.destinations.len(), around.sources.len());
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (send.list(to)?, receive.list(from)?) };
-    let plan = neighbor::alltoallv(comm.rank(), &around, &send, &receive)?;
-    Ok(CheckedCall::new(function, comm, plan))
+    Ok((around, send, receive))
 }

@@ -6,7 +6,6 @@
 pub mod abi_query;
 pub mod attribute;
 pub mod buffer;
-pub mod comm;
 pub mod datatype;
 pub mod environment;
 pub mod errhandler;
@@ -30,4 +29,3 @@ pub mod tool_pvar;
 pub mod topology;
 pub mod values;
 pub mod window;
-pub mod window_sync;

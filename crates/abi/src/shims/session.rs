@@ -8,7 +8,7 @@ use mica_mpi::constants as c;
 use mica_mpi::errhandler::Errhandler;
 use mica_mpi::group::Group;
 use mica_mpi::info::Info;
-use mica_mpi::session::{PROCESS_SETS, Session};
+use mica_mpi::session::Session;
 
 use crate::convert::{Out, length, put_text, text};
 use crate::late;
@@ -47,23 +47,6 @@ pub unsafe fn mpi_session_finalize(session: *mut MPI_Session) -> std::result::Re
     let handle = session.get().raw();
     Session::finalize(handle).map_err(|error| ErrorOn::new(ErrorTarget::Session(handle), error))?;
     session.set(MPI_Session::from_raw(c::SESSION_NULL));
-    Ok(())
-}
-
-/// MPI_Session_get_num_psets.
-///
-/// # Safety
-/// `npset_names` is null or writable.
-pub unsafe fn mpi_session_get_num_psets(
-    session: MPI_Session,
-    info: MPI_Info,
-    npset_names: *mut c_int,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let npset_names = unsafe { Out::new(npset_names, "npset_names")? };
-    Session::resolve(session.raw())?;
-    Info::resolve_hints(info.raw())?;
-    npset_names.set(PROCESS_SETS.len() as c_int);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::call;
 use mica_abi::method::{self, *};
-use mica_abi::shims::{attribute, comm, window};
+use mica_abi::shims::{attribute, window};
 use mica_abi::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
 
 call! {
@@ -114,7 +114,7 @@ call! {
 
 call! {
     MPI_Comm_rank(comm: MPI_Comm, rank: *mut c_int) on Comm(comm)
-    => comm::mpi_comm_rank(comm, rank)
+    => method::give(rank, "rank", || with_comm(comm.raw(), |on| Ok(on.rank())))
 }
 
 call! {
@@ -147,7 +147,7 @@ call! {
 
 call! {
     MPI_Comm_size(comm: MPI_Comm, size: *mut c_int) on Comm(comm)
-    => comm::mpi_comm_size(comm, size)
+    => method::give(size, "size", || with_comm(comm.raw(), |on| Ok(on.size())))
 }
 
 call! {

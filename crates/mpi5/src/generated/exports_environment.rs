@@ -69,7 +69,8 @@ call! {
 call! {
     MPI_Comm_create_errhandler(comm_errhandler_fn: usize,
         errhandler: *mut MPI_Errhandler) on Default
-    => errhandler::mpi_comm_create_errhandler(comm_errhandler_fn, errhandler)
+    => method::give(errhandler, "errhandler", || errhandler::of_comm(comm_errhandler_fn,
+        "comm_errhandler_fn"))
 }
 
 call! {
@@ -107,7 +108,8 @@ call! {
 call! {
     MPI_File_create_errhandler(file_errhandler_fn: usize,
         errhandler: *mut MPI_Errhandler) on Default
-    => errhandler::mpi_file_create_errhandler(file_errhandler_fn, errhandler)
+    => method::give(errhandler, "errhandler", || errhandler::of_file(file_errhandler_fn,
+        "file_errhandler_fn"))
 }
 
 call! {
@@ -168,7 +170,8 @@ call! {
 call! {
     MPI_Session_create_errhandler(session_errhandler_fn: usize,
         errhandler: *mut MPI_Errhandler) on Default
-    => errhandler::mpi_session_create_errhandler(session_errhandler_fn, errhandler)
+    => method::give(errhandler, "errhandler", || errhandler::of_session(session_errhandler_fn,
+        "session_errhandler_fn"))
 }
 
 call! {
@@ -191,7 +194,8 @@ call! {
 
 call! {
     MPI_Win_create_errhandler(win_errhandler_fn: usize, errhandler: *mut MPI_Errhandler) on Default
-    => errhandler::mpi_win_create_errhandler(win_errhandler_fn, errhandler)
+    => method::give(errhandler, "errhandler", || errhandler::of_win(win_errhandler_fn,
+        "win_errhandler_fn"))
 }
 
 call! {

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int};
 
 use mica_abi::export::call;
 use mica_abi::method::{self, *};
-use mica_abi::shims::{comm, environment, intercomm, session};
+use mica_abi::shims::{environment, intercomm, session};
 use mica_abi::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session};
 
 call! {
@@ -34,7 +34,11 @@ call! {
     => method::free(comm, "comm", Comm::free)
 }
 
-call! { MPI_Comm_get_parent(parent: *mut MPI_Comm) on Default => comm::mpi_comm_get_parent(parent) }
+call! {
+    MPI_Comm_get_parent(parent: *mut MPI_Comm) on Default
+    => method::give(parent, "parent", no_parent)
+}
+
 call! { MPI_Comm_join(fd: c_int, intercomm: *mut MPI_Comm) on Default => unsupported }
 
 call! {
@@ -131,7 +135,8 @@ call! {
 call! {
     MPI_Session_get_num_psets(session: MPI_Session, info: MPI_Info,
         npset_names: *mut c_int) on Session(session)
-    => session::mpi_session_get_num_psets(session, info, npset_names)
+    => method::give(npset_names, "npset_names", ||
+        Ok(Session::resolve(session.raw())?.process_sets(&Info::resolve_hints(info.raw())?).len()))
 }
 
 call! {

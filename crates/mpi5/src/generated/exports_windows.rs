@@ -8,7 +8,7 @@ use mica_abi::export::{both, call};
 use mica_abi::method::{self, *};
 use mica_abi::poly::PolyOut;
 use mica_abi::shims::rma_sides::TargetElements;
-use mica_abi::shims::{rma, rma_element, rma_leaf, window, window_sync};
+use mica_abi::shims::{rma, rma_element, rma_leaf, window};
 use mica_abi::types::{
     MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Group, MPI_Info, MPI_Op, MPI_Request, MPI_Win,
 };
@@ -120,18 +120,22 @@ both! {
 both! {
     MPI_Win_allocate, MPI_Win_allocate_c(size: MPI_Aint, disp_unit: Displ, info: MPI_Info,
         comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
-    => window::mpi_win_allocate(size, disp_unit as MPI_Count, info, comm, baseptr, win)
+    => method::give((address(baseptr), win), ("baseptr", "win"), ||
+        create_window(&Comm::resolve(comm.raw())?, &WindowSpec::Allocate { bytes: size as i64, unit:
+        disp_unit as MPI_Count }, &Info::resolve_hints(info.raw())?).map(with_base))
 }
 
 both! {
     MPI_Win_allocate_shared, MPI_Win_allocate_shared_c(size: MPI_Aint, disp_unit: Displ,
         info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
-    => window::mpi_win_allocate_shared(size, disp_unit as MPI_Count, info, comm, baseptr, win)
+    => method::give((address(baseptr), win), ("baseptr", "win"), ||
+        create_window(&Comm::resolve(comm.raw())?, &WindowSpec::Shared { bytes: size as i64, unit:
+        disp_unit as MPI_Count }, &Info::resolve_hints(info.raw())?).map(with_base))
 }
 
 call! {
     MPI_Win_attach(win: MPI_Win, base: *mut c_void, size: MPI_Aint) on Win(win)
-    => window::mpi_win_attach(win, base, size)
+    => method::perform(|| attach_to_window(win.raw(), &window_memory(base, size), size as i64))
 }
 
 call! {
@@ -143,12 +147,16 @@ call! {
 both! {
     MPI_Win_create, MPI_Win_create_c(base: *mut c_void, size: MPI_Aint, disp_unit: Displ,
         info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) on Comm(comm)
-    => window::mpi_win_create(base, size, disp_unit as MPI_Count, info, comm, win)
+    => method::give(win, "win", || { let comm = Comm::resolve(comm.raw())?; let disp_unit =
+        disp_unit as MPI_Count; let info = Info::resolve_hints(info.raw())?; create_window(&comm,
+        &WindowSpec::Create { memory: window_memory(base, size), bytes: size as i64, unit: disp_unit
+        }, &info) })
 }
 
 call! {
     MPI_Win_create_dynamic(info: MPI_Info, comm: MPI_Comm, win: *mut MPI_Win) on Comm(comm)
-    => window::mpi_win_create_dynamic(info, comm, win)
+    => method::give(win, "win", || create_window(&Comm::resolve(comm.raw())?, &WindowSpec::Dynamic,
+        &Info::resolve_hints(info.raw())?))
 }
 
 call! {
@@ -164,7 +172,8 @@ call! {
 
 call! {
     MPI_Win_flush(rank: c_int, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_win_flush(rank, win), window_sync::mpi_win_flush(rank, win)
+    => leaf rma_leaf::leaf_win_flush(rank, win), method::perform(|| with_window(win.raw(), |window|
+        window.flush(Some(rank), FlushedSide::Both)))
 }
 
 call! {
@@ -174,7 +183,8 @@ call! {
 
 call! {
     MPI_Win_flush_local(rank: c_int, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_win_flush_local(rank, win), window_sync::mpi_win_flush_local(rank, win)
+    => leaf rma_leaf::leaf_win_flush_local(rank, win), method::perform(|| with_window(win.raw(),
+        |window| window.flush(Some(rank), FlushedSide::Origin)))
 }
 
 call! {
@@ -196,8 +206,8 @@ call! {
 
 call! {
     MPI_Win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_win_lock(lock_type, rank, assert, win),
-        window_sync::mpi_win_lock(lock_type, rank, assert, win)
+    => leaf rma_leaf::leaf_win_lock(lock_type, rank, assert, win), method::perform(||
+        with_window(win.raw(), |window| window.lock(lock_type, rank, assert)))
 }
 
 call! {
@@ -242,7 +252,7 @@ call! {
 
 call! {
     MPI_Win_unlock(rank: c_int, win: MPI_Win) on Win(win)
-    => leaf rma_leaf::leaf_win_unlock(rank, win), window_sync::mpi_win_unlock(rank, win)
+    => leaf rma_leaf::leaf_win_unlock(rank, win), method::perform(|| unlock_window(win.raw(), rank))
 }
 
 call! {
