@@ -73,6 +73,11 @@ Win_allocate                address(baseptr), win = create_window(&comm, &Window
 Win_allocate_shared         address(baseptr), win = create_window(&comm, &WindowSpec::Shared { bytes: size as i64, unit: disp_unit }, &info).map(with_base)?
 Win_create_dynamic          win = create_window(&comm, &WindowSpec::Dynamic, &info)?
 Win_attach                  attach_to_window(win.raw(), &window_memory(base, size), size as i64)?
+Rput                        request = rput(win.raw(), &origin_addr.view_as(&ORIGIN)?, &target_rank.range()?)?
+Rget                        request = rget(win.raw(), &origin_addr.view_as(&ORIGIN)?, &target_rank.range()?)?
+Raccumulate                 request = rma::accumulate(origin_addr, target_rank, op.raw(), win.raw(), AccumulateCompletion::ByRequest)?
+Get_accumulate              rma::get_accumulate((origin_addr, result_addr), target_rank, op.raw(), win.raw(), AccumulateCompletion::OnReturn).map(drop)?
+Rget_accumulate             request = rma::get_accumulate((origin_addr, result_addr), target_rank, op.raw(), win.raw(), AccumulateCompletion::ByRequest)?
 Win_create_errhandler       errhandler = errhandler::of_win(win_errhandler_fn, "win_errhandler_fn")?
 Win_get_group               group = win.group()
 Win_set_name                win.set_name(&win_name)

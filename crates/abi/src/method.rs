@@ -17,6 +17,7 @@ use crate::types::*;
 
 pub use crate::convert::{slice, text};
 pub use crate::elements::{RECEIVE, SEND, UserElements, partitions_at};
+pub use crate::shims::rma_sides::ORIGIN;
 pub use crate::status;
 pub use mica_mpi::attribute::AttributeOwner;
 pub use mica_mpi::buffered::{self, BufferOwner};
@@ -35,8 +36,8 @@ pub use mica_mpi::request::{Request, free as free_request};
 pub use mica_mpi::session::Session;
 pub use mica_mpi::topology::{Reordering, Topology};
 pub use mica_mpi::window::{
-    FlushedSide, Window, WindowSpec, attach as attach_to_window, create as create_window,
-    detach as detach_window, with as with_window,
+    AccumulateCompletion, FlushedSide, Window, WindowSpec, attach as attach_to_window,
+    create as create_window, detach as detach_window, rget, rput, with as with_window,
 };
 pub use mica_mpi::{error_codes, init, persistent, process};
 

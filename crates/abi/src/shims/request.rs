@@ -482,7 +482,7 @@ pub unsafe fn mpi_request_get_status_any(
     index: *mut c_int,
     done: *mut c_int,
     status: *mut MPI_Status,
-) -> Result<()> {
+) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     let (requests, index, done) = unsafe {
         (
@@ -491,27 +491,9 @@ pub unsafe fn mpi_request_get_status_any(
             Out::new(done, "flag")?,
         )
     };
-    let mut any_active = false;
-    for (i, r) in requests.iter().enumerate() {
-        if !request::is_active(r.raw())? {
-            continue;
-        }
-        any_active = true;
-        if let Some(outcome) = request::status(r.raw())? {
-            index.set(i as c_int);
-            done.set(1);
-            // SAFETY: as the caller promises.
-            unsafe { put_status(status, &outcome.status) };
-            return Ok(());
-        }
-    }
-    index.set(c::UNDEFINED);
-    done.set(flag(!any_active));
-    if !any_active {
-        // SAFETY: as the caller promises.
-        unsafe { put_empty(status) };
-    }
-    Ok(())
+    let found = request::status_any(requests.iter().map(|request| request.raw()))?;
+    // SAFETY: as the caller promises.
+    unsafe { deliver_any(found, index, |yes| done.set(flag(yes)), status) }
 }
 
 /// MPI_Request_get_status_some.
@@ -524,33 +506,14 @@ pub unsafe fn mpi_request_get_status_some(
     outcount: *mut c_int,
     array_of_indices: *mut c_int,
     array_of_statuses: *mut MPI_Status,
-) -> Result<()> {
+) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
-    let (requests, outcount, indices) = unsafe {
-        (
-            slice(array_of_requests, incount, "array_of_requests", "incount")?,
-            Out::new(outcount, "outcount")?,
-            slice_mut(array_of_indices, incount, "array_of_indices", "incount")?,
-        )
-    };
-    let mut n = 0;
-    let mut any_active = false;
-    for (i, r) in requests.iter().enumerate() {
-        if !request::is_active(r.raw())? {
-            continue;
-        }
-        any_active = true;
-        if let Some(outcome) = request::status(r.raw())? {
-            indices[n] = i as c_int;
-            if !array_of_statuses.is_null() {
-                // SAFETY: as the caller promises; `n` counts at most `incount`.
-                unsafe { put_status(array_of_statuses.add(n), &outcome.status) };
-            }
-            n += 1;
-        }
+    unsafe {
+        let requests = slice(array_of_requests, incount, "array_of_requests", "incount")?;
+        let outcount = Out::new(outcount, "outcount")?;
+        let found = request::status_some(requests.iter().map(|request| request.raw()))?;
+        deliver_some(found, outcount, array_of_indices, array_of_statuses)
     }
-    outcount.set(if any_active { n as c_int } else { c::UNDEFINED });
-    Ok(())
 }
 
 /// MPI_Cancel.

@@ -8,7 +8,6 @@ use mica_mpi::window::fast_path;
 use mica_mpi::window::{self, AccumulateCompletion, AccumulateOperands};
 
 use super::rma_sides::{ORIGIN, RESULT, TargetElements};
-use crate::convert::Out;
 use crate::elements::UserElements;
 use crate::types::*;
 
@@ -77,42 +76,6 @@ unsafe fn get(origin: UserElements, target: TargetElements, win: MPI_Win) -> Res
     window::get(win.raw(), &here, &there)
 }
 
-/// MPI_Rput.
-///
-/// # Safety
-/// As for `MPI_Put`, until the request is complete; `request` is null or writable.
-pub unsafe fn mpi_rput(
-    origin: UserElements,
-    target: TargetElements,
-    win: MPI_Win,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    let there = target.range()?;
-    // SAFETY: as the caller promises.
-    let (request, here) = unsafe { (Out::new(request, "request")?, origin.view_as(&ORIGIN)?) };
-    let handle = window::rput(win.raw(), &here, &there)?;
-    request.set(MPI_Request::from_raw(handle));
-    Ok(())
-}
-
-/// MPI_Rget.
-///
-/// # Safety
-/// As for `MPI_Get`, until the request is complete; `request` is null or writable.
-pub unsafe fn mpi_rget(
-    origin: UserElements,
-    target: TargetElements,
-    win: MPI_Win,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    let there = target.range()?;
-    // SAFETY: as the caller promises.
-    let (request, here) = unsafe { (Out::new(request, "request")?, origin.view_as(&ORIGIN)?) };
-    let handle = window::rget(win.raw(), &here, &there)?;
-    request.set(MPI_Request::from_raw(handle));
-    Ok(())
-}
-
 /// MPI_Accumulate.
 ///
 /// # Safety
@@ -132,7 +95,9 @@ pub unsafe fn mpi_accumulate(
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    unsafe { accumulate(origin, target, op, win, AccumulateCompletion::OnReturn).map(|_| ()) }
+    unsafe {
+        accumulate(origin, target, op.raw(), win.raw(), AccumulateCompletion::OnReturn).map(drop)
+    }
 }
 
 /// As [`mpi_accumulate`], for any memory and datatypes; returns the handle of a request, if it is
@@ -141,11 +106,11 @@ pub unsafe fn mpi_accumulate(
 /// # Safety
 /// As for [`mpi_accumulate`], until the request is complete.
 #[inline(never)]
-unsafe fn accumulate(
+pub unsafe fn accumulate(
     origin: UserElements,
     target: TargetElements,
-    op: MPI_Op,
-    win: MPI_Win,
+    op: u32,
+    win: u32,
     completion: AccumulateCompletion,
 ) -> Result<u32> {
     let there = target.range()?;
@@ -156,49 +121,27 @@ unsafe fn accumulate(
         origin_datatype: origin.datatype.raw(),
         result: None,
         target_datatype: target.datatype.raw(),
-        op: op.raw(),
+        op,
     };
-    window::accumulate(win.raw(), &operands, &there, completion)
+    window::accumulate(win, &operands, &there, completion)
 }
 
-/// MPI_Raccumulate.
-///
-/// # Safety
-/// As for `MPI_Accumulate`, until the request is complete; `request` is null or writable.
-pub unsafe fn mpi_raccumulate(
-    origin: UserElements,
-    target: TargetElements,
-    op: MPI_Op,
-    win: MPI_Win,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let (request, handle) = unsafe {
-        (
-            Out::new(request, "request")?,
-            accumulate(origin, target, op, win, AccumulateCompletion::ByRequest)?,
-        )
-    };
-    request.set(MPI_Request::from_raw(handle));
-    Ok(())
-}
-
-/// The two forms of get_accumulate: returns the handle of a request, if it is complete by one.
+/// MPI_Get_accumulate, MPI_Rget_accumulate: returns the handle of a request, if it is complete by one.
 ///
 /// # Safety
 /// The elements of `origin` are readable, unless `op` is `MPI_NO_OP`; those of `result` are
 /// writable.
-unsafe fn get_accumulate(
+pub unsafe fn get_accumulate(
     (origin, result): (UserElements, UserElements),
     target: TargetElements,
-    op: MPI_Op,
-    win: MPI_Win,
+    op: u32,
+    win: u32,
     completion: AccumulateCompletion,
 ) -> Result<u32> {
     let to = target.range()?;
     // SAFETY: as the caller promises. MPI_NO_OP uses no origin.
     let (from, into) = unsafe {
-        let from = match op.raw() {
+        let from = match op {
             c::NO_OP => View::user(std::ptr::null(), Shape::Contiguous { bytes: 0 }),
             _ => origin.view_as(&ORIGIN)?,
         };
@@ -209,46 +152,7 @@ unsafe fn get_accumulate(
         origin_datatype: origin.datatype.raw(),
         result: Some((&into, result.datatype.raw())),
         target_datatype: target.datatype.raw(),
-        op: op.raw(),
+        op,
     };
-    window::accumulate(win.raw(), &operands, &to, completion)
-}
-
-/// MPI_Get_accumulate.
-///
-/// # Safety
-/// The elements of `origin` are readable, unless `op` is `MPI_NO_OP`; those of `result` are
-/// writable.
-pub unsafe fn mpi_get_accumulate(
-    origin: UserElements,
-    result: UserElements,
-    target: TargetElements,
-    op: MPI_Op,
-    win: MPI_Win,
-) -> Result<()> {
-    let completion = AccumulateCompletion::OnReturn;
-    // SAFETY: as the caller promises; the operation is complete when this returns.
-    unsafe { get_accumulate((origin, result), target, op, win, completion) }.map(|_| ())
-}
-
-/// MPI_Rget_accumulate.
-///
-/// # Safety
-/// As for `MPI_Get_accumulate`, until the request is complete; `request` is null or writable.
-pub unsafe fn mpi_rget_accumulate(
-    origin: UserElements,
-    result: UserElements,
-    target: TargetElements,
-    op: MPI_Op,
-    win: MPI_Win,
-    request: *mut MPI_Request,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let (request, handle) = unsafe {
-        let request = Out::new(request, "request")?;
-        let completion = AccumulateCompletion::ByRequest;
-        (request, get_accumulate((origin, result), target, op, win, completion)?)
-    };
-    request.set(MPI_Request::from_raw(handle));
-    Ok(())
+    window::accumulate(win, &operands, &to, completion)
 }

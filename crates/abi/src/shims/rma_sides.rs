@@ -13,9 +13,10 @@ use mica_mpi::{Error, Result};
 use crate::elements::UserElements;
 use crate::types::*;
 
-/// The names of the origin's arguments, and of those of the result.
-pub(super) const ORIGIN: [(&str, &str); 3] =
+/// (usual name, name in one-sided calls) of the origin's arguments.
+pub const ORIGIN: [(&str, &str); 3] =
     [("buf", "origin_addr"), ("count", "origin_count"), ("datatype", "origin_datatype")];
+/// The same of the result's.
 pub(super) const RESULT: [(&str, &str); 3] =
     [("buf", "result_addr"), ("count", "result_count"), ("datatype", "result_datatype")];
 
@@ -81,8 +82,11 @@ impl TargetElements {
     }
 
     /// The target's memory.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE`, `MPI_ERR_COUNT`; `MPI_ERR_RMA_RANGE` for more than an address space has.
     #[inline(always)]
-    pub(super) fn range(self) -> Result<TargetRange> {
+    pub fn range(self) -> Result<TargetRange> {
         // The target's address is not known here, and is not null.
         const SOMEWHERE: usize = usize::MAX;
         let shape = match datatype::dense_bytes(self.datatype.raw(), SOMEWHERE, self.count) {

@@ -1,5 +1,5 @@
-//! Any or some of several requests (MPI 5.0, 3.7.5): `MPI_Waitany`, `MPI_Testany`, `MPI_Waitsome`,
-//! `MPI_Testsome`.
+//! Any or some of several requests (MPI 5.0, 3.7.5 and 3.7.6): `MPI_Waitany`, `MPI_Testany`,
+//! `MPI_Request_get_status_any`, and those with `some`.
 //!
 //! Of few requests, all are looked at in each poll, the first in the array first. Of [`MANY`] and
 //! more, a look at all of them asks the engine to report the places in the array of those that are
@@ -24,9 +24,10 @@ use std::cell::Cell;
 use mica_memory::{OutOfMemory, try_collect_valid, try_push};
 use mica_protocol::{EngineState, MIN_POLLS_BEFORE_PARKING, WaitList};
 
-use super::complete::finish;
+use super::complete::{finish, status};
 use super::{
-    OnCompletion, REQUESTS, Request, RequestOutcome, RequestWork, list_all, list_handles, plain,
+    OnCompletion, REQUESTS, Request, RequestOutcome, RequestWork, is_active, list_all,
+    list_handles, plain,
 };
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -58,7 +59,7 @@ pub enum FoundRequests<T> {
     NoneActive,
     /// Nothing is complete.
     NotYet,
-    /// These are complete, and their handles are used up.
+    /// These are complete.
     Complete(T),
 }
 
@@ -486,4 +487,46 @@ pub fn test_some(
     array: &[Cell<impl RequestElement>],
 ) -> Result<FoundRequests<Vec<(usize, RequestOutcome)>>> {
     Ok(finish_some(array, test(array)?))
+}
+
+/// `MPI_Request_get_status_any`: the first request that is complete, if one is; it stays.
+///
+/// # Errors
+/// As [`wait`].
+pub fn status_any(
+    handles: impl Iterator<Item = u32>,
+) -> Result<FoundRequests<(usize, RequestOutcome)>> {
+    let mut active = false;
+    for (i, handle) in handles.enumerate() {
+        if is_active(handle)? {
+            active = true;
+            if let Some(outcome) = status(handle)? {
+                // What failed is raised where the request is completed.
+                return Ok(FoundRequests::Complete((i, RequestOutcome { error: None, ..outcome })));
+            }
+        }
+    }
+    Ok(if active { FoundRequests::NotYet } else { FoundRequests::NoneActive })
+}
+
+/// `MPI_Request_get_status_some`: the requests that are complete, if any are; they stay.
+///
+/// # Errors
+/// As [`wait`].
+pub fn status_some(
+    handles: impl Iterator<Item = u32>,
+) -> Result<FoundRequests<Vec<(usize, RequestOutcome)>>> {
+    let (mut found, mut active) = (Vec::new(), false);
+    for (i, handle) in handles.enumerate() {
+        if is_active(handle)? {
+            active = true;
+            let complete = status(handle)?;
+            found.extend(complete.map(|outcome| (i, RequestOutcome { error: None, ..outcome })));
+        }
+    }
+    Ok(match (found.is_empty(), active) {
+        (false, _) => FoundRequests::Complete(found),
+        (true, true) => FoundRequests::NotYet,
+        (true, false) => FoundRequests::NoneActive,
+    })
 }

@@ -59,10 +59,11 @@ both! {
         origin_datatype: MPI_Datatype, result_addr: *mut c_void, result_count: Int,
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win) on Win(win)
-    => rma::mpi_get_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
-        origin_datatype), UserElements::new(result_addr, MPI_Count::from(result_count),
-        result_datatype), TargetElements::new(target_rank, target_disp,
-        MPI_Count::from(target_count), target_datatype), op, win)
+    => method::perform(|| rma::get_accumulate((UserElements::new(origin_addr,
+        MPI_Count::from(origin_count), origin_datatype), UserElements::new(result_addr,
+        MPI_Count::from(result_count), result_datatype)), TargetElements::new(target_rank,
+        target_disp, MPI_Count::from(target_count), target_datatype), op.raw(), win.raw(),
+        AccumulateCompletion::OnReturn).map(drop))
 }
 
 both! {
@@ -82,18 +83,20 @@ both! {
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => rma::mpi_raccumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
-        origin_datatype), TargetElements::new(target_rank, target_disp,
-        MPI_Count::from(target_count), target_datatype), op, win, request)
+    => method::give(request, "request", || rma::accumulate(UserElements::new(origin_addr,
+        MPI_Count::from(origin_count), origin_datatype), TargetElements::new(target_rank,
+        target_disp, MPI_Count::from(target_count), target_datatype), op.raw(), win.raw(),
+        AccumulateCompletion::ByRequest))
 }
 
 both! {
     MPI_Rget, MPI_Rget_c(origin_addr: *mut c_void, origin_count: Int, origin_datatype: MPI_Datatype,
         target_rank: c_int, target_disp: MPI_Aint, target_count: Int, target_datatype: MPI_Datatype,
         win: MPI_Win, request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rget(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
-        TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
-        target_datatype), win, request)
+    => method::give(request, "request", || rget(win.raw(), &UserElements::new(origin_addr,
+        MPI_Count::from(origin_count), origin_datatype).view_as(&ORIGIN)?,
+        &TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
+        target_datatype).range()?))
 }
 
 both! {
@@ -102,19 +105,21 @@ both! {
         result_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, op: MPI_Op, win: MPI_Win,
         request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rget_accumulate(UserElements::new(origin_addr, MPI_Count::from(origin_count),
-        origin_datatype), UserElements::new(result_addr, MPI_Count::from(result_count),
-        result_datatype), TargetElements::new(target_rank, target_disp,
-        MPI_Count::from(target_count), target_datatype), op, win, request)
+    => method::give(request, "request", || rma::get_accumulate((UserElements::new(origin_addr,
+        MPI_Count::from(origin_count), origin_datatype), UserElements::new(result_addr,
+        MPI_Count::from(result_count), result_datatype)), TargetElements::new(target_rank,
+        target_disp, MPI_Count::from(target_count), target_datatype), op.raw(), win.raw(),
+        AccumulateCompletion::ByRequest))
 }
 
 both! {
     MPI_Rput, MPI_Rput_c(origin_addr: *const c_void, origin_count: Int,
         origin_datatype: MPI_Datatype, target_rank: c_int, target_disp: MPI_Aint, target_count: Int,
         target_datatype: MPI_Datatype, win: MPI_Win, request: *mut MPI_Request) on Win(win)
-    => rma::mpi_rput(UserElements::new(origin_addr, MPI_Count::from(origin_count), origin_datatype),
-        TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
-        target_datatype), win, request)
+    => method::give(request, "request", || rput(win.raw(), &UserElements::new(origin_addr,
+        MPI_Count::from(origin_count), origin_datatype).view_as(&ORIGIN)?,
+        &TargetElements::new(target_rank, target_disp, MPI_Count::from(target_count),
+        target_datatype).range()?))
 }
 
 both! {

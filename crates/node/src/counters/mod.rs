@@ -89,6 +89,17 @@ pub struct CounterDeclaration {
     pub description: &'static str,
 }
 
+/// A declaration whose place is not known yet.
+const fn counter(
+    name: &'static str,
+    group: CounterGroup,
+    class: CounterClass,
+    elements: usize,
+    description: &'static str,
+) -> CounterDeclaration {
+    CounterDeclaration { name, group, class, first: 0, elements, description }
+}
+
 /// Declares an enum whose variants are counted one by one, and their number.
 macro_rules! classes {
     (
@@ -168,98 +179,25 @@ macro_rules! counters {
 
         /// Every counter, in the order of the values.
         pub const ALL: [CounterDeclaration; DECLARATIONS] = in_order([
-            $(CounterDeclaration {
-                name: concat!("sent_", $path_name, "_messages"),
-                group: CounterGroup::Paths,
-                class: CounterClass::Count,
-                first: 0,
-                elements: 1,
-                description: concat!("Messages sent by this path: ", $meaning, "."),
-            },
-            CounterDeclaration {
-                name: concat!("sent_", $path_name, "_bytes"),
-                group: CounterGroup::Paths,
-                class: CounterClass::Sum,
-                first: 0,
-                elements: 1,
-                description: concat!(
-                    "Bytes of the messages that `sent_",
-                    $path_name,
-                    "_messages` counts.",
-                ),
-            },)*
-            $(CounterDeclaration {
-                name: concat!("window_", $access_name, "_operations"),
-                group: CounterGroup::Windows,
-                class: CounterClass::Count,
-                first: 0,
-                elements: 1,
-                description: concat!("One-sided operations of this rank ", $access_meaning, "."),
-            },
-            CounterDeclaration {
-                name: concat!("window_", $access_name, "_bytes"),
-                group: CounterGroup::Windows,
-                class: CounterClass::Sum,
-                first: 0,
-                elements: 1,
-                description: concat!(
-                    "Bytes of the operations that `window_",
-                    $access_name,
-                    "_operations` counts.",
-                ),
-            },)*
-            $(CounterDeclaration {
-                name: concat!("level_", $level_name, "_messages"),
-                group: CounterGroup::Levels,
-                class: CounterClass::Count,
-                first: 0,
-                elements: SIZE_CLASSES,
-                description: concat!("Messages sent to ranks ", $level_meaning, ", by size class."),
-            },
-            CounterDeclaration {
-                name: concat!("level_", $level_name, "_bytes"),
-                group: CounterGroup::Levels,
-                class: CounterClass::Sum,
-                first: 0,
-                elements: SIZE_CLASSES,
-                description: concat!(
-                    "Bytes of the messages that `level_",
-                    $level_name,
-                    "_messages` counts.",
-                ),
-            },)*
-            $(CounterDeclaration {
-                name: concat!("wait_", $wait_name, "_count"),
-                group: CounterGroup::Waits,
-                class: CounterClass::Count,
-                first: 0,
-                elements: 1,
-                description: concat!("Waits, or parts of waits: ", $wait_meaning, "."),
-            },
-            CounterDeclaration {
-                name: concat!("wait_", $wait_name, "_time"),
-                group: CounterGroup::Waits,
-                class: CounterClass::Nanoseconds,
-                first: 0,
-                elements: 1,
-                description: concat!("Time of what `wait_", $wait_name, "_count` counts."),
-            },)*
-            $(CounterDeclaration {
-                name: concat!("collective_", $algorithm_name, "_calls"),
-                group: CounterGroup::Collectives,
-                class: CounterClass::Count,
-                first: 0,
-                elements: 1,
-                description: concat!("Collectives by ", $algorithm_meaning, "."),
-            },)*
-            $(CounterDeclaration {
-                name: $name,
-                group: CounterGroup::$group,
-                class: CounterClass::$class,
-                first: 0,
-                elements: 1,
-                description: $description,
-            },)*
+            $(counter(concat!("sent_", $path_name, "_messages"), CounterGroup::Paths, CounterClass::Count, 1,
+                concat!("Messages sent by this path: ", $meaning, ".")),
+            counter(concat!("sent_", $path_name, "_bytes"), CounterGroup::Paths, CounterClass::Sum, 1,
+                concat!("Bytes of the messages that `sent_", $path_name, "_messages` counts.")),)*
+            $(counter(concat!("window_", $access_name, "_operations"), CounterGroup::Windows, CounterClass::Count, 1,
+                concat!("One-sided operations of this rank ", $access_meaning, ".")),
+            counter(concat!("window_", $access_name, "_bytes"), CounterGroup::Windows, CounterClass::Sum, 1,
+                concat!("Bytes of the operations that `window_", $access_name, "_operations` counts.")),)*
+            $(counter(concat!("level_", $level_name, "_messages"), CounterGroup::Levels, CounterClass::Count, SIZE_CLASSES,
+                concat!("Messages sent to ranks ", $level_meaning, ", by size class.")),
+            counter(concat!("level_", $level_name, "_bytes"), CounterGroup::Levels, CounterClass::Sum, SIZE_CLASSES,
+                concat!("Bytes of the messages that `level_", $level_name, "_messages` counts.")),)*
+            $(counter(concat!("wait_", $wait_name, "_count"), CounterGroup::Waits, CounterClass::Count, 1,
+                concat!("Waits, or parts of waits: ", $wait_meaning, ".")),
+            counter(concat!("wait_", $wait_name, "_time"), CounterGroup::Waits, CounterClass::Nanoseconds, 1,
+                concat!("Time of what `wait_", $wait_name, "_count` counts.")),)*
+            $(counter(concat!("collective_", $algorithm_name, "_calls"), CounterGroup::Collectives, CounterClass::Count, 1,
+                concat!("Collectives by ", $algorithm_meaning, ".")),)*
+            $(counter($name, CounterGroup::$group, CounterClass::$class, 1, $description),)*
         ]);
     };
 }
