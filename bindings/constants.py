@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import api
@@ -56,18 +57,20 @@ def rust(note: str) -> str:
     ]
     out += [
         "",
-        "/// Defines constants of one purpose and one type.",
+        "/// Defines constants of one type.",
         "macro_rules! constants {",
         "    ($type:ty: $($name:ident = $value:literal, $text:literal;)*) => {",
         "        $(#[doc = $text] pub const $name: $type = $value;)*",
         "    };",
         "}",
     ]
-    for section in load():
-        out += ["", f"// {section.title}", f"constants! {{ {section.rust_type}:"]
-        for name, value, text in section.constants:
-            shown = f"0x{value:x}" if section.rust_type == "u32" else str(value)
-            row = f'    {rust_name(name)} = {shown}, "{text}";'
-            out += [row] if len(row) <= 100 else [row[: row.index(", ") + 1], f'        "{text}";']
+    for rust_type, sections in itertools.groupby(load(), key=lambda section: section.rust_type):
+        out += ["", f"constants! {{ {rust_type}:"]
+        for section in sections:
+            out += [f"    // {section.title}"]
+            for name, value, text in section.constants:
+                shown = f"0x{value:x}" if rust_type == "u32" else str(value)
+                row = f'    {rust_name(name)} = {shown}, "{text}";'
+                out += [row] if len(row) <= 100 else [row[: row.index(", ") + 1], f'        "{text}";']
         out += ["}"]
     return "\n".join(out) + "\n"

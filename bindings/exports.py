@@ -313,7 +313,7 @@ def _uses(body: str) -> str:
     types = sorted(w for w in words if w in _TYPES)
     poly = sorted(words & {"CountForm", "PolyArray", "PolyOut"})
     called = re.findall(r"=>\s+(?!leaf |collective|fast_path|method::|tool::|MPI_|User)(\w+)::", body) + re.findall(r"(\w+)::(?:leaf|mpi)_", body)
-    called += re.findall(r"\b(attribute|buffer|errhandler|rma)::", body)
+    called += re.findall(r"\b(attribute|buffer|errhandler|pack|rma)::", body)
     modules = sorted(set(called))
     buffers = sorted(words & {buffer for _, buffer in BUFFERS})
     sides = sorted(words & {side for _, side in SIDES})

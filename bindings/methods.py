@@ -113,6 +113,8 @@ Issend                      request = buf.with(|view| messages::isend(comm.raw()
 Irsend                      request = buf.with(|view| messages::isend(comm.raw(), Mode::Ready, view, dest, tag))?
 Irecv                       request = buf.with(|view| messages::irecv(comm.raw(), view, source, tag))?
 Probe                       status = with_comm(comm.raw(), |on| messages::probe(on, source, tag))?
+Iprobe                      flag, status_if_found(status) = with_comm(comm.raw(), |on| messages::iprobe(on, source, tag)).map(|found| (found.is_some(), found))?
+Improbe                     flag, if_found(message), status_if_found(status) = with_comm(comm.raw(), |on| messages::improbe(on, source, tag)).map(matched)?
 Mprobe                      message, status = with_comm(comm.raw(), |on| messages::mprobe(on, source, tag))?
 Isendrecv                   request = persistent::isendrecv(&comm, &sendbuf.view_as(&SEND)?, dest, sendtag, &recvbuf.view_as(&RECEIVE)?, source, recvtag)?
 Isendrecv_replace           request = persistent::isendrecv_replace(&comm, &buf.view()?, dest, sendtag, source, recvtag)?
@@ -167,6 +169,12 @@ Type_get_name               type_name = name_of(datatype.raw(), (c::DATATYPE_NUL
 Type_set_attr               datatype.attributes().set(AttributeOwner::Type, datatype.handle(), type_keyval, attribute_val.expose_provenance())?
 Type_delete_attr            datatype.attributes().delete(AttributeOwner::Type, datatype.handle(), type_keyval)?
 Type_free                   datatype -> Datatype::free
+Pack                        exact(position) = Comm::resolve(comm.raw()).and_then(|_| pack::pack(inbuf, outbuf, outsize, position))?
+Unpack                      exact(position) = Comm::resolve(comm.raw()).and_then(|_| pack::unpack(inbuf, insize, position, outbuf))?
+Pack_size                   exact(size) = Comm::resolve(comm.raw()).and_then(|_| pack::size(incount, datatype.raw()))?
+Pack_external               exact(position) = pack::pack_external(&datarep, inbuf, outbuf, outsize, position)?
+Unpack_external             exact(position) = pack::unpack_external(&datarep, inbuf, insize, position, outbuf)?
+Pack_external_size          exact(size) = pack::external_size(&datarep, incount, datatype.raw())?
 Get_address                 address = location
 Op_free                     op -> Op::free
 Op_commutative              commute = op.is_commutative()
@@ -185,6 +193,7 @@ Info_dup                    newinfo = info.duplicate()
 Info_set                    Info::set(info.raw(), &key, &value)?
 Info_delete                 Info::delete(info.raw(), &key)?
 Info_get_nkeys              nkeys = info.len()
+Info_get_valuelen           if_found(valuelen), flag = info.get(&key).map(|value| (value.as_ref().map(String::len), value.is_some()))?
 Info_free                   info -> Info::free
 
 File_create_errhandler      errhandler = errhandler::of_file(file_errhandler_fn, "file_errhandler_fn")?
@@ -315,6 +324,9 @@ def call(expression: str, function: Function, taken: list[Param], arguments: lis
     argument = re.compile(r"(?<![.:|\w])[a-z]\w*\b(?!\(|::|\.raw\(\))")
     given = [name for name in argument.findall(body) if name in by_name and name not in names]
     converted = {name: _converted(*by_name[name], by_name, function) for name in given}
+    for name in names:
+        # A place may also be read.
+        body = re.sub(rf"(?<![.:|\w]){name}\b(?!\(|::)", by_name[name][1], body)
     bound = ""
     if len(given) > len(converted):
         # What the expression has several times is converted once, in the same order.
@@ -344,7 +356,7 @@ def call(expression: str, function: Function, taken: list[Param], arguments: lis
 def _place(result: str, by_name: dict[str, tuple[Param, str]]) -> str:
     """Where a result goes; `result` is a parameter, or a function of one that makes the place of it."""
     if result not in by_name:
-        return result
+        return re.sub(r"(?<=\()\w+", lambda name: by_name[name[0]][1], result)
     param, argument = by_name[result]
     if param.base == "char":
         return f"Text({argument}, c::{param.length.removeprefix('MPI_')}, {by_name['resultlen'][1]})"

@@ -174,6 +174,69 @@ impl Place<Status> for StatusIfWanted {
     }
 }
 
+/// A place that stays as it is where there is no result.
+#[derive(Clone, Copy, Debug)]
+pub struct IfFound<P>(P);
+
+/// As [`IfFound`], for the argument of that name.
+pub fn if_found<C>(place: *mut C) -> IfFound<*mut C> {
+    IfFound(place)
+}
+
+/// As [`if_found`], for a status, which may not be wanted.
+pub fn status_if_found(status: *mut MPI_Status) -> IfFound<StatusIfWanted> {
+    IfFound(StatusIfWanted(status))
+}
+
+impl<R, P: Place<R>> Place<Option<R>> for IfFound<P> {
+    type Names = P::Names;
+
+    fn check(self, names: P::Names) -> Result<()> {
+        self.0.check(names)
+    }
+
+    unsafe fn store(self, names: P::Names, result: Option<R>) -> Result<()> {
+        match result {
+            // SAFETY: as the caller promises.
+            Some(result) => unsafe { self.0.store(names, result) },
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a probe has found, as `MPI_Improbe` returns it.
+pub fn matched(found: Option<(u32, Status)>) -> (bool, Option<u32>, Option<Status>) {
+    let (message, status) = found.unzip();
+    (message.is_some(), message, status)
+}
+
+/// The place of a size or position, which an `int` may be too small for.
+#[derive(Clone, Copy, Debug)]
+pub struct Exact(PolyOut);
+
+/// As [`Exact`], for the argument of that name.
+pub fn exact(place: PolyOut) -> Exact {
+    Exact(place)
+}
+
+impl Place<i64> for Exact {
+    type Names = &'static str;
+
+    fn check(self, name: &'static str) -> Result<()> {
+        self.0.required(name).map(drop)
+    }
+
+    unsafe fn store(self, name: &'static str, value: i64) -> Result<()> {
+        if !self.0.fits(value) {
+            let reason = "it does not fit an int; use the _c form of the call";
+            return Err(Error::argument(c::ERR_ARG, name, value, reason));
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.0.set(0, value) };
+        Ok(())
+    }
+}
+
 /// The caller's array of as many elements as an argument says, whose name comes last.
 #[derive(Clone, Copy, Debug)]
 pub struct Array(pub *mut c_int, pub c_int, pub &'static str);

@@ -7,6 +7,23 @@ use super::place::{Blocks, Elements};
 use mica_objects::constants as c;
 use mica_objects::datatype::{Datatype, check_count};
 use mica_objects::error::{Error, Result};
+use mica_objects::op::Op;
+
+/// The arguments of a call that reduces a vector for all: the operand, absent in place, the result,
+/// and what they are.
+#[derive(Debug)]
+pub struct ReductionArguments<'a> {
+    /// The operand.
+    pub send: Option<Region>,
+    /// The result.
+    pub receive: Region,
+    /// Elements of the call's `count`.
+    pub count: i64,
+    /// Their type, which is committed.
+    pub datatype: &'a Datatype,
+    /// The operator.
+    pub op: &'a Op,
+}
 
 /// A buffer argument: an address, a count that was checked, a committed datatype.
 #[derive(Clone, Debug)]

@@ -59,7 +59,7 @@ pub mod schedule;
 mod thresholds;
 pub mod two_level;
 
-pub use arguments::{BlockList, BufferArgument};
+pub use arguments::{BlockList, BufferArgument, ReductionArguments};
 pub use calls::{
     allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, bcast, exscan, gather, gatherv,
     reduce, reduce_scatter, reduce_scatter_block, scan, scatter, scatterv,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use mica_mpi::Result;
 use mica_mpi::collective::members::Members;
-use mica_mpi::collective::{self, CollectivePlan, Function};
+use mica_mpi::collective::{self, CollectivePlan, Function, ReductionArguments};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
@@ -76,7 +76,7 @@ fn present(
 }
 
 /// One of the reductions whose arguments are those of `MPI_Allreduce`.
-type Vector = fn(&Members, Option<Region>, Region, i64, &Datatype, &Op) -> Result<CollectivePlan>;
+type Vector = fn(&Members, ReductionArguments<'_>) -> Result<CollectivePlan>;
 
 /// Converts the arguments of such a reduction, whose operand has `count` elements for each of
 /// `blocks`, and calls it.
@@ -103,7 +103,8 @@ unsafe fn vector(
     if matches!(function, Function::Scan | Function::Exscan) {
         comm.must_be_intra()?;
     }
-    let plan = reduce(&comm, send, receive, count, &datatype, &op)?;
+    let arguments = ReductionArguments { send, receive, count, datatype: &datatype, op: &op };
+    let plan = reduce(&comm, arguments)?;
     Ok(CheckedCall::new(function, comm, plan))
 }
 

@@ -84,27 +84,6 @@ pub unsafe fn mpi_info_get_string(
     Ok(())
 }
 
-/// MPI_Info_get_valuelen.
-///
-/// # Safety
-/// `key` is null or a string, `valuelen` and `found` null or writable.
-pub unsafe fn mpi_info_get_valuelen(
-    info: MPI_Info,
-    key: *const c_char,
-    valuelen: *mut c_int,
-    found: *mut c_int,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let (key, valuelen, found) =
-        unsafe { (text(key, "key")?, Out::new(valuelen, "valuelen")?, Out::new(found, "flag")?) };
-    let text = Info::resolve(info.raw())?.get(&key)?;
-    if let Some(text) = &text {
-        valuelen.set(text.len() as c_int);
-    }
-    found.set(flag(text.is_some()));
-    Ok(())
-}
-
 /// MPI_Info_get_nthkey.
 ///
 /// # Safety

@@ -1,12 +1,9 @@
 //! `MPI_Pack*` and `MPI_Unpack*` (MPI 5.0, 5.2 and 5.3).
-#![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::c_void;
 
-use mica_mpi::comm::Comm;
-use mica_mpi::constants as c;
+use mica_mpi::Result;
 use mica_mpi::datatype::{self, Region};
-use mica_mpi::{Error, Result};
 
 use crate::elements::UserElements;
 use crate::poly::PolyOut;
@@ -26,159 +23,95 @@ unsafe fn packed(pointer: *const c_void, size: MPI_Count) -> Region {
 const IN: [(&str, &str); 2] = [("count", "incount"), ("buf", "inbuf")];
 const OUT: [(&str, &str); 2] = [("count", "outcount"), ("buf", "outbuf")];
 
-/// The name of a data representation.
+/// Where packing or unpacking goes on.
 ///
 /// # Safety
-/// `datarep` is null or a C string.
-unsafe fn representation<'a>(datarep: *const c_char) -> Result<&'a str> {
-    if datarep.is_null() {
-        return Err(Error::argument(c::ERR_ARG, "datarep", "NULL", "a name is needed"));
-    }
-    // SAFETY: by the contract above.
-    Ok(unsafe { CStr::from_ptr(datarep) }.to_str().unwrap_or("not UTF-8"))
-}
-
-/// Writes a size or position, which an `int` may be too small for.
-///
-/// # Safety
-/// `out` is null or writable for one element.
-unsafe fn put(out: PolyOut, argument: &'static str, value: i64) -> Result<()> {
-    let out = out.required(argument)?;
-    if !out.fits(value) {
-        let reason = "it does not fit an int; use the _c form of the call";
-        return Err(Error::argument(c::ERR_ARG, argument, value, reason));
-    }
+/// `position` is null or readable.
+unsafe fn place(position: PolyOut) -> Result<i64> {
     // SAFETY: by the contract above, and not null.
-    unsafe { out.set(0, value) };
-    Ok(())
+    Ok(unsafe { position.required("position")?.get(0) })
 }
 
-/// MPI_Pack, MPI_Pack_c.
+/// MPI_Pack: the position after what was packed into `outsize` bytes.
 ///
 /// # Safety
-/// The elements are readable, `outbuf` writable for `outsize` bytes, `position`
-/// points to one.
-pub unsafe fn mpi_pack(
+/// `elements` are readable, `outbuf` is writable for `outsize` bytes, `position` null or readable.
+pub unsafe fn pack(
     elements: UserElements,
     outbuf: *mut c_void,
     outsize: MPI_Count,
     position: PolyOut,
-    comm: MPI_Comm,
-) -> Result<()> {
-    Comm::resolve(comm.raw())?;
+) -> Result<i64> {
     // SAFETY: as the caller promises.
-    unsafe {
-        let (from, to, at) =
-            (elements.region(), packed(outbuf, outsize), position.required("position")?.get(0));
-        let end = datatype::pack(from, elements.count, elements.datatype.raw(), &to, outsize, at)
-            .map_err(|e| e.renamed(&IN))?;
-        put(position, "position", end)
-    }
+    let (from, to, at) = unsafe { (elements.region(), packed(outbuf, outsize), place(position)?) };
+    datatype::pack(from, elements.count, elements.datatype.raw(), &to, outsize, at)
+        .map_err(|e| e.renamed(&IN))
 }
 
-/// MPI_Unpack, MPI_Unpack_c.
+/// MPI_Unpack: the position after what was unpacked from `insize` bytes.
 ///
 /// # Safety
-/// `inbuf` is readable for `insize` bytes, the elements are writable, `position`
-/// points to one.
-pub unsafe fn mpi_unpack(
+/// `inbuf` is readable for `insize` bytes, `elements` are writable, `position` is null or readable.
+pub unsafe fn unpack(
     inbuf: *const c_void,
     insize: MPI_Count,
     position: PolyOut,
     elements: UserElements,
-    comm: MPI_Comm,
-) -> Result<()> {
-    Comm::resolve(comm.raw())?;
+) -> Result<i64> {
     // SAFETY: as the caller promises.
-    unsafe {
-        let (from, to, at) =
-            (packed(inbuf, insize), elements.region(), position.required("position")?.get(0));
-        let end = datatype::unpack(&from, insize, at, to, elements.count, elements.datatype.raw())
-            .map_err(|e| e.renamed(&OUT))?;
-        put(position, "position", end)
-    }
+    let (from, to, at) = unsafe { (packed(inbuf, insize), elements.region(), place(position)?) };
+    datatype::unpack(&from, insize, at, to, elements.count, elements.datatype.raw())
+        .map_err(|e| e.renamed(&OUT))
 }
 
-/// MPI_Pack_size, MPI_Pack_size_c.
+/// MPI_Pack_size.
 ///
-/// # Safety
-/// `size` points to a place for the result.
-pub unsafe fn mpi_pack_size(
-    incount: MPI_Count,
-    datatype: MPI_Datatype,
-    comm: MPI_Comm,
-    size: PolyOut,
-) -> Result<()> {
-    Comm::resolve(comm.raw())?;
-    // SAFETY: as the caller promises.
-    unsafe {
-        put(size, "size", datatype::pack_size(incount, datatype.raw()).map_err(|e| e.renamed(&IN))?)
-    }
+/// # Errors
+/// `MPI_ERR_TYPE`, `MPI_ERR_COUNT`.
+pub fn size(incount: MPI_Count, datatype: u32) -> Result<i64> {
+    datatype::pack_size(incount, datatype).map_err(|e| e.renamed(&IN))
 }
 
-/// MPI_Pack_external, MPI_Pack_external_c.
+/// MPI_Pack_external: as [`pack`].
 ///
 /// # Safety
-/// As for [`mpi_pack`]; `datarep` is a C string.
-pub unsafe fn mpi_pack_external(
-    datarep: *const c_char,
+/// As for [`pack`].
+pub unsafe fn pack_external(
+    datarep: &str,
     elements: UserElements,
     outbuf: *mut c_void,
     outsize: MPI_Count,
     position: PolyOut,
-) -> Result<()> {
+) -> Result<i64> {
     // SAFETY: as the caller promises.
-    unsafe {
-        let (from, to, at) =
-            (elements.region(), packed(outbuf, outsize), position.required("position")?.get(0));
-        let name = representation(datarep)?;
-        let (count, datatype) = (elements.count, elements.datatype.raw());
-        let end = datatype::pack_external(name, from, count, datatype, &to, outsize, at)
-            .map_err(|e| e.renamed(&IN))?;
-        put(position, "position", end)
-    }
+    let (from, to, at) = unsafe { (elements.region(), packed(outbuf, outsize), place(position)?) };
+    let (count, datatype) = (elements.count, elements.datatype.raw());
+    datatype::pack_external(datarep, from, count, datatype, &to, outsize, at)
+        .map_err(|e| e.renamed(&IN))
 }
 
-/// MPI_Unpack_external, MPI_Unpack_external_c.
+/// MPI_Unpack_external: as [`unpack`].
 ///
 /// # Safety
-/// As for [`mpi_unpack`]; `datarep` is a C string.
-pub unsafe fn mpi_unpack_external(
-    datarep: *const c_char,
+/// As for [`unpack`].
+pub unsafe fn unpack_external(
+    datarep: &str,
     inbuf: *const c_void,
     insize: MPI_Count,
     position: PolyOut,
     elements: UserElements,
-) -> Result<()> {
+) -> Result<i64> {
     // SAFETY: as the caller promises.
-    unsafe {
-        let (from, to, at) =
-            (packed(inbuf, insize), elements.region(), position.required("position")?.get(0));
-        let name = representation(datarep)?;
-        let (count, datatype) = (elements.count, elements.datatype.raw());
-        let end = datatype::unpack_external(name, &from, insize, at, to, count, datatype)
-            .map_err(|e| e.renamed(&OUT))?;
-        put(position, "position", end)
-    }
+    let (from, to, at) = unsafe { (packed(inbuf, insize), elements.region(), place(position)?) };
+    let (count, datatype) = (elements.count, elements.datatype.raw());
+    datatype::unpack_external(datarep, &from, insize, at, to, count, datatype)
+        .map_err(|e| e.renamed(&OUT))
 }
 
-/// MPI_Pack_external_size, MPI_Pack_external_size_c.
+/// MPI_Pack_external_size.
 ///
-/// # Safety
-/// `datarep` is a C string, `size` points to a place for the result.
-pub unsafe fn mpi_pack_external_size(
-    datarep: *const c_char,
-    incount: MPI_Count,
-    datatype: MPI_Datatype,
-    size: PolyOut,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let name = representation(datarep)?;
-        put(
-            size,
-            "size",
-            datatype::external_size(name, incount, datatype.raw()).map_err(|e| e.renamed(&IN))?,
-        )
-    }
+/// # Errors
+/// `MPI_ERR_ARG`, `MPI_ERR_TYPE`, `MPI_ERR_COUNT`.
+pub fn external_size(datarep: &str, incount: MPI_Count, datatype: u32) -> Result<i64> {
+    datatype::external_size(datarep, incount, datatype).map_err(|e| e.renamed(&IN))
 }

@@ -11,7 +11,7 @@ pub use mica_mpi::pt2pt::Mode;
 use mica_mpi::request::Request;
 use mica_mpi::status::{Cancelled, Status};
 
-use crate::convert::{Out, flag};
+use crate::convert::Out;
 use crate::elements::{RECEIVE, SEND, UserElements};
 use crate::raise::{ErrorOn, ErrorTarget};
 use crate::status;
@@ -144,52 +144,6 @@ pub unsafe fn mpi_sendrecv_replace(
         unsafe { put_status(status, &got) };
         error.map_or(Ok(()), Err)
     })?
-}
-
-/// MPI_Iprobe.
-///
-/// # Safety
-/// `found` and `status` are null or writable.
-pub unsafe fn mpi_iprobe(
-    source: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    found: *mut c_int,
-    status: *mut MPI_Status,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let to = unsafe { Out::new(found, "flag")? };
-    let found = comm::with(comm.raw(), |comm| pt2pt::iprobe(comm, source, tag))??;
-    to.set(flag(found.is_some()));
-    if let Some(found) = found {
-        // SAFETY: as the caller promises.
-        unsafe { put_status(status, &found) };
-    }
-    Ok(())
-}
-
-/// MPI_Improbe.
-///
-/// # Safety
-/// `found`, `message` and `status` are null or writable.
-pub unsafe fn mpi_improbe(
-    source: c_int,
-    tag: c_int,
-    comm: MPI_Comm,
-    found: *mut c_int,
-    message: *mut MPI_Message,
-    status: *mut MPI_Status,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let (to, message) = unsafe { (Out::new(found, "flag")?, Out::new(message, "message")?) };
-    let found = comm::with(comm.raw(), |comm| pt2pt::improbe(comm, source, tag))??;
-    to.set(flag(found.is_some()));
-    if let Some((handle, found)) = found {
-        message.set(MPI_Message::from_raw(handle));
-        // SAFETY: as the caller promises.
-        unsafe { put_status(status, &found) };
-    }
-    Ok(())
 }
 
 /// Starts the receive of a matched message; its handle becomes `MPI_MESSAGE_NULL`.

@@ -4,7 +4,7 @@ use mica_memory::Region;
 
 use super::checks::{needed, needed_for, place, reduction, root_only, rooted};
 use super::planned;
-use crate::arguments::checked_count;
+use crate::arguments::{ReductionArguments, checked_count};
 use crate::inter::{self, InterSides, Root};
 use crate::intranode::CollectiveOperation;
 use crate::intranode::choice::plan::CollectivePlan;
@@ -60,14 +60,8 @@ pub fn reduce(
 }
 
 /// `MPI_Allreduce`, `MPI_Iallreduce`, `MPI_Allreduce_init`.
-pub fn allreduce(
-    members: &Members,
-    send: Option<Region>,
-    receive: Region,
-    count: i64,
-    datatype: &Datatype,
-    op: &Op,
-) -> Result<CollectivePlan> {
+pub fn allreduce(members: &Members, arguments: ReductionArguments<'_>) -> Result<CollectivePlan> {
+    let ReductionArguments { send, receive, count, datatype, op } = arguments;
     let reduction = reduction("count", count, datatype, op)?;
     let result = Elements::new(receive, datatype);
     if let Some(sides) = InterSides::of(members) {
@@ -105,12 +99,9 @@ pub fn reduce_scatter(
 /// `MPI_Reduce_scatter_block`, `MPI_Ireduce_scatter_block`, `MPI_Reduce_scatter_block_init`.
 pub fn reduce_scatter_block(
     members: &Members,
-    send: Option<Region>,
-    receive: Region,
-    count: i64,
-    datatype: &Datatype,
-    op: &Op,
+    arguments: ReductionArguments<'_>,
 ) -> Result<CollectivePlan> {
+    let ReductionArguments { send, receive, count, datatype, op } = arguments;
     let block = checked_count("recvcount", count)?;
     let total = count.checked_mul(members.size() as i64).ok_or_else(|| {
         Error::argument(c::ERR_COUNT, "recvcount", count, "too large for the number of ranks")
@@ -138,42 +129,21 @@ fn scatter_reduced(
 }
 
 /// `MPI_Scan`, `MPI_Iscan`, `MPI_Scan_init`.
-pub fn scan(
-    members: &Members,
-    send: Option<Region>,
-    receive: Region,
-    count: i64,
-    datatype: &Datatype,
-    op: &Op,
-) -> Result<CollectivePlan> {
-    prefix(members, ScanKind::Inclusive, send, receive, count, datatype, op)
+pub fn scan(members: &Members, arguments: ReductionArguments<'_>) -> Result<CollectivePlan> {
+    prefix(members, ScanKind::Inclusive, arguments)
 }
 
 /// `MPI_Exscan`, `MPI_Iexscan`, `MPI_Exscan_init`.
-pub fn exscan(
-    members: &Members,
-    send: Option<Region>,
-    receive: Region,
-    count: i64,
-    datatype: &Datatype,
-    op: &Op,
-) -> Result<CollectivePlan> {
-    prefix(members, ScanKind::Exclusive, send, receive, count, datatype, op)
+pub fn exscan(members: &Members, arguments: ReductionArguments<'_>) -> Result<CollectivePlan> {
+    prefix(members, ScanKind::Exclusive, arguments)
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the list of MPI_Scan, and which of the two calls it is"
-)]
 fn prefix(
     members: &Members,
     kind: ScanKind,
-    send: Option<Region>,
-    receive: Region,
-    count: i64,
-    datatype: &Datatype,
-    op: &Op,
+    arguments: ReductionArguments<'_>,
 ) -> Result<CollectivePlan> {
+    let ReductionArguments { send, receive, count, datatype, op } = arguments;
     planned(
         members,
         CollectiveOperation::Scan {

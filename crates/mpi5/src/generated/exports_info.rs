@@ -56,7 +56,9 @@ call! {
 call! {
     MPI_Info_get_valuelen(info: MPI_Info, key: *const c_char, valuelen: *mut c_int,
         flag: *mut c_int) on Default
-    => info::mpi_info_get_valuelen(info, key, valuelen, flag)
+    => method::give((if_found(valuelen), flag), ("valuelen", "flag"), ||
+        Info::resolve(info.raw())?.get(&text(key, "key")?).map(|value|
+        (value.as_ref().map(String::len), value.is_some())))
 }
 
 call! {

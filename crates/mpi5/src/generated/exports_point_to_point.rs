@@ -89,7 +89,8 @@ both! {
 call! {
     MPI_Improbe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         message: *mut MPI_Message, status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_improbe(source, tag, comm, flag, message, status)
+    => method::give((flag, if_found(message), status_if_found(status)), ("flag", "message",
+        "status"), || with_comm(comm.raw(), |on| messages::improbe(on, source, tag)).map(matched))
 }
 
 both! {
@@ -101,7 +102,8 @@ both! {
 call! {
     MPI_Iprobe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         status: *mut MPI_Status) on Comm(comm)
-    => pt2pt::mpi_iprobe(source, tag, comm, flag, status)
+    => method::give((flag, status_if_found(status)), ("flag", "status"), || with_comm(comm.raw(),
+        |on| messages::iprobe(on, source, tag)).map(|found| (found.is_some(), found)))
 }
 
 both! {
