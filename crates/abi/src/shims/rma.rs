@@ -126,7 +126,7 @@ pub unsafe fn accumulate(
     window::accumulate(win, &operands, &there, completion)
 }
 
-/// MPI_Get_accumulate, MPI_Rget_accumulate: returns the handle of a request, if it is complete by one.
+/// MPI_Get_accumulate, MPI_Rget_accumulate: the handle of a request, if it completes by one.
 ///
 /// # Safety
 /// The elements of `origin` are readable, unless `op` is `MPI_NO_OP`; those of `result` are

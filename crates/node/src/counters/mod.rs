@@ -178,27 +178,33 @@ macro_rules! counters {
             + ALGORITHM_COUNTERS + [$($name),*].len();
 
         /// Every counter, in the order of the values.
-        pub const ALL: [CounterDeclaration; DECLARATIONS] = in_order([
-            $(counter(concat!("sent_", $path_name, "_messages"), CounterGroup::Paths, CounterClass::Count, 1,
+        pub const ALL: [CounterDeclaration; DECLARATIONS] = {
+            use CounterClass::*;
+            use CounterGroup::*;
+            in_order([
+            $(counter(concat!("sent_", $path_name, "_messages"), Paths, Count, 1,
                 concat!("Messages sent by this path: ", $meaning, ".")),
-            counter(concat!("sent_", $path_name, "_bytes"), CounterGroup::Paths, CounterClass::Sum, 1,
+            counter(concat!("sent_", $path_name, "_bytes"), Paths, Sum, 1,
                 concat!("Bytes of the messages that `sent_", $path_name, "_messages` counts.")),)*
-            $(counter(concat!("window_", $access_name, "_operations"), CounterGroup::Windows, CounterClass::Count, 1,
+            $(counter(concat!("window_", $access_name, "_operations"), Windows, Count, 1,
                 concat!("One-sided operations of this rank ", $access_meaning, ".")),
-            counter(concat!("window_", $access_name, "_bytes"), CounterGroup::Windows, CounterClass::Sum, 1,
-                concat!("Bytes of the operations that `window_", $access_name, "_operations` counts.")),)*
-            $(counter(concat!("level_", $level_name, "_messages"), CounterGroup::Levels, CounterClass::Count, SIZE_CLASSES,
+            counter(concat!("window_", $access_name, "_bytes"), Windows, Sum, 1,
+                concat!("Bytes of the operations that `window_", $access_name,
+                    "_operations` counts.")),)*
+            $(counter(concat!("level_", $level_name, "_messages"), Levels, Count, SIZE_CLASSES,
                 concat!("Messages sent to ranks ", $level_meaning, ", by size class.")),
-            counter(concat!("level_", $level_name, "_bytes"), CounterGroup::Levels, CounterClass::Sum, SIZE_CLASSES,
-                concat!("Bytes of the messages that `level_", $level_name, "_messages` counts.")),)*
-            $(counter(concat!("wait_", $wait_name, "_count"), CounterGroup::Waits, CounterClass::Count, 1,
+            counter(concat!("level_", $level_name, "_bytes"), Levels, Sum, SIZE_CLASSES,
+                concat!("Bytes of the messages that `level_", $level_name,
+                    "_messages` counts.")),)*
+            $(counter(concat!("wait_", $wait_name, "_count"), Waits, Count, 1,
                 concat!("Waits, or parts of waits: ", $wait_meaning, ".")),
-            counter(concat!("wait_", $wait_name, "_time"), CounterGroup::Waits, CounterClass::Nanoseconds, 1,
+            counter(concat!("wait_", $wait_name, "_time"), Waits, Nanoseconds, 1,
                 concat!("Time of what `wait_", $wait_name, "_count` counts.")),)*
-            $(counter(concat!("collective_", $algorithm_name, "_calls"), CounterGroup::Collectives, CounterClass::Count, 1,
+            $(counter(concat!("collective_", $algorithm_name, "_calls"), Collectives, Count, 1,
                 concat!("Collectives by ", $algorithm_meaning, ".")),)*
-            $(counter($name, CounterGroup::$group, CounterClass::$class, 1, $description),)*
-        ]);
+            $(counter($name, $group, $class, 1, $description),)*
+            ])
+        };
     };
 }
 
