@@ -169,7 +169,8 @@ def shim_signature(functions: list[Function], name: str) -> str:
     if False not in forms:
         raise SystemExit(f"{name}: no function of the ABI has this name")
     plain, large = forms[False], forms.get(True, forms[False])
-    params = [f"{p.rust_name}: {_shim_type(_of(plain, p.name), p)}" for p in large.params if not p.variadic]
+    taken = [p for p in large.params if not p.variadic]
+    params = _merged([p.name for p in taken], [f"{p.rust_name}: {_shim_type(_of(plain, p.name), p)}" for p in taken])
     if _wants_form(plain, large):
         params.append("form: CountForm")
     returns = plain.returns if plain.returns != "double" else "f64"
@@ -191,6 +192,14 @@ def _with_buffers(names: list[str], arguments: list[str], buffers: list[tuple[re
                     rest = _with_buffers(names[i + length :], arguments[i + length :], buffers)
                     return [*arguments[:i], whole, *rest]
     return arguments
+
+
+def _merged(names: list[str], params: list[str]) -> list[str]:
+    """The parameters of a shim, those that describe elements in one of the name of the first."""
+    stays = _without_counts(names, SIDES)
+    whole = [s and not t for s, t in zip(stays, [*stays[1:], True])]
+    kind = [next((k for n in (3, 4) for p, k in SIDES if p.fullmatch(" ".join(names[i : i + n]))), "") for i in range(len(names))]
+    return [f"{names[i]}: {kind[i]}" if whole[i] else params[i] for i in range(len(names)) if stays[i]]
 
 
 def _without_counts(names: list[str], buffers: list[tuple[re.Pattern, str]]) -> list[bool]:
