@@ -1,7 +1,7 @@
 /* What callgrind counts for the instruction guard (tests/jobs/instructions.rs).
  *
  *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE
- *         [test | put | fetch | accumulate | lock]
+ *         [test | put | get | fetch | swap | accumulate | lock | post | partitions]
  *
  * Rank 0 sends BATCHES times 32 messages of 8 bytes, rank 1 receives them, and only what happens
  * inside counted_send and counted_receive is collected. Nothing of that may depend on who is
@@ -10,7 +10,9 @@
  * mapped by both, rather than through MPI: a barrier would make progress, and the messages would be
  * unexpected before their receives are called. With `test` rank 0 instead tests BATCHES times 32
  * times a receive without a message yet; with the others it accesses rank 1's part of an allocated
- * window as often. Each rank prints "RANK PID", by which its profile is found. */
+ * window as often, but for these: `post` is an exposure by rank 1 and an access by rank 0, in turns;
+ * of `partitions`, rank 0 counts those that complete no message, rank 1 those that have arrived.
+ * Each rank prints "RANK PID", by which its profile is found. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdatomic.h>
@@ -47,6 +49,46 @@ __attribute__((noinline)) void counted_put(double *value)
 {
     MPI_Put(value, 1, MPI_DOUBLE, 1, 3, 1, MPI_DOUBLE, window);
     MPI_Win_flush(1, window);
+}
+
+__attribute__((noinline)) void counted_get(double *value)
+{
+    MPI_Get(value, 1, MPI_DOUBLE, 1, 3, 1, MPI_DOUBLE, window);
+    MPI_Win_flush_local(1, window);
+}
+
+__attribute__((noinline)) void counted_swap(int64_t number, int64_t *value)
+{
+    const int64_t next = number + 1;
+    MPI_Compare_and_swap(&next, &number, value, MPI_INT64_T, 1, 11, window);
+}
+
+__attribute__((noinline)) void counted_post(MPI_Group other)
+{
+    MPI_Win_post(other, 0, window);
+}
+
+__attribute__((noinline)) void counted_wait(void)
+{
+    MPI_Win_wait(window);
+}
+
+__attribute__((noinline)) void counted_access(MPI_Group other)
+{
+    MPI_Win_start(other, 0, window);
+    MPI_Win_complete(window);
+}
+
+__attribute__((noinline)) void counted_ready(int partition, MPI_Request request)
+{
+    MPI_Pready(partition, request);
+}
+
+__attribute__((noinline)) int counted_arrived(int partition, MPI_Request request)
+{
+    int flag;
+    MPI_Parrived(request, partition, &flag);
+    return flag;
 }
 
 __attribute__((noinline)) void counted_fetch(int64_t *value)
@@ -136,6 +178,10 @@ static void operate(const char *what, uint64_t batches, int rank)
         for (int64_t i = 0; i < times; i++) {
             if (!strcmp(what, "put"))
                 counted_put(&value);
+            else if (!strcmp(what, "get"))
+                counted_get(&value);
+            else if (!strcmp(what, "swap"))
+                counted_swap(i, &before);
             else if (!strcmp(what, "accumulate"))
                 counted_accumulate(&value);
             else
@@ -145,12 +191,76 @@ static void operate(const char *what, uint64_t batches, int rank)
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 1) {
-        int64_t fetched;
+        int64_t fetched, swapped;
         memcpy(&fetched, part + 5, sizeof fetched);
-        if (part[3] != 2 && part[9] != 2 && fetched != times && part[7] != 2. * (double)times)
+        memcpy(&swapped, part + 11, sizeof swapped);
+        int is_done = !strcmp(what, "put")          ? part[3] == 2
+                      : !strcmp(what, "lock")       ? part[9] == 2
+                      : !strcmp(what, "accumulate") ? part[7] == 2. * (double)times
+                      : !strcmp(what, "swap")       ? swapped == times
+                      : !strcmp(what, "fetch")      ? fetched == times
+                                                    : 1;
+        if (!is_done)
             quit("the window does not have what rank 0 did", what);
+    } else if (!strcmp(what, "get") && value != 0) {
+        quit("rank 1's part has another value", what);
     }
     MPI_Win_free(&window);
+}
+
+static void post(_Atomic uint64_t *turn, uint64_t batches, int rank)
+{
+    double *part;
+    MPI_Group world, other;
+    const int peer = 1 - rank;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, 1, &peer, &other);
+    MPI_Win_allocate(8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &window);
+    for (uint64_t i = 0; i < batches * BATCH; i++) {
+        if (rank == 1) {
+            counted_post(other);
+            /* SYNC turn: as in exchange. */
+            atomic_store_explicit(turn, 2 * i + 1, memory_order_release);
+            await(turn, 2 * i + 2);
+            counted_wait();
+        } else {
+            await(turn, 2 * i + 1);
+            counted_access(other);
+            atomic_store_explicit(turn, 2 * i + 2, memory_order_release);
+        }
+    }
+    MPI_Group_free(&world);
+    MPI_Group_free(&other);
+    MPI_Win_free(&window);
+}
+
+/* Two partitions a message at least: the first half of them completes none. */
+static void partitions(uint64_t batches, int rank)
+{
+    enum { PARTITIONS = 2 * BATCH };
+    static char data[PARTITIONS];
+    MPI_Request request;
+    int flag;
+    if (rank == 0)
+        MPI_Psend_init(data, PARTITIONS, 1, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    else
+        MPI_Precv_init(data, PARTITIONS, 1, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    for (uint64_t batch = 0; batch < batches; batch++) {
+        MPI_Start(&request);
+        for (int i = 0; rank == 0 && i < PARTITIONS; i++) {
+            if (i < BATCH)
+                counted_ready(i, request);
+            else
+                MPI_Pready(i, request);
+        }
+        for (flag = rank == 0; !flag;)
+            MPI_Parrived(request, PARTITIONS - 1, &flag);
+        for (int i = 0; rank == 1 && i < BATCH; i++)
+            if (!counted_arrived(i, request))
+                quit("a partition has not arrived with the last", "MPI_Parrived");
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Request_free(&request);
 }
 
 int main(int argc, char **argv)
@@ -173,6 +283,10 @@ int main(int argc, char **argv)
         exchange(turn, batches, rank);
     else if (!strcmp(what, "test"))
         test(turn, batches, rank);
+    else if (!strcmp(what, "post"))
+        post(turn, batches, rank);
+    else if (!strcmp(what, "partitions"))
+        partitions(batches, rank);
     else
         operate(what, batches, rank);
     printf("%d %ld\n", rank, (long)getpid());

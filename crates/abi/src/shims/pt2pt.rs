@@ -83,7 +83,7 @@ pub unsafe fn send(
 ///
 /// # Safety
 /// The elements are writable; `status` is null or writable.
-#[inline]
+#[inline(always)]
 pub unsafe fn mpi_recv(
     elements: UserElements,
     source: c_int,
