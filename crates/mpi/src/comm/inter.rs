@@ -103,7 +103,7 @@ impl Comm {
         let size = self.size();
         let order: Vec<usize> = (0..size).map(|i| (leader + i) % size).collect();
         let me = (self.rank() + size - leader) % size;
-        let party = ExchangeMembers::of(self, &order, me, self.next_collective_tag(None));
+        let exchange = ExchangeMembers::of(self, &order, me, self.next_collective_tag(None));
 
         let met = (me == 0).then(meet);
         // A leader that failed broadcasts its error, so that its group does not wait for it.
@@ -115,7 +115,7 @@ impl Comm {
             Some(Err(error)) => to_bytes(&[error.code() as u64, 0, 0, 0]),
             None => to_bytes(&[0; 4]),
         };
-        party.broadcast(&mut head)?;
+        exchange.broadcast(&mut head)?;
         let head = to_numbers(&head);
         let mut members = match met.transpose()? {
             Some(met) => to_bytes(&met.remote.peers().map(u64::from).collect::<Vec<u64>>()),
@@ -125,7 +125,7 @@ impl Comm {
             let detail = format!("the local leader, rank {leader}, could not meet the other one");
             return Err(Error::other(head[0] as i32, detail));
         }
-        party.broadcast(&mut members)?;
+        exchange.broadcast(&mut members)?;
         self.child_between(
             head[1],
             InterGroups {
