@@ -16,8 +16,8 @@ TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "
 SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
 LEAF = re.compile(r"^pub (?:unsafe )?fn leaf_([a-z0-9_]+)", re.MULTILINE)
 PREPARES_CALL = re.compile(r"^(?:pub (?:unsafe )?fn (?=\w+\([^{]*-> Result<CheckedCall> \{)|    (?=\w+ as [A-Z]))(\w+)", re.MULTILINE)
-# Blocking sends differ in their mode alone.
-SEND = re.compile(r"^mpi_([sr]?)send$")
+# Sends differ in their mode alone.
+SEND = re.compile(r"^mpi_(i?)([sr]?)send$")
 SEND_MODES = {"": "Standard", "s": "Synchronous", "r": "Ready"}
 # The consecutive parameters of collective calls that describe one buffer, by their names, and what takes them
 # (`crates/abi/src/collective/buffers.rs`). The name that stands in parentheses is its first argument, for errors.
@@ -73,7 +73,7 @@ class Shims:
             return self._with_leaf(shim, arguments, f"{module}::{shim}({', '.join(arguments)})")
         if send := SEND.match(shim):
             elements = _with_buffers(names, arguments, SIDES)
-            return f"pt2pt::send({', '.join([f'pt2pt::Mode::{SEND_MODES[send[1]]}', *elements])})"
+            return f"pt2pt::{send[1]}send({', '.join([f'pt2pt::Mode::{SEND_MODES[send[2]]}', *elements])})"
         if (form := self._form(shim)) is None:
             return None
         base, kind = form

@@ -19,7 +19,7 @@ Comm_group                  group = comm.group().clone()
 Comm_test_inter             flag = comm.is_inter()
 Comm_rank                   rank = with_comm(comm.raw(), |on| Ok(on.rank()))?
 Comm_size                   size = with_comm(comm.raw(), |on| Ok(on.size()))?
-Comm_get_parent             parent = no_parent()?
+Comm_get_parent             parent = process::engine().map(|_| None::<Comm>)?
 Comm_create_errhandler      errhandler = errhandler::of_comm(comm_errhandler_fn, "comm_errhandler_fn")?
 Comm_remote_size            size = comm.remote_size()?
 Comm_remote_group           group = comm.remote_group()?
@@ -69,8 +69,8 @@ Session_get_errhandler      errhandler = session.errhandler()
 Session_call_errhandler     raise::call(ErrorTarget::Session(session.handle()), errorcode)?
 
 Win_create                  win = create_window(&comm, &WindowSpec::Create { memory: window_memory(base, size), bytes: size as i64, unit: disp_unit }, &info)?
-Win_allocate                address(baseptr), win = create_window(&comm, &WindowSpec::Allocate { bytes: size as i64, unit: disp_unit }, &info).map(with_base)?
-Win_allocate_shared         address(baseptr), win = create_window(&comm, &WindowSpec::Shared { bytes: size as i64, unit: disp_unit }, &info).map(with_base)?
+Win_allocate                address(baseptr), win = create_window(&comm, &WindowSpec::Allocate { bytes: size as i64, unit: disp_unit }, &info).map(|window| (window.predefined().base, window))?
+Win_allocate_shared         address(baseptr), win = create_window(&comm, &WindowSpec::Shared { bytes: size as i64, unit: disp_unit }, &info).map(|window| (window.predefined().base, window))?
 Win_create_dynamic          win = create_window(&comm, &WindowSpec::Dynamic, &info)?
 Win_attach                  attach_to_window(win.raw(), &window_memory(base, size), size as i64)?
 Rput                        request = rput(win.raw(), &origin_addr.view_as(&ORIGIN)?, &target_rank.range()?)?
@@ -108,13 +108,9 @@ Win_flush_all               with_window(win.raw(), |window| window.flush(None, F
 Win_flush_local_all         with_window(win.raw(), |window| window.flush(None, FlushedSide::Origin))?
 Win_sync                    with_window(win.raw(), Window::sync)?
 
-Isend                       request = buf.with(|view| messages::isend(comm.raw(), Mode::Standard, view, dest, tag))?
-Issend                      request = buf.with(|view| messages::isend(comm.raw(), Mode::Synchronous, view, dest, tag))?
-Irsend                      request = buf.with(|view| messages::isend(comm.raw(), Mode::Ready, view, dest, tag))?
-Irecv                       request = buf.with(|view| messages::irecv(comm.raw(), view, source, tag))?
 Probe                       status = with_comm(comm.raw(), |on| messages::probe(on, source, tag))?
 Iprobe                      flag, status_if_found(status) = with_comm(comm.raw(), |on| messages::iprobe(on, source, tag)).map(|found| (found.is_some(), found))?
-Improbe                     flag, if_found(message), status_if_found(status) = with_comm(comm.raw(), |on| messages::improbe(on, source, tag)).map(matched)?
+Improbe                     flag, IfFound(message), status_if_found(status) = with_comm(comm.raw(), |on| messages::improbe(on, source, tag)).map(Option::unzip).map(|(message, status)| (message.is_some(), message, status))?
 Mprobe                      message, status = with_comm(comm.raw(), |on| messages::mprobe(on, source, tag))?
 Isendrecv                   request = persistent::isendrecv(&comm, &sendbuf.view_as(&SEND)?, dest, sendtag, &recvbuf.view_as(&RECEIVE)?, source, recvtag)?
 Isendrecv_replace           request = persistent::isendrecv_replace(&comm, &buf.view()?, dest, sendtag, source, recvtag)?
@@ -169,12 +165,12 @@ Type_get_name               type_name = name_of(datatype.raw(), (c::DATATYPE_NUL
 Type_set_attr               datatype.attributes().set(AttributeOwner::Type, datatype.handle(), type_keyval, attribute_val.expose_provenance())?
 Type_delete_attr            datatype.attributes().delete(AttributeOwner::Type, datatype.handle(), type_keyval)?
 Type_free                   datatype -> Datatype::free
-Pack                        exact(position) = Comm::resolve(comm.raw()).and_then(|_| pack::pack(inbuf, outbuf, outsize, position))?
-Unpack                      exact(position) = Comm::resolve(comm.raw()).and_then(|_| pack::unpack(inbuf, insize, position, outbuf))?
-Pack_size                   exact(size) = Comm::resolve(comm.raw()).and_then(|_| pack::size(incount, datatype.raw()))?
-Pack_external               exact(position) = pack::pack_external(&datarep, inbuf, outbuf, outsize, position)?
-Unpack_external             exact(position) = pack::unpack_external(&datarep, inbuf, insize, position, outbuf)?
-Pack_external_size          exact(size) = pack::external_size(&datarep, incount, datatype.raw())?
+Pack                        Exact(position) = Comm::resolve(comm.raw()).and_then(|_| pack::pack(inbuf, outbuf, outsize, position))?
+Unpack                      Exact(position) = Comm::resolve(comm.raw()).and_then(|_| pack::unpack(inbuf, insize, position, outbuf))?
+Pack_size                   Exact(size) = Comm::resolve(comm.raw()).and_then(|_| pack::size(incount, datatype.raw()))?
+Pack_external               Exact(position) = pack::pack_external(&datarep, inbuf, outbuf, outsize, position)?
+Unpack_external             Exact(position) = pack::unpack_external(&datarep, inbuf, insize, position, outbuf)?
+Pack_external_size          Exact(size) = pack::external_size(&datarep, incount, datatype.raw())?
 Get_address                 address = location
 Op_free                     op -> Op::free
 Op_commutative              commute = op.is_commutative()
@@ -193,7 +189,7 @@ Info_dup                    newinfo = info.duplicate()
 Info_set                    Info::set(info.raw(), &key, &value)?
 Info_delete                 Info::delete(info.raw(), &key)?
 Info_get_nkeys              nkeys = info.len()
-Info_get_valuelen           if_found(valuelen), flag = info.get(&key).map(|value| (value.as_ref().map(String::len), value.is_some()))?
+Info_get_valuelen           IfFound(valuelen), flag = info.get(&key).map(|value| (value.as_ref().map(String::len), value.is_some()))?
 Info_free                   info -> Info::free
 
 File_create_errhandler      errhandler = errhandler::of_file(file_errhandler_fn, "file_errhandler_fn")?

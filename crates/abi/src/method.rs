@@ -176,14 +176,9 @@ impl Place<Status> for StatusIfWanted {
 
 /// A place that stays as it is where there is no result.
 #[derive(Clone, Copy, Debug)]
-pub struct IfFound<P>(P);
+pub struct IfFound<P>(pub P);
 
-/// As [`IfFound`], for the argument of that name.
-pub fn if_found<C>(place: *mut C) -> IfFound<*mut C> {
-    IfFound(place)
-}
-
-/// As [`if_found`], for a status, which may not be wanted.
+/// As [`IfFound`], for a status, which may not be wanted.
 pub fn status_if_found(status: *mut MPI_Status) -> IfFound<StatusIfWanted> {
     IfFound(StatusIfWanted(status))
 }
@@ -204,20 +199,9 @@ impl<R, P: Place<R>> Place<Option<R>> for IfFound<P> {
     }
 }
 
-/// What a probe has found, as `MPI_Improbe` returns it.
-pub fn matched(found: Option<(u32, Status)>) -> (bool, Option<u32>, Option<Status>) {
-    let (message, status) = found.unzip();
-    (message.is_some(), message, status)
-}
-
 /// The place of a size or position, which an `int` may be too small for.
 #[derive(Clone, Copy, Debug)]
-pub struct Exact(PolyOut);
-
-/// As [`Exact`], for the argument of that name.
-pub fn exact(place: PolyOut) -> Exact {
-    Exact(place)
-}
+pub struct Exact(pub PolyOut);
 
 impl Place<i64> for Exact {
     type Names = &'static str;
@@ -312,14 +296,6 @@ pub fn with_comm<R>(handle: u32, f: impl FnOnce(&Comm) -> Result<R>) -> Result<R
     mica_mpi::comm::with(handle, f)?
 }
 
-/// The parent of a process that was spawned: none is yet, so none has one.
-///
-/// # Errors
-/// `MPI_ERR_OTHER` while MPI is not running.
-pub fn no_parent() -> Result<Option<Comm>> {
-    process::engine().map(|_| None)
-}
-
 /// The program's memory for a window: `size` bytes at `base`.
 ///
 /// # Safety
@@ -328,11 +304,6 @@ pub fn no_parent() -> Result<Option<Comm>> {
 pub unsafe fn window_memory(base: *const c_void, size: MPI_Aint) -> Region {
     // SAFETY: passed on to the caller.
     unsafe { Region::user(base, 0..size.max(0)) }
-}
-
-/// The address of this rank's memory in a window, and the window.
-pub fn with_base(window: Window) -> (usize, Window) {
-    (window.predefined().base, window)
 }
 
 /// Unlocks what its [leaf](crate::shims::rma_leaf) has left.

@@ -79,6 +79,44 @@ pub unsafe fn send(
     unsafe { elements.with(|view| pt2pt::send(comm.raw(), mode, view, dest, tag)) }
 }
 
+/// MPI_Isend, MPI_Issend, MPI_Irsend.
+///
+/// # Safety
+/// The elements are readable until the request is complete; `request` is null or writable.
+#[inline(always)]
+pub unsafe fn isend(
+    mode: Mode,
+    elements: UserElements,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let request = Out::new(request, "request")?;
+        request.give(elements.with(|view| pt2pt::isend(comm.raw(), mode, view, dest, tag))?)
+    }
+}
+
+/// MPI_Irecv, MPI_Irecv_c.
+///
+/// # Safety
+/// The elements are writable until the request is complete; `request` is null or writable.
+pub unsafe fn mpi_irecv(
+    elements: UserElements,
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let request = Out::new(request, "request")?;
+        request.give(elements.with(|view| pt2pt::irecv(comm.raw(), view, source, tag))?)
+    }
+}
+
 /// MPI_Recv, MPI_Recv_c.
 ///
 /// # Safety

@@ -43,7 +43,7 @@ call! {
 both! {
     MPI_Pack, MPI_Pack_c(inbuf: *const c_void, incount: Int, datatype: MPI_Datatype,
         outbuf: *mut c_void, outsize: Int, position: *mut Int, comm: MPI_Comm) on Comm(comm)
-    => method::give(exact(PolyOut::new(position)), "position", ||
+    => method::give(Exact(PolyOut::new(position)), "position", ||
         Comm::resolve(comm.raw()).and_then(|_| pack::pack(UserElements::new(inbuf,
         MPI_Count::from(incount), datatype), outbuf, MPI_Count::from(outsize),
         PolyOut::new(position))))
@@ -53,7 +53,7 @@ both! {
     MPI_Pack_external, MPI_Pack_external_c(datarep: *const c_char, inbuf: *const c_void,
         incount: Int, datatype: MPI_Datatype, outbuf: *mut c_void, outsize: Offset,
         position: *mut Offset) on Default
-    => method::give(exact(PolyOut::new(position)), "position", || pack::pack_external(&text(datarep,
+    => method::give(Exact(PolyOut::new(position)), "position", || pack::pack_external(&text(datarep,
         "datarep")?, UserElements::new(inbuf, MPI_Count::from(incount), datatype), outbuf,
         outsize as MPI_Count, PolyOut::new(position)))
 }
@@ -61,14 +61,14 @@ both! {
 both! {
     MPI_Pack_external_size, MPI_Pack_external_size_c(datarep: *const c_char, incount: Int,
         datatype: MPI_Datatype, size: *mut Offset) on Default
-    => method::give(exact(PolyOut::new(size)), "size", || pack::external_size(&text(datarep,
+    => method::give(Exact(PolyOut::new(size)), "size", || pack::external_size(&text(datarep,
         "datarep")?, MPI_Count::from(incount), datatype.raw()))
 }
 
 both! {
     MPI_Pack_size, MPI_Pack_size_c(incount: Int, datatype: MPI_Datatype, comm: MPI_Comm,
         size: *mut Int) on Comm(comm)
-    => method::give(exact(PolyOut::new(size)), "size", || Comm::resolve(comm.raw()).and_then(|_|
+    => method::give(Exact(PolyOut::new(size)), "size", || Comm::resolve(comm.raw()).and_then(|_|
         pack::size(MPI_Count::from(incount), datatype.raw())))
 }
 
@@ -308,7 +308,7 @@ both! {
 both! {
     MPI_Unpack, MPI_Unpack_c(inbuf: *const c_void, insize: Int, position: *mut Int,
         outbuf: *mut c_void, outcount: Int, datatype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => method::give(exact(PolyOut::new(position)), "position", ||
+    => method::give(Exact(PolyOut::new(position)), "position", ||
         Comm::resolve(comm.raw()).and_then(|_| pack::unpack(inbuf, MPI_Count::from(insize),
         PolyOut::new(position), UserElements::new(outbuf, MPI_Count::from(outcount), datatype))))
 }
@@ -317,7 +317,7 @@ both! {
     MPI_Unpack_external, MPI_Unpack_external_c(datarep: *const c_char, inbuf: *const c_void,
         insize: Offset, position: *mut Offset, outbuf: *mut c_void, outcount: Int,
         datatype: MPI_Datatype) on Default
-    => method::give(exact(PolyOut::new(position)), "position", ||
+    => method::give(Exact(PolyOut::new(position)), "position", ||
         pack::unpack_external(&text(datarep, "datarep")?, inbuf, insize as MPI_Count,
         PolyOut::new(position), UserElements::new(outbuf, MPI_Count::from(outcount), datatype)))
 }

@@ -56,7 +56,7 @@ call! {
 call! {
     MPI_Info_get_valuelen(info: MPI_Info, key: *const c_char, valuelen: *mut c_int,
         flag: *mut c_int) on Default
-    => method::give((if_found(valuelen), flag), ("valuelen", "flag"), ||
+    => method::give((IfFound(valuelen), flag), ("valuelen", "flag"), ||
         Info::resolve(info.raw())?.get(&text(key, "key")?).map(|value|
         (value.as_ref().map(String::len), value.is_some())))
 }

@@ -89,8 +89,9 @@ both! {
 call! {
     MPI_Improbe(source: c_int, tag: c_int, comm: MPI_Comm, flag: *mut c_int,
         message: *mut MPI_Message, status: *mut MPI_Status) on Comm(comm)
-    => method::give((flag, if_found(message), status_if_found(status)), ("flag", "message",
-        "status"), || with_comm(comm.raw(), |on| messages::improbe(on, source, tag)).map(matched))
+    => method::give((flag, IfFound(message), status_if_found(status)), ("flag", "message",
+        "status"), || with_comm(comm.raw(), |on| messages::improbe(on, source,
+        tag)).map(Option::unzip).map(|(message, status)| (message.is_some(), message, status)))
 }
 
 both! {
@@ -109,22 +110,22 @@ call! {
 both! {
     MPI_Irecv, MPI_Irecv_c(buf: *mut c_void, count: Int, datatype: MPI_Datatype, source: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => method::give(request, "request", || UserElements::new(buf, MPI_Count::from(count),
-        datatype).with(|view| messages::irecv(comm.raw(), view, source, tag)))
+    => pt2pt::mpi_irecv(UserElements::new(buf, MPI_Count::from(count), datatype), source, tag, comm,
+        request)
 }
 
 both! {
     MPI_Irsend, MPI_Irsend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => method::give(request, "request", || UserElements::new(buf, MPI_Count::from(count),
-        datatype).with(|view| messages::isend(comm.raw(), Mode::Ready, view, dest, tag)))
+    => pt2pt::isend(pt2pt::Mode::Ready, UserElements::new(buf, MPI_Count::from(count), datatype),
+        dest, tag, comm, request)
 }
 
 both! {
     MPI_Isend, MPI_Isend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => method::give(request, "request", || UserElements::new(buf, MPI_Count::from(count),
-        datatype).with(|view| messages::isend(comm.raw(), Mode::Standard, view, dest, tag)))
+    => pt2pt::isend(pt2pt::Mode::Standard, UserElements::new(buf, MPI_Count::from(count), datatype),
+        dest, tag, comm, request)
 }
 
 both! {
@@ -149,8 +150,8 @@ both! {
 both! {
     MPI_Issend, MPI_Issend_c(buf: *const c_void, count: Int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => method::give(request, "request", || UserElements::new(buf, MPI_Count::from(count),
-        datatype).with(|view| messages::isend(comm.raw(), Mode::Synchronous, view, dest, tag)))
+    => pt2pt::isend(pt2pt::Mode::Synchronous, UserElements::new(buf, MPI_Count::from(count),
+        datatype), dest, tag, comm, request)
 }
 
 call! {

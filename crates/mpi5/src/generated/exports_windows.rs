@@ -127,7 +127,8 @@ both! {
         comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
     => method::give((address(baseptr), win), ("baseptr", "win"), ||
         create_window(&Comm::resolve(comm.raw())?, &WindowSpec::Allocate { bytes: size as i64, unit:
-        disp_unit as MPI_Count }, &Info::resolve_hints(info.raw())?).map(with_base))
+        disp_unit as MPI_Count }, &Info::resolve_hints(info.raw())?).map(|window|
+        (window.predefined().base, window)))
 }
 
 both! {
@@ -135,7 +136,8 @@ both! {
         info: MPI_Info, comm: MPI_Comm, baseptr: *mut c_void, win: *mut MPI_Win) on Comm(comm)
     => method::give((address(baseptr), win), ("baseptr", "win"), ||
         create_window(&Comm::resolve(comm.raw())?, &WindowSpec::Shared { bytes: size as i64, unit:
-        disp_unit as MPI_Count }, &Info::resolve_hints(info.raw())?).map(with_base))
+        disp_unit as MPI_Count }, &Info::resolve_hints(info.raw())?).map(|window|
+        (window.predefined().base, window)))
 }
 
 call! {

@@ -179,8 +179,7 @@ macro_rules! counters {
 
         /// Every counter, in the order of the values.
         pub const ALL: [CounterDeclaration; DECLARATIONS] = {
-            use CounterClass::*;
-            use CounterGroup::*;
+            use {CounterClass::*, CounterGroup::*};
             in_order([
             $(counter(concat!("sent_", $path_name, "_messages"), Paths, Count, 1,
                 concat!("Messages sent by this path: ", $meaning, ".")),

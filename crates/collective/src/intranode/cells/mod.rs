@@ -39,12 +39,6 @@ impl RootMembers<'_> {
     }
 }
 
-/// Number of pieces of a message.
-#[inline]
-pub(in crate::intranode) fn pieces(bytes: usize, piece: usize) -> usize {
-    bytes.div_ceil(piece)
-}
-
 /// A stamp's phase.
 #[inline]
 pub(in crate::intranode) fn phase(base: u32, pieces: usize) -> u32 {
@@ -191,7 +185,7 @@ pub async fn gather<S: SharedSlot, P: MessageParts>(
         more = false;
         for member in among.after(slot) {
             let bytes = parts.bytes_of(member);
-            if !S::ONE_PIECE && (bytes == 0 || k > 0 && k >= pieces(slot.bytes(member), piece)) {
+            if !S::ONE_PIECE && (bytes == 0 || k > 0 && k >= slot.bytes(member).div_ceil(piece)) {
                 continue;
             }
             slot.reached(member, phase(base, k + 1)).await?;
@@ -434,7 +428,7 @@ pub(in crate::intranode) fn most_pieces<S: SharedSlot>(
 ) -> usize {
     match S::ONE_PIECE {
         true => 1,
-        false => (0..slot.size()).map(|member| pieces(bytes_of(member), piece)).max().unwrap_or(0),
+        false => (0..slot.size()).map(|member| bytes_of(member).div_ceil(piece)).max().unwrap_or(0),
     }
 }
 

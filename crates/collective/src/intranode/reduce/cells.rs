@@ -13,7 +13,7 @@ use mica_memory::{Block, RegionRef};
 use mica_objects::op::kernel::Kernel;
 
 use super::operands::{share, stride};
-use crate::intranode::cells::{in_line, most_pieces, phase, pieces, place};
+use crate::intranode::cells::{in_line, most_pieces, phase, place};
 use crate::intranode::protocol::group::NodeGroup;
 use crate::intranode::protocol::shared_slot::SharedSlot;
 use crate::intranode::protocol::slot::OperationSlot;
@@ -265,7 +265,7 @@ pub async fn reduce(
             Some(Elements::new(memory, &reduction.datatype))
         }
     };
-    for k in 0..pieces(reduction.count, most) {
+    for k in 0..reduction.count.div_ceil(most) {
         let first = k * most;
         let count = most.min(reduction.count - first);
         CellOperand::bring(&operands, first, count, slot.half(me, k))?;
@@ -473,7 +473,7 @@ pub async fn scan<S: SharedSlot, O: CellOperand>(
     }
     let most = if S::ONE_PIECE { total } else { (slot.group().half_bytes() / stride).max(1) };
     let mut k = 0;
-    while S::ONE_PIECE || k < pieces(total, most) {
+    while S::ONE_PIECE || k < total.div_ceil(most) {
         if k >= 2 {
             // A member that has published piece k - 1 has read all of round k - 2.
             slot.all_reached(phase(base, k)).await?;

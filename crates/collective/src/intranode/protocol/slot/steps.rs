@@ -19,7 +19,6 @@ impl SharedSlot for OperationSlot<'_> {
         self.group
     }
 
-    #[inline]
     fn announce(&self) {} // `finish` does
 
     #[inline]
@@ -74,7 +73,6 @@ impl SharedSlot for OperationSlot<'_> {
         self.accept_headers()
     }
 
-    #[inline]
     fn heard_all(&self) -> Result<()> {
         Ok(()) // `reached` has processed what each has announced
     }
@@ -89,7 +87,6 @@ impl SharedSlot for OperationSlot<'_> {
         if self.bytes(member) == bytes { Ok(()) } else { Err(self.disagreement(member, bytes)) }
     }
 
-    #[inline]
     fn prepare(&self, _: usize) -> Result<()> {
         Ok(()) // done before the operation's first phase
     }
