@@ -163,8 +163,8 @@ pub async fn gather<S: SharedSlot, P: MessageParts>(
         if !in_line(bytes, base) {
             slot.prepare(me)?;
         }
-        // An empty message is not waited for.
-        for k in 0..S::pieces(bytes, piece) {
+        // Also of an empty message the root may expect more.
+        for k in 0..S::pieces(bytes, piece).max(usize::from(base == 0)) {
             if k >= 2 {
                 slot.reached(root, phase(base, k - 1)).await?;
             }

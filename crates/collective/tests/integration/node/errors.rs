@@ -354,6 +354,18 @@ fn different_lengths_are_refused() {
     }
 }
 
+/// A rank that sends nothing where the root expects something says so: the root names both amounts.
+#[test]
+fn nothing_sent_is_another_amount() {
+    let kit = Kit::new();
+    let mut parts = Case::new(&kit, spec(Collective::Gather, 3, 4)).parts;
+    parts[1] = Case::new(&kit, spec(Collective::Gather, 3, 0)).parts.swap_remove(1);
+    let operation = Operation::new(parts, CELLS, "nothing from rank 1".to_owned());
+    let results = ranks(3, Means::Cma).run(&[operation], 1, 4).remove(0);
+    let error = results[0].as_ref().expect_err("rank 1 sends nothing").to_string();
+    assert!(error.contains("takes part with 0 bytes"), "{error}");
+}
+
 /// After an error the other operations of the node group still work.
 #[test]
 fn a_node_group_survives_calls_that_do_not_go_together() {
