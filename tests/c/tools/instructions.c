@@ -1,7 +1,7 @@
 /* What callgrind counts for the instruction guard (tests/jobs/instructions.rs).
  *
  *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE
- *         [test | put | get | fetch | swap | accumulate | lock | post | partitions]
+ *         [test | start | put | get | fetch | swap | accumulate | lock | post | partitions]
  *
  * Rank 0 sends BATCHES times 32 messages of 8 bytes, rank 1 receives them, and only what happens
  * inside counted_send and counted_receive is collected. Nothing of that may depend on who is
@@ -9,7 +9,8 @@
  * is sent whole before its first receive begins, and the ranks take turns through a word of FILE,
  * mapped by both, rather than through MPI: a barrier would make progress, and the messages would be
  * unexpected before their receives are called. With `test` rank 0 instead tests BATCHES times 32
- * times a receive without a message yet; with the others it accesses rank 1's part of an allocated
+ * times a receive without a message yet; with `start` the messages go by MPI_Isend to receives that
+ * MPI_Irecv has posted before; with the others it accesses rank 1's part of an allocated
  * window as often, but for these: `post` is an exposure by rank 1 and an access by rank 0, in turns;
  * of `partitions`, rank 0 counts those that complete no message, rank 1 those that have arrived.
  * Each rank prints "RANK PID", by which its profile is found. */
@@ -34,6 +35,16 @@ __attribute__((noinline)) void counted_send(const uint64_t *value)
 __attribute__((noinline)) void counted_receive(uint64_t *value)
 {
     MPI_Recv(value, 8, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+__attribute__((noinline)) void counted_start_send(const uint64_t *value, MPI_Request *request)
+{
+    MPI_Isend(value, 8, MPI_BYTE, 1, 0, MPI_COMM_WORLD, request);
+}
+
+__attribute__((noinline)) void counted_start_receive(uint64_t *value, MPI_Request *request)
+{
+    MPI_Irecv(value, 8, MPI_BYTE, 0, 0, MPI_COMM_WORLD, request);
 }
 
 __attribute__((noinline)) int counted_test(MPI_Request *request)
@@ -140,6 +151,30 @@ static void exchange(_Atomic uint64_t *turn, uint64_t batches, int rank)
         }
         /* SYNC turn: what this rank did happens before the other's turn. */
         atomic_store_explicit(turn, 2 * batch + (uint64_t)rank + 1, memory_order_release);
+    }
+}
+
+/* Receives are posted before their messages are sent. */
+static void start(_Atomic uint64_t *turn, uint64_t batches, int rank)
+{
+    uint64_t values[BATCH];
+    MPI_Request requests[BATCH];
+    for (uint64_t batch = 0; batch < batches; batch++) {
+        for (uint64_t i = 0; rank == 1 && i < BATCH; i++)
+            counted_start_receive(&values[i], &requests[i]);
+        /* SYNC turn: as in exchange. */
+        if (rank == 1)
+            atomic_store_explicit(turn, batch + 1, memory_order_release);
+        else
+            await(turn, batch + 1);
+        for (uint64_t i = 0; rank == 0 && i < BATCH; i++) {
+            values[i] = batch * BATCH + i;
+            counted_start_send(&values[i], &requests[i]);
+        }
+        MPI_Waitall(BATCH, requests, MPI_STATUSES_IGNORE);
+        for (uint64_t i = 0; i < BATCH; i++)
+            if (values[i] != batch * BATCH + i)
+                quit("a message is not the one expected", "wrong number");
     }
 }
 
@@ -283,6 +318,8 @@ int main(int argc, char **argv)
         exchange(turn, batches, rank);
     else if (!strcmp(what, "test"))
         test(turn, batches, rank);
+    else if (!strcmp(what, "start"))
+        start(turn, batches, rank);
     else if (!strcmp(what, "post"))
         post(turn, batches, rank);
     else if (!strcmp(what, "partitions"))
