@@ -1,8 +1,8 @@
 //! Guards instruction counts (docs/design/house.md, section 8): an 8-byte `MPI_Send`, an `MPI_Recv`
 //! that finds its message in the ring, their non-blocking forms, an `MPI_Test` that finds nothing,
 //! and the calls that have a leaf (`crates/abi/src/shims`) must stay within 3 % of the counts that
-//! `tests/instructions.txt` records. A fence has one and is not counted: who comes first to it
-//! waits, and nobody knows who that is.
+//! `tests/instructions.txt` records. A fence has one and is not counted: the rank that comes
+//! first waits, and which one that is differs from run to run.
 //!
 //! valgrind's callgrind counts what a rank executes inside the two calls, in two jobs of different
 //! length; the difference leaves out start-up and first calls. The program

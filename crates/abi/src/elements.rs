@@ -19,10 +19,10 @@ pub struct UserElements {
     pub(crate) datatype: MPI_Datatype,
 }
 
-/// (usual name, name in the send-receive calls) of the arguments of the send and of the receive.
+/// (usual name, name in the send-receive calls) of the send's arguments.
 pub const SEND: [(&str, &str); 4] =
     [("buf", "sendbuf"), ("count", "sendcount"), ("datatype", "sendtype"), ("tag", "sendtag")];
-/// The same of the receive.
+/// (usual name, name in the send-receive calls) of the receive's arguments.
 pub const RECEIVE: [(&str, &str); 4] =
     [("buf", "recvbuf"), ("count", "recvcount"), ("datatype", "recvtype"), ("tag", "recvtag")];
 

@@ -24,8 +24,10 @@ conversions! { comm:
         let (send, receive) = (send.blocks(1)?, receive.list(comm.neighborhood()?.sources.len())?);
         neighbor::allgatherv(comm.rank(), &comm.neighborhood()?, &send, &receive);
     neighbor_alltoall as NeighborAlltoall(send: UserBuffer, receive: UserBuffer)
-        let (send, receive) =
-            (send.blocks(neighbors_of(&comm).1)?, receive.blocks(neighbors_of(&comm).0)?);
+        let (send, receive) = {
+            let (sources, destinations) = neighbors_of(&comm);
+            (send.blocks(destinations)?, receive.blocks(sources)?)
+        };
         neighbor::alltoall(comm.rank(), &comm.neighborhood()?, &send, &receive);
     neighbor_alltoallv as NeighborAlltoallv(send: UserBlocks, receive: UserBlocks)
         let (around, send, receive) = each(send, receive, &comm)?;

@@ -16,7 +16,7 @@ use crate::types::*;
 /// (usual name, name in one-sided calls) of the origin's arguments.
 pub const ORIGIN: [(&str, &str); 3] =
     [("buf", "origin_addr"), ("count", "origin_count"), ("datatype", "origin_datatype")];
-/// The same of the result's.
+/// (usual name, name in one-sided calls) of the result's arguments.
 pub(super) const RESULT: [(&str, &str); 3] =
     [("buf", "result_addr"), ("count", "result_count"), ("datatype", "result_datatype")];
 
