@@ -4,7 +4,7 @@
 . "$(dirname "$0")/common.sh"
 
 sh scripts/setup.sh build
-step build-library cargo build --release --locked -p mica-mpi5
+step build-library cargo build --release --locked -p mica-mpi5 -p mica-mpich
 if [ "$COMMANDS_PROFILE" = dev ]; then
     # With the tests, so that one set of features is compiled, and not two.
     step build-tools cargo build --workspace --exclude mica-mpi5 --all-targets --locked
@@ -13,7 +13,7 @@ else
     step build-tools cargo build --profile "$COMMANDS_PROFILE" --locked -p mica-launch -p mica
 fi
 
-for library in "$CARGO_TARGET/release/libmpi_abi.so" "$COMMANDS/libmica_profile_preload.so" "$COMMANDS/libmica_sim_plugin.so"; do
+for library in "$CARGO_TARGET/release/libmpi_abi.so" "$CARGO_TARGET/release/libmpi.so" "$COMMANDS/libmica_profile_preload.so" "$COMMANDS/libmica_sim_plugin.so"; do
     if readelf -d "$library" | grep -E 'NEEDED.*(hwloc|udev)'; then
         fail "$library must not need hwloc"
     fi

@@ -28,6 +28,9 @@ for name in mpicc mpicxx mpic++; do
 done
 put 755 "$CARGO_TARGET/release/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
+# MPICH's ABI, under its name and Debian's. Nobody links to it: programs of this ABI are compiled with MPICH.
+put 755 "$CARGO_TARGET/release/libmpi.so" "$prefix/lib/libmpi.so.12"
+ln -sfn libmpi.so.12 "$prefix/lib/libmpich.so.12"
 # What `mica profile` loads into the ranks.
 put 755 "$COMMANDS/libmica_profile_preload.so" "$prefix/lib/libmica_profile.so"
 # What `mica sim` loads into the emulator.

@@ -32,7 +32,7 @@ proofs_of() {
         crates/objects/src/datatype/* | crates/objects/tests/*datatype*) echo miri-objects address ;;
         crates/objects/src/* | crates/collective/src/* | crates/rma/src/* | crates/mpi/src/*) echo thread address ;;
         crates/abi/src/*) echo thread address aarch64 ;;
-        crates/mpi5/src/* | include/*) echo address aarch64 ;;
+        crates/mpi5/src/* | crates/front-end/src/* | crates/mpich/src/* | include/*) echo address aarch64 ;;
         # Compiled for the other architecture: they read its registers, or hold words that processes share.
         crates/sim-plugin/* | crates/profile-preload/* | crates/bootstrap/src/*) echo aarch64 ;;
         # Pure code, tools and the launcher: their tests run always.

@@ -32,7 +32,7 @@ say "proofs: ${proofs:-none, by what has changed since the last full run}"
 # The library is optimized as a whole, which one core does; the other compiles the tests meanwhile.
 (
     sh scripts/setup.sh python
-    step build-library cargo build --release --locked -p mica-mpi5
+    step build-library cargo build --release --locked -p mica-mpi5 -p mica-mpich
 ) &
 library=$!
 build_tests() {

@@ -136,8 +136,8 @@ static void check_errors(MPI_T_event_registration registration, MPI_T_event_inst
     CHECK_INT(MPI_T_event_callback_get_info(registration, MPI_T_CB_REQUIRE_NONE, &info),
               MPI_SUCCESS, "callback_get_info");
     MPI_Info_free(&info);
-    CHECK_INT(MPI_T_event_callback_get_info(registration, (MPI_T_cb_safety)1, &info),
-              MPI_T_ERR_INVALID, "level 1");
+    CHECK_INT(MPI_T_event_callback_get_info(registration, (MPI_T_cb_safety)7, &info),
+              MPI_T_ERR_INVALID, "level 7");
 }
 
 int main(int argc, char **argv)

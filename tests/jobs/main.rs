@@ -16,6 +16,7 @@ mod launch;
 mod lenient;
 mod links;
 mod mpi4py;
+mod mpich;
 mod placement;
 mod profile;
 mod programs;

@@ -9,8 +9,8 @@ use std::thread;
 
 use mica_tests::netns::Namespaces;
 use mica_tests::{
-    Entry, Install, Job, Outcome, TWO_NODES, Traffic, Verdict, core_count, parse_list, record_time,
-    workspace,
+    Entry, Install, Job, Launcher, Outcome, TWO_NODES, Traffic, Verdict, core_count, parse_list,
+    record_time, workspace,
 };
 
 fn list() -> Vec<Entry> {
@@ -36,13 +36,16 @@ enum Pass {
     Nodes,
     /// Two hosts made of network namespaces, each with its own address.
     Hosts,
+    /// Compiled by MPICH, for its ABI, and run by Mica's library of that ABI.
+    Mpich,
 }
 
 /// Families whose programs are about messages: those that the basic design could break.
 const MESSAGES: [&str; 6] = ["pt2pt", "type", "coll", "inter", "thr", "nbc"];
 
 impl Pass {
-    const AFTER_PLAIN: [Pass; 4] = [Pass::WithoutCma, Pass::Basic, Pass::Nodes, Pass::Hosts];
+    const AFTER_PLAIN: [Pass; 5] =
+        [Pass::WithoutCma, Pass::Basic, Pass::Nodes, Pass::Hosts, Pass::Mpich];
 
     fn name(self) -> &'static str {
         match self {
@@ -51,6 +54,7 @@ impl Pass {
             Pass::Basic => "basic design",
             Pass::Nodes => "two nodes",
             Pass::Hosts => "two hosts",
+            Pass::Mpich => "MPICH's ABI",
         }
     }
 
@@ -78,6 +82,11 @@ impl Pass {
                 let several = entry.ranks.iter().copied().filter(|n| *n > 1);
                 entry.hosts && several.min_by_key(|n| n.abs_diff(4)) == Some(ranks)
             }
+            // Three ranks, or as close to that as the line allows.
+            Pass::Mpich => {
+                let nearest = entry.ranks.iter().copied().min_by_key(|n| n.abs_diff(3));
+                entry.mpich && entry.env.is_empty() && nearest == Some(ranks)
+            }
         }
     }
 
@@ -87,7 +96,7 @@ impl Pass {
             Pass::Plain => &[("MICA_STATS", "table")],
             Pass::Basic => &[("MICA_SHM", "basic"), ("MICA_BASIC_FIFO", "16K")],
             Pass::Nodes => &TWO_NODES,
-            Pass::WithoutCma | Pass::Hosts => &[],
+            Pass::WithoutCma | Pass::Hosts | Pass::Mpich => &[],
         }
     }
 }
@@ -166,7 +175,15 @@ fn run_line(
             Some(hosts) => install.mpiexec_on(hosts, [""; 0]),
             None => install.mpiexec([""; 0]),
         };
-        let run = entry.run(install, mpiexec, ranks, wrapper.as_ref());
+        let (program, mpiexec) = match pass {
+            Pass::Mpich => {
+                let libraries = install.prefix().join("lib");
+                let libraries = libraries.to_str().expect("a path of the build");
+                (Launcher::Mpich.program(&entry.program), mpiexec.env("LD_LIBRARY_PATH", libraries))
+            }
+            _ => (install.program(&entry.program), mpiexec),
+        };
+        let run = entry.run(&program, mpiexec, ranks, wrapper.as_ref());
         let what = [&[entry.program.clone()], &entry.args[..]].concat().join(" ");
         let group = format!("programs, {}", pass.name());
         record_time(&group, &format!("{what}, {ranks} ranks"), run.wall, run.core);

@@ -118,7 +118,10 @@ fn programs_run_without_a_finding() {
     for mut entry in programs(&sanitizer) {
         entry.env.push((variable.to_owned(), value.clone()));
         for &ranks in &entry.ranks {
-            match entry.run(&install, install.mpiexec([""; 0]), ranks, None).verdict {
+            match entry
+                .run(&install.program(&entry.program), install.mpiexec([""; 0]), ranks, None)
+                .verdict
+            {
                 Verdict::Passed => passed += 1,
                 Verdict::Skipped(why) => println!("{}: skipped, {why}", entry.program),
                 Verdict::Failed(report) => failures.push(report),

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{target, workspace};
+use crate::{sources_of, target, up_to_date, workspace};
 
 /// Another MPI's launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,9 +71,13 @@ impl Launcher {
         let out = folder.join(name);
         let lock = File::create(out.with_extension("lock")).expect("target is writable");
         lock.lock().expect("lock of the program being built");
+        let source = workspace().join("tests/c").join(source).with_extension("c");
+        if up_to_date(&out, &sources_of(&source)) {
+            return out;
+        }
         let mut compiler = Command::new(launcher.with_file_name("mpicc"));
         compiler.args(["-D_GNU_SOURCE", "-O2", "-o"]).arg(&out);
-        compiler.arg(workspace().join("tests/c").join(source).with_extension("c"));
+        compiler.arg(&source).args(["-lm", "-pthread"]);
         let done = compiler.output();
         let done = done.unwrap_or_else(|e| panic!("{compiler:?}: {e}"));
         let said = String::from_utf8_lossy(&done.stderr);

@@ -114,10 +114,7 @@ impl Install {
         let lock = File::create(out.with_extension("lock")).expect("target is writable");
         lock.lock().expect("lock of the program being built");
         let src = dir.join(source).with_extension("c");
-        let mut inputs = vec![src.clone()];
-        let headers = fs::read_dir(&dir).expect("tests/c").flatten();
-        let headers = headers.map(|entry| entry.path());
-        inputs.extend(headers.filter(|path| path.extension().is_some_and(|end| end == "h")));
+        let mut inputs = sources_of(&src);
         inputs.extend([self.bin("mpicc"), self.prefix.join("include/mpi.h")]);
         if up_to_date(&out, &inputs) {
             return out;
@@ -182,6 +179,14 @@ impl Install {
     {
         Job::new(self.bin("mpiexec")).args(args)
     }
+}
+
+/// A program of `tests/c` and the headers that it may include.
+fn sources_of(program: &Path) -> Vec<PathBuf> {
+    let headers = fs::read_dir(workspace().join("tests/c")).expect("tests/c").flatten();
+    let headers = headers.map(|entry| entry.path());
+    let headers = headers.filter(|path| path.extension().is_some_and(|end| end == "h"));
+    std::iter::once(program.to_owned()).chain(headers).collect()
 }
 
 fn up_to_date(out: &Path, inputs: &[PathBuf]) -> bool {

@@ -5,10 +5,10 @@
 //! [nodes=no] [hosts=yes] [KEY=VALUE ...] [-- ARGS ...]
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Install, Job, Outcome, Traffic, WATCHDOG, without_table};
+use crate::{Job, Outcome, Traffic, WATCHDOG, without_table};
 
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Entry {
     pub nodes: bool,
     /// Run again on two hosts?
     pub hosts: bool,
+    /// Run again built for MPICH's ABI?
+    pub mpich: bool,
     /// Variables in the environment.
     pub env: Vec<(String, String)>,
     /// The program's arguments.
@@ -67,6 +69,7 @@ fn parse_line(line: &str) -> Result<Entry, String> {
         basic: true,
         nodes: true,
         hosts: false,
+        mpich: true,
         env: Vec::new(),
         args: Vec::new(),
     };
@@ -86,8 +89,9 @@ fn parse_line(line: &str) -> Result<Entry, String> {
             "nocma" if value == "no" => entry.nocma = false,
             "basic" if value == "no" => entry.basic = false,
             "nodes" if value == "no" => entry.nodes = false,
+            "mpich" if value == "no" => entry.mpich = false,
             "hosts" if value == "yes" => entry.hosts = true,
-            "nocma" | "basic" | "nodes" => {
+            "nocma" | "basic" | "nodes" | "mpich" => {
                 return Err(format!("{key}={value}: only 'no' has a meaning"));
             }
             "hosts" => return Err(format!("hosts={value}: only 'yes' has a meaning")),
@@ -136,19 +140,19 @@ impl Entry {
         eager == "MICA_EAGER_MAX" && rest.iter().all(|(name, _)| name.starts_with("MICA_DIRECT_"))
     }
 
-    /// Runs it on `ranks` ranks; `wrapper` is put before the program on mpiexec's command line.
+    /// Runs it on `ranks` ranks, as built in `program`; `wrapper` is put before the program on
+    /// mpiexec's command line.
     pub fn run(
         &self,
-        install: &Install,
+        program: &Path,
         mpiexec: Job,
         ranks: u32,
         wrapper: Option<&PathBuf>,
     ) -> EntryRun {
-        let program = install.program(&self.program);
         let mut job = mpiexec
             .args(["-n", &ranks.to_string()])
             .args(wrapper)
-            .args([&program])
+            .args([program])
             .args(&self.args)
             .cores(self.cores)
             .limit(self.timeout);

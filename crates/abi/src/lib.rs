@@ -8,6 +8,7 @@
 //! standard ABI; another ABI's converts its handles, constants and statuses to these types and
 //! back. How the two meet is in `docs/design/bindings.md`.
 
+pub use mica_front_end::{table, types};
 pub use mica_mpi::constants;
 
 pub mod collective;
@@ -15,6 +16,7 @@ mod convert;
 pub mod declined;
 pub mod elements;
 pub mod export;
+pub mod front_end;
 mod late;
 pub mod method;
 pub mod poly;
@@ -22,5 +24,4 @@ pub mod raise;
 pub mod shims;
 pub mod status;
 pub mod tool;
-pub mod types;
 pub mod unsupported;

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mica_memory::View;
@@ -24,6 +25,16 @@ use crate::pt2pt::{self, Mode};
 use crate::request::{Request, RequestOperation};
 use crate::status::Status;
 use crate::sync::lock;
+
+/// Bytes that a buffered send is charged beside its data. Another ABI has another value of
+/// `MPI_BSEND_OVERHEAD`, by which programs choose the size of their buffers. Relaxed: a front end
+/// sets it before the program can call anything that reads it.
+static OVERHEAD: AtomicI32 = AtomicI32::new(c::BSEND_OVERHEAD as i32);
+
+/// Charges buffered sends at most this many bytes beside their data.
+pub fn limit_overhead(bytes: i32) {
+    OVERHEAD.fetch_min(bytes, Ordering::Relaxed);
+}
 
 /// What a buffer is attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -284,7 +295,7 @@ pub fn bsend(comm: &Comm, view: &View, dest: i32, tag: i32) -> Result<()> {
     if pt2pt::destination(comm, dest, tag)?.is_none() {
         return Ok(());
     }
-    let bytes = view.len() as u64 + c::BSEND_OVERHEAD as u64;
+    let bytes = view.len() as u64 + OVERHEAD.load(Ordering::Relaxed) as u64;
     let buffer = buffer_of(comm).ok_or_else(|| {
         let detail = format!("no buffer is attached, and the message needs {bytes} bytes of one");
         Error::other(c::ERR_BUFFER, detail)

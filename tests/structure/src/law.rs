@@ -73,12 +73,24 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-memory",
         ],
     ),
+    // The C types of the standard ABI, and what front ends of other ABIs call beside MPI.
+    ("mica-front-end", &[]),
     (
         "mica-abi",
-        &["mica-mpi", "mica-protocol", "mica-policy", "mica-bootstrap", "mica-node", "mica-memory"],
+        &[
+            "mica-front-end",
+            "mica-mpi",
+            "mica-protocol",
+            "mica-policy",
+            "mica-bootstrap",
+            "mica-node",
+            "mica-memory",
+        ],
     ),
     // A front end is exports and nothing else.
     ("mica-mpi5", &["mica-abi"]),
+    // The front end of another ABI loads the library and calls its functions.
+    ("mica-mpich", &["mica-front-end"]),
     // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
@@ -167,8 +179,10 @@ const LIBRARY: &[&str] = &[
     "mica-collective",
     "mica-rma",
     "mica-mpi",
+    "mica-front-end",
     "mica-abi",
     "mica-mpi5",
+    "mica-mpich",
 ];
 
 /// The crates in which `unsafe` is allowed; clippy's `undocumented_unsafe_blocks` checks the
@@ -179,6 +193,7 @@ const UNSAFE: &[&str] = &[
     "mica-channel",
     "mica-abi",
     "mica-mpi5",
+    "mica-mpich",
     "mica-profile-preload",
     "mica-sim-plugin",
 ];

@@ -14,7 +14,6 @@ use mica_mpi::status::{Cancelled, Status};
 use crate::convert::Out;
 use crate::elements::{RECEIVE, SEND, UserElements};
 use crate::raise::{ErrorOn, ErrorTarget};
-use crate::status;
 use crate::types::*;
 
 /// Stores a status, unless the caller ignores it. `MPI_ERROR` is left as it is: [`put_error`] sets
@@ -33,9 +32,9 @@ pub(crate) unsafe fn put_status(to: *mut MPI_Status, status: &Status) {
     unsafe {
         (*to).MPI_SOURCE = status.source;
         (*to).MPI_TAG = status.tag;
-        (*to).MPI_internal[status::LOW] = status.bytes as c_int;
-        (*to).MPI_internal[status::HIGH] = (status.bytes >> 32) as c_int;
-        (*to).MPI_internal[status::CANCELLED] = (status.cancelled == Cancelled::Yes).into();
+        (*to).MPI_internal[status_word::LOW] = status.bytes as c_int;
+        (*to).MPI_internal[status_word::HIGH] = (status.bytes >> 32) as c_int;
+        (*to).MPI_internal[status_word::CANCELLED] = (status.cancelled == Cancelled::Yes).into();
     }
 }
 

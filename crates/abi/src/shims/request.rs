@@ -103,20 +103,6 @@ fn clear(requests: &mut [MPI_Request], outcomes: &[RequestOutcome]) {
     }
 }
 
-impl From<MPI_Request> for u32 {
-    #[inline]
-    fn from(request: MPI_Request) -> u32 {
-        request.raw()
-    }
-}
-
-impl From<u32> for MPI_Request {
-    #[inline]
-    fn from(raw: u32) -> MPI_Request {
-        MPI_Request::from_raw(raw)
-    }
-}
-
 fn cells(requests: &mut [MPI_Request]) -> &[Cell<MPI_Request>] {
     Cell::from_mut(requests).as_slice_of_cells()
 }

@@ -19,7 +19,7 @@ pub type MPI_T_cb_safety = c_int;
 /// `MPI_T_source_order`: whether a source delivers events in order (a C enumeration).
 pub type MPI_T_source_order = c_int;
 
-// `crate::poly` and the exports take MPI_Aint and MPI_Count as the same eight bytes.
+// `mica_abi::poly` and the exports take MPI_Aint and MPI_Count as the same eight bytes.
 const _: () = assert!(size_of::<MPI_Aint>() == size_of::<MPI_Count>());
 
 /// The result of a receive or probe. The words after `MPI_ERROR` belong to the library.
@@ -37,6 +37,45 @@ pub struct MPI_Status {
 }
 
 const _: () = assert!(size_of::<MPI_Status>() == 32 && align_of::<MPI_Status>() == 4);
+
+/// The words of [`MPI_Status::MPI_internal`]: the number of received (packed) bytes, low half
+/// first, and whether the operation was cancelled. All zero is the empty status.
+pub mod status_word {
+    /// Low half of the number of bytes.
+    pub const LOW: usize = 0;
+    /// High half of the number of bytes.
+    pub const HIGH: usize = 1;
+    /// Whether the operation was cancelled.
+    pub const CANCELLED: usize = 2;
+}
+
+impl MPI_Status {
+    /// Number of bytes received.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.MPI_internal[status_word::LOW] as u32)
+            | u64::from(self.MPI_internal[status_word::HIGH] as u32) << 32
+    }
+
+    /// Sets the number of bytes received.
+    #[inline]
+    pub fn set_bytes(&mut self, bytes: u64) {
+        self.MPI_internal[status_word::LOW] = bytes as c_int;
+        self.MPI_internal[status_word::HIGH] = (bytes >> 32) as c_int;
+    }
+
+    /// Whether the operation was cancelled.
+    #[inline]
+    pub fn cancelled(&self) -> bool {
+        self.MPI_internal[status_word::CANCELLED] != 0
+    }
+
+    /// Marks the operation as cancelled, or not.
+    #[inline]
+    pub fn set_cancelled(&mut self, cancelled: bool) {
+        self.MPI_internal[status_word::CANCELLED] = cancelled.into();
+    }
+}
 
 macro_rules! handles {
     ($($name:ident: $object:literal,)*) => {$(
@@ -56,6 +95,20 @@ macro_rules! handles {
             #[inline]
             pub const fn from_raw(raw: u32) -> Self {
                 Self(raw as usize)
+            }
+        }
+
+        impl From<$name> for u32 {
+            #[inline]
+            fn from(handle: $name) -> u32 {
+                handle.raw()
+            }
+        }
+
+        impl From<u32> for $name {
+            #[inline]
+            fn from(raw: u32) -> $name {
+                $name::from_raw(raw)
             }
         }
 
@@ -86,6 +139,18 @@ handles! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_keeps_large_counts_apart_from_the_flag() {
+        let mut status = MPI_Status::default();
+        assert_eq!((status.bytes(), status.cancelled()), (0, false));
+        for bytes in [1, u64::from(u32::MAX), 1 << 32, u64::MAX] {
+            status.set_bytes(bytes);
+            assert_eq!((status.bytes(), status.cancelled()), (bytes, false));
+        }
+        status.set_cancelled(true);
+        assert_eq!((status.bytes(), status.cancelled()), (u64::MAX, true));
+    }
 
     #[test]
     fn handles_round_trip_and_wild_pointers_become_no_handle() {

@@ -1,0 +1,12 @@
+//! What a front end of another ABI shares with the library of the standard ABI: the C types
+//! ([`types`]), and the table of functions that MPI has no name for ([`table`]).
+//!
+//! `libmpi_abi.so.1` is the library; it uses the types, and exports the table. A front end of
+//! another ABI (`crates/mpich`) loads that library and calls its `PMPI_` functions with converted
+//! arguments. So a process has one library, however many ABIs its parts were built for
+//! (`docs/design/bindings.md`).
+
+#![forbid(unsafe_code)]
+
+pub mod table;
+pub mod types;

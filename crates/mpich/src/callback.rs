@@ -1,0 +1,393 @@
+//! Callbacks of the program: each gets MPICH's handles and codes, from a function here that the
+//! library calls with its own.
+
+use std::ffi::{c_int, c_void};
+
+use mica_front_end::table::{CallbackState, CopyCallback, DeleteCallback, object};
+use mica_front_end::types::{MPI_Count, MPI_Datatype, MPI_Status};
+
+use crate::handle::{Comm, File, MpichDatatype, MpichHandle, Session, Win};
+use crate::library::table;
+use crate::status::MpichStatus;
+use crate::value::{ErrorCode, Keyval, ValueKind};
+
+/// A state that the library frees after the last call of its callbacks.
+fn state<T>(value: T) -> CallbackState {
+    unsafe extern "C" fn drop<T>(state: *mut c_void) {
+        // SAFETY: the library passes what `state` has made, once.
+        std::mem::drop(unsafe { Box::from_raw(state.cast::<T>()) });
+    }
+    CallbackState { state: Box::into_raw(Box::new(value)).cast(), drop: drop::<T> }
+}
+
+/// `MPI_User_function`, with MPICH's handle.
+pub type UserFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut c_int);
+/// `MPI_User_function_c`.
+pub type UserFunctionLarge =
+    unsafe extern "C" fn(*mut c_void, *mut c_void, *mut MPI_Count, *mut c_int);
+/// `MPIX_User_function_x`.
+pub type UserFunctionExtra =
+    unsafe extern "C" fn(*mut c_void, *mut c_void, MPI_Count, c_int, *mut c_void);
+/// `MPIX_Destructor_function`.
+pub type Destructor = unsafe extern "C" fn(*mut c_void);
+
+/// What a user's operator is made of.
+#[derive(Debug, Clone, Copy)]
+pub enum Operator {
+    /// With a count that is an `int`.
+    Plain(UserFunction),
+    /// With a count that is an `MPI_Count`.
+    Large(UserFunctionLarge),
+    /// With the program's state.
+    Extra(UserFunctionExtra, Option<Destructor>, usize),
+}
+
+impl Drop for Extra {
+    fn drop(&mut self) {
+        if let Operator::Extra(_, Some(destructor), extra) = self.0 {
+            // SAFETY: the program's function, for its state, once.
+            unsafe { destructor(std::ptr::with_exposed_provenance_mut(extra)) }
+        }
+    }
+}
+
+/// An operator, with the program's state that goes with it.
+struct Extra(Operator);
+
+unsafe extern "C" fn apply(
+    input: *mut c_void,
+    inout: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    state: *mut c_void,
+) {
+    let mut handle = MpichDatatype::to_mpich(datatype.0);
+    // SAFETY: the library passes the state that `create_operator` gave it, which is only read.
+    let operator = unsafe { &(*state.cast::<Extra>()).0 };
+    match *operator {
+        Operator::Plain(function) => {
+            let mut done = 0;
+            while done < count {
+                let mut piece = (count - done).min(c_int::MAX.into()) as c_int;
+                let shift = match done {
+                    0 => 0,
+                    done => done.wrapping_mul(extent(datatype)) as isize,
+                };
+                // SAFETY: the operands have `count` elements; the program's function, called as MPI
+                // says.
+                unsafe {
+                    let (input, inout) =
+                        (input.wrapping_byte_offset(shift), inout.wrapping_byte_offset(shift));
+                    function(input, inout, &raw mut piece, &raw mut handle);
+                }
+                done += MPI_Count::from(piece);
+            }
+        }
+        Operator::Large(function) => {
+            let mut count = count;
+            // SAFETY: as above.
+            unsafe { function(input, inout, &raw mut count, &raw mut handle) }
+        }
+        Operator::Extra(function, _, extra) => {
+            let extra = std::ptr::with_exposed_provenance_mut(extra);
+            // SAFETY: as above.
+            unsafe { function(input, inout, count, handle, extra) }
+        }
+    }
+}
+
+/// The extent of a datatype, for a count that no `int` can hold.
+#[cold]
+fn extent(datatype: MPI_Datatype) -> i64 {
+    type Call = unsafe extern "C" fn(MPI_Datatype, *mut i64, *mut i64) -> c_int;
+    let (mut lower, mut extent) = (0, 0);
+    // SAFETY: the function has these parameters; the places are writable.
+    unsafe {
+        let call = crate::export::standard!(MPI_Type_get_extent_c as Call);
+        call(datatype, &raw mut lower, &raw mut extent);
+    }
+    extent
+}
+
+/// Creates an operator; its handle is the library's, in MPICH's ABI.
+///
+/// # Safety
+/// `op` is null or writable; the functions are as MPI asks.
+pub unsafe fn create_operator(operator: Option<Operator>, commute: c_int, op: *mut c_int) -> c_int {
+    let mut made = mica_front_end::types::MPI_Op(0);
+    let place = if op.is_null() { std::ptr::null_mut() } else { &raw mut made };
+    let (function, state) = match operator {
+        Some(operator) => (Some(apply as _), state(Extra(operator))),
+        None => (None, state(())),
+    };
+    // SAFETY: the table's function; the state goes with the callback.
+    let code = unsafe { (table().op_create)(function, state, commute, place) };
+    if code == 0 {
+        // SAFETY: the library has refused null.
+        unsafe { op.write(crate::handle::Op::to_mpich(made.0)) };
+    }
+    ErrorCode::to_mpich(code)
+}
+
+/// The program's error handler, for a kind of object: (address of the handle, of the code, ...).
+pub type ErrorHandler<W> = unsafe extern "C" fn(*mut W, *mut c_int, ...);
+/// `MPIX_Comm_errhandler_function_x` and its kin: handle, code, state.
+pub type ErrorHandlerExtra<W> = unsafe extern "C" fn(W, c_int, *mut c_void);
+
+struct Handler<W> {
+    plain: Option<ErrorHandler<W>>,
+    extra: Option<(ErrorHandlerExtra<W>, Option<Destructor>, usize)>,
+}
+
+impl<W> Drop for Handler<W> {
+    fn drop(&mut self) {
+        if let Some((_, Some(destructor), extra)) = self.extra {
+            // SAFETY: the program's function, for its state, once.
+            unsafe { destructor(std::ptr::with_exposed_provenance_mut(extra)) }
+        }
+    }
+}
+
+unsafe extern "C" fn handle<K: MpichHandle>(object: usize, code: c_int, state: *mut c_void) {
+    let (mut object, mut code) = (K::to_mpich(object), ErrorCode::to_mpich(code));
+    // SAFETY: the library passes the state that it was given, which is only read.
+    let handler = unsafe { &*state.cast::<Handler<K::Word>>() };
+    if let Some(function) = handler.plain {
+        // SAFETY: the program's function, called as MPI says.
+        unsafe { function(&raw mut object, &raw mut code) }
+    }
+    if let Some((function, _, extra)) = handler.extra {
+        // SAFETY: as above.
+        unsafe { function(object, code, std::ptr::with_exposed_provenance_mut(extra)) }
+    }
+}
+
+/// A kind of object that has error handlers or attributes.
+pub trait CallbackOwner: MpichHandle {
+    /// Its number in the library's table.
+    const NUMBER: c_int;
+}
+
+impl CallbackOwner for Comm {
+    const NUMBER: c_int = object::COMM;
+}
+
+impl CallbackOwner for Win {
+    const NUMBER: c_int = object::WIN;
+}
+
+impl CallbackOwner for File {
+    const NUMBER: c_int = object::FILE;
+}
+
+impl CallbackOwner for Session {
+    const NUMBER: c_int = object::SESSION;
+}
+
+impl CallbackOwner for MpichDatatype {
+    const NUMBER: c_int = object::DATATYPE;
+}
+
+/// Creates an error handler of a function.
+///
+/// # Safety
+/// `errhandler` is null or writable.
+pub unsafe fn create_errhandler<K: CallbackOwner>(
+    function: Option<ErrorHandler<K::Word>>,
+    errhandler: *mut c_int,
+) -> c_int {
+    let handler = function.map(|function| Handler { plain: Some(function), extra: None });
+    // SAFETY: as the caller promises.
+    unsafe { register::<K>(handler, errhandler) }
+}
+
+/// Creates an error handler of a function with a state.
+///
+/// # Safety
+/// As for [`create_errhandler`].
+pub unsafe fn create_errhandler_extra<K: CallbackOwner>(
+    function: Option<ErrorHandlerExtra<K::Word>>,
+    destructor: Option<Destructor>,
+    extra: *mut c_void,
+    errhandler: *mut c_int,
+) -> c_int {
+    let extra = extra.expose_provenance();
+    let handler = function
+        .map(|function| Handler { plain: None, extra: Some((function, destructor, extra)) });
+    // SAFETY: as the caller promises.
+    unsafe { register::<K>(handler, errhandler) }
+}
+
+unsafe fn register<K: CallbackOwner>(
+    handler: Option<Handler<K::Word>>,
+    errhandler: *mut c_int,
+) -> c_int {
+    let mut made = mica_front_end::types::MPI_Errhandler(0);
+    let place = if errhandler.is_null() { std::ptr::null_mut() } else { &raw mut made };
+    let (function, state) = match handler {
+        Some(handler) => (Some(handle::<K> as _), state(handler)),
+        None => (None, state(())),
+    };
+    // SAFETY: the table's function; the state goes with the callback.
+    let code = unsafe { (table().create_errhandler)(K::NUMBER, function, state, place) };
+    if code == 0 {
+        // SAFETY: the library has refused null.
+        unsafe { errhandler.write(crate::handle::Errhandler::to_mpich(made.0)) };
+    }
+    ErrorCode::to_mpich(code)
+}
+
+/// The program's copy callback.
+pub type Copy<W> =
+    unsafe extern "C" fn(W, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+/// The program's delete callback.
+pub type Delete<W> = unsafe extern "C" fn(W, c_int, *mut c_void, *mut c_void) -> c_int;
+
+struct Attribute<W> {
+    copy: Option<Copy<W>>,
+    delete: Option<Delete<W>>,
+    extra: usize,
+}
+
+unsafe extern "C" fn copy<K: MpichHandle>(
+    object: usize,
+    keyval: c_int,
+    state: *mut c_void,
+    value: *mut c_void,
+    place: *mut c_void,
+    wanted: *mut c_int,
+) -> c_int {
+    // SAFETY: the library passes the state that it was given, which is only read.
+    let attribute = unsafe { &*state.cast::<Attribute<K::Word>>() };
+    let extra = std::ptr::with_exposed_provenance_mut(attribute.extra);
+    let (object, keyval) = (K::to_mpich(object), Keyval::to_mpich(keyval));
+    match attribute.copy {
+        Some(function) => {
+            // SAFETY: the program's function, called as MPI says.
+            ErrorCode::to_standard(unsafe { function(object, keyval, extra, value, place, wanted) })
+        }
+        None => 0,
+    }
+}
+
+unsafe extern "C" fn delete<K: MpichHandle>(
+    object: usize,
+    keyval: c_int,
+    value: *mut c_void,
+    state: *mut c_void,
+) -> c_int {
+    // SAFETY: as above.
+    let attribute = unsafe { &*state.cast::<Attribute<K::Word>>() };
+    let extra = std::ptr::with_exposed_provenance_mut(attribute.extra);
+    match attribute.delete {
+        // SAFETY: as above.
+        Some(function) => ErrorCode::to_standard(unsafe {
+            function(K::to_mpich(object), Keyval::to_mpich(keyval), value, extra)
+        }),
+        None => 0,
+    }
+}
+
+/// Creates the key of an attribute; no function is `MPI_COMM_NULL_COPY_FN` and its kin.
+///
+/// # Safety
+/// `keyval` is null or writable.
+pub unsafe fn create_keyval<K: CallbackOwner>(
+    copies: Option<Copy<K::Word>>,
+    deletes: Option<Delete<K::Word>>,
+    keyval: *mut c_int,
+    extra: *mut c_void,
+) -> c_int {
+    let callbacks =
+        (copies.map(|_| copy::<K> as CopyCallback), deletes.map(|_| delete::<K> as DeleteCallback));
+    let attribute = Attribute { copy: copies, delete: deletes, extra: extra.expose_provenance() };
+    // SAFETY: the table's function; the state goes with the callbacks. The keys that the library
+    // makes are the same in both ABIs.
+    let code = unsafe {
+        (table().create_keyval)(K::NUMBER, callbacks.0, callbacks.1, state(attribute), keyval)
+    };
+    ErrorCode::to_mpich(code)
+}
+
+/// `MPI_Grequest_query_function`, with MPICH's status.
+pub type Query = unsafe extern "C" fn(*mut c_void, *mut MpichStatus) -> c_int;
+/// `MPI_Grequest_free_function`.
+pub type Free = unsafe extern "C" fn(*mut c_void) -> c_int;
+/// `MPI_Grequest_cancel_function`.
+pub type Cancel = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+
+struct Generalized {
+    query: Query,
+    free: Free,
+    cancel: Cancel,
+    extra: *mut c_void,
+}
+
+unsafe extern "C" fn query(state: *mut c_void, status: *mut MPI_Status) -> c_int {
+    // SAFETY: the library passes the state of this request, and a status.
+    let (own, status) = unsafe { (&*state.cast::<Generalized>(), &mut *status) };
+    let mut converted = MpichStatus::from_standard(status);
+    // SAFETY: the program's function, called as MPI says.
+    let code = unsafe { (own.query)(own.extra, &raw mut converted) };
+    *status = converted.to_standard();
+    ErrorCode::to_standard(code)
+}
+
+unsafe extern "C" fn free(state: *mut c_void) -> c_int {
+    // SAFETY: the library calls it once, at the end of the request.
+    let own = unsafe { Box::from_raw(state.cast::<Generalized>()) };
+    // SAFETY: the program's function, called as MPI says.
+    ErrorCode::to_standard(unsafe { (own.free)(own.extra) })
+}
+
+unsafe extern "C" fn cancel(state: *mut c_void, complete: c_int) -> c_int {
+    // SAFETY: the library passes the state of this request.
+    let own = unsafe { &*state.cast::<Generalized>() };
+    // SAFETY: the program's function, called as MPI says.
+    ErrorCode::to_standard(unsafe { (own.cancel)(own.extra, complete) })
+}
+
+/// `MPI_Grequest_start`.
+///
+/// # Safety
+/// `request` is null or writable.
+pub unsafe fn start_generalized(
+    functions: (Option<Query>, Option<Free>, Option<Cancel>),
+    extra: *mut c_void,
+    request: *mut c_int,
+) -> c_int {
+    type Call = unsafe extern "C" fn(
+        Option<unsafe extern "C" fn(*mut c_void, *mut MPI_Status) -> c_int>,
+        Option<Free>,
+        Option<Cancel>,
+        *mut c_void,
+        *mut usize,
+    ) -> c_int;
+    let mut made = 0;
+    let place = if request.is_null() { std::ptr::null_mut() } else { &raw mut made };
+    let state = match functions {
+        (Some(query), Some(free), Some(cancel)) => {
+            Box::into_raw(Box::new(Generalized { query, free, cancel, extra })).cast()
+        }
+        _ => std::ptr::null_mut(),
+    };
+    // SAFETY: the function has these parameters. It refuses a missing function and a missing place.
+    let code = unsafe {
+        let call = crate::export::standard!(MPI_Grequest_start as Call);
+        call(
+            functions.0.map(|_| query as _),
+            functions.1.map(|_| free as _),
+            functions.2.map(|_| cancel as _),
+            state,
+            place,
+        )
+    };
+    if code == 0 {
+        // SAFETY: the library has refused null.
+        unsafe { request.write(crate::handle::Request::to_mpich(made)) };
+    } else if !state.is_null() {
+        // SAFETY: no request has it.
+        drop(unsafe { Box::from_raw(state.cast::<Generalized>()) });
+    }
+    ErrorCode::to_mpich(code)
+}

@@ -1,0 +1,134 @@
+//! Statuses. MPICH's has 20 bytes: the count in a word and 31 bits of the next, whose lowest bit
+//! says whether the operation was cancelled, then source, tag and error.
+
+use std::ffi::c_int;
+
+use mica_front_end::types::MPI_Status;
+
+use crate::value::{ErrorCode, Rank, Tag, ValueKind};
+
+/// `MPI_Status` of MPICH's ABI.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(non_snake_case, reason = "the names are C's")]
+pub struct MpichStatus {
+    /// Low half of the number of bytes.
+    pub count_lo: c_int,
+    /// High half of the number of bytes, and in the lowest bit whether it was cancelled.
+    pub count_hi_and_cancelled: c_int,
+    /// Rank of the sender.
+    pub MPI_SOURCE: c_int,
+    /// Tag of the message.
+    pub MPI_TAG: c_int,
+    /// Error code.
+    pub MPI_ERROR: c_int,
+}
+
+const _: () = assert!(size_of::<MpichStatus>() == 20 && align_of::<MpichStatus>() == 4);
+
+/// In a field of a status that the library is to write: no source, tag or error has this value.
+const UNTOUCHED: c_int = c_int::MIN + 1;
+
+impl MpichStatus {
+    /// The status in the standard ABI.
+    pub fn to_standard(self) -> MPI_Status {
+        let mut status = MPI_Status {
+            MPI_SOURCE: Rank::to_standard(self.MPI_SOURCE),
+            MPI_TAG: Tag::to_standard(self.MPI_TAG),
+            MPI_ERROR: ErrorCode::to_standard(self.MPI_ERROR),
+            ..MPI_Status::default()
+        };
+        let high = u64::from(self.count_hi_and_cancelled as u32 >> 1);
+        status.set_bytes(u64::from(self.count_lo as u32) | high << 32);
+        status.set_cancelled(self.count_hi_and_cancelled & 1 != 0);
+        status
+    }
+
+    /// Takes over a status of the standard ABI, but for its error.
+    #[inline(always)]
+    fn take(&mut self, status: &MPI_Status) {
+        let bytes = status.bytes();
+        self.count_lo = bytes as c_int;
+        self.count_hi_and_cancelled =
+            ((bytes >> 32) as c_int) << 1 | c_int::from(status.cancelled());
+        self.MPI_SOURCE = Rank::to_mpich(status.MPI_SOURCE);
+        self.MPI_TAG = Tag::to_mpich(status.MPI_TAG);
+    }
+
+    /// The status in MPICH's ABI.
+    pub fn from_standard(status: &MPI_Status) -> MpichStatus {
+        let mut own =
+            MpichStatus { MPI_ERROR: ErrorCode::to_mpich(status.MPI_ERROR), ..Default::default() };
+        own.take(status);
+        own
+    }
+}
+
+/// A status for the library to write.
+#[inline(always)]
+pub fn untouched() -> MPI_Status {
+    MPI_Status { MPI_SOURCE: UNTOUCHED, MPI_TAG: 0, MPI_ERROR: UNTOUCHED, MPI_internal: [0; 5] }
+}
+
+/// Stores what the library has written into an [`untouched`] status; what it has not stays.
+///
+/// # Safety
+/// `to` is writable; it need not be initialized.
+#[inline(always)]
+pub unsafe fn give(status: &MPI_Status, to: *mut MpichStatus) {
+    if status.MPI_SOURCE != UNTOUCHED {
+        let mut own = MpichStatus::default();
+        own.take(status);
+        // SAFETY: as the caller promises.
+        unsafe {
+            (*to).count_lo = own.count_lo;
+            (*to).count_hi_and_cancelled = own.count_hi_and_cancelled;
+            (*to).MPI_SOURCE = own.MPI_SOURCE;
+            (*to).MPI_TAG = own.MPI_TAG;
+        }
+    }
+    if status.MPI_ERROR != UNTOUCHED {
+        // SAFETY: as the caller promises.
+        unsafe { (*to).MPI_ERROR = ErrorCode::to_mpich(status.MPI_ERROR) };
+    }
+}
+
+/// Whether a status is one that the program ignores: `MPI_STATUS_IGNORE` and
+/// `MPI_STATUSES_IGNORE`.
+#[inline(always)]
+pub fn is_ignored(status: *const MpichStatus) -> bool {
+    status.addr() <= 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_round_trip() {
+        for bytes in [0, 5, u64::from(u32::MAX), 1 << 40] {
+            for cancelled in [false, true] {
+                let mut status = MPI_Status { MPI_SOURCE: -1, MPI_TAG: -2, ..Default::default() };
+                status.set_bytes(bytes);
+                status.set_cancelled(cancelled);
+                let own = MpichStatus::from_standard(&status);
+                assert_eq!((own.MPI_SOURCE, own.MPI_TAG), (-2, -1));
+                assert_eq!(own.count_hi_and_cancelled & 1, c_int::from(cancelled));
+                assert_eq!(own.to_standard(), status);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_library_does_not_write_stays() {
+        let before = MpichStatus { MPI_SOURCE: 3, MPI_ERROR: 9, ..Default::default() };
+        let (mut own, mut status) = (before, untouched());
+        // SAFETY: a status of this test.
+        unsafe { give(&status, &raw mut own) };
+        assert_eq!(own, before);
+        status.MPI_SOURCE = 5;
+        // SAFETY: as above.
+        unsafe { give(&status, &raw mut own) };
+        assert_eq!((own.MPI_SOURCE, own.MPI_ERROR), (5, 9));
+    }
+}
