@@ -1,6 +1,7 @@
 //! Guards instruction counts (docs/design/house.md, section 8): an 8-byte `MPI_Send`, an `MPI_Recv`
 //! that finds its message in the ring, their non-blocking forms, an `MPI_Test` that finds nothing,
-//! and the calls that have a leaf (`crates/abi/src/shims`) must stay within 3 % of the counts that
+//! the calls that have a leaf (`crates/abi/src/shims`), and a send and a receive through MPICH's
+//! ABI must stay within 3 % of the counts that
 //! `tests/instructions.txt` records. A fence has one and is not counted: the rank that comes
 //! first waits, and which one that is differs from run to run.
 //!
@@ -15,12 +16,17 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use mica_tests::{Cores, Install, core_count, target, workspace};
+use mica_tests::{Cores, Install, Launcher, core_count, target, workspace};
+
+/// What precedes the calls of a program that was built for MPICH's ABI.
+const MPICH: &str = "MPICH:";
 
 /// The calls as recorded, the rank that makes only this call, and the program's argument.
-const CALLS: [(&str, usize, Option<&str>); 15] = [
+const CALLS: [(&str, usize, Option<&str>); 17] = [
     ("MPI_Send", 0, None),
     ("MPI_Recv", 1, None),
+    ("MPICH:MPI_Send", 0, None),
+    ("MPICH:MPI_Recv", 1, None),
     ("MPI_Isend", 0, Some("start")),
     ("MPI_Irecv", 1, Some("start")),
     ("MPI_Test", 0, Some("test")),
@@ -94,9 +100,12 @@ fn judge(call: &str, count: f64, record: f64) -> Result<Option<String>, String> 
 }
 
 /// The instructions that each rank counted in a job of this many batches, with this argument if
-/// any.
-fn collected(install: &Install, batches: u64, argument: Option<&str>) -> [u64; 2] {
-    let program = install.program("tools/instructions");
+/// any. The program is built for MPICH's ABI, or for the standard one.
+fn collected(install: &Install, batches: u64, (is_mpich, argument): Counted<'_>) -> [u64; 2] {
+    let program = match is_mpich {
+        true => Launcher::Mpich.program("tools/instructions"),
+        false => install.program("tools/instructions"),
+    };
     let dir = target().join(format!("instructions-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("target is writable");
     let turn = dir.join("turn");
@@ -108,6 +117,7 @@ fn collected(install: &Install, batches: u64, argument: Option<&str>) -> [u64; 2
         .args([program.as_os_str()])
         .args([batches.to_string().as_ref(), turn.as_os_str()])
         .args(argument)
+        .env("LD_LIBRARY_PATH", &install.prefix().join("lib").display().to_string())
         .run()
         .expect_success();
     let mut counts = [0; 2];
@@ -125,6 +135,9 @@ fn collected(install: &Install, batches: u64, argument: Option<&str>) -> [u64; 2
     fs::remove_dir_all(&dir).expect("target is writable");
     counts
 }
+
+/// A way to run the program: whether it is of MPICH's ABI, and its argument.
+type Counted<'a> = (bool, Option<&'a str>);
 
 /// The difference of two jobs, per message.
 fn each(short: u64, long: u64) -> f64 {
@@ -149,7 +162,7 @@ fn ping_pong_costs_what_is_recorded() {
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let records = records(&text, ARCH);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let counts = |argument| BATCHES.map(|batches| collected(&install, batches, argument));
+    let counts = |counted| BATCHES.map(|batches| collected(&install, batches, counted));
     let mut counted = BTreeMap::new();
     let mut failures = Vec::new();
     for (call, rank, argument) in CALLS {
@@ -158,7 +171,8 @@ fn ping_pong_costs_what_is_recorded() {
             println!("{call}: skipped: counting it takes two cores");
             continue;
         }
-        let [short, long] = *counted.entry(argument).or_insert_with(|| counts(argument));
+        let way: Counted<'_> = (call.starts_with(MPICH), argument);
+        let [short, long] = *counted.entry(way).or_insert_with(|| counts(way));
         let count = each(short[rank], long[rank]);
         assert!(count > 10.0, "{call}: {count} instructions cannot be: nothing was collected");
         let Some(&record) = records.get(call) else {

@@ -58,12 +58,10 @@ values! {
     Keyval KEYVAL "The key of an attribute.";
     LockType LOCK_TYPE "Exclusive or shared.";
     Order ORDER "Of an array in memory.";
-    Rank RANK "A rank, or a constant in its place.";
     Scope SCOPE "Of a control variable.";
     Seek SEEK "From where a file pointer moves.";
     SourceOrder SOURCE_ORDER "Of events.";
     SplitType SPLIT_TYPE "By what a communicator is split.";
-    Tag TAG "A tag, or the constant for any.";
     ThreadLevel THREAD_LEVEL "Support of threads.";
     Topology TOPOLOGY "Of a communicator.";
     TypeClass TYPE_CLASS "Of predefined datatypes.";
@@ -71,6 +69,38 @@ values! {
     Verbosity VERBOSITY "Of a variable of the tools interface.";
     WindowFlavor WINDOW_FLAVOR "How a window was made.";
     WindowModel WINDOW_MODEL "Whether a window's copies are one.";
+}
+
+/// As `values!`, of families whose constants are all negative, so that an ordinary value is known
+/// at once.
+macro_rules! negatives {
+    ($($name:ident $pairs:ident $what:literal;)*) => {$(
+        #[doc = $what]
+        #[derive(Debug)]
+        pub enum $name {}
+
+        impl ValueKind for $name {
+            const PAIRS: &'static [(c_int, c_int)] = c::$pairs;
+
+            #[inline(always)]
+            fn to_standard(value: c_int) -> c_int {
+                if value >= 0 { value } else { paired(Self::PAIRS, value) }
+            }
+
+            #[inline(always)]
+            fn to_mpich(value: c_int) -> c_int {
+                if value >= 0 {
+                    return value;
+                }
+                Self::PAIRS.iter().find(|pair| pair.1 == value).map_or(value, |pair| pair.0)
+            }
+        }
+    )*};
+}
+
+negatives! {
+    Rank RANK "A rank, or a constant in its place.";
+    Tag TAG "A tag, or the constant for any.";
 }
 
 macro_rules! masks {

@@ -101,8 +101,10 @@ impl DoctorFacts {
         };
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let prefix = crate::explain::prefix();
+        let library = info::library().path;
+        let own_libraries = library.as_deref().and_then(Path::parent);
         DoctorFacts {
-            library: info::library().path,
+            library: library.clone(),
             own_bin,
             in_path: ["mpiexec", "mpicc", "ssh"]
                 .into_iter()
@@ -112,6 +114,8 @@ impl DoctorFacts {
             foreign_libraries: ["libmpi.so.12", "libmpi.so.40", "libmpi.so"]
                 .into_iter()
                 .filter_map(|name| first_file(&libraries, name))
+                // Mica's own front ends of other ABIs lie beside its library.
+                .filter(|path| path.parent() != own_libraries)
                 .collect(),
             complaints: info::complaints(names),
             rank_variables: RANK_VARIABLES
