@@ -255,11 +255,14 @@ fn a_pass_runs_what_takes_another_path() {
     assert_eq!(passes(&plain, 1, "own 3 8"), "");
     assert_eq!(passes(&plain, 2, "inline 3 8"), "");
     assert_eq!(passes(&plain, 2, "direct 3 8"), "without CMA");
-    assert_eq!(passes(&plain, 3, "ring 3 8"), "basic design, two nodes");
+    assert_eq!(passes(&plain, 3, "ring 3 8"), "basic design, two nodes, MPICH's ABI");
     assert_eq!(passes(&plain, 8, "cells 3 8"), "basic design");
-    assert_eq!(passes(&line("rma_types ranks=2"), 2, "kernel 3 8"), "without CMA, two nodes");
-    assert_eq!(passes(&line("rma_types ranks=2 nocma=no nodes=no"), 2, "kernel 3 8"), "");
-    assert_eq!(passes(&line("coll_data ranks=3 hosts=yes"), 3, "area 3 8"), "two nodes, two hosts");
+    let types = "rma_types ranks=2 mpich=no";
+    assert_eq!(passes(&line(types), 2, "kernel 3 8"), "without CMA, two nodes");
+    assert_eq!(passes(&line(&format!("{types} nocma=no nodes=no")), 2, "kernel 3 8"), "");
+    assert_eq!(passes(&line("rma_types ranks=8,2"), 2, "inline 3 8"), "two nodes, MPICH's ABI");
+    let hosts = line("coll_data ranks=3 hosts=yes mpich=no");
+    assert_eq!(passes(&hosts, 3, "area 3 8"), "two nodes, two hosts");
     assert_eq!(passes(&line("coll_data ranks=3 MICA_COLL=shared"), 3, "cells 3 8"), "");
     // A program that failed, as it should, has counted nothing that is known.
     let unknown = Pass::AFTER_PLAIN.iter().filter(|pass| pass.has(&plain, 2, None)).count();
