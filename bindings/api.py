@@ -321,10 +321,10 @@ def collective_forms(functions: list[Function]) -> dict[str, CollectiveForms]:
     return found
 
 
-def constants() -> list[tuple[str, int]]:
-    """Names and values of the ABI's constants, in the table's order (sizes and offsets included)."""
+def constants(table: str = "mpi5-abi-constants.tsv") -> list[tuple[str, int]]:
+    """Names and values of an ABI's constants, in the table's order (sizes and offsets included)."""
     rows = []
-    for line in (DATA / "mpi5-abi-constants.tsv").read_text().splitlines():
+    for line in (DATA / table).read_text().splitlines():
         if line and not line.startswith("#"):
             name, value, _ = line.split("\t")
             rows.append((name, int(value)))

@@ -7,6 +7,7 @@ Values come from `data/mpich-abi-constants.tsv` and `data/mpi5-abi-constants.tsv
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import api
@@ -155,7 +156,7 @@ ENUMERATIONS = (
 ALL_TO_ALL = re.compile(r"MPI_(I?(?P<neighbor>neighbor_)?alltoallw(_init)?)(_c)?", re.IGNORECASE)
 
 # What a file of Rust names without defining it: a function of the standard ABI, or a comment.
-NAMED = re.compile(r"(?:(?:standard|converted)!\(|=\s+)MPI_\w+|//.*")
+NAMED = re.compile(r"(?:(?:standard|converted|binding)!\(|=\s+)MPI_\w+|//.*")
 DEFINED = re.compile(r"\bMPI_\w+")
 
 
@@ -175,6 +176,7 @@ def files(functions: list[Function], source: Path, note: str) -> dict[str, str]:
     """The files of `generated/`."""
     own, listed = by_hand(source), set(names())
     wanted = [f for f in functions if f.name in listed and f.name not in own]
+    named = {f.name: f for f in wanted}
     texts = {"constants.rs": _constants(note)}
     families = []
     for family, chapter, _ in api.FAMILIES:
@@ -182,31 +184,36 @@ def files(functions: list[Function], source: Path, note: str) -> dict[str, str]:
         if not members:
             continue
         families.append(family)
-        body = api.paragraphs([_macro(*call) for call in _together([_call(f) for f in members])])
+        body = api.paragraphs([_macro(*call) for call in api.together(_calls(members, named))])
         texts[f"{family}.rs"] = f"//! Functions of MPI 5.0, chapter {chapter}.\n//!\n//! {note}\n\n{_uses(body)}\n\n{body}\n"
     modules = "\n".join([f"pub mod constants;", *(f"mod {family};" for family in sorted(families))])
     texts["mod.rs"] = f"//! The functions, by chapter of the standard, and the constants.\n//!\n//! {note}\n\n{modules}\n"
     return texts
 
 
-def _call(function: Function) -> tuple[str, str]:
-    """Name and parameters."""
-    return function.name, ", ".join(f"{p.rust_name}: {_kind(function, p)}" for p in function.params).replace(" ", api.GLUE).replace(f",{api.GLUE}", ", ")
+def _calls(members: list[Function], functions: dict[str, Function]) -> list[tuple[str, str, str]]:
+    """Macro, names and parameters of each function; of `MPI_X` and `MPI_X_c` together, where they differ in the types of counts alone."""
+    calls = []
+    for function in members:
+        plain, large = functions.get(function.plain), functions.get(f"{function.plain}_c")
+        params = api.same_but_for_counts(plain, large) if plain and large else None
+        if params is None:
+            calls.append(("forward!", function.name, _params(function, function.params)))
+        elif function is plain:
+            calls.append(("forward!", f"{plain.name}, {large.name}", _params(function, params)))
+    return calls
 
 
-def _together(calls: list[tuple[str, str]]) -> list[tuple[list[str], str]]:
-    """The functions whose parameters are the same, where the first of them stands."""
-    found: dict[str, list[str]] = {}
-    for name, params in calls:
-        found.setdefault(params, []).append(name)
-    return [(names, params) for params, names in found.items()]
+def _params(function: Function, params: tuple[Param, ...]) -> str:
+    own = replace(function, params=params)
+    return f"({', '.join(f'{p.rust_name}: {_kind(own, p)}'.replace(' ', api.GLUE) for p in params)})"
 
 
-def _macro(names: list[str], params: str) -> str:
-    line = f"forward! {{ {', '.join(names)}({params}) }}"
-    if len(line) <= 100:
+def _macro(name: str, names: str, params: str) -> str:
+    line = f"{name} {{ {names}{params} }}"
+    if len(line) <= 100 and ";" not in names:
         return line.replace(api.GLUE, " ")
-    lines = ["forward! {", *api.wrap(", ".join(names)), *api.wrap(f"({params})"), "}"]
+    lines = [f"{name} {{", *api.wrapped(names, params), "}"]
     return "\n".join(lines).replace(api.GLUE, " ")
 
 
@@ -223,15 +230,16 @@ def _uses(body: str) -> str:
         lines.append(f"use crate::handle::{{{', '.join(kinds)}}};")
     if lengths := sorted(words & {"neighbors", "partners"}):
         lines.append(f"use crate::processes::{{{', '.join(lengths)}}};")
-    if kinds := sorted(words & set(VALUES.values())):
+    if kinds := sorted(words & (set(VALUES.values()) | ADDRESSES)):
         lines.append(f"use crate::value::{{{', '.join(kinds)}}};")
     return "\n".join(lines)
 
 
 PARAMETERS = {
-    "DetachedBuffer", "Displacement", "Handle", "Handles", "InOutHandle", "InOutHandles", "InOutStatus", "InOutValue", "InStatus",
-    "OutHandle", "OutHandles", "OutStatus", "OutStatuses", "OutValue", "OutValues", "ReadBuffer", "Same", "Value", "Values", "WriteBuffer",
+    "InOutStatus", "InOutValue", "InOutValues", "InStatus", "OutStatus", "OutStatuses", "OutValue", "OutValues", "Same", "Value", "Values",
 }
+# Kinds of words that no description of the Forum names.
+ADDRESSES = {"Displacement", "ReadBuffer", "WriteBuffer"}
 
 
 def _kind(function: Function, param: Param) -> str:
@@ -240,32 +248,38 @@ def _kind(function: Function, param: Param) -> str:
         raise SystemExit(f"mpich.py: {function.name} has a callback and must be written by hand")
     length = _length(function, param)
     out = param.depth and not param.const and param.direction
-    if kind := HANDLES.get(param.kind):
-        if not param.depth:
-            return f"Handle<{kind}>"
-        if param.array:
-            return f"{ {'out': 'OutHandles', 'inout': 'InOutHandles'}.get(out, 'Handles') }<{kind}>[{length}]"
-        return f"{'OutHandle' if out == 'out' else 'InOutHandle'}<{kind}>"
     if param.kind == "STATUS":
         if param.array:
             return f"OutStatuses[{length}]"
         return {"out": "OutStatus", "inout": "InOutStatus"}.get(out, "InStatus")
-    if (kind := VALUES.get(param.kind)) and param.base in ("int", "MPI_T_cb_safety", "MPI_T_source_order"):
+    if kind := _word(function, param, length):
         if not param.depth:
             return f"Value<{kind}>"
-        if param.array and (kind != "Rank" or function.name == TRANSLATES) and length:
-            return f"{'OutValues' if out else 'Values'}<{kind}>[{length}]"
-        if not param.array:
-            return f"{'OutValue' if out == 'out' else 'InOutValue'}<{kind}>"
+        prefix = {"out": "Out", "inout": "InOut"}.get(out, "")
+        if param.array:
+            return f"{prefix}Values<{kind}>[{length}]"
+        return f"{prefix or 'InOut'}Value<{kind}>"
     # An address is the program's own, even that of a constant.
     if param.kind == "BUFFER" and function.name != "MPI_Get_address":
-        return "ReadBuffer" if param.const else "WriteBuffer"
+        return f"Value<{'Read' if param.const else 'Write'}Buffer>"
     if param.kind == "C_BUFFER2":
-        return "DetachedBuffer"
+        return "OutValue<WriteBuffer>"
     if param.kind == "OFFSET" and function.name == "MPI_File_set_view":
-        return "Displacement"
+        return "Value<Displacement>"
     rust = re.sub(r"\bMPI_T_(?!cb|source)\w+", "usize", param.rust)
     return f"Same<{re.sub(r'MPI_T_(cb_safety|source_order)', 'c_int', rust)}>"
+
+
+def _word(function: Function, param: Param, length: str) -> str | None:
+    """The kind of word that the parameter is, or is a place or an array for."""
+    if kind := HANDLES.get(param.kind):
+        return kind
+    kind = VALUES.get(param.kind)
+    if kind and param.base in ("int", "MPI_T_cb_safety", "MPI_T_source_order"):
+        # Without a length there is nothing that could be a constant.
+        is_plain = param.array and (not length or kind == "Rank" and function.name != TRANSLATES)
+        return None if is_plain else kind
+    return None
 
 
 def _length(function: Function, param: Param) -> str:
@@ -279,18 +293,9 @@ def _length(function: Function, param: Param) -> str:
     return next((p.length for p in function.params if p.kind == "REQUEST" and p.array), "")
 
 
-def _values(path: Path) -> dict[str, int]:
-    found = {}
-    for line in path.read_text().splitlines():
-        if line and not line.startswith("#"):
-            name, value, *_ = line.split("\t")
-            found[name] = int(value)
-    return found
-
-
 def _constants(note: str) -> str:
     """The text of `constants.rs`."""
-    standard, mpich = dict(api.constants()), _values(api.DATA / "mpich-abi-constants.tsv")
+    standard, mpich = dict(api.constants()), dict(api.constants("mpich-abi-constants.tsv"))
     for prefix, members in ENUMERATIONS:
         first = mpich[prefix + members.split()[0]]
         mpich |= {prefix + name: first + i for i, name in enumerate(members.split())}

@@ -117,7 +117,7 @@ fn collected(install: &Install, batches: u64, (is_mpich, argument): Counted<'_>)
         .args([program.as_os_str()])
         .args([batches.to_string().as_ref(), turn.as_os_str()])
         .args(argument)
-        .env("LD_LIBRARY_PATH", &install.prefix().join("lib").display().to_string())
+        .env("LD_LIBRARY_PATH", &install.libraries())
         .run()
         .expect_success();
     let mut counts = [0; 2];

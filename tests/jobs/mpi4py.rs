@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use mica_tests::{Install, Job, TWO_NODES, target, workspace};
 
-fn path(variable: &str, default: &str) -> PathBuf {
+pub fn path(variable: &str, default: &str) -> PathBuf {
     let path = env::var_os(variable).map_or_else(|| target().join(default), PathBuf::from);
     assert!(
         path.exists(),
@@ -29,9 +29,9 @@ fn path(variable: &str, default: &str) -> PathBuf {
 }
 
 /// A line of the list.
-struct Listed {
-    name: String,
-    runs: bool,
+pub struct Listed {
+    pub name: String,
+    pub runs: bool,
     /// Its tests need numpy.
     numpy: bool,
     /// If set, it runs on this number of ranks only.
@@ -47,7 +47,7 @@ impl Listed {
 }
 
 /// The lines of the list.
-fn listed() -> Vec<Listed> {
+pub fn listed() -> Vec<Listed> {
     let file = workspace().join("tests/python/mpi4py-modules.txt");
     let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     text.lines()
@@ -73,7 +73,7 @@ fn listed() -> Vec<Listed> {
 }
 
 /// `mpi4py: MODULE: RUN run, SKIPPED skipped, BAD failed`, printed by rank 0 of run_mpi4py.py.
-fn counts(stdout: &str) -> Option<(u32, u32, u32)> {
+pub fn counts(stdout: &str) -> Option<(u32, u32, u32)> {
     let line = stdout.lines().find(|l| l.starts_with("mpi4py: "))?;
     let (_, tail) = line.rsplit_once(": ")?;
     let mut numbers = tail.split(", ").map(|part| part.split(' ').next()?.parse().ok());

@@ -7,12 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mica_tests::{Install, Job, Launcher, Machine, target, workspace};
+use mica_tests::{Install, Job, Launcher, Machine, python_environment, target, workspace};
 
-/// The folder of Mica's libraries, for `LD_LIBRARY_PATH`.
-fn libraries(install: &Install) -> String {
-    install.prefix().join("lib").display().to_string()
-}
+use crate::mpi4py::{counts, listed, path};
 
 fn output(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -54,7 +51,7 @@ fn launchers_of_mpich_and_intel_start_them() {
         let (mpiexec, options) = launcher.find();
         let start = |ranks: u32, words: &[&str]| {
             let job = machine.job(&mpiexec).args(options).args(["-n", &ranks.to_string()]);
-            job.args([&program]).args(words).env("LD_LIBRARY_PATH", &libraries(&install)).run()
+            job.args([&program]).args(words).env("LD_LIBRARY_PATH", &install.libraries()).run()
         };
         for ranks in [1, 3] {
             let out = start(ranks, &["hello"]).expect_success();
@@ -110,7 +107,7 @@ fn parts_of_two_abis_that_share_their_names_are_refused() {
         let name = format!("{function}-of-{}", if compiler == mpich { "mpich" } else { "mica" });
         let program = host(compiler, &folder, function, &name);
         let job = install.mpiexec(["-n", "2"]).args([program]);
-        job.env("LD_LIBRARY_PATH", &libraries(&install)).run()
+        job.env("LD_LIBRARY_PATH", &install.libraries()).run()
     };
     for (compiler, function) in [(&mpich, "mpich_part"), (&standard, "standard_part")] {
         let out = run(compiler, function).expect_success();
@@ -136,7 +133,7 @@ fn modules_of_two_abis_share_one_library() {
     for (first, second) in [(&mpich, &install.bin("mpicc")), (&install.bin("mpicc"), &mpich)] {
         let parts = [part(first, &folder, "first"), part(second, &folder, "second")];
         let job = install.mpiexec(["-n", "3"]).args([&program]).args(parts);
-        let out = job.env("LD_LIBRARY_PATH", &libraries(&install)).run().expect_success();
+        let out = job.env("LD_LIBRARY_PATH", &install.libraries()).run().expect_success();
         assert_eq!(out.sorted(), ["the parts see 3 and 3"; 3], "{}", out.report());
     }
 }
@@ -147,43 +144,28 @@ fn modules_of_two_abis_share_one_library() {
 fn the_mpi4py_of_pypi_runs() {
     let install = Install::find();
     let python = wheel();
-    let source = std::env::var_os("MICA_MPI4PY_SRC");
-    let source = source.map_or_else(|| target().join("mpi4py-src"), PathBuf::from);
+    let source = path("MICA_MPI4PY_SRC", "mpi4py-src");
     let folder = workspace().join("tests/python");
-    let list = fs::read_to_string(folder.join("mpi4py-modules.txt")).expect("the list");
-    let lines = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let modules: Vec<String> = lines
-        .filter(|words| matches!(words[..], [name, "run", ..] if !name.contains('.')))
-        .map(|words| words[0].to_owned())
+    let modules: Vec<String> = listed()
+        .into_iter()
         // The wheel was built with an MPICH that lacks types which this library, and MPICH 5.0.2 as
         // well, says it has.
-        .filter(|name| name != "test_mpiabi")
+        .filter(|module| module.runs && module.name != "test_mpiabi")
+        .map(|module| module.name)
         .collect();
     assert!(modules.len() > 40, "{modules:?}");
     let job = install.mpiexec(["-n", "2"]).args([&python, &folder.join("run_mpi4py.py")]);
     let job = job.args(["--limit", "300", "--no-numpy", "--src"]).args([&source]);
     let job = job.args(["--list"]).args([folder.join("mpi4py-modules.txt")]).args(modules);
-    let job = job.cores(2).env("LD_LIBRARY_PATH", &libraries(&install));
+    let job = job.cores(2).env("LD_LIBRARY_PATH", &install.libraries());
     let out = job.run().expect_success();
-    let line = out.stdout.lines().find(|line| line.starts_with("mpi4py: ")).expect("a summary");
-    assert!(line.ends_with(" 0 failed"), "{line}");
+    let (_, _, failed) = counts(&out.stdout).expect("a summary");
+    assert_eq!(failed, 0, "{}", out.report());
 }
 
-/// A Python with the wheel, installed once.
+/// A Python with the wheel.
 fn wheel() -> PathBuf {
-    let folder = target().join("launchers/mpi4py-wheel");
-    let python = folder.join("bin/python");
-    let done = folder.join("done");
-    fs::create_dir_all(folder.parent().expect("a folder in target")).expect("target is writable");
-    let lock = fs::File::create(folder.with_extension("lock")).expect("target is writable");
-    lock.lock().expect("lock of what is being installed");
-    if !done.exists() {
-        output(Command::new("python3").args(["-m", "venv"]).arg(&folder));
-        let pip = folder.join("bin/pip");
-        output(Command::new(pip).args(["install", "-q", "mpi4py==4.1.2"]));
-        fs::write(done, "").expect("target is writable");
-    }
-    python
+    python_environment("mpi4py-wheel", "mpi4py==4.1.2").join("bin/python")
 }
 
 /// A job of the launcher is one of Mica's, and its program knows which library it runs on.
@@ -193,6 +175,6 @@ fn the_library_says_what_it_is() {
     let python = wheel();
     let words = "from mpi4py import MPI; print(MPI.Get_library_version().split()[0])";
     let job = Job::new(install.bin("mpiexec")).args(["-n", "1"]).args([&python]);
-    let out = job.args(["-c", words]).env("LD_LIBRARY_PATH", &libraries(&install)).run();
+    let out = job.args(["-c", words]).env("LD_LIBRARY_PATH", &install.libraries()).run();
     assert_eq!(out.expect_success().stdout.trim(), "Mica");
 }

@@ -176,11 +176,10 @@ fn run_line(
             None => install.mpiexec([""; 0]),
         };
         let (program, mpiexec) = match pass {
-            Pass::Mpich => {
-                let libraries = install.prefix().join("lib");
-                let libraries = libraries.to_str().expect("a path of the build");
-                (Launcher::Mpich.program(&entry.program), mpiexec.env("LD_LIBRARY_PATH", libraries))
-            }
+            Pass::Mpich => (
+                Launcher::Mpich.program(&entry.program),
+                mpiexec.env("LD_LIBRARY_PATH", &install.libraries()),
+            ),
             _ => (install.program(&entry.program), mpiexec),
         };
         let run = entry.run(&program, mpiexec, ranks, wrapper.as_ref());

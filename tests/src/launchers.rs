@@ -49,11 +49,7 @@ impl Launcher {
         if of_bench.exists() {
             return (of_bench, options);
         }
-        let folder = target().join("launchers").join(self.name());
-        let found = folder.join(program);
-        if !found.exists() {
-            self.install(&folder);
-        }
+        let found = python_environment(self.name(), self.package()).join(program);
         assert!(found.exists(), "{} has no {program}", self.package());
         (found, options)
     }
@@ -91,20 +87,30 @@ impl Launcher {
         let bin = launcher.parent().expect("a folder");
         bin.with_file_name("lib")
     }
+}
 
-    fn install(self, folder: &Path) {
-        let parent = folder.parent().expect("a folder in target");
-        fs::create_dir_all(parent).expect("target is writable");
-        let lock = File::create(folder.with_extension("lock")).expect("target is writable");
-        lock.lock().expect("lock of the launcher being installed");
-        let pip = folder.join("bin/pip");
-        let run = |command: &mut Command| {
-            let done = command.output();
-            let done = done.unwrap_or_else(|e| panic!("{command:?}: {e}"));
-            let said = String::from_utf8_lossy(&done.stderr);
-            assert!(done.status.success(), "{command:?}:\n{said}");
-        };
-        run(Command::new("python3").args(["-m", "venv"]).arg(folder));
-        run(Command::new(pip).args(["install", "-q", self.package()]));
+/// A virtual environment of Python with a package of PyPI, made once in `target/launchers`.
+///
+/// # Panics
+/// If it cannot be installed, with pip's messages.
+pub fn python_environment(name: &str, package: &str) -> PathBuf {
+    let folder = target().join("launchers").join(name);
+    // Not a file of the package: one that was interrupted is made anew.
+    let done = folder.join("installed");
+    fs::create_dir_all(folder.parent().expect("a folder in target")).expect("target is writable");
+    let lock = File::create(folder.with_extension("lock")).expect("target is writable");
+    lock.lock().expect("lock of the environment being installed");
+    if done.exists() {
+        return folder;
     }
+    let run = |command: &mut Command| {
+        let done = command.output();
+        let done = done.unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{command:?}:\n{said}");
+    };
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
+    run(Command::new(folder.join("bin/pip")).args(["install", "-q", package]));
+    fs::write(&done, "").expect("target is writable");
+    folder
 }

@@ -22,7 +22,7 @@ pub use cores::{Cores, core_count};
 pub use job::{
     Job, MARK, Outcome, Running, WATCHDOG, has_ended, processes_with_mark, processor_time,
 };
-pub use launchers::Launcher;
+pub use launchers::{Launcher, python_environment};
 pub use list::{Entry, EntryRun, Verdict, parse_list};
 pub use machine::Machine;
 pub use stacks::{descendants, stacks};
@@ -84,6 +84,11 @@ impl Install {
     /// The tree's root.
     pub fn prefix(&self) -> &Path {
         &self.prefix
+    }
+
+    /// The folder of the libraries, for `LD_LIBRARY_PATH`.
+    pub fn libraries(&self) -> String {
+        self.prefix.join("lib").display().to_string()
     }
 
     /// True unless another MPI is tested in place of Mica.

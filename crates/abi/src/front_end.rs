@@ -7,16 +7,18 @@ use mica_memory::OutOfMemory;
 use mica_mpi::attribute::{self as keys, AttributeOwner};
 use mica_mpi::constants as c;
 use mica_mpi::errhandler::{Errhandler, HandlerFamily};
-use mica_mpi::op::{Op, OperandOrder};
+use mica_mpi::op::{Op, OperatorFunction};
 use mica_mpi::{Error, Result, buffered, raise};
 
 use crate::convert::Out;
 use crate::raise::{ErrorTarget, finish};
+use crate::shims::attribute::{copy_by, delete_by};
+use crate::shims::op::{order, pieces, pointer};
 use crate::table::{
     CallbackState, CopyCallback, DeleteCallback, ErrorCallback, FrontEndTable, LAYOUT,
     OperatorCallback, object,
 };
-use crate::types::{MPI_Datatype, MPI_Errhandler, MPI_Op};
+use crate::types::{MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Op};
 
 /// The table that the library exports.
 pub const TABLE: FrontEndTable = FrontEndTable {
@@ -51,10 +53,6 @@ impl Drop for SharedState {
     }
 }
 
-fn pointer(address: usize) -> *mut c_void {
-    std::ptr::with_exposed_provenance_mut(address)
-}
-
 #[cold]
 fn no_function(argument: &'static str) -> Error {
     Error::argument(c::ERR_ARG, argument, "NULL", "a function is needed")
@@ -63,6 +61,7 @@ fn no_function(argument: &'static str) -> Error {
 unsafe extern "C" fn op_create(
     function: Option<OperatorCallback>,
     state: CallbackState,
+    most: MPI_Count,
     commute: c_int,
     op: *mut MPI_Op,
 ) -> c_int {
@@ -71,16 +70,20 @@ unsafe extern "C" fn op_create(
         let function = function.ok_or_else(|| no_function("user_fn"))?;
         // SAFETY: MPI's caller passes a place for the operator, or null.
         let op = unsafe { Out::new(op, "op")? };
-        let order = match commute {
-            0 => OperandOrder::ByRank,
-            _ => OperandOrder::Any,
-        };
-        let operator = move |input: usize, inout: usize, count: i64, datatype: u32| {
-            let datatype = MPI_Datatype::from_raw(datatype);
+        let apply = move |input: usize, inout: usize, count: i64, datatype: u32| {
+            let handle = MPI_Datatype::from_raw(datatype);
             // SAFETY: the addresses are those of the operands, live, of `count` elements.
-            unsafe { function(pointer(input), pointer(inout), count, datatype, state.address()) }
+            unsafe { function(pointer(input), pointer(inout), count, handle, state.address()) }
         };
-        op.set(MPI_Op::from_raw(Op::user(order, Arc::new(operator)).register()?));
+        let operator: Arc<OperatorFunction> = match most > c_int::MAX.into() {
+            true => Arc::new(apply),
+            false => Arc::new(move |input, inout, count, datatype| {
+                pieces(input, inout, count, datatype, |input, inout, count| {
+                    apply(input, inout, count.into(), datatype);
+                });
+            }),
+        };
+        op.set(MPI_Op::from_raw(Op::user(order(commute), operator).register()?));
         Ok(())
     };
     finish("MPI_Op_create", create(), || ErrorTarget::Default)
@@ -130,35 +133,14 @@ unsafe extern "C" fn create_keyval(
     let create = || -> Result<()> {
         // SAFETY: MPI's caller passes a place for the key, or null.
         let place = unsafe { Out::new(keyval, "keyval")? };
+        let address = |state: Arc<SharedState>| move || state.address();
         let copies = copy.map_or(keys::CopyCallback::Null, |function| {
-            let state = state.clone();
-            keys::CopyCallback::User(Arc::new(move |object, keyval, value| {
-                let (mut copied, mut wanted) = (0_usize, 0);
-                // SAFETY: the front end's function, with its state; the places are a word and an
-                // int.
-                let code = unsafe {
-                    function(
-                        object as usize,
-                        keyval,
-                        state.address(),
-                        pointer(value),
-                        (&raw mut copied).cast(),
-                        &raw mut wanted,
-                    )
-                };
-                match (code, wanted) {
-                    (c::SUCCESS, 0) => Ok(None),
-                    (c::SUCCESS, _) => Ok(Some(copied)),
-                    _ => Err(code),
-                }
-            }))
+            // SAFETY: the front end's function, for its state.
+            unsafe { copy_by(function, address(state.clone())) }
         });
         let deletes = delete.map_or(keys::DeleteCallback::Null, |function| {
-            let state = state.clone();
-            keys::DeleteCallback::User(Arc::new(move |object, keyval, value| {
-                // SAFETY: the front end's function, with its state.
-                unsafe { function(object as usize, keyval, pointer(value), state.address()) }
-            }))
+            // SAFETY: as above.
+            unsafe { delete_by(function, address(state)) }
         });
         place.set(keys::create_keyval(owner, copies, deletes)?);
         Ok(())

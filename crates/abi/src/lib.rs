@@ -8,7 +8,7 @@
 //! standard ABI; another ABI's converts its handles, constants and statuses to these types and
 //! back. How the two meet is in `docs/design/bindings.md`.
 
-pub use mica_front_end::{table, types};
+pub use mica_front_end::{pair, table, types};
 pub use mica_mpi::constants;
 
 pub mod collective;

@@ -1,5 +1,6 @@
 //! What a front end of another ABI shares with the library of the standard ABI: the C types
-//! ([`types`]), and the table of functions that MPI has no name for ([`table`]).
+//! ([`types`]), the table of functions that MPI has no name for ([`table`]), and how a function
+//! gets its two names ([`pair!`]).
 //!
 //! `libmpi_abi.so.1` is the library; it uses the types, and exports the table. A front end of
 //! another ABI (`crates/mpich`) loads that library and calls its `PMPI_` functions with converted
@@ -8,5 +9,6 @@
 
 #![forbid(unsafe_code)]
 
+mod export;
 pub mod table;
 pub mod types;

@@ -62,9 +62,15 @@ pub mod object {
 pub struct FrontEndTable {
     /// [`LAYOUT`] of the library.
     pub layout: u32,
-    /// `MPI_Op_create`: callback, state, whether it commutes, place for the operator.
-    pub op_create:
-        unsafe extern "C" fn(Option<OperatorCallback>, CallbackState, c_int, *mut MPI_Op) -> c_int,
+    /// `MPI_Op_create`: callback, state, the most elements that it takes at once (of an `int` or of
+    /// an `MPI_Count`), whether it commutes, place for the operator.
+    pub op_create: unsafe extern "C" fn(
+        Option<OperatorCallback>,
+        CallbackState,
+        MPI_Count,
+        c_int,
+        *mut MPI_Op,
+    ) -> c_int,
     /// `MPI_Comm_create_errhandler` and its kin: [kind](object), callback, state, place for the
     /// handler.
     pub create_errhandler: unsafe extern "C" fn(

@@ -5,16 +5,15 @@
 //! the function has not written stays in the program's place as well. A null place stays null: the
 //! library reports it.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::marker::PhantomData;
 
 use mica_front_end::types::MPI_Status;
 
 use crate::array::Converted;
-use crate::generated::constants as c;
-use crate::handle::MpichHandle;
 use crate::status::{MpichStatus, give, is_ignored, untouched};
-use crate::value::ValueKind;
+use crate::value::ErrorCode;
+use crate::word::WordKind;
 
 /// A kind of parameter.
 pub trait ParameterKind {
@@ -97,291 +96,126 @@ impl<T: Copy> ParameterKind for Same<T> {
     }
 }
 
-/// An integer of a kind.
+/// A word of a kind.
 #[derive(Debug)]
 pub struct Value<K>(PhantomData<K>);
 
-impl<K: ValueKind> ParameterKind for Value<K> {
-    type Given = c_int;
-    type Passed = c_int;
-    type Held = c_int;
+impl<K: WordKind> ParameterKind for Value<K> {
+    type Given = K::Own;
+    type Passed = K::Standard;
+    type Held = K::Standard;
 
     #[inline(always)]
-    unsafe fn enter(given: c_int, _len: usize) -> Option<c_int> {
+    unsafe fn enter(given: K::Own, _len: usize) -> Option<K::Standard> {
         Some(K::to_standard(given))
     }
 
     #[inline(always)]
-    fn pass(held: &mut c_int) -> c_int {
+    fn pass(held: &mut K::Standard) -> K::Standard {
         *held
     }
 }
 
-/// A handle.
+/// A place for one result, and what was in it before the call.
 #[derive(Debug)]
-pub struct Handle<K>(PhantomData<K>);
-
-impl<K: MpichHandle> ParameterKind for Handle<K> {
-    type Given = K::Word;
-    type Passed = usize;
-    type Held = usize;
-
-    #[inline(always)]
-    unsafe fn enter(given: K::Word, _len: usize) -> Option<usize> {
-        Some(K::to_standard(given))
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut usize) -> usize {
-        *held
-    }
+pub struct ConvertedResult<K: WordKind> {
+    place: *mut K::Own,
+    before: K::Standard,
+    result: K::Standard,
 }
 
-/// The address of a buffer, or a constant in its place.
-#[derive(Debug)]
-pub enum ReadBuffer {}
-
-/// As [`ReadBuffer`], of one that is written.
-#[derive(Debug)]
-pub enum WriteBuffer {}
-
-#[inline(always)]
-fn buffer<T>(given: *const T) -> *const T {
-    let address = given.addr();
-    if address < c::BUFFER_AUTOMATIC.0 {
-        return given;
-    }
-    match address == c::IN_PLACE.0 {
-        true => std::ptr::without_provenance(c::IN_PLACE.1),
-        false => std::ptr::without_provenance(c::BUFFER_AUTOMATIC.1),
-    }
-}
-
-impl ParameterKind for ReadBuffer {
-    type Given = *const c_void;
-    type Passed = *const c_void;
-    type Held = *const c_void;
-
+impl<K: WordKind> ConvertedResult<K> {
     #[inline(always)]
-    unsafe fn enter(given: *const c_void, _len: usize) -> Option<*const c_void> {
-        Some(buffer(given))
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut *const c_void) -> *const c_void {
-        *held
-    }
-}
-
-impl ParameterKind for WriteBuffer {
-    type Given = *mut c_void;
-    type Passed = *mut c_void;
-    type Held = *mut c_void;
-
-    #[inline(always)]
-    unsafe fn enter(given: *mut c_void, _len: usize) -> Option<*mut c_void> {
-        Some(buffer(given).cast_mut())
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut *mut c_void) -> *mut c_void {
-        *held
-    }
-}
-
-/// The place for the address of a buffer that was attached.
-#[derive(Debug)]
-pub enum DetachedBuffer {}
-
-impl ParameterKind for DetachedBuffer {
-    type Given = *mut c_void;
-    type Passed = *mut c_void;
-    type Held = *mut c_void;
-
-    #[inline(always)]
-    unsafe fn enter(given: *mut c_void, _len: usize) -> Option<*mut c_void> {
-        Some(given)
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut *mut c_void) -> *mut c_void {
-        *held
-    }
-
-    unsafe fn leave(held: *mut c_void) {
-        // SAFETY: null, or the place of an address.
-        if let Some(address) = unsafe { held.cast::<usize>().as_mut() }
-            && *address == c::BUFFER_AUTOMATIC.1
-        {
-            *address = c::BUFFER_AUTOMATIC.0;
-        }
-    }
-}
-
-/// A position in a file, or the constant for the current one.
-#[derive(Debug)]
-pub enum Displacement {}
-
-impl ParameterKind for Displacement {
-    type Given = i64;
-    type Passed = i64;
-    type Held = i64;
-
-    #[inline(always)]
-    unsafe fn enter(given: i64, _len: usize) -> Option<i64> {
-        Some(if given == c::DISPLACEMENT_CURRENT.0 { c::DISPLACEMENT_CURRENT.1 } else { given })
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut i64) -> i64 {
-        *held
-    }
-}
-
-/// A place for one result, which is `W` in MPICH's ABI and `S` in the standard one.
-#[derive(Debug)]
-pub struct ConvertedResult<W, S> {
-    place: *mut W,
-    before: S,
-    result: S,
-}
-
-impl<W, S: Copy + PartialEq> ConvertedResult<W, S> {
-    #[inline(always)]
-    fn new(place: *mut W, before: S) -> Option<ConvertedResult<W, S>> {
+    fn new(place: *mut K::Own, before: K::Standard) -> Option<ConvertedResult<K>> {
         Some(ConvertedResult { place, before, result: before })
     }
 
     #[inline(always)]
-    fn pass(&mut self) -> *mut S {
+    fn pass(&mut self) -> *mut K::Standard {
         if self.place.is_null() { std::ptr::null_mut() } else { &raw mut self.result }
     }
 
     /// # Safety
     /// The place is null or writable.
     #[inline(always)]
-    unsafe fn leave(self, convert: impl FnOnce(S) -> W) {
+    unsafe fn leave(self) {
         if self.result != self.before && !self.place.is_null() {
             // SAFETY: as the caller promises.
-            unsafe { self.place.write(convert(self.result)) };
+            unsafe { self.place.write(K::to_mpich(self.result)) };
         }
     }
 }
 
-/// No result: no integer of MPI has this value.
-const NO_VALUE: c_int = c_int::MIN + 1;
-/// No result: no handle has this value.
-const NO_HANDLE: usize = usize::MAX;
-
-/// A place for an integer of a kind.
+/// A place for a word of a kind.
 #[derive(Debug)]
 pub struct OutValue<K>(PhantomData<K>);
 
-impl<K: ValueKind> ParameterKind for OutValue<K> {
-    type Given = *mut c_int;
-    type Passed = *mut c_int;
-    type Held = ConvertedResult<c_int, c_int>;
+impl<K: WordKind> ParameterKind for OutValue<K> {
+    type Given = *mut K::Own;
+    type Passed = *mut K::Standard;
+    type Held = ConvertedResult<K>;
 
     #[inline(always)]
-    unsafe fn enter(given: *mut c_int, _len: usize) -> Option<Self::Held> {
-        ConvertedResult::new(given, NO_VALUE)
+    unsafe fn enter(given: *mut K::Own, _len: usize) -> Option<Self::Held> {
+        ConvertedResult::new(given, K::NONE)
     }
 
     #[inline(always)]
-    fn pass(held: &mut Self::Held) -> *mut c_int {
+    fn pass(held: &mut Self::Held) -> *mut K::Standard {
         held.pass()
     }
 
     #[inline(always)]
     unsafe fn leave(held: Self::Held) {
         // SAFETY: as the caller promises.
-        unsafe { held.leave(K::to_mpich) }
+        unsafe { held.leave() }
     }
 }
 
-/// An integer of a kind that the call reads and may change.
+/// A word of a kind that the call reads and may change.
 #[derive(Debug)]
 pub struct InOutValue<K>(PhantomData<K>);
 
-impl<K: ValueKind> ParameterKind for InOutValue<K> {
-    type Given = *mut c_int;
-    type Passed = *mut c_int;
-    type Held = ConvertedResult<c_int, c_int>;
+impl<K: WordKind> ParameterKind for InOutValue<K> {
+    type Given = *mut K::Own;
+    type Passed = *mut K::Standard;
+    type Held = ConvertedResult<K>;
 
     #[inline(always)]
-    unsafe fn enter(given: *mut c_int, _len: usize) -> Option<Self::Held> {
+    unsafe fn enter(given: *mut K::Own, _len: usize) -> Option<Self::Held> {
         // SAFETY: null or readable.
-        let before = unsafe { given.as_ref() }.map_or(NO_VALUE, |&value| K::to_standard(value));
+        let before = unsafe { given.as_ref() }.map_or(K::NONE, |&own| K::to_standard(own));
         ConvertedResult::new(given, before)
     }
 
     #[inline(always)]
-    fn pass(held: &mut Self::Held) -> *mut c_int {
+    fn pass(held: &mut Self::Held) -> *mut K::Standard {
         held.pass()
     }
 
     #[inline(always)]
     unsafe fn leave(held: Self::Held) {
         // SAFETY: as the caller promises.
-        unsafe { held.leave(K::to_mpich) }
+        unsafe { held.leave() }
     }
 }
 
-/// A place for a handle.
-#[derive(Debug)]
-pub struct OutHandle<K>(PhantomData<K>);
-
-impl<K: MpichHandle> ParameterKind for OutHandle<K> {
-    type Given = *mut K::Word;
-    type Passed = *mut usize;
-    type Held = ConvertedResult<K::Word, usize>;
-
-    #[inline(always)]
-    unsafe fn enter(given: *mut K::Word, _len: usize) -> Option<Self::Held> {
-        ConvertedResult::new(given, NO_HANDLE)
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut Self::Held) -> *mut usize {
-        held.pass()
-    }
-
-    #[inline(always)]
-    unsafe fn leave(held: Self::Held) {
-        // SAFETY: as the caller promises.
-        unsafe { held.leave(K::to_mpich) }
-    }
+/// The code of a call that makes an object, whose handle goes to `place`.
+///
+/// # Safety
+/// `place` is null or writable; `make` stores a handle if it succeeds.
+pub unsafe fn made<K: WordKind>(
+    place: *mut K::Own,
+    make: impl FnOnce(*mut K::Standard) -> c_int,
+) -> c_int {
+    let mut held = ConvertedResult::<K> { place, before: K::NONE, result: K::NONE };
+    let code = make(held.pass());
+    // SAFETY: as the caller promises.
+    unsafe { held.leave() };
+    ErrorCode::to_mpich(code)
 }
 
-/// A handle that the call reads and may change.
-#[derive(Debug)]
-pub struct InOutHandle<K>(PhantomData<K>);
-
-impl<K: MpichHandle> ParameterKind for InOutHandle<K> {
-    type Given = *mut K::Word;
-    type Passed = *mut usize;
-    type Held = ConvertedResult<K::Word, usize>;
-
-    #[inline(always)]
-    unsafe fn enter(given: *mut K::Word, _len: usize) -> Option<Self::Held> {
-        // SAFETY: null or readable.
-        let before = unsafe { given.as_ref() }.map_or(NO_HANDLE, |&handle| K::to_standard(handle));
-        ConvertedResult::new(given, before)
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut Self::Held) -> *mut usize {
-        held.pass()
-    }
-
-    #[inline(always)]
-    unsafe fn leave(held: Self::Held) {
-        // SAFETY: as the caller promises.
-        unsafe { held.leave(K::to_mpich) }
-    }
-}
-
-/// An array that is read, or has no elements: null stays null.
+/// An array, converted: null stays null.
 #[derive(Debug)]
 pub struct ArrayArgument<W, S> {
     given: *mut W,
@@ -389,7 +223,7 @@ pub struct ArrayArgument<W, S> {
     array: Option<Converted<S>>,
 }
 
-impl<W: Copy, S: Copy + PartialEq> ArrayArgument<W, S> {
+impl<W, S: Copy> ArrayArgument<W, S> {
     #[inline(always)]
     fn new(
         given: *mut W,
@@ -409,145 +243,98 @@ impl<W: Copy, S: Copy + PartialEq> ArrayArgument<W, S> {
         self.array.as_mut().map_or(std::ptr::null_mut(), Converted::as_mut_ptr)
     }
 
-    /// Stores the elements that the call has changed.
-    ///
-    /// # Safety
-    /// The array is writable for as many elements.
+    /// Hands each element and its place to `give`.
     #[inline(always)]
-    unsafe fn leave(self, before: impl Fn(usize) -> S, convert: impl Fn(S) -> W) {
+    fn leave(self, give: impl Fn(S, *mut W)) {
         let Some(array) = &self.array else { return };
         for i in 0..self.len {
-            let element = array.get(i);
-            if element != before(i) {
-                // SAFETY: as the caller promises.
-                unsafe { self.given.add(i).write(convert(element)) };
-            }
+            give(array.get(i), self.given.wrapping_add(i));
         }
     }
 }
 
-/// An array of handles that is read.
-#[derive(Debug)]
-pub struct Handles<K>(PhantomData<K>);
-
-impl<K: MpichHandle> ParameterKind for Handles<K> {
-    type Given = *const K::Word;
-    type Passed = *const usize;
-    type Held = ArrayArgument<K::Word, usize>;
-
-    #[inline(always)]
-    unsafe fn enter(given: *const K::Word, len: usize) -> Option<Self::Held> {
-        // SAFETY: readable for as many elements.
-        let element = |i| K::to_standard(unsafe { given.add(i).read() });
-        ArrayArgument::new(given.cast_mut(), len, NO_HANDLE, element)
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut Self::Held) -> *const usize {
-        held.pass()
-    }
-}
-
-/// An array of handles that the call may change.
-#[derive(Debug)]
-pub struct InOutHandles<K>(PhantomData<K>);
-
-impl<K: MpichHandle> ParameterKind for InOutHandles<K> {
-    type Given = *mut K::Word;
-    type Passed = *mut usize;
-    type Held = ArrayArgument<K::Word, usize>;
-
-    #[inline(always)]
-    unsafe fn enter(given: *mut K::Word, len: usize) -> Option<Self::Held> {
-        // SAFETY: readable for as many elements.
-        let element = |i| K::to_standard(unsafe { given.add(i).read() });
-        ArrayArgument::new(given, len, NO_HANDLE, element)
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut Self::Held) -> *mut usize {
-        held.pass()
-    }
-
-    #[inline(always)]
-    unsafe fn leave(held: Self::Held) {
-        let given = held.given;
-        // SAFETY: readable and writable for as many elements.
-        unsafe { held.leave(|i| K::to_standard(given.add(i).read()), K::to_mpich) };
-    }
-}
-
-/// An array of places for handles.
-#[derive(Debug)]
-pub struct OutHandles<K>(PhantomData<K>);
-
-impl<K: MpichHandle> ParameterKind for OutHandles<K> {
-    type Given = *mut K::Word;
-    type Passed = *mut usize;
-    type Held = ArrayArgument<K::Word, usize>;
-
-    #[inline(always)]
-    unsafe fn enter(given: *mut K::Word, len: usize) -> Option<Self::Held> {
-        ArrayArgument::new(given, len, NO_HANDLE, |_| NO_HANDLE)
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut Self::Held) -> *mut usize {
-        held.pass()
-    }
-
-    #[inline(always)]
-    unsafe fn leave(held: Self::Held) {
-        // SAFETY: writable for as many elements.
-        unsafe { held.leave(|_| NO_HANDLE, K::to_mpich) };
-    }
-}
-
-/// An array of integers of a kind that is read.
+/// An array of words of a kind that is read.
 #[derive(Debug)]
 pub struct Values<K>(PhantomData<K>);
 
-impl<K: ValueKind> ParameterKind for Values<K> {
-    type Given = *const c_int;
-    type Passed = *const c_int;
-    type Held = ArrayArgument<c_int, c_int>;
+impl<K: WordKind> ParameterKind for Values<K> {
+    type Given = *const K::Own;
+    type Passed = *const K::Standard;
+    type Held = ArrayArgument<K::Own, K::Standard>;
 
     #[inline(always)]
-    unsafe fn enter(given: *const c_int, len: usize) -> Option<Self::Held> {
+    unsafe fn enter(given: *const K::Own, len: usize) -> Option<Self::Held> {
         // SAFETY: readable for as many elements.
         let element = |i| K::to_standard(unsafe { given.add(i).read() });
-        ArrayArgument::new(given.cast_mut(), len, NO_VALUE, element)
+        ArrayArgument::new(given.cast_mut(), len, K::NONE, element)
     }
 
     #[inline(always)]
-    fn pass(held: &mut Self::Held) -> *const c_int {
+    fn pass(held: &mut Self::Held) -> *const K::Standard {
         held.pass()
     }
 }
 
-/// An array of places for integers of a kind.
+/// An array of words of a kind that the call may change.
 #[derive(Debug)]
-pub struct OutValues<K>(PhantomData<K>);
+pub struct InOutValues<K>(PhantomData<K>);
 
-impl<K: ValueKind> ParameterKind for OutValues<K> {
-    type Given = *mut c_int;
-    type Passed = *mut c_int;
-    type Held = ArrayArgument<c_int, c_int>;
+impl<K: WordKind> ParameterKind for InOutValues<K> {
+    type Given = *mut K::Own;
+    type Passed = *mut K::Standard;
+    type Held = ArrayArgument<K::Own, K::Standard>;
 
     #[inline(always)]
-    unsafe fn enter(given: *mut c_int, len: usize) -> Option<Self::Held> {
-        ArrayArgument::new(given, len, NO_VALUE, |_| NO_VALUE)
+    unsafe fn enter(given: *mut K::Own, len: usize) -> Option<Self::Held> {
+        // SAFETY: as the caller promises.
+        unsafe { Values::<K>::enter(given, len) }
     }
 
     #[inline(always)]
-    fn pass(held: &mut Self::Held) -> *mut c_int {
+    fn pass(held: &mut Self::Held) -> *mut K::Standard {
         held.pass()
     }
 
     #[inline(always)]
     unsafe fn leave(held: Self::Held) {
-        // SAFETY: writable for as many elements.
-        unsafe { held.leave(|_| NO_VALUE, K::to_mpich) };
+        held.leave(|element, place| {
+            // SAFETY: readable and writable for as many elements.
+            unsafe {
+                if element != K::to_standard(place.read()) {
+                    place.write(K::to_mpich(element));
+                }
+            }
+        });
+    }
+}
+
+/// An array of places for words of a kind.
+#[derive(Debug)]
+pub struct OutValues<K>(PhantomData<K>);
+
+impl<K: WordKind> ParameterKind for OutValues<K> {
+    type Given = *mut K::Own;
+    type Passed = *mut K::Standard;
+    type Held = ArrayArgument<K::Own, K::Standard>;
+
+    #[inline(always)]
+    unsafe fn enter(given: *mut K::Own, len: usize) -> Option<Self::Held> {
+        ArrayArgument::new(given, len, K::NONE, |_| K::NONE)
+    }
+
+    #[inline(always)]
+    fn pass(held: &mut Self::Held) -> *mut K::Standard {
+        held.pass()
+    }
+
+    #[inline(always)]
+    unsafe fn leave(held: Self::Held) {
+        held.leave(|element, place| {
+            if element != K::NONE {
+                // SAFETY: writable for as many elements.
+                unsafe { place.write(K::to_mpich(element)) };
+            }
+        });
     }
 }
 
@@ -653,10 +440,7 @@ impl ParameterKind for OutStatuses {
 
     #[inline(always)]
     unsafe fn leave(held: Self::Held) {
-        let Some(array) = &held.array else { return };
-        for i in 0..held.len {
-            // SAFETY: writable for as many elements.
-            unsafe { give(&array.get(i), held.given.add(i)) };
-        }
+        // SAFETY: writable for as many elements.
+        held.leave(|status, place| unsafe { give(&status, place) });
     }
 }

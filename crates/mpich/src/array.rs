@@ -1,6 +1,6 @@
 //! Converted arrays, which live as long as a call: a few elements without an allocation.
 
-/// ArrayArgument that are kept in place.
+/// Elements that are kept in place.
 const FEW: usize = 8;
 
 /// An array of converted elements.

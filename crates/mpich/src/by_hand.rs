@@ -5,22 +5,23 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use mica_front_end::types::{MPI_Aint, MPI_Count};
 
-use crate::argument::{Handle, Handles, OutHandle, OutHandles, Same, Value};
+use crate::argument::{OutValue, OutValues, Same, Value, Values};
 use crate::callback::{
-    self, Cancel, Copy, Delete, ErrorHandler, Free, Operator, Query, UserFunction,
+    self, Cancel, Copy, Delete, ErrorHandler, Free, Handler, Operator, Query, UserFunction,
     UserFunctionLarge,
 };
 use crate::export::{converted, forward, missing, pair, same, standard};
 use crate::generated::constants as c;
-use crate::handle::{Comm, Errhandler, File, MpichDatatype, MpichHandle, Session, Win};
+use crate::handle::{Comm, Errhandler, File, MpichDatatype, Session, Win};
 use crate::status::MpichStatus;
 use crate::value::{
     Combiner, Distribution, DistributionArgument, ErrorCode, Keyval, Order, Rank, ValueKind,
     WindowFlavor, WindowModel,
 };
+use crate::word::WordKind;
 
 // An exit status, which is no error code.
-forward! { MPI_Abort(comm: Handle<Comm>, errorcode: Same<c_int>) }
+forward! { MPI_Abort(comm: Value<Comm>, errorcode: Same<c_int>) }
 
 same! {
     MPI_Aint_add(base: MPI_Aint, disp: MPI_Aint) -> MPI_Aint;
@@ -87,15 +88,11 @@ copies! {
     MPI_Status_f2f08
 }
 
-/// Where a program finds the value of an attribute that is an integer of this ABI: an address that
-/// stays.
-#[derive(Debug)]
-struct Places<const N: usize>([c_int; N]);
-
-/// The place of `value` among constants.
-fn place_of(places: &'static [c_int], value: c_int) -> usize {
-    let found = places.iter().find(|place| **place == value);
-    found.map_or(0, |place| (&raw const *place).expose_provenance())
+/// Where a program finds the value of an attribute that is a constant: in the table of constants,
+/// which stays.
+fn constant<K: ValueKind>(standard: c_int) -> usize {
+    let found = K::PAIRS.iter().find(|pair| pair.1 == standard);
+    found.map_or(0, |pair| (&raw const pair.0).expose_provenance())
 }
 
 /// The address of `place`, which holds `value` from now on.
@@ -104,13 +101,6 @@ fn stored(place: &'static AtomicI32, value: c_int) -> usize {
     place.as_ptr().expose_provenance()
 }
 
-static FLAVORS: Places<4> = Places([
-    c::WINDOW_FLAVOR[0].0,
-    c::WINDOW_FLAVOR[1].0,
-    c::WINDOW_FLAVOR[2].0,
-    c::WINDOW_FLAVOR[3].0,
-]);
-static MODELS: Places<2> = Places([c::WINDOW_MODEL[0].0, c::WINDOW_MODEL[1].0]);
 /// The number alone matters, so they are stored relaxed.
 static LAST_USED: AtomicI32 = AtomicI32::new(0);
 static HOST: AtomicI32 = AtomicI32::new(0);
@@ -129,8 +119,8 @@ unsafe fn convert_attribute(keyval: c_int, value: *mut c_void, found: *const c_i
     // SAFETY: the value of each of these attributes is the address of an int.
     let number = || unsafe { value.read().read() };
     let address = match keyval {
-        c::WIN_CREATE_FLAVOR => place_of(&FLAVORS.0, WindowFlavor::to_mpich(number())),
-        c::WIN_MODEL => place_of(&MODELS.0, WindowModel::to_mpich(number())),
+        c::WIN_CREATE_FLAVOR => constant::<WindowFlavor>(number()),
+        c::WIN_MODEL => constant::<WindowModel>(number()),
         c::LASTUSEDCODE => stored(&LAST_USED, ErrorCode::to_mpich(number())),
         c::HOST => stored(&HOST, Rank::to_mpich(number())),
         c::IO => stored(&IO, Rank::to_mpich(number())),
@@ -150,7 +140,7 @@ macro_rules! attributes {
             // SAFETY: the caller passes what MPI asks for.
             unsafe {
                 let code = converted!($mpi(
-                    object: Handle<$kind>,
+                    object: Value<$kind>,
                     keyval: Value<Keyval>,
                     attribute_val: Same<*mut c_void>,
                     flag: Same<*mut c_int>
@@ -196,10 +186,12 @@ keyvals! {
 macro_rules! errhandlers {
     ($($mpi:ident $kind:ident;)*) => {$(
         pair! { $mpi(
-            function: Option<ErrorHandler<<$kind as MpichHandle>::Word>>, errhandler: *mut c_int
+            function: Option<ErrorHandler<<$kind as WordKind>::Own>>, errhandler: *mut c_int
         ) -> c_int {
             // SAFETY: the caller passes what MPI asks for.
-            unsafe { callback::create_errhandler::<$kind>(function, errhandler) }
+            unsafe {
+                callback::create_errhandler::<$kind>(function.map(Handler::Plain), errhandler)
+            }
         } }
     )*};
 }
@@ -327,13 +319,13 @@ pair! { MPI_Type_get_contents(
     // SAFETY: the caller passes what MPI asks for.
     unsafe {
         let code = converted!(MPI_Type_get_contents(
-            datatype: Handle<MpichDatatype>,
+            datatype: Value<MpichDatatype>,
             max_integers: Same<c_int>,
             max_addresses: Same<c_int>,
             max_datatypes: Same<c_int>,
             integers: Same<*mut c_int>,
             addresses: Same<*mut MPI_Aint>,
-            datatypes: OutHandles<MpichDatatype>[max_datatypes]
+            datatypes: OutValues<MpichDatatype>[max_datatypes]
         ));
         if code == 0 {
             convert_integers(whole, stored, IntegersOf::Plain);
@@ -357,7 +349,7 @@ pair! { MPI_Type_get_contents_c(
     // SAFETY: the caller passes what MPI asks for.
     unsafe {
         let code = converted!(MPI_Type_get_contents_c(
-            datatype: Handle<MpichDatatype>,
+            datatype: Value<MpichDatatype>,
             max_integers: Same<MPI_Count>,
             max_addresses: Same<MPI_Count>,
             max_counts: Same<MPI_Count>,
@@ -365,7 +357,7 @@ pair! { MPI_Type_get_contents_c(
             integers: Same<*mut c_int>,
             addresses: Same<*mut MPI_Aint>,
             counts: Same<*mut MPI_Count>,
-            datatypes: OutHandles<MpichDatatype>[max_datatypes]
+            datatypes: OutValues<MpichDatatype>[max_datatypes]
         ));
         if code == 0 {
             convert_integers(whole, stored, IntegersOf::Large);
@@ -387,29 +379,29 @@ macro_rules! renamed {
 renamed! {
     MPI_Address = MPI_Get_address(location: Same<*const c_void>, address: Same<*mut MPI_Aint>);
     MPI_Errhandler_get =
-        MPI_Comm_get_errhandler(comm: Handle<Comm>, errhandler: OutHandle<Errhandler>);
+        MPI_Comm_get_errhandler(comm: Value<Comm>, errhandler: OutValue<Errhandler>);
     MPI_Errhandler_set =
-        MPI_Comm_set_errhandler(comm: Handle<Comm>, errhandler: Handle<Errhandler>);
+        MPI_Comm_set_errhandler(comm: Value<Comm>, errhandler: Value<Errhandler>);
     MPI_Type_hindexed = MPI_Type_create_hindexed(
         count: Same<c_int>,
         lengths: Same<*const c_int>,
         displacements: Same<*const MPI_Aint>,
-        oldtype: Handle<MpichDatatype>,
-        newtype: OutHandle<MpichDatatype>
+        oldtype: Value<MpichDatatype>,
+        newtype: OutValue<MpichDatatype>
     );
     MPI_Type_hvector = MPI_Type_create_hvector(
         count: Same<c_int>,
         length: Same<c_int>,
         stride: Same<MPI_Aint>,
-        oldtype: Handle<MpichDatatype>,
-        newtype: OutHandle<MpichDatatype>
+        oldtype: Value<MpichDatatype>,
+        newtype: OutValue<MpichDatatype>
     );
     MPI_Type_struct = MPI_Type_create_struct(
         count: Same<c_int>,
         lengths: Same<*const c_int>,
         displacements: Same<*const MPI_Aint>,
-        types: Handles<MpichDatatype>[count],
-        newtype: OutHandle<MpichDatatype>
+        types: Values<MpichDatatype>[count],
+        newtype: OutValue<MpichDatatype>
     );
 }
 
@@ -421,7 +413,7 @@ fn bounds(datatype: c_int) -> (MPI_Aint, MPI_Aint, c_int) {
         // SAFETY: the places are writable.
         unsafe {
             converted!(MPI_Type_get_extent(
-                datatype: Handle<MpichDatatype>,
+                datatype: Value<MpichDatatype>,
                 lb: Same<*mut MPI_Aint>,
                 size: Same<*mut MPI_Aint>
             ))

@@ -3,13 +3,18 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_front_end::table::{CallbackState, CopyCallback, DeleteCallback, object};
+use mica_front_end::table::{
+    CallbackState, CopyCallback, DeleteCallback, ErrorCallback, OperatorCallback, object,
+};
 use mica_front_end::types::{MPI_Count, MPI_Datatype, MPI_Status};
 
-use crate::handle::{Comm, File, MpichDatatype, MpichHandle, Session, Win};
+use crate::argument::made;
+use crate::export::standard;
+use crate::handle::{Comm, Errhandler, File, MpichDatatype, Op, Request, Session, Win};
 use crate::library::table;
 use crate::status::MpichStatus;
-use crate::value::{ErrorCode, Keyval, ValueKind};
+use crate::value::{ErrorCode, Keyval};
+use crate::word::WordKind;
 
 /// A state that the library frees after the last call of its callbacks.
 fn state<T>(value: T) -> CallbackState {
@@ -31,28 +36,43 @@ pub type UserFunctionExtra =
 /// `MPIX_Destructor_function`.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
 
+/// The program's state of a callback, and what frees it.
+#[derive(Debug)]
+pub struct ProgramState {
+    destructor: Option<Destructor>,
+    extra: usize,
+}
+
+impl ProgramState {
+    /// The state at `extra`.
+    pub fn new(extra: *mut c_void, destructor: Option<Destructor>) -> ProgramState {
+        ProgramState { destructor, extra: extra.expose_provenance() }
+    }
+
+    fn address(&self) -> *mut c_void {
+        std::ptr::with_exposed_provenance_mut(self.extra)
+    }
+}
+
+impl Drop for ProgramState {
+    fn drop(&mut self) {
+        if let Some(destructor) = self.destructor {
+            // SAFETY: the program's function, for its state, once.
+            unsafe { destructor(self.address()) }
+        }
+    }
+}
+
 /// What a user's operator is made of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub enum Operator {
     /// With a count that is an `int`.
     Plain(UserFunction),
     /// With a count that is an `MPI_Count`.
     Large(UserFunctionLarge),
     /// With the program's state.
-    Extra(UserFunctionExtra, Option<Destructor>, usize),
+    Extra(UserFunctionExtra, ProgramState),
 }
-
-impl Drop for Extra {
-    fn drop(&mut self) {
-        if let Operator::Extra(_, Some(destructor), extra) = self.0 {
-            // SAFETY: the program's function, for its state, once.
-            unsafe { destructor(std::ptr::with_exposed_provenance_mut(extra)) }
-        }
-    }
-}
-
-/// An operator, with the program's state that goes with it.
-struct Extra(Operator);
 
 unsafe extern "C" fn apply(
     input: *mut c_void,
@@ -62,51 +82,24 @@ unsafe extern "C" fn apply(
     state: *mut c_void,
 ) {
     let mut handle = MpichDatatype::to_mpich(datatype.0);
-    // SAFETY: the library passes the state that `create_operator` gave it, which is only read.
-    let operator = unsafe { &(*state.cast::<Extra>()).0 };
-    match *operator {
-        Operator::Plain(function) => {
-            let mut done = 0;
-            while done < count {
-                let mut piece = (count - done).min(c_int::MAX.into()) as c_int;
-                let shift = match done {
-                    0 => 0,
-                    done => done.wrapping_mul(extent(datatype)) as isize,
-                };
-                // SAFETY: the operands have `count` elements; the program's function, called as MPI
-                // says.
-                unsafe {
-                    let (input, inout) =
-                        (input.wrapping_byte_offset(shift), inout.wrapping_byte_offset(shift));
-                    function(input, inout, &raw mut piece, &raw mut handle);
-                }
-                done += MPI_Count::from(piece);
+    // SAFETY: the library passes the state that `create_operator` gave it, which is only read. It
+    // passes a count that is an `int` to an operator that was created so. The operands have `count`
+    // elements; the program's function, called as MPI says.
+    unsafe {
+        match &*state.cast::<Operator>() {
+            Operator::Plain(function) => {
+                let mut count = count as c_int;
+                function(input, inout, &raw mut count, &raw mut handle);
+            }
+            Operator::Large(function) => {
+                let mut count = count;
+                function(input, inout, &raw mut count, &raw mut handle);
+            }
+            Operator::Extra(function, own) => {
+                function(input, inout, count, handle, own.address());
             }
         }
-        Operator::Large(function) => {
-            let mut count = count;
-            // SAFETY: as above.
-            unsafe { function(input, inout, &raw mut count, &raw mut handle) }
-        }
-        Operator::Extra(function, _, extra) => {
-            let extra = std::ptr::with_exposed_provenance_mut(extra);
-            // SAFETY: as above.
-            unsafe { function(input, inout, count, handle, extra) }
-        }
     }
-}
-
-/// The extent of a datatype, for a count that no `int` can hold.
-#[cold]
-fn extent(datatype: MPI_Datatype) -> i64 {
-    type Call = unsafe extern "C" fn(MPI_Datatype, *mut i64, *mut i64) -> c_int;
-    let (mut lower, mut extent) = (0, 0);
-    // SAFETY: the function has these parameters; the places are writable.
-    unsafe {
-        let call = crate::export::standard!(MPI_Type_get_extent_c as Call);
-        call(datatype, &raw mut lower, &raw mut extent);
-    }
-    extent
 }
 
 /// Creates an operator; its handle is the library's, in MPICH's ABI.
@@ -114,19 +107,14 @@ fn extent(datatype: MPI_Datatype) -> i64 {
 /// # Safety
 /// `op` is null or writable; the functions are as MPI asks.
 pub unsafe fn create_operator(operator: Option<Operator>, commute: c_int, op: *mut c_int) -> c_int {
-    let mut made = mica_front_end::types::MPI_Op(0);
-    let place = if op.is_null() { std::ptr::null_mut() } else { &raw mut made };
-    let (function, state) = match operator {
-        Some(operator) => (Some(apply as _), state(Extra(operator))),
-        None => (None, state(())),
+    let most = match operator {
+        Some(Operator::Plain(_)) => c_int::MAX.into(),
+        _ => MPI_Count::MAX,
     };
+    let function = operator.as_ref().map(|_| apply as OperatorCallback);
+    let state = operator.map_or_else(|| state(()), state);
     // SAFETY: the table's function; the state goes with the callback.
-    let code = unsafe { (table().op_create)(function, state, commute, place) };
-    if code == 0 {
-        // SAFETY: the library has refused null.
-        unsafe { op.write(crate::handle::Op::to_mpich(made.0)) };
-    }
-    ErrorCode::to_mpich(code)
+    unsafe { made::<Op>(op, |op| (table().op_create)(function, state, most, commute, op.cast())) }
 }
 
 /// The program's error handler, for a kind of object: (address of the handle, of the code, ...).
@@ -134,36 +122,33 @@ pub type ErrorHandler<W> = unsafe extern "C" fn(*mut W, *mut c_int, ...);
 /// `MPIX_Comm_errhandler_function_x` and its kin: handle, code, state.
 pub type ErrorHandlerExtra<W> = unsafe extern "C" fn(W, c_int, *mut c_void);
 
-struct Handler<W> {
-    plain: Option<ErrorHandler<W>>,
-    extra: Option<(ErrorHandlerExtra<W>, Option<Destructor>, usize)>,
+/// What a user's error handler is made of.
+#[derive(Debug)]
+pub enum Handler<W> {
+    /// As MPI has it.
+    Plain(ErrorHandler<W>),
+    /// With the program's state.
+    Extra(ErrorHandlerExtra<W>, ProgramState),
 }
 
-impl<W> Drop for Handler<W> {
-    fn drop(&mut self) {
-        if let Some((_, Some(destructor), extra)) = self.extra {
-            // SAFETY: the program's function, for its state, once.
-            unsafe { destructor(std::ptr::with_exposed_provenance_mut(extra)) }
+unsafe extern "C" fn handle<K: WordKind<Standard = usize>>(
+    object: usize,
+    code: c_int,
+    state: *mut c_void,
+) {
+    let (mut object, mut code) = (K::to_mpich(object), ErrorCode::to_mpich(code));
+    // SAFETY: the library passes the state that it was given, which is only read; the program's
+    // function, called as MPI says.
+    unsafe {
+        match &*state.cast::<Handler<K::Own>>() {
+            Handler::Plain(function) => function(&raw mut object, &raw mut code),
+            Handler::Extra(function, own) => function(object, code, own.address()),
         }
     }
 }
 
-unsafe extern "C" fn handle<K: MpichHandle>(object: usize, code: c_int, state: *mut c_void) {
-    let (mut object, mut code) = (K::to_mpich(object), ErrorCode::to_mpich(code));
-    // SAFETY: the library passes the state that it was given, which is only read.
-    let handler = unsafe { &*state.cast::<Handler<K::Word>>() };
-    if let Some(function) = handler.plain {
-        // SAFETY: the program's function, called as MPI says.
-        unsafe { function(&raw mut object, &raw mut code) }
-    }
-    if let Some((function, _, extra)) = handler.extra {
-        // SAFETY: as above.
-        unsafe { function(object, code, std::ptr::with_exposed_provenance_mut(extra)) }
-    }
-}
-
 /// A kind of object that has error handlers or attributes.
-pub trait CallbackOwner: MpichHandle {
+pub trait CallbackOwner: WordKind<Standard = usize> {
     /// Its number in the library's table.
     const NUMBER: c_int;
 }
@@ -188,53 +173,22 @@ impl CallbackOwner for MpichDatatype {
     const NUMBER: c_int = object::DATATYPE;
 }
 
-/// Creates an error handler of a function.
+/// Creates an error handler.
 ///
 /// # Safety
 /// `errhandler` is null or writable.
 pub unsafe fn create_errhandler<K: CallbackOwner>(
-    function: Option<ErrorHandler<K::Word>>,
+    handler: Option<Handler<K::Own>>,
     errhandler: *mut c_int,
 ) -> c_int {
-    let handler = function.map(|function| Handler { plain: Some(function), extra: None });
-    // SAFETY: as the caller promises.
-    unsafe { register::<K>(handler, errhandler) }
-}
-
-/// Creates an error handler of a function with a state.
-///
-/// # Safety
-/// As for [`create_errhandler`].
-pub unsafe fn create_errhandler_extra<K: CallbackOwner>(
-    function: Option<ErrorHandlerExtra<K::Word>>,
-    destructor: Option<Destructor>,
-    extra: *mut c_void,
-    errhandler: *mut c_int,
-) -> c_int {
-    let extra = extra.expose_provenance();
-    let handler = function
-        .map(|function| Handler { plain: None, extra: Some((function, destructor, extra)) });
-    // SAFETY: as the caller promises.
-    unsafe { register::<K>(handler, errhandler) }
-}
-
-unsafe fn register<K: CallbackOwner>(
-    handler: Option<Handler<K::Word>>,
-    errhandler: *mut c_int,
-) -> c_int {
-    let mut made = mica_front_end::types::MPI_Errhandler(0);
-    let place = if errhandler.is_null() { std::ptr::null_mut() } else { &raw mut made };
-    let (function, state) = match handler {
-        Some(handler) => (Some(handle::<K> as _), state(handler)),
-        None => (None, state(())),
-    };
+    let function = handler.as_ref().map(|_| handle::<K> as ErrorCallback);
+    let state = handler.map_or_else(|| state(()), state);
     // SAFETY: the table's function; the state goes with the callback.
-    let code = unsafe { (table().create_errhandler)(K::NUMBER, function, state, place) };
-    if code == 0 {
-        // SAFETY: the library has refused null.
-        unsafe { errhandler.write(crate::handle::Errhandler::to_mpich(made.0)) };
+    unsafe {
+        made::<Errhandler>(errhandler, |errhandler| {
+            (table().create_errhandler)(K::NUMBER, function, state, errhandler.cast())
+        })
     }
-    ErrorCode::to_mpich(code)
 }
 
 /// The program's copy callback.
@@ -249,7 +203,7 @@ struct Attribute<W> {
     extra: usize,
 }
 
-unsafe extern "C" fn copy<K: MpichHandle>(
+unsafe extern "C" fn copy<K: WordKind<Standard = usize>>(
     object: usize,
     keyval: c_int,
     state: *mut c_void,
@@ -258,7 +212,7 @@ unsafe extern "C" fn copy<K: MpichHandle>(
     wanted: *mut c_int,
 ) -> c_int {
     // SAFETY: the library passes the state that it was given, which is only read.
-    let attribute = unsafe { &*state.cast::<Attribute<K::Word>>() };
+    let attribute = unsafe { &*state.cast::<Attribute<K::Own>>() };
     let extra = std::ptr::with_exposed_provenance_mut(attribute.extra);
     let (object, keyval) = (K::to_mpich(object), Keyval::to_mpich(keyval));
     match attribute.copy {
@@ -270,14 +224,14 @@ unsafe extern "C" fn copy<K: MpichHandle>(
     }
 }
 
-unsafe extern "C" fn delete<K: MpichHandle>(
+unsafe extern "C" fn delete<K: WordKind<Standard = usize>>(
     object: usize,
     keyval: c_int,
     value: *mut c_void,
     state: *mut c_void,
 ) -> c_int {
     // SAFETY: as above.
-    let attribute = unsafe { &*state.cast::<Attribute<K::Word>>() };
+    let attribute = unsafe { &*state.cast::<Attribute<K::Own>>() };
     let extra = std::ptr::with_exposed_provenance_mut(attribute.extra);
     match attribute.delete {
         // SAFETY: as above.
@@ -293,8 +247,8 @@ unsafe extern "C" fn delete<K: MpichHandle>(
 /// # Safety
 /// `keyval` is null or writable.
 pub unsafe fn create_keyval<K: CallbackOwner>(
-    copies: Option<Copy<K::Word>>,
-    deletes: Option<Delete<K::Word>>,
+    copies: Option<Copy<K::Own>>,
+    deletes: Option<Delete<K::Own>>,
     keyval: *mut c_int,
     extra: *mut c_void,
 ) -> c_int {
@@ -363,8 +317,6 @@ pub unsafe fn start_generalized(
         *mut c_void,
         *mut usize,
     ) -> c_int;
-    let mut made = 0;
-    let place = if request.is_null() { std::ptr::null_mut() } else { &raw mut made };
     let state = match functions {
         (Some(query), Some(free), Some(cancel)) => {
             Box::into_raw(Box::new(Generalized { query, free, cancel, extra })).cast()
@@ -373,21 +325,17 @@ pub unsafe fn start_generalized(
     };
     // SAFETY: the function has these parameters. It refuses a missing function and a missing place.
     let code = unsafe {
-        let call = crate::export::standard!(MPI_Grequest_start as Call);
-        call(
+        let call = standard!(MPI_Grequest_start as Call);
+        let (queries, frees, cancels) = (
             functions.0.map(|_| query as _),
             functions.1.map(|_| free as _),
             functions.2.map(|_| cancel as _),
-            state,
-            place,
-        )
+        );
+        made::<Request>(request, |request| call(queries, frees, cancels, state, request))
     };
-    if code == 0 {
-        // SAFETY: the library has refused null.
-        unsafe { request.write(crate::handle::Request::to_mpich(made)) };
-    } else if !state.is_null() {
+    if code != 0 && !state.is_null() {
         // SAFETY: no request has it.
         drop(unsafe { Box::from_raw(state.cast::<Generalized>()) });
     }
-    ErrorCode::to_mpich(code)
+    code
 }

@@ -4,24 +4,41 @@
 //! array follows its kind in brackets. Both call `PMPI_X` of the standard ABI's library: a tool of
 //! that ABI must not see calls that a tool of this one may see already.
 
-/// Defines functions that convert their arguments and call the one of the same name; of several
+/// Defines functions that convert their arguments and call the one of the same name: a function, or
+/// one and that for large counts, in whose parameters `Int` is `int` in the first and `MPI_Count`
+/// in the second, `Displ` `int` and `MPI_Aint`, `Offset` `MPI_Aint` and `MPI_Count`. Of several
 /// names that differ in nothing else, each.
 macro_rules! forward {
-    ($($mpi:ident),+ ($($params:tt)*)) => {
-        $crate::export::forward! { @each ($($params)*) $($mpi)+ }
+    ($($plain:ident $(, $large:ident)?);+ ($($params:tt)*)) => {
+        $crate::export::forward! { @each ($($params)*) $($plain $(, $large)?;)+ }
     };
-    (@each $params:tt $mpi:ident $($more:ident)*) => {
-        $crate::export::forward! { @one $mpi $params }
+    (@each $params:tt $plain:ident $(, $large:ident)?; $($more:tt)*) => {
+        $crate::export::forward! { @counts c_int, c_int, mica_front_end::types::MPI_Aint;
+            $plain $params }
+        $($crate::export::forward! { @counts mica_front_end::types::MPI_Count,
+            mica_front_end::types::MPI_Aint, mica_front_end::types::MPI_Count;
+            $large $params })?
         $crate::export::forward! { @each $params $($more)* }
     };
     (@each $params:tt) => {};
-    (@one $mpi:ident($($p:ident: $kind:ty $([$len:expr])?),*)) => {
-        $crate::export::pair! { $mpi(
-            $($p: <$kind as $crate::argument::ParameterKind>::Given),*
-        ) -> c_int {
-            // SAFETY: the caller of the MPI function promises what the conversions ask for.
-            unsafe { $crate::export::converted!($mpi($($p: $kind $([$len])?),*)) }
-        } }
+    (
+        @counts $int:ty, $displ:ty, $offset:ty;
+        $mpi:ident($($p:ident: $kind:ty $([$len:expr])?),*)
+    ) => {
+        const _: () = {
+            #[allow(dead_code, reason = "few functions have all kinds of counts")]
+            type Int = $int;
+            #[allow(dead_code, reason = "as above")]
+            type Displ = $displ;
+            #[allow(dead_code, reason = "as above")]
+            type Offset = $offset;
+            $crate::export::pair! { $mpi(
+                $($p: <$kind as $crate::argument::ParameterKind>::Given),*
+            ) -> c_int {
+                // SAFETY: the caller of the MPI function promises what the conversions ask for.
+                unsafe { $crate::export::converted!($mpi($($p: $kind $([$len])?),*)) }
+            } }
+        };
     };
 }
 
@@ -43,7 +60,7 @@ macro_rules! converted {
         )*
         let code = call($(<$kind as ParameterKind>::pass(&mut $p)),*);
         $(<$kind as ParameterKind>::leave($p);)*
-        <$crate::value::ErrorCode as $crate::value::ValueKind>::to_mpich(code)
+        <$crate::value::ErrorCode as $crate::word::WordKind>::to_mpich(code)
     }};
 }
 
@@ -81,27 +98,14 @@ macro_rules! missing {
     )*};
 }
 
-/// Defines two exported functions of one body.
-macro_rules! pair {
-    ($mpi:ident($($p:ident: $t:ty),*) -> $r:ty $body:block) => {
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case, clippy::too_many_arguments)]
-        unsafe extern "C" fn $mpi($($p: $t),*) -> $r $body
-
-        const _: () = {
-            #[unsafe(export_name = concat!("P", stringify!($mpi)))]
-            #[allow(clippy::too_many_arguments)]
-            unsafe extern "C" fn profiling($($p: $t),*) -> $r $body
-        };
-    };
-}
-
 use std::ffi::c_int;
 
 use crate::library::table;
-use crate::value::{ErrorCode, ValueKind};
+use crate::value::ErrorCode;
+use crate::word::WordKind;
 
-pub(crate) use {converted, forward, missing, pair, same, standard};
+pub(crate) use mica_front_end::pair;
+pub(crate) use {converted, forward, missing, same, standard};
 
 /// Raises the error of a call for whose arrays of `len` elements there is no memory. The name ends
 /// with a zero.

@@ -4,15 +4,16 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicPtr;
 
-use crate::argument::{Handle, Same};
+use crate::argument::{Same, Value};
 use crate::callback::{
-    Destructor, ErrorHandlerExtra, Operator, UserFunctionExtra, create_errhandler_extra,
-    create_operator,
+    Destructor, ErrorHandlerExtra, Handler, Operator, ProgramState, UserFunctionExtra,
+    create_errhandler, create_operator,
 };
 use crate::export::{converted, missing, pair};
 use crate::generated::constants as c;
-use crate::handle::{Comm, File, MpichHandle, Request, Session, Win};
+use crate::handle::{Comm, File, Request, Session, Win};
 use crate::status::MpichStatus;
+use crate::word::WordKind;
 
 /// Addresses that stand for an array of weights: those of the standard ABI, since a program reads
 /// them here.
@@ -88,7 +89,7 @@ pair! { MPIX_Request_is_complete(request: c_int) -> c_int {
         // SAFETY: the place is writable; the status is ignored.
         unsafe {
             converted!(MPI_Request_get_status(
-                request: Handle<Request>,
+                request: Value<Request>,
                 done: Same<*mut c_int>,
                 status: Same<*mut c_void>
             ))
@@ -105,8 +106,8 @@ pair! { MPIX_Op_create_x(
     extra_state: *mut c_void,
     op: *mut c_int
 ) -> c_int {
-    let extra = extra_state.expose_provenance();
-    let operator = function.map(|function| Operator::Extra(function, destructor, extra));
+    let own = |function| Operator::Extra(function, ProgramState::new(extra_state, destructor));
+    let operator = function.map(own);
     // SAFETY: the caller passes a place for the operator.
     unsafe { create_operator(operator, commute, op) }
 } }
@@ -115,15 +116,16 @@ pair! { MPIX_Op_create_x(
 macro_rules! errhandlers {
     ($($mpix:ident $kind:ident;)*) => {$(
         pair! { $mpix(
-            function: Option<ErrorHandlerExtra<<$kind as MpichHandle>::Word>>,
+            function: Option<ErrorHandlerExtra<<$kind as WordKind>::Own>>,
             destructor: Option<Destructor>,
             extra_state: *mut c_void,
             errhandler: *mut c_int
         ) -> c_int {
+            let own = |function| {
+                Handler::Extra(function, ProgramState::new(extra_state, destructor))
+            };
             // SAFETY: the caller passes a place for the handler.
-            unsafe {
-                create_errhandler_extra::<$kind>(function, destructor, extra_state, errhandler)
-            }
+            unsafe { create_errhandler::<$kind>(function.map(own), errhandler) }
         } }
     )*};
 }

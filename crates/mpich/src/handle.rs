@@ -4,18 +4,7 @@
 use std::ffi::c_int;
 
 use crate::generated::constants as c;
-
-/// A kind of object: its handle in MPICH's ABI, and pairs of its predefined handles.
-pub trait MpichHandle {
-    /// The handle in C.
-    type Word: Copy + PartialEq;
-
-    /// The handle in the standard ABI.
-    fn to_standard(handle: Self::Word) -> usize;
-
-    /// The handle in MPICH's ABI.
-    fn to_mpich(handle: usize) -> Self::Word;
-}
+use crate::word::WordKind;
 
 /// Predefined handles of the standard ABI are below.
 const PREDEFINED: usize = 0x1000;
@@ -34,8 +23,11 @@ macro_rules! handles {
         #[derive(Debug)]
         pub enum $name {}
 
-        impl MpichHandle for $name {
-            type Word = c_int;
+        impl WordKind for $name {
+            type Own = c_int;
+            type Standard = usize;
+
+            const NONE: usize = usize::MAX;
 
             #[inline(always)]
             fn to_standard(handle: c_int) -> usize {
@@ -107,8 +99,11 @@ const TO_MPICH: [u32; 256] = {
 static STANDARD_DATATYPES: [(u32, u32); 512] = TO_STANDARD;
 static MPICH_DATATYPES: [u32; 256] = TO_MPICH;
 
-impl MpichHandle for MpichDatatype {
-    type Word = c_int;
+impl WordKind for MpichDatatype {
+    type Own = c_int;
+    type Standard = usize;
+
+    const NONE: usize = usize::MAX;
 
     #[inline(always)]
     fn to_standard(handle: c_int) -> usize {
@@ -132,8 +127,11 @@ impl MpichHandle for MpichDatatype {
 #[derive(Debug)]
 pub enum File {}
 
-impl MpichHandle for File {
-    type Word = usize;
+impl WordKind for File {
+    type Own = usize;
+    type Standard = usize;
+
+    const NONE: usize = usize::MAX;
 
     #[inline(always)]
     fn to_standard(handle: usize) -> usize {

@@ -25,3 +25,4 @@ mod processes;
 mod status;
 mod tools;
 mod value;
+mod word;

@@ -1,12 +1,13 @@
 //! How many elements the arrays of datatypes of `MPI_Alltoallw` and its kin have: no parameter says
-//! it. The library reports what is wrong with the communicator; here it has nobody then.
+//! it. A communicator that is wrong counts as one without processes: the library reports it.
 
 use std::ffi::c_int;
 
 use crate::export::standard;
 use crate::generated::constants as c;
-use crate::handle::{Comm, MpichHandle};
-use crate::value::{Topology, ValueKind};
+use crate::handle::Comm;
+use crate::value::Topology;
+use crate::word::WordKind;
 
 /// A result of a function of a communicator, 0 if it fails.
 macro_rules! asked {

@@ -5,7 +5,8 @@ use std::ffi::c_int;
 
 use mica_front_end::types::MPI_Status;
 
-use crate::value::{ErrorCode, Rank, Tag, ValueKind};
+use crate::value::{ErrorCode, NO_VALUE, Rank, Tag};
+use crate::word::WordKind;
 
 /// `MPI_Status` of MPICH's ABI.
 #[repr(C)]
@@ -25,9 +26,6 @@ pub struct MpichStatus {
 }
 
 const _: () = assert!(size_of::<MpichStatus>() == 20 && align_of::<MpichStatus>() == 4);
-
-/// In a field of a status that the library is to write: no source, tag or error has this value.
-const UNTOUCHED: c_int = c_int::MIN + 1;
 
 impl MpichStatus {
     /// The status in the standard ABI.
@@ -67,7 +65,7 @@ impl MpichStatus {
 /// A status for the library to write.
 #[inline(always)]
 pub fn untouched() -> MPI_Status {
-    MPI_Status { MPI_SOURCE: UNTOUCHED, MPI_TAG: 0, MPI_ERROR: UNTOUCHED, MPI_internal: [0; 5] }
+    MPI_Status { MPI_SOURCE: NO_VALUE, MPI_TAG: 0, MPI_ERROR: NO_VALUE, MPI_internal: [0; 5] }
 }
 
 /// Stores what the library has written into an [`untouched`] status; what it has not stays.
@@ -76,7 +74,7 @@ pub fn untouched() -> MPI_Status {
 /// `to` is writable; it need not be initialized.
 #[inline(always)]
 pub unsafe fn give(status: &MPI_Status, to: *mut MpichStatus) {
-    if status.MPI_SOURCE != UNTOUCHED {
+    if status.MPI_SOURCE != NO_VALUE {
         let mut own = MpichStatus::default();
         own.take(status);
         // SAFETY: as the caller promises.
@@ -87,7 +85,7 @@ pub unsafe fn give(status: &MPI_Status, to: *mut MpichStatus) {
             (*to).MPI_TAG = own.MPI_TAG;
         }
     }
-    if status.MPI_ERROR != UNTOUCHED {
+    if status.MPI_ERROR != NO_VALUE {
         // SAFETY: as the caller promises.
         unsafe { (*to).MPI_ERROR = ErrorCode::to_mpich(status.MPI_ERROR) };
     }

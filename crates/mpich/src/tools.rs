@@ -9,9 +9,10 @@ use mica_front_end::types::MPI_Count;
 use crate::export::{pair, standard};
 use crate::generated::constants as c;
 use crate::handle::{
-    Comm, Errhandler, Group, Info, Message, MpichDatatype, MpichHandle, Op, Request, Session, Win,
+    Comm, Errhandler, Group, Info, Message, MpichDatatype, Op, Request, Session, Win,
 };
-use crate::value::{Binding, CallbackSafety, ErrorCode, ValueKind};
+use crate::value::{Binding, CallbackSafety, ErrorCode};
+use crate::word::WordKind;
 
 /// The handle of the object that a variable is bound to, in the standard ABI. `binding` is what
 /// kind it is, in MPICH's ABI.
@@ -48,32 +49,24 @@ fn address(object: &Option<usize>) -> *mut c_void {
     object.as_ref().map_or(std::ptr::null_mut(), |object| (&raw const *object).cast_mut().cast())
 }
 
-/// What kind of object a performance variable is bound to.
-fn binding_of_pvar(index: c_int) -> c_int {
-    type Ignored = *mut c_void;
-    type Call = unsafe extern "C" fn(
-        c_int,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        *mut c_int,
-        Ignored,
-        Ignored,
-        Ignored,
-    ) -> c_int;
-    let (mut bind, none) = (Binding::to_standard(c::BIND_NO_OBJECT), std::ptr::null_mut());
-    // SAFETY: the function has these parameters; results that are not wanted have no place.
-    unsafe {
-        let call = standard!(MPI_T_pvar_get_info as Call);
-        let place = &raw mut bind;
-        call(index, none, none, none, none, none, none, none, none, place, none, none, none);
-    }
-    Binding::to_mpich(bind)
+/// What kind of object a variable or an event is bound to, in MPICH's ABI: of the results of its
+/// `get_info`, the one between those that are named before and after the semicolon.
+macro_rules! binding {
+    ($mpi:ident($index:expr, $($before:ident)*; $($after:ident)*)) => {{
+        type Call = unsafe extern "C" fn(
+            c_int,
+            $(binding!(@ignored $before),)*
+            *mut c_int,
+            $(binding!(@ignored $after),)*
+        ) -> c_int;
+        let mut bind = Binding::to_standard(c::BIND_NO_OBJECT);
+        $(let $before = std::ptr::null_mut();)*
+        $(let $after = std::ptr::null_mut();)*
+        // The function has these parameters; results that are not wanted have no place.
+        standard!($mpi as Call)($index, $($before,)* &raw mut bind, $($after,)*);
+        Binding::to_mpich(bind)
+    }};
+    (@ignored $name:ident) => { *mut c_void };
 }
 
 pair! { MPI_T_pvar_handle_alloc(
@@ -87,38 +80,16 @@ pair! { MPI_T_pvar_handle_alloc(
         unsafe extern "C" fn(usize, c_int, *mut c_void, *mut usize, *mut c_int) -> c_int;
     // SAFETY: the caller passes what MPI asks for.
     unsafe {
-        let object = bound_object(binding_of_pvar(pvar_index), obj_handle);
+        let binding = binding!(MPI_T_pvar_get_info(
+            pvar_index,
+            name name_len verbosity var_class datatype enumtype desc desc_len;
+            readonly continuous atomic
+        ));
+        let object = bound_object(binding, obj_handle);
         let call = standard!(MPI_T_pvar_handle_alloc as Call);
         ErrorCode::to_mpich(call(session, pvar_index, address(&object), handle, count))
     }
 } }
-
-/// What kind of object an event is bound to.
-fn binding_of_event(index: c_int) -> c_int {
-    type Ignored = *mut c_void;
-    type Call = unsafe extern "C" fn(
-        c_int,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        Ignored,
-        *mut c_int,
-    ) -> c_int;
-    let (mut bind, none) = (Binding::to_standard(c::BIND_NO_OBJECT), std::ptr::null_mut());
-    // SAFETY: as above.
-    unsafe {
-        let call = standard!(MPI_T_event_get_info as Call);
-        let place = &raw mut bind;
-        call(index, none, none, none, none, none, none, none, none, none, none, place);
-    }
-    Binding::to_mpich(bind)
-}
 
 pair! { MPI_T_event_handle_alloc(
     event_index: c_int, obj_handle: *mut c_void, info: c_int, registration: *mut usize
@@ -126,7 +97,12 @@ pair! { MPI_T_event_handle_alloc(
     type Call = unsafe extern "C" fn(c_int, *mut c_void, usize, *mut usize) -> c_int;
     // SAFETY: the caller passes what MPI asks for.
     unsafe {
-        let object = bound_object(binding_of_event(event_index), obj_handle);
+        let binding = binding!(MPI_T_event_get_info(
+            event_index,
+            name name_len verbosity datatypes displacements num_elements enumtype hints desc
+            desc_len;
+        ));
+        let object = bound_object(binding, obj_handle);
         let call = standard!(MPI_T_event_handle_alloc as Call);
         let info = Info::to_standard(info);
         ErrorCode::to_mpich(call(event_index, address(&object), info, registration))

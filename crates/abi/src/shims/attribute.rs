@@ -11,13 +11,8 @@ use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
 
 use crate::convert::{Out, flag};
+use crate::table::{CopyCallback as CopyFunction, DeleteCallback as DeleteFunction};
 use crate::types::*;
-
-/// The C functions of users: (object, keyval, extra state, value, place for the copy, flag),
-/// (object, keyval, value, extra state). A handle in C is one word for every kind of object.
-type CopyFunction =
-    unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
-type DeleteFunction = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
 
 /// The copy callback at `address`, or one of the predefined ones (numbers that are the same for all
 /// kinds of object).
@@ -33,7 +28,24 @@ unsafe fn copy_callback(address: usize, extra_state: *mut c_void) -> CopyCallbac
     let pointer = std::ptr::with_exposed_provenance::<()>(address);
     // SAFETY: as the caller promises.
     let function = unsafe { std::mem::transmute::<*const (), CopyFunction>(pointer) };
-    let extra_state = extra_state.expose_provenance();
+    // SAFETY: as the caller promises.
+    unsafe { copy_by(function, same_address(extra_state)) }
+}
+
+/// What yields this address, in any thread.
+fn same_address(state: *mut c_void) -> impl Fn() -> *mut c_void + Send + Sync + 'static {
+    let address = state.expose_provenance();
+    move || std::ptr::with_exposed_provenance_mut(address)
+}
+
+/// The callback that calls a C function with the state that `state` yields.
+///
+/// # Safety
+/// The function stays in place, and may be called with the state from any thread.
+pub(crate) unsafe fn copy_by(
+    function: CopyFunction,
+    state: impl Fn() -> *mut c_void + Send + Sync + 'static,
+) -> CopyCallback {
     CopyCallback::User(Arc::new(move |object, keyval, value| {
         let (mut copy, mut wanted) = (0_usize, 0);
         // SAFETY: the user's function, called as MPI says: the copy's place is a word, the flag an
@@ -42,7 +54,7 @@ unsafe fn copy_callback(address: usize, extra_state: *mut c_void) -> CopyCallbac
             function(
                 object as usize,
                 keyval,
-                std::ptr::with_exposed_provenance_mut(extra_state),
+                state(),
                 std::ptr::with_exposed_provenance_mut(value),
                 (&raw mut copy).cast(),
                 &raw mut wanted,
@@ -67,16 +79,22 @@ unsafe fn delete_callback(address: usize, extra_state: *mut c_void) -> DeleteCal
     let pointer = std::ptr::with_exposed_provenance::<()>(address);
     // SAFETY: as the caller promises.
     let function = unsafe { std::mem::transmute::<*const (), DeleteFunction>(pointer) };
-    let extra_state = extra_state.expose_provenance();
+    // SAFETY: as the caller promises.
+    unsafe { delete_by(function, same_address(extra_state)) }
+}
+
+/// As [`copy_by`], for the deletion.
+///
+/// # Safety
+/// As for [`copy_by`].
+pub(crate) unsafe fn delete_by(
+    function: DeleteFunction,
+    state: impl Fn() -> *mut c_void + Send + Sync + 'static,
+) -> DeleteCallback {
     DeleteCallback::User(Arc::new(move |object, keyval, value| {
         // SAFETY: the user's function, called as MPI says.
         unsafe {
-            function(
-                object as usize,
-                keyval,
-                std::ptr::with_exposed_provenance_mut(value),
-                std::ptr::with_exposed_provenance_mut(extra_state),
-            )
+            function(object as usize, keyval, std::ptr::with_exposed_provenance_mut(value), state())
         }
     }))
 }

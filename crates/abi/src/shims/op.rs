@@ -53,18 +53,22 @@ pub unsafe fn mpi_op_create(
             });
         })
     };
-    let order = match commute {
-        0 => OperandOrder::ByRank,
-        _ => OperandOrder::Any,
-    };
-    let handle = Op::user(order, function).register()?;
+    let handle = Op::user(order(commute), function).register()?;
     // SAFETY: by the contract above.
     unsafe { *op = MPI_Op::from_raw(handle) };
     Ok(())
 }
 
+/// In which order operands may be combined.
+pub(crate) fn order(commute: c_int) -> OperandOrder {
+    match commute {
+        0 => OperandOrder::ByRank,
+        _ => OperandOrder::Any,
+    }
+}
+
 /// Calls `f` once, or as often as a count that is an `int` needs.
-fn pieces(
+pub(crate) fn pieces(
     input: usize,
     inout: usize,
     count: i64,
@@ -86,7 +90,7 @@ fn pieces(
     }
 }
 
-fn pointer(address: usize) -> *mut c_void {
+pub(crate) fn pointer(address: usize) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(address)
 }
 

@@ -4,543 +4,262 @@
 
 use std::ffi::c_int;
 
-use mica_front_end::types::{MPI_Aint, MPI_Count};
-
-use crate::argument::{
-    Handle, Handles, InOutHandle, OutHandle, ReadBuffer, Same, Value, WriteBuffer,
-};
+use crate::argument::{InOutValue, OutValue, Same, Value, Values};
 use crate::export::forward;
 use crate::handle::{Comm, Info, MpichDatatype, Op, Request};
 use crate::processes::partners;
-use crate::value::Rank;
+use crate::value::{Rank, ReadBuffer, WriteBuffer};
 
 forward! {
-    MPI_Allgather, MPI_Alltoall
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<c_int>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>)
+    MPI_Allgather, MPI_Allgather_c; MPI_Alltoall, MPI_Alltoall_c
+    (sendbuf: Value<ReadBuffer>, sendcount: Same<Int>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Allgather_c, MPI_Alltoall_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<MPI_Count>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>)
+    MPI_Allgather_init, MPI_Allgather_init_c; MPI_Alltoall_init, MPI_Alltoall_init_c
+    (sendbuf: Value<ReadBuffer>, sendcount: Same<Int>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>, info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Allgather_init, MPI_Alltoall_init
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<c_int>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>)
+    MPI_Allgatherv, MPI_Allgatherv_c(sendbuf: Value<ReadBuffer>, sendcount: Same<Int>,
+        sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>,
+        displs: Same<*const Displ>, recvtype: Value<MpichDatatype>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Allgather_init_c, MPI_Alltoall_init_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<MPI_Count>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>)
+    MPI_Allgatherv_init, MPI_Allgatherv_init_c(sendbuf: Value<ReadBuffer>, sendcount: Same<Int>,
+        sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>,
+        displs: Same<*const Displ>, recvtype: Value<MpichDatatype>, comm: Value<Comm>,
+        info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Allgatherv
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>)
+    MPI_Allreduce, MPI_Allreduce_c; MPI_Exscan, MPI_Exscan_c; MPI_Scan, MPI_Scan_c
+    (sendbuf: Value<ReadBuffer>, recvbuf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, op: Value<Op>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Allgatherv_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>)
+    MPI_Allreduce_init, MPI_Allreduce_init_c; MPI_Exscan_init, MPI_Exscan_init_c; MPI_Scan_init,
+        MPI_Scan_init_c
+    (sendbuf: Value<ReadBuffer>, recvbuf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, op: Value<Op>, comm: Value<Comm>, info: Value<Info>,
+        request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Allgatherv_init
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
+    MPI_Alltoallv, MPI_Alltoallv_c(sendbuf: Value<ReadBuffer>, sendcounts: Same<*const Int>,
+        sdispls: Same<*const Displ>, sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>,
+        recvcounts: Same<*const Int>, rdispls: Same<*const Displ>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Allgatherv_init_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
+    MPI_Alltoallv_init, MPI_Alltoallv_init_c(sendbuf: Value<ReadBuffer>,
+        sendcounts: Same<*const Int>, sdispls: Same<*const Displ>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>, rdispls: Same<*const Displ>,
+        recvtype: Value<MpichDatatype>, comm: Value<Comm>, info: Value<Info>,
+        request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Allreduce, MPI_Exscan, MPI_Scan
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>,
-        op: Handle<Op>, comm: Handle<Comm>)
+    MPI_Alltoallw, MPI_Alltoallw_c(sendbuf: Value<ReadBuffer>, sendcounts: Same<*const Int>,
+        sdispls: Same<*const Displ>, sendtypes: Values<MpichDatatype>[partners(comm)],
+        recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>, rdispls: Same<*const Displ>,
+        recvtypes: Values<MpichDatatype>[partners(comm)], comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Allreduce_c, MPI_Exscan_c, MPI_Scan_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>)
+    MPI_Alltoallw_init, MPI_Alltoallw_init_c(sendbuf: Value<ReadBuffer>,
+        sendcounts: Same<*const Int>, sdispls: Same<*const Displ>,
+        sendtypes: Values<MpichDatatype>[partners(comm)], recvbuf: Value<WriteBuffer>,
+        recvcounts: Same<*const Int>, rdispls: Same<*const Displ>,
+        recvtypes: Values<MpichDatatype>[partners(comm)], comm: Value<Comm>, info: Value<Info>,
+        request: OutValue<Request>)
 }
 
-forward! {
-    MPI_Allreduce_init, MPI_Exscan_init, MPI_Scan_init
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>,
-        op: Handle<Op>, comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Allreduce_init_c, MPI_Exscan_init_c, MPI_Scan_init_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Alltoallv
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const c_int>,
-        rdispls: Same<*const c_int>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Alltoallv_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>,
-        rdispls: Same<*const MPI_Aint>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Alltoallv_init
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const c_int>,
-        rdispls: Same<*const c_int>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Alltoallv_init_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>,
-        rdispls: Same<*const MPI_Aint>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Alltoallw
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtypes: Handles<MpichDatatype>[partners(comm)], recvbuf: WriteBuffer,
-        recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
-        recvtypes: Handles<MpichDatatype>[partners(comm)], comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Alltoallw_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtypes: Handles<MpichDatatype>[partners(comm)], recvbuf: WriteBuffer,
-        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
-        recvtypes: Handles<MpichDatatype>[partners(comm)], comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Alltoallw_init
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtypes: Handles<MpichDatatype>[partners(comm)], recvbuf: WriteBuffer,
-        recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
-        recvtypes: Handles<MpichDatatype>[partners(comm)], comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Alltoallw_init_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtypes: Handles<MpichDatatype>[partners(comm)], recvbuf: WriteBuffer,
-        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
-        recvtypes: Handles<MpichDatatype>[partners(comm)], comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
-}
-
-forward! { MPI_Barrier(comm: Handle<Comm>) }
-forward! { MPI_Barrier_init(comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>) }
-
-forward! {
-    MPI_Bcast
-    (buffer: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>, root: Value<Rank>,
-        comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Bcast_c
-    (buffer: WriteBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>,
-        root: Value<Rank>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Bcast_init
-    (buffer: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>, root: Value<Rank>,
-        comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Bcast_init_c
-    (buffer: WriteBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>,
-        root: Value<Rank>, comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Gather, MPI_Scatter
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<c_int>, recvtype: Handle<MpichDatatype>,
-        root: Value<Rank>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Gather_c, MPI_Scatter_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<MPI_Count>, recvtype: Handle<MpichDatatype>,
-        root: Value<Rank>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Gather_init, MPI_Scatter_init
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<c_int>, recvtype: Handle<MpichDatatype>,
-        root: Value<Rank>, comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Gather_init_c, MPI_Scatter_init_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<MPI_Count>, recvtype: Handle<MpichDatatype>,
-        root: Value<Rank>, comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Gatherv
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Gatherv_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Gatherv_init
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Gatherv_init_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Iallgather, MPI_Ialltoall
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<c_int>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Iallgather_c, MPI_Ialltoall_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<MPI_Count>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Iallgatherv
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Iallgatherv_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Iallreduce, MPI_Iexscan, MPI_Iscan
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>,
-        op: Handle<Op>, comm: Handle<Comm>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Iallreduce_c, MPI_Iexscan_c, MPI_Iscan_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Ialltoallv
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const c_int>,
-        rdispls: Same<*const c_int>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Ialltoallv_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>,
-        rdispls: Same<*const MPI_Aint>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Ialltoallw
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtypes: Handles<MpichDatatype>[partners(comm)], recvbuf: WriteBuffer,
-        recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
-        recvtypes: Handles<MpichDatatype>[partners(comm)], comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Ialltoallw_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtypes: Handles<MpichDatatype>[partners(comm)], recvbuf: WriteBuffer,
-        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
-        recvtypes: Handles<MpichDatatype>[partners(comm)], comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! { MPI_Ibarrier(comm: Handle<Comm>, request: OutHandle<Request>) }
+forward! { MPI_Barrier(comm: Value<Comm>) }
+forward! { MPI_Barrier_init(comm: Value<Comm>, info: Value<Info>, request: OutValue<Request>) }
 
 forward! {
-    MPI_Ibcast
-    (buffer: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>, root: Value<Rank>,
-        comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Bcast, MPI_Bcast_c(buffer: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, root: Value<Rank>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Ibcast_c
-    (buffer: WriteBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>,
-        root: Value<Rank>, comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Bcast_init, MPI_Bcast_init_c(buffer: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, root: Value<Rank>, comm: Value<Comm>, info: Value<Info>,
+        request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Igather, MPI_Iscatter
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<c_int>, recvtype: Handle<MpichDatatype>,
-        root: Value<Rank>, comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Gather, MPI_Gather_c; MPI_Scatter, MPI_Scatter_c
+    (sendbuf: Value<ReadBuffer>, sendcount: Same<Int>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        root: Value<Rank>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Igather_c, MPI_Iscatter_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<MPI_Count>, recvtype: Handle<MpichDatatype>,
-        root: Value<Rank>, comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Gather_init, MPI_Gather_init_c; MPI_Scatter_init, MPI_Scatter_init_c
+    (sendbuf: Value<ReadBuffer>, sendcount: Same<Int>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        root: Value<Rank>, comm: Value<Comm>, info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Igatherv
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Gatherv, MPI_Gatherv_c(sendbuf: Value<ReadBuffer>, sendcount: Same<Int>,
+        sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>,
+        displs: Same<*const Displ>, recvtype: Value<MpichDatatype>, root: Value<Rank>,
+        comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Igatherv_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Gatherv_init, MPI_Gatherv_init_c(sendbuf: Value<ReadBuffer>, sendcount: Same<Int>,
+        sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>,
+        displs: Same<*const Displ>, recvtype: Value<MpichDatatype>, root: Value<Rank>,
+        comm: Value<Comm>, info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ireduce
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>,
-        op: Handle<Op>, root: Value<Rank>, comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Iallgather, MPI_Iallgather_c; MPI_Ialltoall, MPI_Ialltoall_c
+    (sendbuf: Value<ReadBuffer>, sendcount: Same<Int>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ireduce_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, root: Value<Rank>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Iallgatherv, MPI_Iallgatherv_c(sendbuf: Value<ReadBuffer>, sendcount: Same<Int>,
+        sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>,
+        displs: Same<*const Displ>, recvtype: Value<MpichDatatype>, comm: Value<Comm>,
+        request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ireduce_scatter
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcounts: Same<*const c_int>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Iallreduce, MPI_Iallreduce_c; MPI_Iexscan, MPI_Iexscan_c; MPI_Iscan, MPI_Iscan_c
+    (sendbuf: Value<ReadBuffer>, recvbuf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, op: Value<Op>, comm: Value<Comm>,
+        request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ireduce_scatter_block
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcount: Same<c_int>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Ialltoallv, MPI_Ialltoallv_c(sendbuf: Value<ReadBuffer>, sendcounts: Same<*const Int>,
+        sdispls: Same<*const Displ>, sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>,
+        recvcounts: Same<*const Int>, rdispls: Same<*const Displ>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ireduce_scatter_block_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcount: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Ialltoallw, MPI_Ialltoallw_c(sendbuf: Value<ReadBuffer>, sendcounts: Same<*const Int>,
+        sdispls: Same<*const Displ>, sendtypes: Values<MpichDatatype>[partners(comm)],
+        recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>, rdispls: Same<*const Displ>,
+        recvtypes: Values<MpichDatatype>[partners(comm)], comm: Value<Comm>,
+        request: OutValue<Request>)
 }
 
-forward! {
-    MPI_Ireduce_scatter_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Iscatterv
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcount: Same<c_int>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Iscatterv_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcount: Same<MPI_Count>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! { MPI_Op_commutative(op: Handle<Op>, commute: Same<*mut c_int>) }
-forward! { MPI_Op_free(op: InOutHandle<Op>) }
-
-forward! {
-    MPI_Reduce
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>,
-        op: Handle<Op>, root: Value<Rank>, comm: Handle<Comm>)
-}
+forward! { MPI_Ibarrier(comm: Value<Comm>, request: OutValue<Request>) }
 
 forward! {
-    MPI_Reduce_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, root: Value<Rank>, comm: Handle<Comm>)
+    MPI_Ibcast, MPI_Ibcast_c(buffer: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, root: Value<Rank>, comm: Value<Comm>,
+        request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Reduce_init
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>,
-        op: Handle<Op>, root: Value<Rank>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
+    MPI_Igather, MPI_Igather_c; MPI_Iscatter, MPI_Iscatter_c
+    (sendbuf: Value<ReadBuffer>, sendcount: Same<Int>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        root: Value<Rank>, comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Reduce_init_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, count: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, root: Value<Rank>, comm: Handle<Comm>,
-        info: Handle<Info>, request: OutHandle<Request>)
+    MPI_Igatherv, MPI_Igatherv_c(sendbuf: Value<ReadBuffer>, sendcount: Same<Int>,
+        sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>,
+        displs: Same<*const Displ>, recvtype: Value<MpichDatatype>, root: Value<Rank>,
+        comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Reduce_local
-    (inbuf: ReadBuffer, inoutbuf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>,
-        op: Handle<Op>)
+    MPI_Ireduce, MPI_Ireduce_c(sendbuf: Value<ReadBuffer>, recvbuf: Value<WriteBuffer>,
+        count: Same<Int>, datatype: Value<MpichDatatype>, op: Value<Op>, root: Value<Rank>,
+        comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Reduce_local_c
-    (inbuf: ReadBuffer, inoutbuf: WriteBuffer, count: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>)
+    MPI_Ireduce_scatter, MPI_Ireduce_scatter_c(sendbuf: Value<ReadBuffer>,
+        recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>, datatype: Value<MpichDatatype>,
+        op: Value<Op>, comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Reduce_scatter
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcounts: Same<*const c_int>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>)
+    MPI_Ireduce_scatter_block, MPI_Ireduce_scatter_block_c(sendbuf: Value<ReadBuffer>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, datatype: Value<MpichDatatype>,
+        op: Value<Op>, comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Reduce_scatter_block
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcount: Same<c_int>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>)
+    MPI_Iscatterv, MPI_Iscatterv_c(sendbuf: Value<ReadBuffer>, sendcounts: Same<*const Int>,
+        displs: Same<*const Displ>, sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>,
+        recvcount: Same<Int>, recvtype: Value<MpichDatatype>, root: Value<Rank>, comm: Value<Comm>,
+        request: OutValue<Request>)
 }
 
-forward! {
-    MPI_Reduce_scatter_block_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcount: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>)
-}
+forward! { MPI_Op_commutative(op: Value<Op>, commute: Same<*mut c_int>) }
+forward! { MPI_Op_free(op: InOutValue<Op>) }
 
 forward! {
-    MPI_Reduce_scatter_block_init
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcount: Same<c_int>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
+    MPI_Reduce, MPI_Reduce_c(sendbuf: Value<ReadBuffer>, recvbuf: Value<WriteBuffer>,
+        count: Same<Int>, datatype: Value<MpichDatatype>, op: Value<Op>, root: Value<Rank>,
+        comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Reduce_scatter_block_init_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcount: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
+    MPI_Reduce_init, MPI_Reduce_init_c(sendbuf: Value<ReadBuffer>, recvbuf: Value<WriteBuffer>,
+        count: Same<Int>, datatype: Value<MpichDatatype>, op: Value<Op>, root: Value<Rank>,
+        comm: Value<Comm>, info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Reduce_scatter_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>)
+    MPI_Reduce_local, MPI_Reduce_local_c(inbuf: Value<ReadBuffer>, inoutbuf: Value<WriteBuffer>,
+        count: Same<Int>, datatype: Value<MpichDatatype>, op: Value<Op>)
 }
 
 forward! {
-    MPI_Reduce_scatter_init
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcounts: Same<*const c_int>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
+    MPI_Reduce_scatter, MPI_Reduce_scatter_c(sendbuf: Value<ReadBuffer>,
+        recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>, datatype: Value<MpichDatatype>,
+        op: Value<Op>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Reduce_scatter_init_c
-    (sendbuf: ReadBuffer, recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>,
-        datatype: Handle<MpichDatatype>, op: Handle<Op>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
+    MPI_Reduce_scatter_block, MPI_Reduce_scatter_block_c(sendbuf: Value<ReadBuffer>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, datatype: Value<MpichDatatype>,
+        op: Value<Op>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Scatterv
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcount: Same<c_int>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>)
+    MPI_Reduce_scatter_block_init, MPI_Reduce_scatter_block_init_c(sendbuf: Value<ReadBuffer>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, datatype: Value<MpichDatatype>,
+        op: Value<Op>, comm: Value<Comm>, info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Scatterv_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcount: Same<MPI_Count>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>)
+    MPI_Reduce_scatter_init, MPI_Reduce_scatter_init_c(sendbuf: Value<ReadBuffer>,
+        recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>, datatype: Value<MpichDatatype>,
+        op: Value<Op>, comm: Value<Comm>, info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Scatterv_init
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcount: Same<c_int>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
+    MPI_Scatterv, MPI_Scatterv_c(sendbuf: Value<ReadBuffer>, sendcounts: Same<*const Int>,
+        displs: Same<*const Displ>, sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>,
+        recvcount: Same<Int>, recvtype: Value<MpichDatatype>, root: Value<Rank>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Scatterv_init_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcount: Same<MPI_Count>,
-        recvtype: Handle<MpichDatatype>, root: Value<Rank>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
+    MPI_Scatterv_init, MPI_Scatterv_init_c(sendbuf: Value<ReadBuffer>, sendcounts: Same<*const Int>,
+        displs: Same<*const Displ>, sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>,
+        recvcount: Same<Int>, recvtype: Value<MpichDatatype>, root: Value<Rank>, comm: Value<Comm>,
+        info: Value<Info>, request: OutValue<Request>)
 }

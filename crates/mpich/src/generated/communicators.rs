@@ -4,160 +4,141 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::argument::{
-    Handle, InOutHandle, InOutValue, OutHandle, OutValue, OutValues, Same, Value, Values,
-};
+use crate::argument::{InOutValue, OutValue, OutValues, Same, Value, Values};
 use crate::export::forward;
 use crate::handle::{Comm, Group, Info, MpichDatatype, Request, Win};
 use crate::value::{Comparison, Keyval, Rank, SplitType, Tag};
 
-forward! { MPI_Attr_delete(comm: Handle<Comm>, keyval: Value<Keyval>) }
+forward! { MPI_Attr_delete(comm: Value<Comm>, keyval: Value<Keyval>) }
 
 forward! {
-    MPI_Attr_put
-    (comm: Handle<Comm>, keyval: Value<Keyval>, attribute_val: Same<*mut c_void>)
+    MPI_Attr_put(comm: Value<Comm>, keyval: Value<Keyval>, attribute_val: Same<*mut c_void>)
 }
+
+forward! { MPI_Comm_compare(comm1: Value<Comm>, comm2: Value<Comm>, result: OutValue<Comparison>) }
+forward! { MPI_Comm_create(comm: Value<Comm>, group: Value<Group>, newcomm: OutValue<Comm>) }
 
 forward! {
-    MPI_Comm_compare
-    (comm1: Handle<Comm>, comm2: Handle<Comm>, result: OutValue<Comparison>)
+    MPI_Comm_create_group(comm: Value<Comm>, group: Value<Group>, tag: Value<Tag>,
+        newcomm: OutValue<Comm>)
 }
 
-forward! { MPI_Comm_create(comm: Handle<Comm>, group: Handle<Group>, newcomm: OutHandle<Comm>) }
-
-forward! {
-    MPI_Comm_create_group
-    (comm: Handle<Comm>, group: Handle<Group>, tag: Value<Tag>, newcomm: OutHandle<Comm>)
-}
-
-forward! { MPI_Comm_delete_attr(comm: Handle<Comm>, comm_keyval: Value<Keyval>) }
-forward! { MPI_Comm_dup(comm: Handle<Comm>, newcomm: OutHandle<Comm>) }
-
-forward! {
-    MPI_Comm_dup_with_info
-    (comm: Handle<Comm>, info: Handle<Info>, newcomm: OutHandle<Comm>)
-}
-
-forward! { MPI_Comm_free(comm: InOutHandle<Comm>) }
+forward! { MPI_Comm_delete_attr(comm: Value<Comm>, comm_keyval: Value<Keyval>) }
+forward! { MPI_Comm_dup(comm: Value<Comm>, newcomm: OutValue<Comm>) }
+forward! { MPI_Comm_dup_with_info(comm: Value<Comm>, info: Value<Info>, newcomm: OutValue<Comm>) }
+forward! { MPI_Comm_free(comm: InOutValue<Comm>) }
 forward! { MPI_Comm_free_keyval(comm_keyval: InOutValue<Keyval>) }
-forward! { MPI_Comm_get_info(comm: Handle<Comm>, info_used: OutHandle<Info>) }
+forward! { MPI_Comm_get_info(comm: Value<Comm>, info_used: OutValue<Info>) }
 
 forward! {
-    MPI_Comm_get_name
-    (comm: Handle<Comm>, comm_name: Same<*mut c_char>, resultlen: Same<*mut c_int>)
-}
-
-forward! { MPI_Comm_group, MPI_Comm_remote_group(comm: Handle<Comm>, group: OutHandle<Group>) }
-
-forward! {
-    MPI_Comm_idup
-    (comm: Handle<Comm>, newcomm: OutHandle<Comm>, request: OutHandle<Request>)
+    MPI_Comm_get_name(comm: Value<Comm>, comm_name: Same<*mut c_char>, resultlen: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Comm_idup_with_info
-    (comm: Handle<Comm>, info: Handle<Info>, newcomm: OutHandle<Comm>, request: OutHandle<Request>)
+    MPI_Comm_group; MPI_Comm_remote_group
+    (comm: Value<Comm>, group: OutValue<Group>)
 }
 
-forward! { MPI_Comm_rank(comm: Handle<Comm>, rank: OutValue<Rank>) }
-forward! { MPI_Comm_remote_size, MPI_Comm_size(comm: Handle<Comm>, size: Same<*mut c_int>) }
+forward! { MPI_Comm_idup(comm: Value<Comm>, newcomm: OutValue<Comm>, request: OutValue<Request>) }
 
 forward! {
-    MPI_Comm_set_attr
-    (comm: Handle<Comm>, comm_keyval: Value<Keyval>, attribute_val: Same<*mut c_void>)
+    MPI_Comm_idup_with_info(comm: Value<Comm>, info: Value<Info>, newcomm: OutValue<Comm>,
+        request: OutValue<Request>)
 }
 
-forward! { MPI_Comm_set_info(comm: Handle<Comm>, info: Handle<Info>) }
-forward! { MPI_Comm_set_name(comm: Handle<Comm>, comm_name: Same<*const c_char>) }
+forward! { MPI_Comm_rank(comm: Value<Comm>, rank: OutValue<Rank>) }
 
 forward! {
-    MPI_Comm_split
-    (comm: Handle<Comm>, color: Same<c_int>, key: Same<c_int>, newcomm: OutHandle<Comm>)
-}
-
-forward! {
-    MPI_Comm_split_type
-    (comm: Handle<Comm>, split_type: Value<SplitType>, key: Same<c_int>, info: Handle<Info>,
-        newcomm: OutHandle<Comm>)
-}
-
-forward! { MPI_Comm_test_inter(comm: Handle<Comm>, flag: Same<*mut c_int>) }
-
-forward! {
-    MPI_Group_compare
-    (group1: Handle<Group>, group2: Handle<Group>, result: OutValue<Comparison>)
+    MPI_Comm_remote_size; MPI_Comm_size
+    (comm: Value<Comm>, size: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Group_difference, MPI_Group_intersection, MPI_Group_union
-    (group1: Handle<Group>, group2: Handle<Group>, newgroup: OutHandle<Group>)
+    MPI_Comm_set_attr(comm: Value<Comm>, comm_keyval: Value<Keyval>,
+        attribute_val: Same<*mut c_void>)
+}
+
+forward! { MPI_Comm_set_info(comm: Value<Comm>, info: Value<Info>) }
+forward! { MPI_Comm_set_name(comm: Value<Comm>, comm_name: Same<*const c_char>) }
+
+forward! {
+    MPI_Comm_split(comm: Value<Comm>, color: Same<c_int>, key: Same<c_int>, newcomm: OutValue<Comm>)
 }
 
 forward! {
-    MPI_Group_excl, MPI_Group_incl
-    (group: Handle<Group>, n: Same<c_int>, ranks: Same<*const c_int>, newgroup: OutHandle<Group>)
+    MPI_Comm_split_type(comm: Value<Comm>, split_type: Value<SplitType>, key: Same<c_int>,
+        info: Value<Info>, newcomm: OutValue<Comm>)
 }
 
-forward! { MPI_Group_free(group: InOutHandle<Group>) }
+forward! { MPI_Comm_test_inter(comm: Value<Comm>, flag: Same<*mut c_int>) }
 
 forward! {
-    MPI_Group_range_excl, MPI_Group_range_incl
-    (group: Handle<Group>, n: Same<c_int>, ranges: Same<*mut [c_int; 3]>,
-        newgroup: OutHandle<Group>)
-}
-
-forward! { MPI_Group_rank(group: Handle<Group>, rank: OutValue<Rank>) }
-forward! { MPI_Group_size(group: Handle<Group>, size: Same<*mut c_int>) }
-
-forward! {
-    MPI_Group_translate_ranks
-    (group1: Handle<Group>, n: Same<c_int>, ranks1: Values<Rank>[n], group2: Handle<Group>,
-        ranks2: OutValues<Rank>[n])
+    MPI_Group_compare(group1: Value<Group>, group2: Value<Group>, result: OutValue<Comparison>)
 }
 
 forward! {
-    MPI_Intercomm_create
-    (local_comm: Handle<Comm>, local_leader: Value<Rank>, peer_comm: Handle<Comm>,
-        remote_leader: Value<Rank>, tag: Value<Tag>, newintercomm: OutHandle<Comm>)
+    MPI_Group_difference; MPI_Group_intersection; MPI_Group_union
+    (group1: Value<Group>, group2: Value<Group>, newgroup: OutValue<Group>)
 }
 
 forward! {
-    MPI_Intercomm_merge
-    (intercomm: Handle<Comm>, high: Same<c_int>, newintracomm: OutHandle<Comm>)
+    MPI_Group_excl; MPI_Group_incl
+    (group: Value<Group>, n: Same<c_int>, ranks: Same<*const c_int>, newgroup: OutValue<Group>)
+}
+
+forward! { MPI_Group_free(group: InOutValue<Group>) }
+
+forward! {
+    MPI_Group_range_excl; MPI_Group_range_incl
+    (group: Value<Group>, n: Same<c_int>, ranges: Same<*mut [c_int; 3]>, newgroup: OutValue<Group>)
+}
+
+forward! { MPI_Group_rank(group: Value<Group>, rank: OutValue<Rank>) }
+forward! { MPI_Group_size(group: Value<Group>, size: Same<*mut c_int>) }
+
+forward! {
+    MPI_Group_translate_ranks(group1: Value<Group>, n: Same<c_int>, ranks1: Values<Rank>[n],
+        group2: Value<Group>, ranks2: OutValues<Rank>[n])
+}
+
+forward! {
+    MPI_Intercomm_create(local_comm: Value<Comm>, local_leader: Value<Rank>, peer_comm: Value<Comm>,
+        remote_leader: Value<Rank>, tag: Value<Tag>, newintercomm: OutValue<Comm>)
+}
+
+forward! {
+    MPI_Intercomm_merge(intercomm: Value<Comm>, high: Same<c_int>, newintracomm: OutValue<Comm>)
 }
 
 forward! { MPI_Keyval_free(keyval: InOutValue<Keyval>) }
-forward! { MPI_Type_delete_attr(datatype: Handle<MpichDatatype>, type_keyval: Value<Keyval>) }
+forward! { MPI_Type_delete_attr(datatype: Value<MpichDatatype>, type_keyval: Value<Keyval>) }
 forward! { MPI_Type_free_keyval(type_keyval: InOutValue<Keyval>) }
 
 forward! {
-    MPI_Type_get_attr
-    (datatype: Handle<MpichDatatype>, type_keyval: Value<Keyval>, attribute_val: Same<*mut c_void>,
-        flag: Same<*mut c_int>)
+    MPI_Type_get_attr(datatype: Value<MpichDatatype>, type_keyval: Value<Keyval>,
+        attribute_val: Same<*mut c_void>, flag: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Type_get_name
-    (datatype: Handle<MpichDatatype>, type_name: Same<*mut c_char>, resultlen: Same<*mut c_int>)
+    MPI_Type_get_name(datatype: Value<MpichDatatype>, type_name: Same<*mut c_char>,
+        resultlen: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Type_set_attr
-    (datatype: Handle<MpichDatatype>, type_keyval: Value<Keyval>, attribute_val: Same<*mut c_void>)
+    MPI_Type_set_attr(datatype: Value<MpichDatatype>, type_keyval: Value<Keyval>,
+        attribute_val: Same<*mut c_void>)
 }
 
-forward! { MPI_Type_set_name(datatype: Handle<MpichDatatype>, type_name: Same<*const c_char>) }
-forward! { MPI_Win_delete_attr(win: Handle<Win>, win_keyval: Value<Keyval>) }
+forward! { MPI_Type_set_name(datatype: Value<MpichDatatype>, type_name: Same<*const c_char>) }
+forward! { MPI_Win_delete_attr(win: Value<Win>, win_keyval: Value<Keyval>) }
 forward! { MPI_Win_free_keyval(win_keyval: InOutValue<Keyval>) }
 
 forward! {
-    MPI_Win_get_name
-    (win: Handle<Win>, win_name: Same<*mut c_char>, resultlen: Same<*mut c_int>)
+    MPI_Win_get_name(win: Value<Win>, win_name: Same<*mut c_char>, resultlen: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Win_set_attr
-    (win: Handle<Win>, win_keyval: Value<Keyval>, attribute_val: Same<*mut c_void>)
+    MPI_Win_set_attr(win: Value<Win>, win_keyval: Value<Keyval>, attribute_val: Same<*mut c_void>)
 }
 
-forward! { MPI_Win_set_name(win: Handle<Win>, win_name: Same<*const c_char>) }
+forward! { MPI_Win_set_name(win: Value<Win>, win_name: Same<*const c_char>) }

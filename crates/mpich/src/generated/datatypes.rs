@@ -6,289 +6,179 @@ use std::ffi::{c_char, c_int, c_void};
 
 use mica_front_end::types::{MPI_Aint, MPI_Count};
 
-use crate::argument::{
-    Handle, Handles, InOutHandle, InStatus, OutHandle, OutValue, ReadBuffer, Same, Value, Values,
-    WriteBuffer,
-};
+use crate::argument::{InOutValue, InStatus, OutValue, Same, Value, Values};
 use crate::export::forward;
 use crate::handle::{Comm, MpichDatatype};
-use crate::value::{Combiner, Distribution, DistributionArgument, Order, Rank, TypeClass};
+use crate::value::{
+    Combiner, Distribution, DistributionArgument, Order, Rank, ReadBuffer, TypeClass, WriteBuffer,
+};
 
 forward! { MPI_Get_address(location: Same<*const c_void>, address: Same<*mut MPI_Aint>) }
 
 forward! {
-    MPI_Get_elements
-    (status: InStatus, datatype: Handle<MpichDatatype>, count: Same<*mut c_int>)
+    MPI_Get_elements, MPI_Get_elements_c(status: InStatus, datatype: Value<MpichDatatype>,
+        count: Same<*mut Int>)
 }
 
 forward! {
-    MPI_Get_elements_c, MPI_Get_elements_x
-    (status: InStatus, datatype: Handle<MpichDatatype>, count: Same<*mut MPI_Count>)
+    MPI_Get_elements_x(status: InStatus, datatype: Value<MpichDatatype>,
+        count: Same<*mut MPI_Count>)
 }
 
 forward! {
-    MPI_Pack
-    (inbuf: ReadBuffer, incount: Same<c_int>, datatype: Handle<MpichDatatype>, outbuf: WriteBuffer,
-        outsize: Same<c_int>, position: Same<*mut c_int>, comm: Handle<Comm>)
+    MPI_Pack, MPI_Pack_c(inbuf: Value<ReadBuffer>, incount: Same<Int>,
+        datatype: Value<MpichDatatype>, outbuf: Value<WriteBuffer>, outsize: Same<Int>,
+        position: Same<*mut Int>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Pack_c
-    (inbuf: ReadBuffer, incount: Same<MPI_Count>, datatype: Handle<MpichDatatype>,
-        outbuf: WriteBuffer, outsize: Same<MPI_Count>, position: Same<*mut MPI_Count>,
-        comm: Handle<Comm>)
+    MPI_Pack_external, MPI_Pack_external_c(datarep: Same<*const c_char>, inbuf: Value<ReadBuffer>,
+        incount: Same<Int>, datatype: Value<MpichDatatype>, outbuf: Value<WriteBuffer>,
+        outsize: Same<Offset>, position: Same<*mut Offset>)
 }
 
 forward! {
-    MPI_Pack_external
-    (datarep: Same<*const c_char>, inbuf: ReadBuffer, incount: Same<c_int>,
-        datatype: Handle<MpichDatatype>, outbuf: WriteBuffer, outsize: Same<MPI_Aint>,
-        position: Same<*mut MPI_Aint>)
+    MPI_Pack_external_size, MPI_Pack_external_size_c(datarep: Same<*const c_char>,
+        incount: Same<Int>, datatype: Value<MpichDatatype>, size: Same<*mut Offset>)
 }
 
 forward! {
-    MPI_Pack_external_c
-    (datarep: Same<*const c_char>, inbuf: ReadBuffer, incount: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, outbuf: WriteBuffer, outsize: Same<MPI_Count>,
-        position: Same<*mut MPI_Count>)
+    MPI_Pack_size, MPI_Pack_size_c(incount: Same<Int>, datatype: Value<MpichDatatype>,
+        comm: Value<Comm>, size: Same<*mut Int>)
 }
 
 forward! {
-    MPI_Pack_external_size
-    (datarep: Same<*const c_char>, incount: Same<c_int>, datatype: Handle<MpichDatatype>,
-        size: Same<*mut MPI_Aint>)
+    MPI_Type_commit; MPI_Type_free
+    (datatype: InOutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Pack_external_size_c
-    (datarep: Same<*const c_char>, incount: Same<MPI_Count>, datatype: Handle<MpichDatatype>,
-        size: Same<*mut MPI_Count>)
+    MPI_Type_contiguous, MPI_Type_contiguous_c(count: Same<Int>, oldtype: Value<MpichDatatype>,
+        newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Pack_size
-    (incount: Same<c_int>, datatype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        size: Same<*mut c_int>)
-}
-
-forward! {
-    MPI_Pack_size_c
-    (incount: Same<MPI_Count>, datatype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        size: Same<*mut MPI_Count>)
-}
-
-forward! { MPI_Type_commit, MPI_Type_free(datatype: InOutHandle<MpichDatatype>) }
-
-forward! {
-    MPI_Type_contiguous
-    (count: Same<c_int>, oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
-}
-
-forward! {
-    MPI_Type_contiguous_c
-    (count: Same<MPI_Count>, oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
-}
-
-forward! {
-    MPI_Type_create_darray
-    (size: Same<c_int>, rank: Value<Rank>, ndims: Same<c_int>, array_of_gsizes: Same<*const c_int>,
+    MPI_Type_create_darray, MPI_Type_create_darray_c(size: Same<c_int>, rank: Value<Rank>,
+        ndims: Same<c_int>, array_of_gsizes: Same<*const Int>,
         array_of_distribs: Values<Distribution>[ndims],
         array_of_dargs: Values<DistributionArgument>[ndims], array_of_psizes: Same<*const c_int>,
-        order: Value<Order>, oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
+        order: Value<Order>, oldtype: Value<MpichDatatype>, newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Type_create_darray_c
-    (size: Same<c_int>, rank: Value<Rank>, ndims: Same<c_int>,
-        array_of_gsizes: Same<*const MPI_Count>, array_of_distribs: Values<Distribution>[ndims],
-        array_of_dargs: Values<DistributionArgument>[ndims], array_of_psizes: Same<*const c_int>,
-        order: Value<Order>, oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
+    MPI_Type_create_f90_complex; MPI_Type_create_f90_real
+    (p: Same<c_int>, r: Same<c_int>, newtype: OutValue<MpichDatatype>)
+}
+
+forward! { MPI_Type_create_f90_integer(r: Same<c_int>, newtype: OutValue<MpichDatatype>) }
+
+forward! {
+    MPI_Type_create_hindexed, MPI_Type_create_hindexed_c(count: Same<Int>,
+        array_of_blocklengths: Same<*const Int>, array_of_displacements: Same<*const Offset>,
+        oldtype: Value<MpichDatatype>, newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Type_create_f90_complex, MPI_Type_create_f90_real
-    (p: Same<c_int>, r: Same<c_int>, newtype: OutHandle<MpichDatatype>)
-}
-
-forward! { MPI_Type_create_f90_integer(r: Same<c_int>, newtype: OutHandle<MpichDatatype>) }
-
-forward! {
-    MPI_Type_create_hindexed
-    (count: Same<c_int>, array_of_blocklengths: Same<*const c_int>,
-        array_of_displacements: Same<*const MPI_Aint>, oldtype: Handle<MpichDatatype>,
-        newtype: OutHandle<MpichDatatype>)
+    MPI_Type_create_hindexed_block, MPI_Type_create_hindexed_block_c(count: Same<Int>,
+        blocklength: Same<Int>, array_of_displacements: Same<*const Offset>,
+        oldtype: Value<MpichDatatype>, newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Type_create_hindexed_block
-    (count: Same<c_int>, blocklength: Same<c_int>, array_of_displacements: Same<*const MPI_Aint>,
-        oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
+    MPI_Type_create_hvector, MPI_Type_create_hvector_c(count: Same<Int>, blocklength: Same<Int>,
+        stride: Same<Offset>, oldtype: Value<MpichDatatype>, newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Type_create_hindexed_block_c, MPI_Type_create_indexed_block_c
-    (count: Same<MPI_Count>, blocklength: Same<MPI_Count>,
-        array_of_displacements: Same<*const MPI_Count>, oldtype: Handle<MpichDatatype>,
-        newtype: OutHandle<MpichDatatype>)
+    MPI_Type_create_indexed_block, MPI_Type_create_indexed_block_c(count: Same<Int>,
+        blocklength: Same<Int>, array_of_displacements: Same<*const Int>,
+        oldtype: Value<MpichDatatype>, newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Type_create_hindexed_c, MPI_Type_indexed_c
-    (count: Same<MPI_Count>, array_of_blocklengths: Same<*const MPI_Count>,
-        array_of_displacements: Same<*const MPI_Count>, oldtype: Handle<MpichDatatype>,
-        newtype: OutHandle<MpichDatatype>)
+    MPI_Type_create_resized, MPI_Type_create_resized_c(oldtype: Value<MpichDatatype>,
+        lb: Same<Offset>, extent: Same<Offset>, newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Type_create_hvector
-    (count: Same<c_int>, blocklength: Same<c_int>, stride: Same<MPI_Aint>,
-        oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
+    MPI_Type_create_struct, MPI_Type_create_struct_c(count: Same<Int>,
+        array_of_blocklengths: Same<*const Int>, array_of_displacements: Same<*const Offset>,
+        array_of_types: Values<MpichDatatype>[count], newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Type_create_hvector_c, MPI_Type_vector_c
-    (count: Same<MPI_Count>, blocklength: Same<MPI_Count>, stride: Same<MPI_Count>,
-        oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
+    MPI_Type_create_subarray, MPI_Type_create_subarray_c(ndims: Same<c_int>,
+        array_of_sizes: Same<*const Int>, array_of_subsizes: Same<*const Int>,
+        array_of_starts: Same<*const Int>, order: Value<Order>, oldtype: Value<MpichDatatype>,
+        newtype: OutValue<MpichDatatype>)
 }
 
-forward! {
-    MPI_Type_create_indexed_block
-    (count: Same<c_int>, blocklength: Same<c_int>, array_of_displacements: Same<*const c_int>,
-        oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
-}
+forward! { MPI_Type_dup(oldtype: Value<MpichDatatype>, newtype: OutValue<MpichDatatype>) }
 
 forward! {
-    MPI_Type_create_resized
-    (oldtype: Handle<MpichDatatype>, lb: Same<MPI_Aint>, extent: Same<MPI_Aint>,
-        newtype: OutHandle<MpichDatatype>)
-}
-
-forward! {
-    MPI_Type_create_resized_c
-    (oldtype: Handle<MpichDatatype>, lb: Same<MPI_Count>, extent: Same<MPI_Count>,
-        newtype: OutHandle<MpichDatatype>)
-}
-
-forward! {
-    MPI_Type_create_struct
-    (count: Same<c_int>, array_of_blocklengths: Same<*const c_int>,
-        array_of_displacements: Same<*const MPI_Aint>,
-        array_of_types: Handles<MpichDatatype>[count], newtype: OutHandle<MpichDatatype>)
-}
-
-forward! {
-    MPI_Type_create_struct_c
-    (count: Same<MPI_Count>, array_of_blocklengths: Same<*const MPI_Count>,
-        array_of_displacements: Same<*const MPI_Count>,
-        array_of_types: Handles<MpichDatatype>[count], newtype: OutHandle<MpichDatatype>)
-}
-
-forward! {
-    MPI_Type_create_subarray
-    (ndims: Same<c_int>, array_of_sizes: Same<*const c_int>, array_of_subsizes: Same<*const c_int>,
-        array_of_starts: Same<*const c_int>, order: Value<Order>, oldtype: Handle<MpichDatatype>,
-        newtype: OutHandle<MpichDatatype>)
-}
-
-forward! {
-    MPI_Type_create_subarray_c
-    (ndims: Same<c_int>, array_of_sizes: Same<*const MPI_Count>,
-        array_of_subsizes: Same<*const MPI_Count>, array_of_starts: Same<*const MPI_Count>,
-        order: Value<Order>, oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
-}
-
-forward! { MPI_Type_dup(oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>) }
-
-forward! {
-    MPI_Type_get_envelope
-    (datatype: Handle<MpichDatatype>, num_integers: Same<*mut c_int>,
+    MPI_Type_get_envelope(datatype: Value<MpichDatatype>, num_integers: Same<*mut c_int>,
         num_addresses: Same<*mut c_int>, num_datatypes: Same<*mut c_int>,
         combiner: OutValue<Combiner>)
 }
 
 forward! {
-    MPI_Type_get_envelope_c
-    (datatype: Handle<MpichDatatype>, num_integers: Same<*mut MPI_Count>,
+    MPI_Type_get_envelope_c(datatype: Value<MpichDatatype>, num_integers: Same<*mut MPI_Count>,
         num_addresses: Same<*mut MPI_Count>, num_large_counts: Same<*mut MPI_Count>,
         num_datatypes: Same<*mut MPI_Count>, combiner: OutValue<Combiner>)
 }
 
 forward! {
-    MPI_Type_get_extent
-    (datatype: Handle<MpichDatatype>, lb: Same<*mut MPI_Aint>, extent: Same<*mut MPI_Aint>)
+    MPI_Type_get_extent, MPI_Type_get_extent_c(datatype: Value<MpichDatatype>,
+        lb: Same<*mut Offset>, extent: Same<*mut Offset>)
 }
 
 forward! {
-    MPI_Type_get_extent_c, MPI_Type_get_extent_x
-    (datatype: Handle<MpichDatatype>, lb: Same<*mut MPI_Count>, extent: Same<*mut MPI_Count>)
+    MPI_Type_get_extent_x(datatype: Value<MpichDatatype>, lb: Same<*mut MPI_Count>,
+        extent: Same<*mut MPI_Count>)
 }
 
 forward! {
-    MPI_Type_get_true_extent
-    (datatype: Handle<MpichDatatype>, true_lb: Same<*mut MPI_Aint>,
-        true_extent: Same<*mut MPI_Aint>)
+    MPI_Type_get_true_extent, MPI_Type_get_true_extent_c(datatype: Value<MpichDatatype>,
+        true_lb: Same<*mut Offset>, true_extent: Same<*mut Offset>)
 }
 
 forward! {
-    MPI_Type_get_true_extent_c, MPI_Type_get_true_extent_x
-    (datatype: Handle<MpichDatatype>, true_lb: Same<*mut MPI_Count>,
+    MPI_Type_get_true_extent_x(datatype: Value<MpichDatatype>, true_lb: Same<*mut MPI_Count>,
         true_extent: Same<*mut MPI_Count>)
 }
 
 forward! {
-    MPI_Type_get_value_index
-    (value_type: Handle<MpichDatatype>, index_type: Handle<MpichDatatype>,
-        pair_type: OutHandle<MpichDatatype>)
+    MPI_Type_get_value_index(value_type: Value<MpichDatatype>, index_type: Value<MpichDatatype>,
+        pair_type: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Type_indexed
-    (count: Same<c_int>, array_of_blocklengths: Same<*const c_int>,
-        array_of_displacements: Same<*const c_int>, oldtype: Handle<MpichDatatype>,
-        newtype: OutHandle<MpichDatatype>)
+    MPI_Type_indexed, MPI_Type_indexed_c(count: Same<Int>, array_of_blocklengths: Same<*const Int>,
+        array_of_displacements: Same<*const Int>, oldtype: Value<MpichDatatype>,
+        newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Type_match_size
-    (typeclass: Value<TypeClass>, size: Same<c_int>, datatype: OutHandle<MpichDatatype>)
+    MPI_Type_match_size(typeclass: Value<TypeClass>, size: Same<c_int>,
+        datatype: OutValue<MpichDatatype>)
 }
 
-forward! { MPI_Type_size(datatype: Handle<MpichDatatype>, size: Same<*mut c_int>) }
+forward! { MPI_Type_size, MPI_Type_size_c(datatype: Value<MpichDatatype>, size: Same<*mut Int>) }
+forward! { MPI_Type_size_x(datatype: Value<MpichDatatype>, size: Same<*mut MPI_Count>) }
 
 forward! {
-    MPI_Type_size_c, MPI_Type_size_x
-    (datatype: Handle<MpichDatatype>, size: Same<*mut MPI_Count>)
-}
-
-forward! {
-    MPI_Type_vector
-    (count: Same<c_int>, blocklength: Same<c_int>, stride: Same<c_int>,
-        oldtype: Handle<MpichDatatype>, newtype: OutHandle<MpichDatatype>)
+    MPI_Type_vector, MPI_Type_vector_c(count: Same<Int>, blocklength: Same<Int>, stride: Same<Int>,
+        oldtype: Value<MpichDatatype>, newtype: OutValue<MpichDatatype>)
 }
 
 forward! {
-    MPI_Unpack
-    (inbuf: ReadBuffer, insize: Same<c_int>, position: Same<*mut c_int>, outbuf: WriteBuffer,
-        outcount: Same<c_int>, datatype: Handle<MpichDatatype>, comm: Handle<Comm>)
+    MPI_Unpack, MPI_Unpack_c(inbuf: Value<ReadBuffer>, insize: Same<Int>, position: Same<*mut Int>,
+        outbuf: Value<WriteBuffer>, outcount: Same<Int>, datatype: Value<MpichDatatype>,
+        comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Unpack_c
-    (inbuf: ReadBuffer, insize: Same<MPI_Count>, position: Same<*mut MPI_Count>,
-        outbuf: WriteBuffer, outcount: Same<MPI_Count>, datatype: Handle<MpichDatatype>,
-        comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Unpack_external
-    (datarep: Same<*const c_char>, inbuf: ReadBuffer, insize: Same<MPI_Aint>,
-        position: Same<*mut MPI_Aint>, outbuf: WriteBuffer, outcount: Same<c_int>,
-        datatype: Handle<MpichDatatype>)
-}
-
-forward! {
-    MPI_Unpack_external_c
-    (datarep: Same<*const c_char>, inbuf: ReadBuffer, insize: Same<MPI_Count>,
-        position: Same<*mut MPI_Count>, outbuf: WriteBuffer, outcount: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>)
+    MPI_Unpack_external, MPI_Unpack_external_c(datarep: Same<*const c_char>,
+        inbuf: Value<ReadBuffer>, insize: Same<Offset>, position: Same<*mut Offset>,
+        outbuf: Value<WriteBuffer>, outcount: Same<Int>, datatype: Value<MpichDatatype>)
 }

@@ -6,52 +6,59 @@ use std::ffi::{c_char, c_int, c_void};
 
 use mica_front_end::types::MPI_Aint;
 
-use crate::argument::{Handle, InOutHandle, OutHandle, OutValue, Same, Value, WriteBuffer};
+use crate::argument::{InOutValue, OutValue, Same, Value};
 use crate::export::forward;
 use crate::handle::{Comm, Errhandler, File, Info, Session, Win};
-use crate::value::ErrorCode;
+use crate::value::{ErrorCode, WriteBuffer};
 
 forward! {
-    MPI_Abi_get_fortran_booleans
-    (logical_size: Same<c_int>, logical_true: Same<*mut c_void>, logical_false: Same<*mut c_void>,
-        is_set: Same<*mut c_int>)
+    MPI_Abi_get_fortran_booleans(logical_size: Same<c_int>, logical_true: Same<*mut c_void>,
+        logical_false: Same<*mut c_void>, is_set: Same<*mut c_int>)
 }
-
-forward! { MPI_Abi_get_fortran_info, MPI_Abi_get_info(info: OutHandle<Info>) }
 
 forward! {
-    MPI_Abi_set_fortran_booleans
-    (logical_size: Same<c_int>, logical_true: Same<*mut c_void>, logical_false: Same<*mut c_void>)
+    MPI_Abi_get_fortran_info; MPI_Abi_get_info
+    (info: OutValue<Info>)
 }
 
-forward! { MPI_Abi_set_fortran_info(info: Handle<Info>) }
+forward! {
+    MPI_Abi_set_fortran_booleans(logical_size: Same<c_int>, logical_true: Same<*mut c_void>,
+        logical_false: Same<*mut c_void>)
+}
+
+forward! { MPI_Abi_set_fortran_info(info: Value<Info>) }
 forward! { MPI_Add_error_class(errorclass: OutValue<ErrorCode>) }
 forward! { MPI_Add_error_code(errorclass: Value<ErrorCode>, errorcode: OutValue<ErrorCode>) }
 forward! { MPI_Add_error_string(errorcode: Value<ErrorCode>, string: Same<*const c_char>) }
-forward! { MPI_Alloc_mem(size: Same<MPI_Aint>, info: Handle<Info>, baseptr: Same<*mut c_void>) }
-forward! { MPI_Comm_call_errhandler(comm: Handle<Comm>, errorcode: Value<ErrorCode>) }
-forward! { MPI_Comm_get_errhandler(comm: Handle<Comm>, errhandler: OutHandle<Errhandler>) }
-forward! { MPI_Comm_set_errhandler(comm: Handle<Comm>, errhandler: Handle<Errhandler>) }
-forward! { MPI_Errhandler_free(errhandler: InOutHandle<Errhandler>) }
+forward! { MPI_Alloc_mem(size: Same<MPI_Aint>, info: Value<Info>, baseptr: Same<*mut c_void>) }
+forward! { MPI_Comm_call_errhandler(comm: Value<Comm>, errorcode: Value<ErrorCode>) }
+forward! { MPI_Comm_get_errhandler(comm: Value<Comm>, errhandler: OutValue<Errhandler>) }
+forward! { MPI_Comm_set_errhandler(comm: Value<Comm>, errhandler: Value<Errhandler>) }
+forward! { MPI_Errhandler_free(errhandler: InOutValue<Errhandler>) }
 forward! { MPI_Error_class(errorcode: Value<ErrorCode>, errorclass: OutValue<ErrorCode>) }
 
 forward! {
-    MPI_Error_string
-    (errorcode: Value<ErrorCode>, string: Same<*mut c_char>, resultlen: Same<*mut c_int>)
+    MPI_Error_string(errorcode: Value<ErrorCode>, string: Same<*mut c_char>,
+        resultlen: Same<*mut c_int>)
 }
 
-forward! { MPI_File_call_errhandler(fh: Handle<File>, errorcode: Value<ErrorCode>) }
-forward! { MPI_File_get_errhandler(file: Handle<File>, errhandler: OutHandle<Errhandler>) }
-forward! { MPI_File_set_errhandler(file: Handle<File>, errhandler: Handle<Errhandler>) }
-forward! { MPI_Free_mem(base: WriteBuffer) }
-forward! { MPI_Get_hw_resource_info(hw_info: OutHandle<Info>) }
+forward! { MPI_File_call_errhandler(fh: Value<File>, errorcode: Value<ErrorCode>) }
+forward! { MPI_File_get_errhandler(file: Value<File>, errhandler: OutValue<Errhandler>) }
+forward! { MPI_File_set_errhandler(file: Value<File>, errhandler: Value<Errhandler>) }
+forward! { MPI_Free_mem(base: Value<WriteBuffer>) }
+forward! { MPI_Get_hw_resource_info(hw_info: OutValue<Info>) }
 forward! { MPI_Get_library_version(version: Same<*mut c_char>, resultlen: Same<*mut c_int>) }
 forward! { MPI_Get_version(version: Same<*mut c_int>, subversion: Same<*mut c_int>) }
 forward! { MPI_Remove_error_class(errorclass: Value<ErrorCode>) }
-forward! { MPI_Remove_error_code, MPI_Remove_error_string(errorcode: Value<ErrorCode>) }
-forward! { MPI_Session_call_errhandler(session: Handle<Session>, errorcode: Value<ErrorCode>) }
-forward! { MPI_Session_get_errhandler(session: Handle<Session>, errhandler: OutHandle<Errhandler>) }
-forward! { MPI_Session_set_errhandler(session: Handle<Session>, errhandler: Handle<Errhandler>) }
-forward! { MPI_Win_call_errhandler(win: Handle<Win>, errorcode: Value<ErrorCode>) }
-forward! { MPI_Win_get_errhandler(win: Handle<Win>, errhandler: OutHandle<Errhandler>) }
-forward! { MPI_Win_set_errhandler(win: Handle<Win>, errhandler: Handle<Errhandler>) }
+
+forward! {
+    MPI_Remove_error_code; MPI_Remove_error_string
+    (errorcode: Value<ErrorCode>)
+}
+
+forward! { MPI_Session_call_errhandler(session: Value<Session>, errorcode: Value<ErrorCode>) }
+forward! { MPI_Session_get_errhandler(session: Value<Session>, errhandler: OutValue<Errhandler>) }
+forward! { MPI_Session_set_errhandler(session: Value<Session>, errhandler: Value<Errhandler>) }
+forward! { MPI_Win_call_errhandler(win: Value<Win>, errorcode: Value<ErrorCode>) }
+forward! { MPI_Win_get_errhandler(win: Value<Win>, errhandler: OutValue<Errhandler>) }
+forward! { MPI_Win_set_errhandler(win: Value<Win>, errhandler: Value<Errhandler>) }

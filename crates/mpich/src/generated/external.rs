@@ -6,19 +6,19 @@ use std::ffi::c_int;
 
 use mica_front_end::types::MPI_Count;
 
-use crate::argument::{Handle, InOutStatus, Same};
+use crate::argument::{InOutStatus, Same, Value};
 use crate::export::forward;
 use crate::handle::{MpichDatatype, Request};
 
-forward! { MPI_Grequest_complete(request: Handle<Request>) }
+forward! { MPI_Grequest_complete(request: Value<Request>) }
 forward! { MPI_Status_set_cancelled(status: InOutStatus, flag: Same<c_int>) }
 
 forward! {
-    MPI_Status_set_elements
-    (status: InOutStatus, datatype: Handle<MpichDatatype>, count: Same<c_int>)
+    MPI_Status_set_elements, MPI_Status_set_elements_c(status: InOutStatus,
+        datatype: Value<MpichDatatype>, count: Same<Int>)
 }
 
 forward! {
-    MPI_Status_set_elements_c, MPI_Status_set_elements_x
-    (status: InOutStatus, datatype: Handle<MpichDatatype>, count: Same<MPI_Count>)
+    MPI_Status_set_elements_x(status: InOutStatus, datatype: Value<MpichDatatype>,
+        count: Same<MPI_Count>)
 }

@@ -4,40 +4,36 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::argument::{Handle, InOutHandle, OutHandle, Same};
+use crate::argument::{InOutValue, OutValue, Same, Value};
 use crate::export::forward;
 use crate::handle::Info;
 
-forward! { MPI_Info_create(info: OutHandle<Info>) }
+forward! { MPI_Info_create(info: OutValue<Info>) }
 
 forward! {
-    MPI_Info_create_env
-    (argc: Same<c_int>, argv: Same<*mut *mut c_char>, info: OutHandle<Info>)
+    MPI_Info_create_env(argc: Same<c_int>, argv: Same<*mut *mut c_char>, info: OutValue<Info>)
 }
 
-forward! { MPI_Info_delete(info: Handle<Info>, key: Same<*const c_char>) }
-forward! { MPI_Info_dup(info: Handle<Info>, newinfo: OutHandle<Info>) }
-forward! { MPI_Info_free(info: InOutHandle<Info>) }
+forward! { MPI_Info_delete(info: Value<Info>, key: Same<*const c_char>) }
+forward! { MPI_Info_dup(info: Value<Info>, newinfo: OutValue<Info>) }
+forward! { MPI_Info_free(info: InOutValue<Info>) }
 
 forward! {
-    MPI_Info_get
-    (info: Handle<Info>, key: Same<*const c_char>, valuelen: Same<c_int>, value: Same<*mut c_char>,
-        flag: Same<*mut c_int>)
+    MPI_Info_get(info: Value<Info>, key: Same<*const c_char>, valuelen: Same<c_int>,
+        value: Same<*mut c_char>, flag: Same<*mut c_int>)
 }
 
-forward! { MPI_Info_get_nkeys(info: Handle<Info>, nkeys: Same<*mut c_int>) }
-forward! { MPI_Info_get_nthkey(info: Handle<Info>, n: Same<c_int>, key: Same<*mut c_char>) }
+forward! { MPI_Info_get_nkeys(info: Value<Info>, nkeys: Same<*mut c_int>) }
+forward! { MPI_Info_get_nthkey(info: Value<Info>, n: Same<c_int>, key: Same<*mut c_char>) }
 
 forward! {
-    MPI_Info_get_string
-    (info: Handle<Info>, key: Same<*const c_char>, buflen: Same<*mut c_int>,
+    MPI_Info_get_string(info: Value<Info>, key: Same<*const c_char>, buflen: Same<*mut c_int>,
         value: Same<*mut c_char>, flag: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Info_get_valuelen
-    (info: Handle<Info>, key: Same<*const c_char>, valuelen: Same<*mut c_int>,
+    MPI_Info_get_valuelen(info: Value<Info>, key: Same<*const c_char>, valuelen: Same<*mut c_int>,
         flag: Same<*mut c_int>)
 }
 
-forward! { MPI_Info_set(info: Handle<Info>, key: Same<*const c_char>, value: Same<*const c_char>) }
+forward! { MPI_Info_set(info: Value<Info>, key: Same<*const c_char>, value: Same<*const c_char>) }

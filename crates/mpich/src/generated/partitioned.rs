@@ -6,34 +6,32 @@ use std::ffi::c_int;
 
 use mica_front_end::types::MPI_Count;
 
-use crate::argument::{Handle, OutHandle, ReadBuffer, Same, Value, WriteBuffer};
+use crate::argument::{OutValue, Same, Value};
 use crate::export::forward;
 use crate::handle::{Comm, Info, MpichDatatype, Request};
-use crate::value::{Rank, Tag};
+use crate::value::{Rank, ReadBuffer, Tag, WriteBuffer};
 
-forward! { MPI_Parrived(request: Handle<Request>, partition: Same<c_int>, flag: Same<*mut c_int>) }
-forward! { MPI_Pready(partition: Same<c_int>, request: Handle<Request>) }
+forward! { MPI_Parrived(request: Value<Request>, partition: Same<c_int>, flag: Same<*mut c_int>) }
+forward! { MPI_Pready(partition: Same<c_int>, request: Value<Request>) }
 
 forward! {
-    MPI_Pready_list
-    (length: Same<c_int>, array_of_partitions: Same<*const c_int>, request: Handle<Request>)
+    MPI_Pready_list(length: Same<c_int>, array_of_partitions: Same<*const c_int>,
+        request: Value<Request>)
 }
 
 forward! {
-    MPI_Pready_range
-    (partition_low: Same<c_int>, partition_high: Same<c_int>, request: Handle<Request>)
+    MPI_Pready_range(partition_low: Same<c_int>, partition_high: Same<c_int>,
+        request: Value<Request>)
 }
 
 forward! {
-    MPI_Precv_init
-    (buf: WriteBuffer, partitions: Same<c_int>, count: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, source: Value<Rank>, tag: Value<Tag>, comm: Handle<Comm>,
-        info: Handle<Info>, request: OutHandle<Request>)
+    MPI_Precv_init(buf: Value<WriteBuffer>, partitions: Same<c_int>, count: Same<MPI_Count>,
+        datatype: Value<MpichDatatype>, source: Value<Rank>, tag: Value<Tag>, comm: Value<Comm>,
+        info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Psend_init
-    (buf: ReadBuffer, partitions: Same<c_int>, count: Same<MPI_Count>,
-        datatype: Handle<MpichDatatype>, dest: Value<Rank>, tag: Value<Tag>, comm: Handle<Comm>,
-        info: Handle<Info>, request: OutHandle<Request>)
+    MPI_Psend_init(buf: Value<ReadBuffer>, partitions: Same<c_int>, count: Same<MPI_Count>,
+        datatype: Value<MpichDatatype>, dest: Value<Rank>, tag: Value<Tag>, comm: Value<Comm>,
+        info: Value<Info>, request: OutValue<Request>)
 }

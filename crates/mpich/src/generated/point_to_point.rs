@@ -4,291 +4,191 @@
 
 use std::ffi::c_int;
 
-use mica_front_end::types::MPI_Count;
-
 use crate::argument::{
-    DetachedBuffer, Handle, Handles, InOutHandle, InOutHandles, InOutStatus, InStatus, OutHandle,
-    OutStatus, OutStatuses, OutValue, ReadBuffer, Same, Value, WriteBuffer,
+    InOutStatus, InOutValue, InOutValues, InStatus, OutStatus, OutStatuses, OutValue, Same, Value,
+    Values,
 };
 use crate::export::forward;
 use crate::handle::{Comm, Message, MpichDatatype, Request, Session};
-use crate::value::{ErrorCode, Rank, Tag};
+use crate::value::{ErrorCode, Rank, ReadBuffer, Tag, WriteBuffer};
 
 forward! {
-    MPI_Bsend, MPI_Rsend, MPI_Send, MPI_Ssend
-    (buf: ReadBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>, dest: Value<Rank>,
-        tag: Value<Tag>, comm: Handle<Comm>)
+    MPI_Bsend, MPI_Bsend_c; MPI_Rsend, MPI_Rsend_c; MPI_Send, MPI_Send_c; MPI_Ssend, MPI_Ssend_c
+    (buf: Value<ReadBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>, dest: Value<Rank>,
+        tag: Value<Tag>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Bsend_c, MPI_Rsend_c, MPI_Send_c, MPI_Ssend_c
-    (buf: ReadBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>, dest: Value<Rank>,
-        tag: Value<Tag>, comm: Handle<Comm>)
+    MPI_Bsend_init, MPI_Bsend_init_c; MPI_Ibsend, MPI_Ibsend_c; MPI_Irsend, MPI_Irsend_c; MPI_Isend,
+        MPI_Isend_c; MPI_Issend, MPI_Issend_c; MPI_Rsend_init, MPI_Rsend_init_c; MPI_Send_init,
+        MPI_Send_init_c; MPI_Ssend_init, MPI_Ssend_init_c
+    (buf: Value<ReadBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>, dest: Value<Rank>,
+        tag: Value<Tag>, comm: Value<Comm>, request: OutValue<Request>)
 }
+
+forward! { MPI_Buffer_attach, MPI_Buffer_attach_c(buffer: Value<WriteBuffer>, size: Same<Int>) }
 
 forward! {
-    MPI_Bsend_init, MPI_Ibsend, MPI_Irsend, MPI_Isend, MPI_Issend, MPI_Rsend_init, MPI_Send_init,
-        MPI_Ssend_init
-    (buf: ReadBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>, dest: Value<Rank>,
-        tag: Value<Tag>, comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Buffer_detach, MPI_Buffer_detach_c(buffer_addr: OutValue<WriteBuffer>, size: Same<*mut Int>)
 }
 
-forward! {
-    MPI_Bsend_init_c, MPI_Ibsend_c, MPI_Irsend_c, MPI_Isend_c, MPI_Issend_c, MPI_Rsend_init_c,
-        MPI_Send_init_c, MPI_Ssend_init_c
-    (buf: ReadBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>, dest: Value<Rank>,
-        tag: Value<Tag>, comm: Handle<Comm>, request: OutHandle<Request>)
-}
-
-forward! { MPI_Buffer_attach(buffer: WriteBuffer, size: Same<c_int>) }
-forward! { MPI_Buffer_attach_c(buffer: WriteBuffer, size: Same<MPI_Count>) }
-forward! { MPI_Buffer_detach(buffer_addr: DetachedBuffer, size: Same<*mut c_int>) }
-forward! { MPI_Buffer_detach_c(buffer_addr: DetachedBuffer, size: Same<*mut MPI_Count>) }
 forward! { MPI_Buffer_flush() }
-forward! { MPI_Buffer_iflush(request: OutHandle<Request>) }
-forward! { MPI_Cancel, MPI_Request_free, MPI_Start(request: InOutHandle<Request>) }
-forward! { MPI_Comm_attach_buffer(comm: Handle<Comm>, buffer: WriteBuffer, size: Same<c_int>) }
+forward! { MPI_Buffer_iflush(request: OutValue<Request>) }
 
 forward! {
-    MPI_Comm_attach_buffer_c
-    (comm: Handle<Comm>, buffer: WriteBuffer, size: Same<MPI_Count>)
+    MPI_Cancel; MPI_Request_free; MPI_Start
+    (request: InOutValue<Request>)
 }
 
 forward! {
-    MPI_Comm_detach_buffer
-    (comm: Handle<Comm>, buffer_addr: DetachedBuffer, size: Same<*mut c_int>)
+    MPI_Comm_attach_buffer, MPI_Comm_attach_buffer_c(comm: Value<Comm>, buffer: Value<WriteBuffer>,
+        size: Same<Int>)
 }
 
 forward! {
-    MPI_Comm_detach_buffer_c
-    (comm: Handle<Comm>, buffer_addr: DetachedBuffer, size: Same<*mut MPI_Count>)
+    MPI_Comm_detach_buffer, MPI_Comm_detach_buffer_c(comm: Value<Comm>,
+        buffer_addr: OutValue<WriteBuffer>, size: Same<*mut Int>)
 }
 
-forward! { MPI_Comm_flush_buffer(comm: Handle<Comm>) }
-forward! { MPI_Comm_iflush_buffer(comm: Handle<Comm>, request: OutHandle<Request>) }
+forward! { MPI_Comm_flush_buffer(comm: Value<Comm>) }
+forward! { MPI_Comm_iflush_buffer(comm: Value<Comm>, request: OutValue<Request>) }
 
 forward! {
-    MPI_Get_count
-    (status: InStatus, datatype: Handle<MpichDatatype>, count: Same<*mut c_int>)
-}
-
-forward! {
-    MPI_Get_count_c
-    (status: InStatus, datatype: Handle<MpichDatatype>, count: Same<*mut MPI_Count>)
+    MPI_Get_count, MPI_Get_count_c(status: InStatus, datatype: Value<MpichDatatype>,
+        count: Same<*mut Int>)
 }
 
 forward! {
-    MPI_Improbe
-    (source: Value<Rank>, tag: Value<Tag>, comm: Handle<Comm>, flag: Same<*mut c_int>,
-        message: OutHandle<Message>, status: OutStatus)
+    MPI_Improbe(source: Value<Rank>, tag: Value<Tag>, comm: Value<Comm>, flag: Same<*mut c_int>,
+        message: OutValue<Message>, status: OutStatus)
 }
 
 forward! {
-    MPI_Imrecv
-    (buf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>,
-        message: InOutHandle<Message>, request: OutHandle<Request>)
+    MPI_Imrecv, MPI_Imrecv_c(buf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, message: InOutValue<Message>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Imrecv_c
-    (buf: WriteBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>,
-        message: InOutHandle<Message>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Iprobe
-    (source: Value<Rank>, tag: Value<Tag>, comm: Handle<Comm>, flag: Same<*mut c_int>,
+    MPI_Iprobe(source: Value<Rank>, tag: Value<Tag>, comm: Value<Comm>, flag: Same<*mut c_int>,
         status: OutStatus)
 }
 
 forward! {
-    MPI_Irecv, MPI_Recv_init
-    (buf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>, source: Value<Rank>,
-        tag: Value<Tag>, comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Irecv, MPI_Irecv_c; MPI_Recv_init, MPI_Recv_init_c
+    (buf: Value<WriteBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>, source: Value<Rank>,
+        tag: Value<Tag>, comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Irecv_c, MPI_Recv_init_c
-    (buf: WriteBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>, source: Value<Rank>,
-        tag: Value<Tag>, comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Isendrecv, MPI_Isendrecv_c(sendbuf: Value<ReadBuffer>, sendcount: Same<Int>,
+        sendtype: Value<MpichDatatype>, dest: Value<Rank>, sendtag: Value<Tag>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        source: Value<Rank>, recvtag: Value<Tag>, comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Isendrecv
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        dest: Value<Rank>, sendtag: Value<Tag>, recvbuf: WriteBuffer, recvcount: Same<c_int>,
-        recvtype: Handle<MpichDatatype>, source: Value<Rank>, recvtag: Value<Tag>,
-        comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Isendrecv_replace, MPI_Isendrecv_replace_c(buf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, dest: Value<Rank>, sendtag: Value<Tag>, source: Value<Rank>,
+        recvtag: Value<Tag>, comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Isendrecv_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        dest: Value<Rank>, sendtag: Value<Tag>, recvbuf: WriteBuffer, recvcount: Same<MPI_Count>,
-        recvtype: Handle<MpichDatatype>, source: Value<Rank>, recvtag: Value<Tag>,
-        comm: Handle<Comm>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Isendrecv_replace
-    (buf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>, dest: Value<Rank>,
-        sendtag: Value<Tag>, source: Value<Rank>, recvtag: Value<Tag>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Isendrecv_replace_c
-    (buf: WriteBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>, dest: Value<Rank>,
-        sendtag: Value<Tag>, source: Value<Rank>, recvtag: Value<Tag>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Mprobe
-    (source: Value<Rank>, tag: Value<Tag>, comm: Handle<Comm>, message: OutHandle<Message>,
+    MPI_Mprobe(source: Value<Rank>, tag: Value<Tag>, comm: Value<Comm>, message: OutValue<Message>,
         status: OutStatus)
 }
 
 forward! {
-    MPI_Mrecv
-    (buf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>,
-        message: InOutHandle<Message>, status: OutStatus)
+    MPI_Mrecv, MPI_Mrecv_c(buf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, message: InOutValue<Message>, status: OutStatus)
+}
+
+forward! { MPI_Probe(source: Value<Rank>, tag: Value<Tag>, comm: Value<Comm>, status: OutStatus) }
+
+forward! {
+    MPI_Recv, MPI_Recv_c(buf: Value<WriteBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>,
+        source: Value<Rank>, tag: Value<Tag>, comm: Value<Comm>, status: OutStatus)
 }
 
 forward! {
-    MPI_Mrecv_c
-    (buf: WriteBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>,
-        message: InOutHandle<Message>, status: OutStatus)
-}
-
-forward! { MPI_Probe(source: Value<Rank>, tag: Value<Tag>, comm: Handle<Comm>, status: OutStatus) }
-
-forward! {
-    MPI_Recv
-    (buf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>, source: Value<Rank>,
-        tag: Value<Tag>, comm: Handle<Comm>, status: OutStatus)
+    MPI_Request_get_status(request: Value<Request>, flag: Same<*mut c_int>, status: OutStatus)
 }
 
 forward! {
-    MPI_Recv_c
-    (buf: WriteBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>, source: Value<Rank>,
-        tag: Value<Tag>, comm: Handle<Comm>, status: OutStatus)
+    MPI_Request_get_status_all(count: Same<c_int>, array_of_requests: Values<Request>[count],
+        flag: Same<*mut c_int>, array_of_statuses: OutStatuses[count])
 }
 
 forward! {
-    MPI_Request_get_status
-    (request: Handle<Request>, flag: Same<*mut c_int>, status: OutStatus)
+    MPI_Request_get_status_any(count: Same<c_int>, array_of_requests: Values<Request>[count],
+        index: Same<*mut c_int>, flag: Same<*mut c_int>, status: OutStatus)
 }
 
 forward! {
-    MPI_Request_get_status_all
-    (count: Same<c_int>, array_of_requests: Handles<Request>[count], flag: Same<*mut c_int>,
-        array_of_statuses: OutStatuses[count])
+    MPI_Request_get_status_some(incount: Same<c_int>, array_of_requests: Values<Request>[incount],
+        outcount: Same<*mut c_int>, array_of_indices: Same<*mut c_int>,
+        array_of_statuses: OutStatuses[incount])
 }
 
 forward! {
-    MPI_Request_get_status_any
-    (count: Same<c_int>, array_of_requests: Handles<Request>[count], index: Same<*mut c_int>,
-        flag: Same<*mut c_int>, status: OutStatus)
+    MPI_Sendrecv, MPI_Sendrecv_c(sendbuf: Value<ReadBuffer>, sendcount: Same<Int>,
+        sendtype: Value<MpichDatatype>, dest: Value<Rank>, sendtag: Value<Tag>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        source: Value<Rank>, recvtag: Value<Tag>, comm: Value<Comm>, status: OutStatus)
 }
 
 forward! {
-    MPI_Request_get_status_some
-    (incount: Same<c_int>, array_of_requests: Handles<Request>[incount], outcount: Same<*mut c_int>,
-        array_of_indices: Same<*mut c_int>, array_of_statuses: OutStatuses[incount])
+    MPI_Sendrecv_replace, MPI_Sendrecv_replace_c(buf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, dest: Value<Rank>, sendtag: Value<Tag>, source: Value<Rank>,
+        recvtag: Value<Tag>, comm: Value<Comm>, status: OutStatus)
 }
 
 forward! {
-    MPI_Sendrecv
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        dest: Value<Rank>, sendtag: Value<Tag>, recvbuf: WriteBuffer, recvcount: Same<c_int>,
-        recvtype: Handle<MpichDatatype>, source: Value<Rank>, recvtag: Value<Tag>,
-        comm: Handle<Comm>, status: OutStatus)
+    MPI_Session_attach_buffer, MPI_Session_attach_buffer_c(session: Value<Session>,
+        buffer: Value<WriteBuffer>, size: Same<Int>)
 }
 
 forward! {
-    MPI_Sendrecv_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        dest: Value<Rank>, sendtag: Value<Tag>, recvbuf: WriteBuffer, recvcount: Same<MPI_Count>,
-        recvtype: Handle<MpichDatatype>, source: Value<Rank>, recvtag: Value<Tag>,
-        comm: Handle<Comm>, status: OutStatus)
+    MPI_Session_detach_buffer, MPI_Session_detach_buffer_c(session: Value<Session>,
+        buffer_addr: OutValue<WriteBuffer>, size: Same<*mut Int>)
 }
 
-forward! {
-    MPI_Sendrecv_replace
-    (buf: WriteBuffer, count: Same<c_int>, datatype: Handle<MpichDatatype>, dest: Value<Rank>,
-        sendtag: Value<Tag>, source: Value<Rank>, recvtag: Value<Tag>, comm: Handle<Comm>,
-        status: OutStatus)
-}
-
-forward! {
-    MPI_Sendrecv_replace_c
-    (buf: WriteBuffer, count: Same<MPI_Count>, datatype: Handle<MpichDatatype>, dest: Value<Rank>,
-        sendtag: Value<Tag>, source: Value<Rank>, recvtag: Value<Tag>, comm: Handle<Comm>,
-        status: OutStatus)
-}
-
-forward! {
-    MPI_Session_attach_buffer
-    (session: Handle<Session>, buffer: WriteBuffer, size: Same<c_int>)
-}
-
-forward! {
-    MPI_Session_attach_buffer_c
-    (session: Handle<Session>, buffer: WriteBuffer, size: Same<MPI_Count>)
-}
-
-forward! {
-    MPI_Session_detach_buffer
-    (session: Handle<Session>, buffer_addr: DetachedBuffer, size: Same<*mut c_int>)
-}
-
-forward! {
-    MPI_Session_detach_buffer_c
-    (session: Handle<Session>, buffer_addr: DetachedBuffer, size: Same<*mut MPI_Count>)
-}
-
-forward! { MPI_Session_flush_buffer(session: Handle<Session>) }
-forward! { MPI_Session_iflush_buffer(session: Handle<Session>, request: OutHandle<Request>) }
-forward! { MPI_Startall(count: Same<c_int>, array_of_requests: InOutHandles<Request>[count]) }
+forward! { MPI_Session_flush_buffer(session: Value<Session>) }
+forward! { MPI_Session_iflush_buffer(session: Value<Session>, request: OutValue<Request>) }
+forward! { MPI_Startall(count: Same<c_int>, array_of_requests: InOutValues<Request>[count]) }
 forward! { MPI_Status_get_error(status: InStatus, err: OutValue<ErrorCode>) }
 forward! { MPI_Status_get_source(status: InStatus, source: OutValue<Rank>) }
 forward! { MPI_Status_get_tag(status: InStatus, tag: OutValue<Tag>) }
 forward! { MPI_Status_set_error(status: InOutStatus, err: Value<ErrorCode>) }
 forward! { MPI_Status_set_source(status: InOutStatus, source: Value<Rank>) }
 forward! { MPI_Status_set_tag(status: InOutStatus, tag: Value<Tag>) }
-forward! { MPI_Test(request: InOutHandle<Request>, flag: Same<*mut c_int>, status: OutStatus) }
+forward! { MPI_Test(request: InOutValue<Request>, flag: Same<*mut c_int>, status: OutStatus) }
 forward! { MPI_Test_cancelled(status: InStatus, flag: Same<*mut c_int>) }
 
 forward! {
-    MPI_Testall
-    (count: Same<c_int>, array_of_requests: InOutHandles<Request>[count], flag: Same<*mut c_int>,
-        array_of_statuses: OutStatuses[count])
+    MPI_Testall(count: Same<c_int>, array_of_requests: InOutValues<Request>[count],
+        flag: Same<*mut c_int>, array_of_statuses: OutStatuses[count])
 }
 
 forward! {
-    MPI_Testany
-    (count: Same<c_int>, array_of_requests: InOutHandles<Request>[count], index: Same<*mut c_int>,
-        flag: Same<*mut c_int>, status: OutStatus)
+    MPI_Testany(count: Same<c_int>, array_of_requests: InOutValues<Request>[count],
+        index: Same<*mut c_int>, flag: Same<*mut c_int>, status: OutStatus)
 }
 
 forward! {
-    MPI_Testsome, MPI_Waitsome
-    (incount: Same<c_int>, array_of_requests: InOutHandles<Request>[incount],
+    MPI_Testsome; MPI_Waitsome
+    (incount: Same<c_int>, array_of_requests: InOutValues<Request>[incount],
         outcount: Same<*mut c_int>, array_of_indices: Same<*mut c_int>,
         array_of_statuses: OutStatuses[incount])
 }
 
-forward! { MPI_Wait(request: InOutHandle<Request>, status: OutStatus) }
+forward! { MPI_Wait(request: InOutValue<Request>, status: OutStatus) }
 
 forward! {
-    MPI_Waitall
-    (count: Same<c_int>, array_of_requests: InOutHandles<Request>[count],
+    MPI_Waitall(count: Same<c_int>, array_of_requests: InOutValues<Request>[count],
         array_of_statuses: OutStatuses[count])
 }
 
 forward! {
-    MPI_Waitany
-    (count: Same<c_int>, array_of_requests: InOutHandles<Request>[count], index: Same<*mut c_int>,
-        status: OutStatus)
+    MPI_Waitany(count: Same<c_int>, array_of_requests: InOutValues<Request>[count],
+        index: Same<*mut c_int>, status: OutStatus)
 }

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::argument::{Handle, Handles, InOutHandle, OutHandle, OutValue, Same, Value};
+use crate::argument::{InOutValue, OutValue, Same, Value, Values};
 use crate::export::forward;
 use crate::handle::{Comm, Errhandler, Group, Info, Session};
 use crate::value::{Rank, ThreadLevel};
@@ -12,92 +12,89 @@ use crate::value::{Rank, ThreadLevel};
 forward! { MPI_Close_port(port_name: Same<*const c_char>) }
 
 forward! {
-    MPI_Comm_accept, MPI_Comm_connect
-    (port_name: Same<*const c_char>, info: Handle<Info>, root: Value<Rank>, comm: Handle<Comm>,
-        newcomm: OutHandle<Comm>)
+    MPI_Comm_accept; MPI_Comm_connect
+    (port_name: Same<*const c_char>, info: Value<Info>, root: Value<Rank>, comm: Value<Comm>,
+        newcomm: OutValue<Comm>)
 }
 
 forward! {
-    MPI_Comm_create_from_group
-    (group: Handle<Group>, stringtag: Same<*const c_char>, info: Handle<Info>,
-        errhandler: Handle<Errhandler>, newcomm: OutHandle<Comm>)
+    MPI_Comm_create_from_group(group: Value<Group>, stringtag: Same<*const c_char>,
+        info: Value<Info>, errhandler: Value<Errhandler>, newcomm: OutValue<Comm>)
 }
 
-forward! { MPI_Comm_disconnect(comm: InOutHandle<Comm>) }
-forward! { MPI_Comm_get_parent(parent: OutHandle<Comm>) }
-forward! { MPI_Comm_join(fd: Same<c_int>, intercomm: OutHandle<Comm>) }
+forward! { MPI_Comm_disconnect(comm: InOutValue<Comm>) }
+forward! { MPI_Comm_get_parent(parent: OutValue<Comm>) }
+forward! { MPI_Comm_join(fd: Same<c_int>, intercomm: OutValue<Comm>) }
 
 forward! {
-    MPI_Comm_spawn
-    (command: Same<*const c_char>, argv: Same<*mut *mut c_char>, maxprocs: Same<c_int>,
-        info: Handle<Info>, root: Value<Rank>, comm: Handle<Comm>, intercomm: OutHandle<Comm>,
-        array_of_errcodes: Same<*mut c_int>)
+    MPI_Comm_spawn(command: Same<*const c_char>, argv: Same<*mut *mut c_char>,
+        maxprocs: Same<c_int>, info: Value<Info>, root: Value<Rank>, comm: Value<Comm>,
+        intercomm: OutValue<Comm>, array_of_errcodes: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Comm_spawn_multiple
-    (count: Same<c_int>, array_of_commands: Same<*mut *mut c_char>,
+    MPI_Comm_spawn_multiple(count: Same<c_int>, array_of_commands: Same<*mut *mut c_char>,
         array_of_argv: Same<*mut *mut *mut c_char>, array_of_maxprocs: Same<*const c_int>,
-        array_of_info: Handles<Info>[count], root: Value<Rank>, comm: Handle<Comm>,
-        intercomm: OutHandle<Comm>, array_of_errcodes: Same<*mut c_int>)
+        array_of_info: Values<Info>[count], root: Value<Rank>, comm: Value<Comm>,
+        intercomm: OutValue<Comm>, array_of_errcodes: Same<*mut c_int>)
 }
 
 forward! { MPI_Finalize() }
-forward! { MPI_Finalized, MPI_Initialized, MPI_Is_thread_main(flag: Same<*mut c_int>) }
 
 forward! {
-    MPI_Group_from_session_pset
-    (session: Handle<Session>, pset_name: Same<*const c_char>, newgroup: OutHandle<Group>)
+    MPI_Finalized; MPI_Initialized; MPI_Is_thread_main
+    (flag: Same<*mut c_int>)
+}
+
+forward! {
+    MPI_Group_from_session_pset(session: Value<Session>, pset_name: Same<*const c_char>,
+        newgroup: OutValue<Group>)
 }
 
 forward! { MPI_Init(argc: Same<*mut c_int>, argv: Same<*mut *mut *mut c_char>) }
 
 forward! {
-    MPI_Init_thread
-    (argc: Same<*mut c_int>, argv: Same<*mut *mut *mut c_char>, required: Value<ThreadLevel>,
-        provided: OutValue<ThreadLevel>)
+    MPI_Init_thread(argc: Same<*mut c_int>, argv: Same<*mut *mut *mut c_char>,
+        required: Value<ThreadLevel>, provided: OutValue<ThreadLevel>)
 }
 
 forward! {
-    MPI_Intercomm_create_from_groups
-    (local_group: Handle<Group>, local_leader: Value<Rank>, remote_group: Handle<Group>,
-        remote_leader: Value<Rank>, stringtag: Same<*const c_char>, info: Handle<Info>,
-        errhandler: Handle<Errhandler>, newintercomm: OutHandle<Comm>)
+    MPI_Intercomm_create_from_groups(local_group: Value<Group>, local_leader: Value<Rank>,
+        remote_group: Value<Group>, remote_leader: Value<Rank>, stringtag: Same<*const c_char>,
+        info: Value<Info>, errhandler: Value<Errhandler>, newintercomm: OutValue<Comm>)
 }
 
 forward! {
-    MPI_Lookup_name
-    (service_name: Same<*const c_char>, info: Handle<Info>, port_name: Same<*mut c_char>)
+    MPI_Lookup_name(service_name: Same<*const c_char>, info: Value<Info>,
+        port_name: Same<*mut c_char>)
 }
 
-forward! { MPI_Open_port(info: Handle<Info>, port_name: Same<*mut c_char>) }
+forward! { MPI_Open_port(info: Value<Info>, port_name: Same<*mut c_char>) }
 
 forward! {
-    MPI_Publish_name, MPI_Unpublish_name
-    (service_name: Same<*const c_char>, info: Handle<Info>, port_name: Same<*const c_char>)
+    MPI_Publish_name; MPI_Unpublish_name
+    (service_name: Same<*const c_char>, info: Value<Info>, port_name: Same<*const c_char>)
 }
 
 forward! { MPI_Query_thread(provided: OutValue<ThreadLevel>) }
-forward! { MPI_Session_finalize(session: InOutHandle<Session>) }
-forward! { MPI_Session_get_info(session: Handle<Session>, info_used: OutHandle<Info>) }
+forward! { MPI_Session_finalize(session: InOutValue<Session>) }
+forward! { MPI_Session_get_info(session: Value<Session>, info_used: OutValue<Info>) }
 
 forward! {
-    MPI_Session_get_nth_pset
-    (session: Handle<Session>, info: Handle<Info>, n: Same<c_int>, pset_len: Same<*mut c_int>,
-        pset_name: Same<*mut c_char>)
+    MPI_Session_get_nth_pset(session: Value<Session>, info: Value<Info>, n: Same<c_int>,
+        pset_len: Same<*mut c_int>, pset_name: Same<*mut c_char>)
 }
 
 forward! {
-    MPI_Session_get_num_psets
-    (session: Handle<Session>, info: Handle<Info>, npset_names: Same<*mut c_int>)
+    MPI_Session_get_num_psets(session: Value<Session>, info: Value<Info>,
+        npset_names: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Session_get_pset_info
-    (session: Handle<Session>, pset_name: Same<*const c_char>, info: OutHandle<Info>)
+    MPI_Session_get_pset_info(session: Value<Session>, pset_name: Same<*const c_char>,
+        info: OutValue<Info>)
 }
 
 forward! {
-    MPI_Session_init
-    (info: Handle<Info>, errhandler: Handle<Errhandler>, session: OutHandle<Session>)
+    MPI_Session_init(info: Value<Info>, errhandler: Value<Errhandler>, session: OutValue<Session>)
 }

@@ -6,19 +6,18 @@ use std::ffi::{c_char, c_int, c_void};
 
 use mica_front_end::types::{MPI_Aint, MPI_Count};
 
-use crate::argument::{
-    Handle, OutHandle, OutHandles, OutValue, ReadBuffer, Same, Value, WriteBuffer,
-};
+use crate::argument::{OutValue, OutValues, Same, Value};
 use crate::export::forward;
 use crate::handle::{Info, MpichDatatype};
 use crate::value::{
-    Binding, CallbackSafety, Scope, SourceOrder, ThreadLevel, VariableClass, Verbosity,
+    Binding, CallbackSafety, ReadBuffer, Scope, SourceOrder, ThreadLevel, VariableClass, Verbosity,
+    WriteBuffer,
 };
 
 forward! { MPI_T_category_changed(update_number: Same<*mut c_int>) }
 
 forward! {
-    MPI_T_category_get_categories, MPI_T_category_get_cvars, MPI_T_category_get_events,
+    MPI_T_category_get_categories; MPI_T_category_get_cvars; MPI_T_category_get_events;
         MPI_T_category_get_pvars
     (cat_index: Same<c_int>, len: Same<c_int>, indices: Same<*mut c_int>)
 }
@@ -26,10 +25,9 @@ forward! {
 forward! { MPI_T_category_get_index(name: Same<*const c_char>, cat_index: Same<*mut c_int>) }
 
 forward! {
-    MPI_T_category_get_info
-    (cat_index: Same<c_int>, name: Same<*mut c_char>, name_len: Same<*mut c_int>,
-        desc: Same<*mut c_char>, desc_len: Same<*mut c_int>, num_cvars: Same<*mut c_int>,
-        num_pvars: Same<*mut c_int>, num_categories: Same<*mut c_int>)
+    MPI_T_category_get_info(cat_index: Same<c_int>, name: Same<*mut c_char>,
+        name_len: Same<*mut c_int>, desc: Same<*mut c_char>, desc_len: Same<*mut c_int>,
+        num_cvars: Same<*mut c_int>, num_pvars: Same<*mut c_int>, num_categories: Same<*mut c_int>)
 }
 
 forward! { MPI_T_category_get_num(num_cat: Same<*mut c_int>) }
@@ -37,56 +35,52 @@ forward! { MPI_T_category_get_num_events(cat_index: Same<c_int>, num_events: Sam
 forward! { MPI_T_cvar_get_index(name: Same<*const c_char>, cvar_index: Same<*mut c_int>) }
 
 forward! {
-    MPI_T_cvar_get_info
-    (cvar_index: Same<c_int>, name: Same<*mut c_char>, name_len: Same<*mut c_int>,
-        verbosity: OutValue<Verbosity>, datatype: OutHandle<MpichDatatype>,
-        enumtype: Same<*mut usize>, desc: Same<*mut c_char>, desc_len: Same<*mut c_int>,
-        bind: OutValue<Binding>, scope: OutValue<Scope>)
+    MPI_T_cvar_get_info(cvar_index: Same<c_int>, name: Same<*mut c_char>,
+        name_len: Same<*mut c_int>, verbosity: OutValue<Verbosity>,
+        datatype: OutValue<MpichDatatype>, enumtype: Same<*mut usize>, desc: Same<*mut c_char>,
+        desc_len: Same<*mut c_int>, bind: OutValue<Binding>, scope: OutValue<Scope>)
 }
 
 forward! { MPI_T_cvar_get_num(num_cvar: Same<*mut c_int>) }
 
 forward! {
-    MPI_T_cvar_handle_alloc
-    (cvar_index: Same<c_int>, obj_handle: Same<*mut c_void>, handle: Same<*mut usize>,
-        count: Same<*mut c_int>)
+    MPI_T_cvar_handle_alloc(cvar_index: Same<c_int>, obj_handle: Same<*mut c_void>,
+        handle: Same<*mut usize>, count: Same<*mut c_int>)
 }
 
 forward! { MPI_T_cvar_handle_free(handle: Same<*mut usize>) }
-forward! { MPI_T_cvar_read(handle: Same<usize>, buf: WriteBuffer) }
-forward! { MPI_T_cvar_write(handle: Same<usize>, buf: ReadBuffer) }
+forward! { MPI_T_cvar_read(handle: Same<usize>, buf: Value<WriteBuffer>) }
+forward! { MPI_T_cvar_write(handle: Same<usize>, buf: Value<ReadBuffer>) }
 
 forward! {
-    MPI_T_enum_get_info
-    (enumtype: Same<usize>, num: Same<*mut c_int>, name: Same<*mut c_char>,
+    MPI_T_enum_get_info(enumtype: Same<usize>, num: Same<*mut c_int>, name: Same<*mut c_char>,
         name_len: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_T_enum_get_item
-    (enumtype: Same<usize>, index: Same<c_int>, value: Same<*mut c_int>, name: Same<*mut c_char>,
-        name_len: Same<*mut c_int>)
+    MPI_T_enum_get_item(enumtype: Same<usize>, index: Same<c_int>, value: Same<*mut c_int>,
+        name: Same<*mut c_char>, name_len: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_T_event_callback_get_info
-    (event_registration: Same<usize>, cb_safety: Value<CallbackSafety>, info_used: OutHandle<Info>)
+    MPI_T_event_callback_get_info(event_registration: Same<usize>, cb_safety: Value<CallbackSafety>,
+        info_used: OutValue<Info>)
 }
 
 forward! {
-    MPI_T_event_callback_set_info
-    (event_registration: Same<usize>, cb_safety: Value<CallbackSafety>, info: Handle<Info>)
+    MPI_T_event_callback_set_info(event_registration: Same<usize>, cb_safety: Value<CallbackSafety>,
+        info: Value<Info>)
 }
 
 forward! { MPI_T_event_copy(event_instance: Same<usize>, buffer: Same<*mut c_void>) }
 forward! { MPI_T_event_get_index(name: Same<*const c_char>, event_index: Same<*mut c_int>) }
 
 forward! {
-    MPI_T_event_get_info
-    (event_index: Same<c_int>, name: Same<*mut c_char>, name_len: Same<*mut c_int>,
-        verbosity: OutValue<Verbosity>, array_of_datatypes: OutHandles<MpichDatatype>[num_elements],
+    MPI_T_event_get_info(event_index: Same<c_int>, name: Same<*mut c_char>,
+        name_len: Same<*mut c_int>, verbosity: OutValue<Verbosity>,
+        array_of_datatypes: OutValues<MpichDatatype>[num_elements],
         array_of_displacements: Same<*mut MPI_Aint>, num_elements: Same<*mut c_int>,
-        enumtype: Same<*mut usize>, info: OutHandle<Info>, desc: Same<*mut c_char>,
+        enumtype: Same<*mut usize>, info: OutValue<Info>, desc: Same<*mut c_char>,
         desc_len: Same<*mut c_int>, bind: OutValue<Binding>)
 }
 
@@ -94,61 +88,59 @@ forward! { MPI_T_event_get_num(num_events: Same<*mut c_int>) }
 forward! { MPI_T_event_get_source(event_instance: Same<usize>, source_index: Same<*mut c_int>) }
 
 forward! {
-    MPI_T_event_get_timestamp
-    (event_instance: Same<usize>, event_timestamp: Same<*mut MPI_Count>)
+    MPI_T_event_get_timestamp(event_instance: Same<usize>, event_timestamp: Same<*mut MPI_Count>)
 }
 
-forward! {
-    MPI_T_event_handle_get_info
-    (event_registration: Same<usize>, info_used: OutHandle<Info>)
-}
-
-forward! { MPI_T_event_handle_set_info(event_registration: Same<usize>, info: Handle<Info>) }
+forward! { MPI_T_event_handle_get_info(event_registration: Same<usize>, info_used: OutValue<Info>) }
+forward! { MPI_T_event_handle_set_info(event_registration: Same<usize>, info: Value<Info>) }
 
 forward! {
-    MPI_T_event_read
-    (event_instance: Same<usize>, element_index: Same<c_int>, buffer: Same<*mut c_void>)
+    MPI_T_event_read(event_instance: Same<usize>, element_index: Same<c_int>,
+        buffer: Same<*mut c_void>)
 }
 
 forward! { MPI_T_finalize() }
 forward! { MPI_T_init_thread(required: Value<ThreadLevel>, provided: OutValue<ThreadLevel>) }
 
 forward! {
-    MPI_T_pvar_get_index
-    (name: Same<*const c_char>, var_class: Value<VariableClass>, pvar_index: Same<*mut c_int>)
+    MPI_T_pvar_get_index(name: Same<*const c_char>, var_class: Value<VariableClass>,
+        pvar_index: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_T_pvar_get_info
-    (pvar_index: Same<c_int>, name: Same<*mut c_char>, name_len: Same<*mut c_int>,
-        verbosity: OutValue<Verbosity>, var_class: OutValue<VariableClass>,
-        datatype: OutHandle<MpichDatatype>, enumtype: Same<*mut usize>, desc: Same<*mut c_char>,
-        desc_len: Same<*mut c_int>, bind: OutValue<Binding>, readonly: Same<*mut c_int>,
-        continuous: Same<*mut c_int>, atomic: Same<*mut c_int>)
+    MPI_T_pvar_get_info(pvar_index: Same<c_int>, name: Same<*mut c_char>,
+        name_len: Same<*mut c_int>, verbosity: OutValue<Verbosity>,
+        var_class: OutValue<VariableClass>, datatype: OutValue<MpichDatatype>,
+        enumtype: Same<*mut usize>, desc: Same<*mut c_char>, desc_len: Same<*mut c_int>,
+        bind: OutValue<Binding>, readonly: Same<*mut c_int>, continuous: Same<*mut c_int>,
+        atomic: Same<*mut c_int>)
 }
 
 forward! { MPI_T_pvar_get_num(num_pvar: Same<*mut c_int>) }
 forward! { MPI_T_pvar_handle_free(pe_session: Same<usize>, handle: Same<*mut usize>) }
 
 forward! {
-    MPI_T_pvar_read, MPI_T_pvar_readreset
-    (pe_session: Same<usize>, handle: Same<usize>, buf: WriteBuffer)
+    MPI_T_pvar_read; MPI_T_pvar_readreset
+    (pe_session: Same<usize>, handle: Same<usize>, buf: Value<WriteBuffer>)
 }
 
 forward! {
-    MPI_T_pvar_reset, MPI_T_pvar_start, MPI_T_pvar_stop
+    MPI_T_pvar_reset; MPI_T_pvar_start; MPI_T_pvar_stop
     (pe_session: Same<usize>, handle: Same<usize>)
 }
 
-forward! { MPI_T_pvar_session_create, MPI_T_pvar_session_free(pe_session: Same<*mut usize>) }
-forward! { MPI_T_pvar_write(pe_session: Same<usize>, handle: Same<usize>, buf: ReadBuffer) }
+forward! {
+    MPI_T_pvar_session_create; MPI_T_pvar_session_free
+    (pe_session: Same<*mut usize>)
+}
+
+forward! { MPI_T_pvar_write(pe_session: Same<usize>, handle: Same<usize>, buf: Value<ReadBuffer>) }
 
 forward! {
-    MPI_T_source_get_info
-    (source_index: Same<c_int>, name: Same<*mut c_char>, name_len: Same<*mut c_int>,
-        desc: Same<*mut c_char>, desc_len: Same<*mut c_int>, ordering: OutValue<SourceOrder>,
-        ticks_per_second: Same<*mut MPI_Count>, max_ticks: Same<*mut MPI_Count>,
-        info: OutHandle<Info>)
+    MPI_T_source_get_info(source_index: Same<c_int>, name: Same<*mut c_char>,
+        name_len: Same<*mut c_int>, desc: Same<*mut c_char>, desc_len: Same<*mut c_int>,
+        ordering: OutValue<SourceOrder>, ticks_per_second: Same<*mut MPI_Count>,
+        max_ticks: Same<*mut MPI_Count>, info: OutValue<Info>)
 }
 
 forward! { MPI_T_source_get_num(num_sources: Same<*mut c_int>) }

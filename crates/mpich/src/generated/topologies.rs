@@ -4,296 +4,190 @@
 
 use std::ffi::c_int;
 
-use mica_front_end::types::{MPI_Aint, MPI_Count};
+use mica_front_end::types::MPI_Aint;
 
-use crate::argument::{Handle, Handles, OutHandle, OutValue, ReadBuffer, Same, Value, WriteBuffer};
+use crate::argument::{OutValue, Same, Value, Values};
 use crate::export::forward;
 use crate::handle::{Comm, Info, MpichDatatype, Request};
 use crate::processes::neighbors;
-use crate::value::{Rank, Topology};
+use crate::value::{Rank, ReadBuffer, Topology, WriteBuffer};
 
 forward! {
-    MPI_Cart_coords
-    (comm: Handle<Comm>, rank: Value<Rank>, maxdims: Same<c_int>, coords: Same<*mut c_int>)
-}
-
-forward! {
-    MPI_Cart_create
-    (comm_old: Handle<Comm>, ndims: Same<c_int>, dims: Same<*const c_int>,
-        periods: Same<*const c_int>, reorder: Same<c_int>, comm_cart: OutHandle<Comm>)
-}
-
-forward! {
-    MPI_Cart_get
-    (comm: Handle<Comm>, maxdims: Same<c_int>, dims: Same<*mut c_int>, periods: Same<*mut c_int>,
+    MPI_Cart_coords(comm: Value<Comm>, rank: Value<Rank>, maxdims: Same<c_int>,
         coords: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Cart_map
-    (comm: Handle<Comm>, ndims: Same<c_int>, dims: Same<*const c_int>, periods: Same<*const c_int>,
-        newrank: OutValue<Rank>)
-}
-
-forward! { MPI_Cart_rank(comm: Handle<Comm>, coords: Same<*const c_int>, rank: OutValue<Rank>) }
-
-forward! {
-    MPI_Cart_shift
-    (comm: Handle<Comm>, direction: Same<c_int>, disp: Same<c_int>, rank_source: OutValue<Rank>,
-        rank_dest: OutValue<Rank>)
+    MPI_Cart_create(comm_old: Value<Comm>, ndims: Same<c_int>, dims: Same<*const c_int>,
+        periods: Same<*const c_int>, reorder: Same<c_int>, comm_cart: OutValue<Comm>)
 }
 
 forward! {
-    MPI_Cart_sub
-    (comm: Handle<Comm>, remain_dims: Same<*const c_int>, newcomm: OutHandle<Comm>)
+    MPI_Cart_get(comm: Value<Comm>, maxdims: Same<c_int>, dims: Same<*mut c_int>,
+        periods: Same<*mut c_int>, coords: Same<*mut c_int>)
 }
 
-forward! { MPI_Cartdim_get(comm: Handle<Comm>, ndims: Same<*mut c_int>) }
+forward! {
+    MPI_Cart_map(comm: Value<Comm>, ndims: Same<c_int>, dims: Same<*const c_int>,
+        periods: Same<*const c_int>, newrank: OutValue<Rank>)
+}
+
+forward! { MPI_Cart_rank(comm: Value<Comm>, coords: Same<*const c_int>, rank: OutValue<Rank>) }
+
+forward! {
+    MPI_Cart_shift(comm: Value<Comm>, direction: Same<c_int>, disp: Same<c_int>,
+        rank_source: OutValue<Rank>, rank_dest: OutValue<Rank>)
+}
+
+forward! {
+    MPI_Cart_sub(comm: Value<Comm>, remain_dims: Same<*const c_int>, newcomm: OutValue<Comm>)
+}
+
+forward! { MPI_Cartdim_get(comm: Value<Comm>, ndims: Same<*mut c_int>) }
 forward! { MPI_Dims_create(nnodes: Same<c_int>, ndims: Same<c_int>, dims: Same<*mut c_int>) }
 
 forward! {
-    MPI_Dist_graph_create
-    (comm_old: Handle<Comm>, n: Same<c_int>, sources: Same<*const c_int>,
+    MPI_Dist_graph_create(comm_old: Value<Comm>, n: Same<c_int>, sources: Same<*const c_int>,
         degrees: Same<*const c_int>, destinations: Same<*const c_int>, weights: Same<*const c_int>,
-        info: Handle<Info>, reorder: Same<c_int>, comm_dist_graph: OutHandle<Comm>)
+        info: Value<Info>, reorder: Same<c_int>, comm_dist_graph: OutValue<Comm>)
 }
 
 forward! {
-    MPI_Dist_graph_create_adjacent
-    (comm_old: Handle<Comm>, indegree: Same<c_int>, sources: Same<*const c_int>,
-        sourceweights: Same<*const c_int>, outdegree: Same<c_int>, destinations: Same<*const c_int>,
-        destweights: Same<*const c_int>, info: Handle<Info>, reorder: Same<c_int>,
-        comm_dist_graph: OutHandle<Comm>)
+    MPI_Dist_graph_create_adjacent(comm_old: Value<Comm>, indegree: Same<c_int>,
+        sources: Same<*const c_int>, sourceweights: Same<*const c_int>, outdegree: Same<c_int>,
+        destinations: Same<*const c_int>, destweights: Same<*const c_int>, info: Value<Info>,
+        reorder: Same<c_int>, comm_dist_graph: OutValue<Comm>)
 }
 
 forward! {
-    MPI_Dist_graph_neighbors
-    (comm: Handle<Comm>, maxindegree: Same<c_int>, sources: Same<*mut c_int>,
+    MPI_Dist_graph_neighbors(comm: Value<Comm>, maxindegree: Same<c_int>, sources: Same<*mut c_int>,
         sourceweights: Same<*mut c_int>, maxoutdegree: Same<c_int>, destinations: Same<*mut c_int>,
         destweights: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Dist_graph_neighbors_count
-    (comm: Handle<Comm>, indegree: Same<*mut c_int>, outdegree: Same<*mut c_int>,
-        weighted: Same<*mut c_int>)
+    MPI_Dist_graph_neighbors_count(comm: Value<Comm>, indegree: Same<*mut c_int>,
+        outdegree: Same<*mut c_int>, weighted: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Graph_create
-    (comm_old: Handle<Comm>, nnodes: Same<c_int>, index: Same<*const c_int>,
-        edges: Same<*const c_int>, reorder: Same<c_int>, comm_graph: OutHandle<Comm>)
+    MPI_Graph_create(comm_old: Value<Comm>, nnodes: Same<c_int>, index: Same<*const c_int>,
+        edges: Same<*const c_int>, reorder: Same<c_int>, comm_graph: OutValue<Comm>)
 }
 
 forward! {
-    MPI_Graph_get
-    (comm: Handle<Comm>, maxindex: Same<c_int>, maxedges: Same<c_int>, index: Same<*mut c_int>,
-        edges: Same<*mut c_int>)
+    MPI_Graph_get(comm: Value<Comm>, maxindex: Same<c_int>, maxedges: Same<c_int>,
+        index: Same<*mut c_int>, edges: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Graph_map
-    (comm: Handle<Comm>, nnodes: Same<c_int>, index: Same<*const c_int>, edges: Same<*const c_int>,
-        newrank: OutValue<Rank>)
+    MPI_Graph_map(comm: Value<Comm>, nnodes: Same<c_int>, index: Same<*const c_int>,
+        edges: Same<*const c_int>, newrank: OutValue<Rank>)
 }
 
 forward! {
-    MPI_Graph_neighbors
-    (comm: Handle<Comm>, rank: Value<Rank>, maxneighbors: Same<c_int>, neighbors: Same<*mut c_int>)
+    MPI_Graph_neighbors(comm: Value<Comm>, rank: Value<Rank>, maxneighbors: Same<c_int>,
+        neighbors: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Graph_neighbors_count
-    (comm: Handle<Comm>, rank: Value<Rank>, nneighbors: Same<*mut c_int>)
+    MPI_Graph_neighbors_count(comm: Value<Comm>, rank: Value<Rank>, nneighbors: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Graphdims_get
-    (comm: Handle<Comm>, nnodes: Same<*mut c_int>, nedges: Same<*mut c_int>)
+    MPI_Graphdims_get(comm: Value<Comm>, nnodes: Same<*mut c_int>, nedges: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Ineighbor_allgather, MPI_Ineighbor_alltoall
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<c_int>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Ineighbor_allgather, MPI_Ineighbor_allgather_c; MPI_Ineighbor_alltoall,
+        MPI_Ineighbor_alltoall_c
+    (sendbuf: Value<ReadBuffer>, sendcount: Same<Int>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ineighbor_allgather_c, MPI_Ineighbor_alltoall_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<MPI_Count>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Ineighbor_allgatherv, MPI_Ineighbor_allgatherv_c(sendbuf: Value<ReadBuffer>,
+        sendcount: Same<Int>, sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>,
+        recvcounts: Same<*const Int>, displs: Same<*const Displ>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ineighbor_allgatherv
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Ineighbor_alltoallv, MPI_Ineighbor_alltoallv_c(sendbuf: Value<ReadBuffer>,
+        sendcounts: Same<*const Int>, sdispls: Same<*const Displ>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>, rdispls: Same<*const Displ>,
+        recvtype: Value<MpichDatatype>, comm: Value<Comm>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ineighbor_allgatherv_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>, request: OutHandle<Request>)
+    MPI_Ineighbor_alltoallw, MPI_Ineighbor_alltoallw_c(sendbuf: Value<ReadBuffer>,
+        sendcounts: Same<*const Int>, sdispls: Same<*const MPI_Aint>,
+        sendtypes: Values<MpichDatatype>[neighbors(comm).0], recvbuf: Value<WriteBuffer>,
+        recvcounts: Same<*const Int>, rdispls: Same<*const MPI_Aint>,
+        recvtypes: Values<MpichDatatype>[neighbors(comm).1], comm: Value<Comm>,
+        request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ineighbor_alltoallv
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const c_int>,
-        rdispls: Same<*const c_int>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Neighbor_allgather, MPI_Neighbor_allgather_c; MPI_Neighbor_alltoall, MPI_Neighbor_alltoall_c
+    (sendbuf: Value<ReadBuffer>, sendcount: Same<Int>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Ineighbor_alltoallv_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>,
-        rdispls: Same<*const MPI_Aint>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Neighbor_allgather_init, MPI_Neighbor_allgather_init_c; MPI_Neighbor_alltoall_init,
+        MPI_Neighbor_alltoall_init_c
+    (sendbuf: Value<ReadBuffer>, sendcount: Same<Int>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcount: Same<Int>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>, info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Ineighbor_alltoallw
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const MPI_Aint>,
-        sendtypes: Handles<MpichDatatype>[neighbors(comm).0], recvbuf: WriteBuffer,
-        recvcounts: Same<*const c_int>, rdispls: Same<*const MPI_Aint>,
-        recvtypes: Handles<MpichDatatype>[neighbors(comm).1], comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Neighbor_allgatherv, MPI_Neighbor_allgatherv_c(sendbuf: Value<ReadBuffer>,
+        sendcount: Same<Int>, sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>,
+        recvcounts: Same<*const Int>, displs: Same<*const Displ>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Ineighbor_alltoallw_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtypes: Handles<MpichDatatype>[neighbors(comm).0], recvbuf: WriteBuffer,
-        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
-        recvtypes: Handles<MpichDatatype>[neighbors(comm).1], comm: Handle<Comm>,
-        request: OutHandle<Request>)
+    MPI_Neighbor_allgatherv_init, MPI_Neighbor_allgatherv_init_c(sendbuf: Value<ReadBuffer>,
+        sendcount: Same<Int>, sendtype: Value<MpichDatatype>, recvbuf: Value<WriteBuffer>,
+        recvcounts: Same<*const Int>, displs: Same<*const Displ>, recvtype: Value<MpichDatatype>,
+        comm: Value<Comm>, info: Value<Info>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Neighbor_allgather, MPI_Neighbor_alltoall
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<c_int>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>)
+    MPI_Neighbor_alltoallv, MPI_Neighbor_alltoallv_c(sendbuf: Value<ReadBuffer>,
+        sendcounts: Same<*const Int>, sdispls: Same<*const Displ>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>, rdispls: Same<*const Displ>,
+        recvtype: Value<MpichDatatype>, comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Neighbor_allgather_c, MPI_Neighbor_alltoall_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<MPI_Count>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>)
+    MPI_Neighbor_alltoallv_init, MPI_Neighbor_alltoallv_init_c(sendbuf: Value<ReadBuffer>,
+        sendcounts: Same<*const Int>, sdispls: Same<*const Displ>, sendtype: Value<MpichDatatype>,
+        recvbuf: Value<WriteBuffer>, recvcounts: Same<*const Int>, rdispls: Same<*const Displ>,
+        recvtype: Value<MpichDatatype>, comm: Value<Comm>, info: Value<Info>,
+        request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Neighbor_allgather_init, MPI_Neighbor_alltoall_init
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<c_int>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>)
+    MPI_Neighbor_alltoallw, MPI_Neighbor_alltoallw_c(sendbuf: Value<ReadBuffer>,
+        sendcounts: Same<*const Int>, sdispls: Same<*const MPI_Aint>,
+        sendtypes: Values<MpichDatatype>[neighbors(comm).0], recvbuf: Value<WriteBuffer>,
+        recvcounts: Same<*const Int>, rdispls: Same<*const MPI_Aint>,
+        recvtypes: Values<MpichDatatype>[neighbors(comm).1], comm: Value<Comm>)
 }
 
 forward! {
-    MPI_Neighbor_allgather_init_c, MPI_Neighbor_alltoall_init_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcount: Same<MPI_Count>, recvtype: Handle<MpichDatatype>,
-        comm: Handle<Comm>, info: Handle<Info>, request: OutHandle<Request>)
+    MPI_Neighbor_alltoallw_init, MPI_Neighbor_alltoallw_init_c(sendbuf: Value<ReadBuffer>,
+        sendcounts: Same<*const Int>, sdispls: Same<*const MPI_Aint>,
+        sendtypes: Values<MpichDatatype>[neighbors(comm).0], recvbuf: Value<WriteBuffer>,
+        recvcounts: Same<*const Int>, rdispls: Same<*const MPI_Aint>,
+        recvtypes: Values<MpichDatatype>[neighbors(comm).1], comm: Value<Comm>, info: Value<Info>,
+        request: OutValue<Request>)
 }
 
-forward! {
-    MPI_Neighbor_allgatherv
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Neighbor_allgatherv_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Neighbor_allgatherv_init
-    (sendbuf: ReadBuffer, sendcount: Same<c_int>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Neighbor_allgatherv_init_c
-    (sendbuf: ReadBuffer, sendcount: Same<MPI_Count>, sendtype: Handle<MpichDatatype>,
-        recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle<MpichDatatype>, comm: Handle<Comm>, info: Handle<Info>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Neighbor_alltoallv
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const c_int>,
-        rdispls: Same<*const c_int>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Neighbor_alltoallv_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>,
-        rdispls: Same<*const MPI_Aint>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Neighbor_alltoallv_init
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const c_int>,
-        rdispls: Same<*const c_int>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Neighbor_alltoallv_init_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtype: Handle<MpichDatatype>, recvbuf: WriteBuffer, recvcounts: Same<*const MPI_Count>,
-        rdispls: Same<*const MPI_Aint>, recvtype: Handle<MpichDatatype>, comm: Handle<Comm>,
-        info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Neighbor_alltoallw
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const MPI_Aint>,
-        sendtypes: Handles<MpichDatatype>[neighbors(comm).0], recvbuf: WriteBuffer,
-        recvcounts: Same<*const c_int>, rdispls: Same<*const MPI_Aint>,
-        recvtypes: Handles<MpichDatatype>[neighbors(comm).1], comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Neighbor_alltoallw_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtypes: Handles<MpichDatatype>[neighbors(comm).0], recvbuf: WriteBuffer,
-        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
-        recvtypes: Handles<MpichDatatype>[neighbors(comm).1], comm: Handle<Comm>)
-}
-
-forward! {
-    MPI_Neighbor_alltoallw_init
-    (sendbuf: ReadBuffer, sendcounts: Same<*const c_int>, sdispls: Same<*const MPI_Aint>,
-        sendtypes: Handles<MpichDatatype>[neighbors(comm).0], recvbuf: WriteBuffer,
-        recvcounts: Same<*const c_int>, rdispls: Same<*const MPI_Aint>,
-        recvtypes: Handles<MpichDatatype>[neighbors(comm).1], comm: Handle<Comm>,
-        info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Neighbor_alltoallw_init_c
-    (sendbuf: ReadBuffer, sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
-        sendtypes: Handles<MpichDatatype>[neighbors(comm).0], recvbuf: WriteBuffer,
-        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
-        recvtypes: Handles<MpichDatatype>[neighbors(comm).1], comm: Handle<Comm>,
-        info: Handle<Info>, request: OutHandle<Request>)
-}
-
-forward! { MPI_Topo_test(comm: Handle<Comm>, status: OutValue<Topology>) }
+forward! { MPI_Topo_test(comm: Value<Comm>, status: OutValue<Topology>) }

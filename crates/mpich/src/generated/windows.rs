@@ -4,212 +4,136 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_front_end::types::{MPI_Aint, MPI_Count};
+use mica_front_end::types::MPI_Aint;
 
-use crate::argument::{Handle, InOutHandle, OutHandle, ReadBuffer, Same, Value, WriteBuffer};
+use crate::argument::{InOutValue, OutValue, Same, Value};
 use crate::export::forward;
 use crate::handle::{Comm, Group, Info, MpichDatatype, Op, Request, Win};
-use crate::value::{Assertion, LockType, Rank};
+use crate::value::{Assertion, LockType, Rank, ReadBuffer, WriteBuffer};
 
 forward! {
-    MPI_Accumulate
-    (origin_addr: ReadBuffer, origin_count: Same<c_int>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<c_int>,
-        target_datatype: Handle<MpichDatatype>, op: Handle<Op>, win: Handle<Win>)
+    MPI_Accumulate, MPI_Accumulate_c(origin_addr: Value<ReadBuffer>, origin_count: Same<Int>,
+        origin_datatype: Value<MpichDatatype>, target_rank: Value<Rank>,
+        target_disp: Same<MPI_Aint>, target_count: Same<Int>, target_datatype: Value<MpichDatatype>,
+        op: Value<Op>, win: Value<Win>)
 }
 
 forward! {
-    MPI_Accumulate_c
-    (origin_addr: ReadBuffer, origin_count: Same<MPI_Count>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<MPI_Count>,
-        target_datatype: Handle<MpichDatatype>, op: Handle<Op>, win: Handle<Win>)
+    MPI_Compare_and_swap(origin_addr: Value<ReadBuffer>, compare_addr: Value<ReadBuffer>,
+        result_addr: Value<WriteBuffer>, datatype: Value<MpichDatatype>, target_rank: Value<Rank>,
+        target_disp: Same<MPI_Aint>, win: Value<Win>)
 }
 
 forward! {
-    MPI_Compare_and_swap
-    (origin_addr: ReadBuffer, compare_addr: ReadBuffer, result_addr: WriteBuffer,
-        datatype: Handle<MpichDatatype>, target_rank: Value<Rank>, target_disp: Same<MPI_Aint>,
-        win: Handle<Win>)
+    MPI_Fetch_and_op(origin_addr: Value<ReadBuffer>, result_addr: Value<WriteBuffer>,
+        datatype: Value<MpichDatatype>, target_rank: Value<Rank>, target_disp: Same<MPI_Aint>,
+        op: Value<Op>, win: Value<Win>)
 }
 
 forward! {
-    MPI_Fetch_and_op
-    (origin_addr: ReadBuffer, result_addr: WriteBuffer, datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, op: Handle<Op>, win: Handle<Win>)
+    MPI_Get, MPI_Get_c(origin_addr: Value<WriteBuffer>, origin_count: Same<Int>,
+        origin_datatype: Value<MpichDatatype>, target_rank: Value<Rank>,
+        target_disp: Same<MPI_Aint>, target_count: Same<Int>, target_datatype: Value<MpichDatatype>,
+        win: Value<Win>)
 }
 
 forward! {
-    MPI_Get
-    (origin_addr: WriteBuffer, origin_count: Same<c_int>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<c_int>,
-        target_datatype: Handle<MpichDatatype>, win: Handle<Win>)
+    MPI_Get_accumulate, MPI_Get_accumulate_c(origin_addr: Value<ReadBuffer>,
+        origin_count: Same<Int>, origin_datatype: Value<MpichDatatype>,
+        result_addr: Value<WriteBuffer>, result_count: Same<Int>,
+        result_datatype: Value<MpichDatatype>, target_rank: Value<Rank>,
+        target_disp: Same<MPI_Aint>, target_count: Same<Int>, target_datatype: Value<MpichDatatype>,
+        op: Value<Op>, win: Value<Win>)
 }
 
 forward! {
-    MPI_Get_accumulate
-    (origin_addr: ReadBuffer, origin_count: Same<c_int>, origin_datatype: Handle<MpichDatatype>,
-        result_addr: WriteBuffer, result_count: Same<c_int>, result_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<c_int>,
-        target_datatype: Handle<MpichDatatype>, op: Handle<Op>, win: Handle<Win>)
+    MPI_Put, MPI_Put_c(origin_addr: Value<ReadBuffer>, origin_count: Same<Int>,
+        origin_datatype: Value<MpichDatatype>, target_rank: Value<Rank>,
+        target_disp: Same<MPI_Aint>, target_count: Same<Int>, target_datatype: Value<MpichDatatype>,
+        win: Value<Win>)
 }
 
 forward! {
-    MPI_Get_accumulate_c
-    (origin_addr: ReadBuffer, origin_count: Same<MPI_Count>, origin_datatype: Handle<MpichDatatype>,
-        result_addr: WriteBuffer, result_count: Same<MPI_Count>,
-        result_datatype: Handle<MpichDatatype>, target_rank: Value<Rank>,
-        target_disp: Same<MPI_Aint>, target_count: Same<MPI_Count>,
-        target_datatype: Handle<MpichDatatype>, op: Handle<Op>, win: Handle<Win>)
+    MPI_Raccumulate, MPI_Raccumulate_c(origin_addr: Value<ReadBuffer>, origin_count: Same<Int>,
+        origin_datatype: Value<MpichDatatype>, target_rank: Value<Rank>,
+        target_disp: Same<MPI_Aint>, target_count: Same<Int>, target_datatype: Value<MpichDatatype>,
+        op: Value<Op>, win: Value<Win>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Get_c
-    (origin_addr: WriteBuffer, origin_count: Same<MPI_Count>,
-        origin_datatype: Handle<MpichDatatype>, target_rank: Value<Rank>,
-        target_disp: Same<MPI_Aint>, target_count: Same<MPI_Count>,
-        target_datatype: Handle<MpichDatatype>, win: Handle<Win>)
+    MPI_Rget, MPI_Rget_c(origin_addr: Value<WriteBuffer>, origin_count: Same<Int>,
+        origin_datatype: Value<MpichDatatype>, target_rank: Value<Rank>,
+        target_disp: Same<MPI_Aint>, target_count: Same<Int>, target_datatype: Value<MpichDatatype>,
+        win: Value<Win>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Put
-    (origin_addr: ReadBuffer, origin_count: Same<c_int>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<c_int>,
-        target_datatype: Handle<MpichDatatype>, win: Handle<Win>)
+    MPI_Rget_accumulate, MPI_Rget_accumulate_c(origin_addr: Value<ReadBuffer>,
+        origin_count: Same<Int>, origin_datatype: Value<MpichDatatype>,
+        result_addr: Value<WriteBuffer>, result_count: Same<Int>,
+        result_datatype: Value<MpichDatatype>, target_rank: Value<Rank>,
+        target_disp: Same<MPI_Aint>, target_count: Same<Int>, target_datatype: Value<MpichDatatype>,
+        op: Value<Op>, win: Value<Win>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Put_c
-    (origin_addr: ReadBuffer, origin_count: Same<MPI_Count>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<MPI_Count>,
-        target_datatype: Handle<MpichDatatype>, win: Handle<Win>)
+    MPI_Rput, MPI_Rput_c(origin_addr: Value<ReadBuffer>, origin_count: Same<Int>,
+        origin_datatype: Value<MpichDatatype>, target_rank: Value<Rank>,
+        target_disp: Same<MPI_Aint>, target_count: Same<Int>, target_datatype: Value<MpichDatatype>,
+        win: Value<Win>, request: OutValue<Request>)
 }
 
 forward! {
-    MPI_Raccumulate
-    (origin_addr: ReadBuffer, origin_count: Same<c_int>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<c_int>,
-        target_datatype: Handle<MpichDatatype>, op: Handle<Op>, win: Handle<Win>,
-        request: OutHandle<Request>)
+    MPI_Win_allocate, MPI_Win_allocate_c; MPI_Win_allocate_shared, MPI_Win_allocate_shared_c
+    (size: Same<MPI_Aint>, disp_unit: Same<Displ>, info: Value<Info>, comm: Value<Comm>,
+        baseptr: Same<*mut c_void>, win: OutValue<Win>)
 }
 
-forward! {
-    MPI_Raccumulate_c
-    (origin_addr: ReadBuffer, origin_count: Same<MPI_Count>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<MPI_Count>,
-        target_datatype: Handle<MpichDatatype>, op: Handle<Op>, win: Handle<Win>,
-        request: OutHandle<Request>)
-}
+forward! { MPI_Win_attach(win: Value<Win>, base: Value<WriteBuffer>, size: Same<MPI_Aint>) }
 
 forward! {
-    MPI_Rget
-    (origin_addr: WriteBuffer, origin_count: Same<c_int>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<c_int>,
-        target_datatype: Handle<MpichDatatype>, win: Handle<Win>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Rget_accumulate
-    (origin_addr: ReadBuffer, origin_count: Same<c_int>, origin_datatype: Handle<MpichDatatype>,
-        result_addr: WriteBuffer, result_count: Same<c_int>, result_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<c_int>,
-        target_datatype: Handle<MpichDatatype>, op: Handle<Op>, win: Handle<Win>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Rget_accumulate_c
-    (origin_addr: ReadBuffer, origin_count: Same<MPI_Count>, origin_datatype: Handle<MpichDatatype>,
-        result_addr: WriteBuffer, result_count: Same<MPI_Count>,
-        result_datatype: Handle<MpichDatatype>, target_rank: Value<Rank>,
-        target_disp: Same<MPI_Aint>, target_count: Same<MPI_Count>,
-        target_datatype: Handle<MpichDatatype>, op: Handle<Op>, win: Handle<Win>,
-        request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Rget_c
-    (origin_addr: WriteBuffer, origin_count: Same<MPI_Count>,
-        origin_datatype: Handle<MpichDatatype>, target_rank: Value<Rank>,
-        target_disp: Same<MPI_Aint>, target_count: Same<MPI_Count>,
-        target_datatype: Handle<MpichDatatype>, win: Handle<Win>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Rput
-    (origin_addr: ReadBuffer, origin_count: Same<c_int>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<c_int>,
-        target_datatype: Handle<MpichDatatype>, win: Handle<Win>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Rput_c
-    (origin_addr: ReadBuffer, origin_count: Same<MPI_Count>, origin_datatype: Handle<MpichDatatype>,
-        target_rank: Value<Rank>, target_disp: Same<MPI_Aint>, target_count: Same<MPI_Count>,
-        target_datatype: Handle<MpichDatatype>, win: Handle<Win>, request: OutHandle<Request>)
-}
-
-forward! {
-    MPI_Win_allocate, MPI_Win_allocate_shared
-    (size: Same<MPI_Aint>, disp_unit: Same<c_int>, info: Handle<Info>, comm: Handle<Comm>,
-        baseptr: Same<*mut c_void>, win: OutHandle<Win>)
-}
-
-forward! {
-    MPI_Win_allocate_c, MPI_Win_allocate_shared_c
-    (size: Same<MPI_Aint>, disp_unit: Same<MPI_Aint>, info: Handle<Info>, comm: Handle<Comm>,
-        baseptr: Same<*mut c_void>, win: OutHandle<Win>)
-}
-
-forward! { MPI_Win_attach(win: Handle<Win>, base: WriteBuffer, size: Same<MPI_Aint>) }
-
-forward! {
-    MPI_Win_complete, MPI_Win_flush_all, MPI_Win_flush_local_all, MPI_Win_sync, MPI_Win_unlock_all,
+    MPI_Win_complete; MPI_Win_flush_all; MPI_Win_flush_local_all; MPI_Win_sync; MPI_Win_unlock_all;
         MPI_Win_wait
-    (win: Handle<Win>)
+    (win: Value<Win>)
 }
 
 forward! {
-    MPI_Win_create
-    (base: WriteBuffer, size: Same<MPI_Aint>, disp_unit: Same<c_int>, info: Handle<Info>,
-        comm: Handle<Comm>, win: OutHandle<Win>)
+    MPI_Win_create, MPI_Win_create_c(base: Value<WriteBuffer>, size: Same<MPI_Aint>,
+        disp_unit: Same<Displ>, info: Value<Info>, comm: Value<Comm>, win: OutValue<Win>)
+}
+
+forward! { MPI_Win_create_dynamic(info: Value<Info>, comm: Value<Comm>, win: OutValue<Win>) }
+forward! { MPI_Win_detach(win: Value<Win>, base: Value<ReadBuffer>) }
+
+forward! {
+    MPI_Win_fence; MPI_Win_lock_all
+    (assert: Value<Assertion>, win: Value<Win>)
 }
 
 forward! {
-    MPI_Win_create_c
-    (base: WriteBuffer, size: Same<MPI_Aint>, disp_unit: Same<MPI_Aint>, info: Handle<Info>,
-        comm: Handle<Comm>, win: OutHandle<Win>)
+    MPI_Win_flush; MPI_Win_flush_local; MPI_Win_unlock
+    (rank: Value<Rank>, win: Value<Win>)
 }
 
-forward! { MPI_Win_create_dynamic(info: Handle<Info>, comm: Handle<Comm>, win: OutHandle<Win>) }
-forward! { MPI_Win_detach(win: Handle<Win>, base: ReadBuffer) }
-forward! { MPI_Win_fence, MPI_Win_lock_all(assert: Value<Assertion>, win: Handle<Win>) }
-forward! { MPI_Win_flush, MPI_Win_flush_local, MPI_Win_unlock(rank: Value<Rank>, win: Handle<Win>) }
-forward! { MPI_Win_free(win: InOutHandle<Win>) }
-forward! { MPI_Win_get_group(win: Handle<Win>, group: OutHandle<Group>) }
-forward! { MPI_Win_get_info(win: Handle<Win>, info_used: OutHandle<Info>) }
+forward! { MPI_Win_free(win: InOutValue<Win>) }
+forward! { MPI_Win_get_group(win: Value<Win>, group: OutValue<Group>) }
+forward! { MPI_Win_get_info(win: Value<Win>, info_used: OutValue<Info>) }
 
 forward! {
-    MPI_Win_lock
-    (lock_type: Value<LockType>, rank: Value<Rank>, assert: Value<Assertion>, win: Handle<Win>)
+    MPI_Win_lock(lock_type: Value<LockType>, rank: Value<Rank>, assert: Value<Assertion>,
+        win: Value<Win>)
 }
 
 forward! {
-    MPI_Win_post, MPI_Win_start
-    (group: Handle<Group>, assert: Value<Assertion>, win: Handle<Win>)
+    MPI_Win_post; MPI_Win_start
+    (group: Value<Group>, assert: Value<Assertion>, win: Value<Win>)
 }
 
-forward! { MPI_Win_set_info(win: Handle<Win>, info: Handle<Info>) }
+forward! { MPI_Win_set_info(win: Value<Win>, info: Value<Info>) }
 
 forward! {
-    MPI_Win_shared_query
-    (win: Handle<Win>, rank: Value<Rank>, size: Same<*mut MPI_Aint>, disp_unit: Same<*mut c_int>,
-        baseptr: Same<*mut c_void>)
+    MPI_Win_shared_query, MPI_Win_shared_query_c(win: Value<Win>, rank: Value<Rank>,
+        size: Same<*mut MPI_Aint>, disp_unit: Same<*mut Displ>, baseptr: Same<*mut c_void>)
 }
 
-forward! {
-    MPI_Win_shared_query_c
-    (win: Handle<Win>, rank: Value<Rank>, size: Same<*mut MPI_Aint>, disp_unit: Same<*mut MPI_Aint>,
-        baseptr: Same<*mut c_void>)
-}
-
-forward! { MPI_Win_test(win: Handle<Win>, flag: Same<*mut c_int>) }
+forward! { MPI_Win_test(win: Value<Win>, flag: Same<*mut c_int>) }
