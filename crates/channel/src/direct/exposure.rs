@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::SkipReason;
+
 /// A mechanism by which a peer's memory is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backend {
@@ -133,6 +135,8 @@ pub struct Exposed {
     /// While these live, the pages are not migrated: the pin of the slot, and the pin of pages that
     /// are reached by address.
     pub(super) _pins: [Option<Arc<()>>; 2],
+    /// Why the attempt to migrate the buffer for this exposure failed, if there was one.
+    pub(super) skipped: Option<SkipReason>,
 }
 
 impl Exposed {

@@ -211,6 +211,17 @@ impl PeerAccess {
         self.expose_as(address, len, ExpectedUse::Often)
     }
 
+    /// As [`expose_for_long`](Self::expose_for_long), for memory of a window that some peers reach
+    /// in no other way. Notes for reports why it is not migrated.
+    pub fn expose_only_path(&self, address: usize, len: usize) -> PublishedBuffer {
+        let published = self.expose_for_long(address, len);
+        if let Some(why) = published.exposed.as_ref().and_then(|exposed| exposed.skipped) {
+            let block = self.shared.segment.block(self.shared.me);
+            block.note_limit(Means::Window, Limit::WindowInPlace { why });
+        }
+        published
+    }
+
     /// As [`expose`](Self::expose), for memory that peers may reach again and again: what is not
     /// migrated yet is reached by address, and [`expose_for_long`](Self::expose_for_long) may
     /// migrate its pages while it is exposed so. Moves nothing.
@@ -339,6 +350,7 @@ impl PeerAccess {
         let by_address = |backend| Exposed {
             exposure: Exposure::by_address(backend, address),
             _pins: [None, None],
+            skipped: None,
         };
         if self.shared.xpmem.is_ok() {
             return Some(by_address(Backend::Xpmem));

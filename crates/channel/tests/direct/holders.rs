@@ -9,6 +9,7 @@ use crate::kit::{
 };
 use mica_channel::direct::{Direct, SkipReason};
 use mica_memory::{Region, Shape};
+use mica_node::segment::{Limit, Means};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("memory_that_becomes_a_window_stays_if_there_are_threads", windows_and_threads),
@@ -86,6 +87,11 @@ fn windows_and_threads() {
     });
     assert_eq!(lost.load(Ordering::Relaxed), 0, "stores are lost");
     has_refused(&direct, SkipReason::OpenToStores);
+    // Reports say so where nothing else reaches the window.
+    let limit = || segment.block(0).limit(Means::Window);
+    assert_eq!(limit(), None);
+    with_thread(|| (), || drop(direct.reach().expose_only_path(memory.at, memory.len)));
+    assert_eq!(limit(), Some(Limit::WindowInPlace { why: SkipReason::OpenToStores }));
     // The kernel counts a thread for a moment after it has been joined.
     while !std::fs::read_to_string("/proc/self/status").unwrap().contains("Threads:\t1\n") {
         std::thread::yield_now();

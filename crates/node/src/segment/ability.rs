@@ -25,6 +25,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use super::SkipReason;
 use crate::tunables::{self, BadValue};
 
 /// Maximum of tunables that can be compared.
@@ -98,9 +99,11 @@ pub enum Means {
     Xpmem = 1,
     /// `process_vm_readv` and `process_vm_writev`.
     Cma = 2,
+    /// Loads and stores to the memory of a window that the program has given.
+    Window = 3,
 }
 
-const MEANS: usize = 3;
+const MEANS: usize = 4;
 
 /// Why a back end does not work for a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +135,12 @@ pub enum Limit {
     WrongProcess {
         /// The peer's rank in the job.
         peer: u32,
+    },
+    /// The memory of a window was not migrated, and nothing else reaches it: each operation waits
+    /// for a call of MPI by the rank.
+    WindowInPlace {
+        /// Why it was not migrated.
+        why: SkipReason,
     },
 }
 
@@ -247,6 +256,7 @@ impl Limit {
             Limit::NoForkHandler { errno } => word(5, errno, 0),
             Limit::Kernel { errno, peer } => word(6, errno, peer),
             Limit::WrongProcess { peer } => word(7, 0, peer),
+            Limit::WindowInPlace { why } => word(8, why.number(), 0),
         }
     }
 
@@ -260,6 +270,7 @@ impl Limit {
             5 => Limit::NoForkHandler { errno },
             6 => Limit::Kernel { errno, peer },
             7 => Limit::WrongProcess { peer },
+            8 => Limit::WindowInPlace { why: SkipReason::of_number(errno)? },
             _ => return None,
         })
     }
@@ -292,6 +303,9 @@ impl fmt::Display for Limit {
                 "process_vm_readv with rank {peer} reached another process (a PID \
                  namespace of its own?)"
             ),
+            Limit::WindowInPlace { why } => {
+                write!(f, "{why}; others wait for its calls of MPI")
+            }
         }
     }
 }
@@ -311,6 +325,7 @@ mod tests {
             Limit::NoForkHandler { errno },
             Limit::Kernel { errno, peer },
             Limit::WrongProcess { peer },
+            Limit::WindowInPlace { why: SkipReason::OpenToStores },
         ] {
             assert_eq!(Limit::from_word(limit.to_word()), Some(limit));
         }

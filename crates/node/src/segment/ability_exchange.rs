@@ -72,7 +72,11 @@ impl RankBlock {
             None | Some(Limit::SwitchedOff) => None,
             Some(limit) => Some(format!("{name}: {limit}")),
         };
-        let all = [(Means::Mapped, "mapped"), (Means::Cma, "cma")];
+        let all = [
+            (Means::Mapped, "mapped"),
+            (Means::Cma, "cma"),
+            (Means::Window, "a window in shared memory"),
+        ];
         let said: Vec<String> = all.into_iter().filter_map(say).collect();
         said.join("; ")
     }

@@ -23,6 +23,7 @@ mod poll_record;
 mod reader;
 mod reference;
 mod report;
+mod skip_reason;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ pub use poll_record::{POLLS, PollRecord};
 #[cfg(feature = "launcher")]
 pub use reader::{RankView, SegmentReader, WaitView};
 pub use reference::SegmentRef;
+pub use skip_reason::SkipReason;
 pub use spec::JobSpec;
 pub use wait_record::{WaitKind, Waiting};
 pub use window_space::WINDOW_ZONE;

@@ -420,7 +420,7 @@ impl Creation<'_> {
                 // Where the kernel's copies do not reach it, migration is the only way.
                 let published = match self.sizes.reach_all {
                     true => access.expose_in_place(memory.address(), bytes),
-                    false => access.expose_for_long(memory.address(), bytes),
+                    false => access.expose_only_path(memory.address(), bytes),
                 };
                 own.words = published.words();
                 own.published = Some(published);

@@ -74,7 +74,7 @@ impl Registry {
                 Answer::Migrated(exposed) => return exposed,
                 Answer::Plain if expected == ExpectedUse::Later => {
                     let exposure = Exposure::in_place(address);
-                    return Exposed { exposure, _pins: [None, None] };
+                    return Exposed { exposure, _pins: [None, None], skipped: None };
                 }
                 Answer::Plain => return owner.lend(address, len),
                 Answer::Due => {}
@@ -112,17 +112,17 @@ impl Registry {
                     }
                     owners = OWNERS.lock();
                     owners.list[self.index].keep(address, len, SkipReason::NoHelper);
-                    None
+                    Err(SkipReason::NoHelper)
                 }
             };
             let owner = &mut owners.list[self.index];
             return match exposed {
-                Some(exposed) => {
+                Ok(exposed) => {
                     drop(owners);
                     reclaim::nudge();
                     exposed
                 }
-                None => owner.lend(address, len),
+                Err(why) => Exposed { skipped: Some(why), ..owner.lend(address, len) },
             };
         }
     }

@@ -52,8 +52,8 @@ pub(super) enum BufferWatch {
 /// Outcome of an attempt to migrate a buffer.
 #[derive(Debug)]
 pub(super) enum Attempt {
-    /// The buffer lies in a slot, or cannot be migrated (`None`).
-    Done(Option<Exposed>),
+    /// The buffer lies in a slot, or is not migrated for this reason.
+    Done(Result<Exposed, SkipReason>),
     /// The buffer can be migrated once the hooks are installed and the reclaim thread runs.
     Possible,
 }
@@ -128,6 +128,7 @@ impl MigratedBuffers {
         Exposed {
             exposure: Exposure::by_address(Backend::Cma, address),
             _pins: [None, Some(self.lend_pages(address, len))],
+            skipped: None,
         }
     }
 
@@ -179,13 +180,13 @@ impl MigratedBuffers {
         watch: BufferWatch,
     ) -> Attempt {
         let Some(whole) = self.pages_of(address, len, expected) else {
-            return Attempt::Done(None);
+            return Attempt::Done(Err(SkipReason::Short));
         };
         // The program may have moved it (mremap) since the last query, or another thread may have
         // migrated it.
         if let Some(exposed) = self.reach(address, len, &whole) {
             let _ = self.sweep_in_process();
-            return Attempt::Done(Some(exposed));
+            return Attempt::Done(Ok(exposed));
         }
         // A handler may start a thread or an asynchronous read, or store to the pages.
         let blocked = SignalsBlocked::new();
@@ -197,7 +198,10 @@ impl MigratedBuffers {
         };
         drop(blocked);
         self.note(&whole, result);
-        Attempt::Done(result.ok().and_then(|()| self.reach(address, len, &whole)))
+        // What was moved just now is found, unless another thread has unmapped it since.
+        Attempt::Done(
+            result.and_then(|()| self.reach(address, len, &whole).ok_or(SkipReason::Kind)),
+        )
     }
 
     /// Counts a reason for which a buffer was not migrated.
@@ -218,6 +222,7 @@ impl MigratedBuffers {
         Some(Exposed {
             exposure,
             _pins: [Some(Arc::clone(&self.slots[exposure.slot as usize].pin)), None],
+            skipped: None,
         })
     }
 
@@ -298,6 +303,7 @@ impl MigratedBuffers {
         Some(Exposed {
             exposure,
             _pins: [Some(Arc::clone(&self.slots[place.slot as usize].pin)), lent],
+            skipped: None,
         })
     }
 
