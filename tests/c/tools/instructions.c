@@ -1,7 +1,8 @@
 /* What callgrind counts for the instruction guard (tests/jobs/instructions.rs).
  *
  *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE
- *         [test | start | put | get | fetch | swap | accumulate | lock | post | partitions]
+ *         [test | testany | testsome | testall | iprobe | improbe | start | put | get | fetch | swap | accumulate | lock | post |
+ *          partitions]
  *
  * Rank 0 sends BATCHES times 32 messages of 8 bytes, rank 1 receives them, and only what happens
  * inside counted_send and counted_receive is collected. Nothing of that may depend on who is
@@ -9,7 +10,7 @@
  * is sent whole before its first receive begins, and the ranks take turns through a word of FILE,
  * mapped by both, rather than through MPI: a barrier would make progress, and the messages would be
  * unexpected before their receives are called. With `test` rank 0 instead tests BATCHES times 32
- * times a receive without a message yet; with `start` the messages go by MPI_Isend to receives that
+ * times a receive without a message yet, or by another call that finds nothing; with `start` the messages go by MPI_Isend to receives that
  * MPI_Irecv has posted before; with the others it accesses rank 1's part of an allocated
  * window as often, but for these: `post` is an exposure by rank 1 and an access by rank 0, in turns;
  * of `partitions`, rank 0 counts those that complete no message, rank 1 those that have arrived.
@@ -52,6 +53,64 @@ __attribute__((noinline)) int counted_test(MPI_Request *request)
     int flag;
     MPI_Test(request, &flag, MPI_STATUS_IGNORE);
     return flag;
+}
+
+__attribute__((noinline)) int counted_testany(MPI_Request *request)
+{
+    int flag, index;
+    MPI_Testany(1, request, &index, &flag, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+__attribute__((noinline)) int counted_testsome(MPI_Request *request)
+{
+    int count, index;
+    MPI_Testsome(1, request, &count, &index, MPI_STATUSES_IGNORE);
+    return count;
+}
+
+__attribute__((noinline)) int counted_testall(MPI_Request *request)
+{
+    int flag;
+    MPI_Testall(1, request, &flag, MPI_STATUSES_IGNORE);
+    return flag;
+}
+
+__attribute__((noinline)) int counted_iprobe(MPI_Request *unused)
+{
+    int flag;
+    (void)unused;
+    MPI_Iprobe(1, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+__attribute__((noinline)) int counted_improbe(MPI_Request *unused)
+{
+    int flag;
+    MPI_Message message;
+    (void)unused;
+    MPI_Improbe(1, 1, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+/* Calls that find nothing. */
+static const struct {
+    const char *name;
+    int (*call)(MPI_Request *);
+} tests[] = {
+    {"test", counted_test},       {"testany", counted_testany}, {"testsome", counted_testsome},
+    {"testall", counted_testall}, {"iprobe", counted_iprobe},   {"improbe", counted_improbe},
+};
+
+enum { TESTS = sizeof tests / sizeof *tests };
+
+/* The number of the call of this name; TESTS if there is none. */
+static size_t test_of(const char *name)
+{
+    size_t i = 0;
+    while (i < TESTS && strcmp(tests[i].name, name))
+        i++;
+    return i;
 }
 
 static MPI_Win window;
@@ -178,7 +237,7 @@ static void start(_Atomic uint64_t *turn, uint64_t batches, int rank)
     }
 }
 
-static void test(_Atomic uint64_t *turn, uint64_t batches, int rank)
+static void test(_Atomic uint64_t *turn, uint64_t batches, int rank, size_t which)
 {
     uint64_t value = 7;
     MPI_Request request;
@@ -189,8 +248,8 @@ static void test(_Atomic uint64_t *turn, uint64_t batches, int rank)
     }
     MPI_Irecv(&value, 8, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
     for (uint64_t i = 0; i < batches * BATCH; i++)
-        if (counted_test(&request))
-            quit("a receive is complete without a message", "MPI_Test");
+        if (tests[which].call(&request))
+            quit("a receive is complete without a message", tests[which].name);
     /* SYNC turn: as in exchange. */
     atomic_store_explicit(turn, 1, memory_order_release);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -316,8 +375,8 @@ int main(int argc, char **argv)
         quit("cannot map", argv[2]);
     if (argc == 3)
         exchange(turn, batches, rank);
-    else if (!strcmp(what, "test"))
-        test(turn, batches, rank);
+    else if (test_of(what) < TESTS)
+        test(turn, batches, rank, test_of(what));
     else if (!strcmp(what, "start"))
         start(turn, batches, rank);
     else if (!strcmp(what, "post"))

@@ -271,7 +271,7 @@ pub unsafe fn mpi_testall(
             Out::new(done, "flag")?,
         )
     };
-    let outcomes = request::test_all(&raw(requests)?)?;
+    let outcomes = request::test_all(requests)?;
     done.set(flag(outcomes.is_some()));
     let Some(outcomes) = outcomes else {
         return Ok(());

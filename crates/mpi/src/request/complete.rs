@@ -1,12 +1,12 @@
 //! The wait and test families of one request and of all (MPI 5.0, 3.7.3, 3.7.5). `many` has those
 //! of any and of some.
 
-use mica_memory::try_collect_valid;
+use mica_memory::{try_collect, try_collect_valid};
 use mica_protocol::EngineState;
 
 use super::{
-    OnCompletion, PROC_NULL_HANDLE, Request, RequestOutcome, SENT_HANDLE, is_shared, list_all,
-    plain, release,
+    OnCompletion, PROC_NULL_HANDLE, Request, RequestElement, RequestOutcome, SENT_HANDLE,
+    is_shared, list_all, plain, release,
 };
 use crate::error::Result;
 use crate::process;
@@ -102,9 +102,13 @@ pub fn wait_all(handles: &[u32]) -> Result<Vec<RequestOutcome>> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn test_all(handles: &[u32]) -> Result<Option<Vec<RequestOutcome>>> {
+pub fn test_all<H: RequestElement>(handles: &[H]) -> Result<Option<Vec<RequestOutcome>>> {
+    if plain::is_one_incomplete(handles)? {
+        return Ok(None);
+    }
     let poll = process::begin_poll();
-    let requests = resolve_all(handles)?;
+    let handles = try_collect(handles.iter().map(|&handle| handle.into()))?;
+    let requests = resolve_all(&handles)?;
     let question = |state: &mut EngineState, arrived: &mut bool| {
         *arrived = state.progress()?;
         let all = |state: &mut EngineState, then: OnCompletion| -> Option<Vec<RequestOutcome>> {
@@ -120,5 +124,5 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<RequestOutcome>>> {
     };
     let outcomes =
         poll?.try_once(question, |state, list| list_all(requests.iter().flatten(), state, list))?;
-    Ok(outcomes.map(|all| all.into_iter().zip(handles).map(|(o, &h)| finish(h, o)).collect()))
+    Ok(outcomes.map(|all| all.into_iter().zip(handles).map(|(o, h)| finish(h, o)).collect()))
 }

@@ -1,9 +1,9 @@
 //! The fast path that completes most requests: waiting for one send or receive that succeeds, and
 //! testing one that is incomplete.
 
-use mica_protocol::{EngineState, Pending, ReceiveCompletion, RecvId, SendId, WaitList};
+use mica_protocol::{EngineState, ReceiveCompletion, RecvId, SendId, WaitList};
 
-use super::{REQUESTS, RequestWork, is_shared, list_handles, shared_status};
+use super::{REQUESTS, RequestElement, RequestWork, is_shared, list_handles, shared_status};
 use crate::error::Result;
 use crate::handle::Then;
 use crate::process;
@@ -114,10 +114,12 @@ pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
     });
     match tested {
         Some(Some(Tested::Send(id))) => {
-            ask_once(|state| state.is_sent(id), |state| state.pending_send(id))
+            ask_once(|state| state.is_sent(id), |state, list| list.add(state.pending_send(id)))
         }
         Some(Some(Tested::Receive(id))) => {
-            ask_once(|state| state.is_received(id), |state| state.pending_receive(id))
+            let about =
+                |state: &EngineState, list: &mut WaitList| list.add(state.pending_receive(id));
+            ask_once(|state| state.is_received(id), about)
         }
         _ => Ok(false),
     }
@@ -134,12 +136,22 @@ pub(super) fn is_known_incomplete(handle: u32, state: &EngineState) -> bool {
     is_complete == Some(false)
 }
 
+/// Tests several requests, and makes progress: true if one is a send or receive that is
+/// incomplete. Looks no further than to the first of these, and allocates nothing.
+#[inline(never)]
+pub(super) fn is_one_incomplete<H: RequestElement>(requests: &[H]) -> Result<bool> {
+    let handles = || requests.iter().map(|&request| request.into());
+    let are_complete = |state: &EngineState| !handles().any(|h| is_known_incomplete(h, state));
+    let about = |state: &EngineState, list: &mut WaitList| list_handles(handles(), state, list);
+    ask_once(are_complete, about)
+}
+
 /// Whether an operation is not complete after one round of progress: apart for sends and receives,
 /// since it asks twice.
 #[inline(always)]
 fn ask_once(
     is_complete: impl Fn(&EngineState) -> bool,
-    pending: impl Fn(&EngineState) -> Pending,
+    about: impl Fn(&EngineState, &mut WaitList),
 ) -> Result<bool> {
     let question = |state: &mut EngineState, arrived: &mut bool| {
         if is_complete(state) {
@@ -148,7 +160,6 @@ fn ask_once(
         *arrived = state.progress()?;
         Ok(is_complete(state).then_some(()))
     };
-    let about = |state: &EngineState, list: &mut WaitList| list.add(pending(state));
     let complete = process::begin_poll()?.try_once(question, about)?;
     Ok(complete.is_none())
 }
