@@ -5,6 +5,7 @@ mod ability;
 mod adapter;
 mod bindings;
 mod collectives;
+mod commands;
 mod documents;
 mod faults;
 mod foreign;
