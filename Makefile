@@ -2,11 +2,12 @@
 # last full run need (FULL=1: all proofs), `make lint` what needs no build of the library, `make check` the quick tests, `make proof` all
 # proofs (SINCE=REV: those that the changes since REV need), `make fuzz` the fuzz targets for long, `make experiments` the thesis's
 # simulated experiments (NAME=fft: one; QUICK=1: fewer points; docs/sim.md), `make install PREFIX=/opt/mica` installs
-# it, `make setup` gets what all of these need.
+# it (DEBUG=1: with line tables for debuggers; DESTDIR=DIR: below DIR, for who makes packages), `make uninstall PREFIX=/opt/mica` takes it
+# back, `make setup` gets what all of these need. MICA_BUILD=DIR builds in DIR, for a source tree that cannot be written to.
 
 PREFIX ?= /usr/local
 
-.PHONY: run test lint check proof fuzz experiments install build setup
+.PHONY: run test lint check proof fuzz experiments install uninstall build setup
 
 run:
 	@sh scripts/run.sh
@@ -30,7 +31,10 @@ experiments:
 	@sh scripts/experiments.sh $(or $(NAME),all) $(if $(QUICK),--quick)
 
 install:
-	@sh scripts/install.sh "$(DESTDIR)$(PREFIX)"
+	@DESTDIR="$(DESTDIR)" DEBUG="$(DEBUG)" sh scripts/install.sh "$(PREFIX)" $(if $(BUILT),built)
+
+uninstall:
+	@DESTDIR="$(DESTDIR)" sh scripts/uninstall.sh "$(PREFIX)"
 
 build:
 	@sh scripts/build.sh

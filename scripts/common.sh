@@ -4,7 +4,9 @@
 set -eu
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 cd "$ROOT"
-BUILD=$ROOT/target                          # everything that is made, the venv included
+# Everything that is made, the venv included: below the source tree, or in the directory that MICA_BUILD names, if it cannot be written to.
+BUILD=${MICA_BUILD:-$ROOT/target}
+[ -z "${MICA_BUILD-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$BUILD}"
 CARGO_TARGET=${CARGO_TARGET_DIR:-$BUILD}    # what cargo makes
 DIST=$BUILD/dist                            # the installation that tests and `make run` use
 VENV=$BUILD/venv
@@ -13,7 +15,7 @@ LOGS=$BUILD/logs
 COMMANDS_PROFILE=${MICA_COMMANDS_PROFILE:-commands}
 COMMANDS=$CARGO_TARGET/$COMMANDS_PROFILE
 [ "$COMMANDS_PROFILE" != dev ] || COMMANDS=$CARGO_TARGET/debug
-mkdir -p "$LOGS"
+mkdir -p "$LOGS" 2>/dev/null || true        # setup.sh says it if that cannot be
 
 say() {
     printf '== %s\n' "$*"
@@ -145,4 +147,12 @@ nightly_with() {
 
 version() {
     sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1
+}
+
+# installation PREFIX: the directory that the files of PREFIX go to: below DESTDIR, if that is set.
+installation() {
+    case ${DESTDIR-}$1 in
+        /*) printf '%s\n' "${DESTDIR-}${1%/}" ;;
+        *) printf '%s\n' "$ROOT/${DESTDIR-}${1%/}" ;;
+    esac
 }

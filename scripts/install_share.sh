@@ -1,27 +1,19 @@
-#!/bin/sh
-# install_share.sh PREFIX: PREFIX/share/mica, which has at its place in the source tree whatever the pages of docs and the messages of the
+# shellcheck shell=sh disable=SC2154 # $prefix is install.sh's
+# Read by install.sh: $prefix/share/mica, which has at its place in the source tree whatever the pages of docs and the messages of the
 # tools name: the pages, the examples, the suite of `mica bench` with its scripts, descriptions of machines and schedules, and the reports of
-# the results that are cited. Rust sources, tests and the scripts that build are in the source tree alone. Called by install.sh; it
-# replaces what was there, so that no file of an older version stays. `documents_name_what_is_installed` (tests/jobs/tools.rs) holds the list.
-. "$(dirname "$0")/common.sh"
+# the results that are cited. Rust sources, tests and the scripts that build are in the source tree alone.
+# `documents_name_what_is_installed` (tests/jobs/documents.rs) holds the list.
 
-prefix=${1:?usage: install_share.sh PREFIX}
-share=$prefix/share/mica
-new=$share.new
-rm -rf "$new"
-
-# copy MODE FILE...: to the same place below the new folder.
+# copy MODE FILE...: to the same place below share/mica.
 copy() {
-    mode=$1
+    copy_mode=$1
     shift
-    for file in "$@"; do
-        mkdir -p "$new/$(dirname "$file")"
-        install -m "$mode" "$file" "$new/$file"
+    for copy_file in "$@"; do
+        put "$copy_mode" "$copy_file" "$prefix/share/mica/$copy_file"
     done
 }
 
-mkdir -p "$new"
-install -m 644 wrappers/mica.supp "$new/mica.supp"
+put 644 wrappers/mica.supp "$prefix/share/mica/mica.supp"
 copy 644 README.md CHANGELOG.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
 copy 644 docs/*.md docs/design/*.md
 copy 644 examples/*
@@ -35,6 +27,3 @@ copy 644 $(grep -o 'bench/results/[^)]*\.svg' README.md)
 copy 644 crates/machine/machines/*.toml crates/links/schedules/*.txt
 copy 755 scripts/two-hosts.sh
 copy 644 tests/python/mpi4py-modules.txt
-
-rm -rf "$share"
-mv "$new" "$share"

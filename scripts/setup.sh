@@ -6,6 +6,8 @@
 
 [ $# != 0 ] || set -- build lint test python
 
+[ -w "$LOGS" ] || fail "cannot write to $LOGS: name another directory to build in, as in 'make install MICA_BUILD=/var/tmp/mica'"
+
 # Debian packages, and the command that works where what they bring is there: must, what nothing works without; may, what some
 # tests and tools use, which say so where it is missing.
 packages() {
