@@ -64,6 +64,12 @@ pub struct NumaNode {
     pub bytes: u64,
 }
 
+/// The version of hwloc's interface that the loaded library has.
+pub fn hwloc_version() -> String {
+    let version = hwlocality::hwloc_api_version();
+    format!("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff)
+}
+
 /// The machine, or the part of it that this job may use.
 #[derive(Debug)]
 pub struct Machine {

@@ -20,7 +20,8 @@ pub(crate) use cpus::unified_cgroup;
 pub use cpus::{CpuSet, affinity, affinity_of, available_cores, bind_thread, can_bind, cpu_quota};
 #[cfg(feature = "hwloc")]
 pub use hwloc::{
-    CacheLevel, Machine, NumaNode, SYNTHETIC_VARIABLE, TopologyError, Unit, readable_bytes,
+    CacheLevel, Machine, NumaNode, SYNTHETIC_VARIABLE, TopologyError, Unit, hwloc_version,
+    readable_bytes,
 };
 #[cfg(feature = "hwloc")]
 pub use mapping::{BindTo, MapBy, MapRequest, RankSlot, map, map_user, map_wide};
