@@ -26,6 +26,7 @@ mod top;
 mod tune;
 mod version;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -65,8 +66,14 @@ enum MicaCommand {
         /// Show also what is well.
         #[arg(long)]
         all: bool,
+        /// Write what a report of a bug needs as JSON, to FILE or standard output: version, machine,
+        /// findings, settings. Names of hosts and users, home directories and addresses are
+        /// replaced, and no variable has its value in it but Mica's settings.
+        #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["json", "all"])]
+        report: Option<Option<PathBuf>>,
     },
-    /// Print version, standard, ABI, the library's place, and what this was built from.
+    /// Print version, standard, ABI, the library's place, what this was built from, and which
+    /// libraries it finds here.
     Version {
         /// Print JSON.
         #[arg(long)]
@@ -95,6 +102,7 @@ fn main() -> ExitCode {
         MicaCommand::Info { question, .. } if question.is_asked() => question.answer(),
         MicaCommand::Info { json: true, topology, .. } => info_text(topology, ReportForm::Json),
         MicaCommand::Info { topology, all, .. } => info_text(topology, ReportForm::text(all)),
+        MicaCommand::Doctor { report: Some(file), .. } => doctor::report::write(file.as_deref()),
         MicaCommand::Doctor { json: true, .. } => return doctor(ReportForm::Json),
         MicaCommand::Doctor { all, .. } => return doctor(ReportForm::text(all)),
         MicaCommand::Version { json } => Ok(version::text(json)),

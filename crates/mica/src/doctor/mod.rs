@@ -2,10 +2,11 @@
 //!
 //! [`facts`] queries the system once. [`checks`] is a table of pure functions from these facts to
 //! findings, so that tests can run each with the facts of another machine. The exit status is 1 if
-//! a finding hinders.
+//! a finding hinders. [`report`] puts all of it into a document for who mends Mica.
 
 mod checks;
 mod facts;
+pub mod report;
 
 use std::fmt::Write as _;
 
