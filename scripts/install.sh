@@ -7,7 +7,11 @@
 
 : "${1:?usage: install.sh PREFIX [built]}"
 prefix=$(installation "$1")
-[ "${2-}" = built ] || sh scripts/build.sh
+case ${2-} in
+    '') sh scripts/build.sh ;;
+    built) [ -f "$COMMANDS/mpiexec" ] || fail "install: there is no $COMMANDS/mpiexec; build first: make build" ;;
+    *) fail "install: '$2' is not 'built'" ;;
+esac
 
 . "$ROOT/scripts/manifest.sh"
 begin_manifest

@@ -14,7 +14,7 @@ copy() {
 }
 
 put 644 wrappers/mica.supp "$prefix/share/mica/mica.supp"
-copy 644 README.md CHANGELOG.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
+copy 644 README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE-APACHE LICENSE-MIT
 copy 644 docs/*.md docs/design/*.md
 copy 644 examples/*
 copy 644 bench/suite.toml bench/src/* bench/sim/*

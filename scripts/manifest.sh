@@ -34,9 +34,9 @@ put() {
     mv -f "$3.new" "$3"
 }
 
-# filled MODE FROM TO: a file with this version in it.
+# filled MODE FROM TO [EDITS]: a file with this version in it, and with further edits of sed.
 filled() {
-    sed "s/@VERSION@/$(version)/" "$2" >"$scratch/filled"
+    sed "s/@VERSION@/$(version)/; ${4-}" "$2" >"$scratch/filled"
     put "$1" "$scratch/filled" "$3"
 }
 

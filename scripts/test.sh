@@ -44,7 +44,8 @@ failed=
 (step doc env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --keep-going --workspace --no-deps --document-private-items --locked) ||
     failed="$failed doc"
 wait "$library" || fail "build-library or python: see above"
-sh scripts/install.sh "$DIST"
+# The stacks of a test that hangs name lines.
+DEBUG=1 sh scripts/install.sh "$DIST"
 
 # Waiting ranks yield their core. To a nice process it is lost for a slice of some milliseconds each time, to an idle one not.
 idle="nice -n 19"
