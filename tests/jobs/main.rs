@@ -1,6 +1,7 @@
 //! The tests of whole programs: jobs of the installed library, its launcher and its tools. What
 //! they share is the crate's library. One program, so that its parts are linked once.
 
+mod abi;
 mod ability;
 mod adapter;
 mod bindings;
@@ -11,6 +12,7 @@ mod faults;
 mod foreign;
 mod hang;
 mod hosts;
+mod install;
 mod instructions;
 mod late;
 mod launch;

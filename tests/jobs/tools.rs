@@ -1,5 +1,5 @@
-//! `mica doctor` with refused system calls, `mica version`, and valgrind with the installed
-//! suppressions.
+//! `mica doctor` with refused system calls, its report of a bug, `mica version`, and valgrind with
+//! the installed suppressions.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -130,6 +130,57 @@ fn doctor_checks_environment_variables() {
     fs::remove_dir_all(&other).expect("own folder");
 }
 
+/// A report goes to people whom its sender does not know: nothing in it says who that is, and no
+/// value of the environment is there that might be a secret.
+#[test]
+fn the_report_of_a_bug_has_settings_and_no_secrets() {
+    let Some(install) = mica() else { return };
+    let file = target().join(format!("report-{}.json", std::process::id()));
+    let report = |arguments: &[&str]| {
+        let mut command = doctor(&install, &[], &[&["--report"], arguments].concat());
+        command.env("HOME", "/home/zaphod").env("USER", "beeblebrox").env("HOSTNAME", "magrathea");
+        command.env("MICA_TUNING", "/home/zaphod/costs.toml").env("MICA_SPIN", "4321");
+        command.env("MICA_NET_LIBRARY", "/data/beeblebrox/on.magrathea/libfabric.so.1");
+        for name in ["AWS_SECRET_ACCESS_KEY", "SLURM_JWT", "MICA_LAUNCH_INFO", "MICA_SPINN"] {
+            command.env(name, "slartibartfast");
+        }
+        run(command)
+    };
+    let (status, text) = report(&[]);
+    assert_eq!(status, Some(0), "{text}");
+    for secret in ["zaphod", "beeblebrox", "magrathea", "slartibartfast", "AWS_"] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let settings = &json["environment"]["settings"];
+    assert_eq!(settings["MICA_SPIN"], "4321");
+    assert_eq!(settings["MICA_TUNING"], "<home>/costs.toml");
+    assert_eq!(settings["MICA_NET_LIBRARY"], "/data/<user>/on.<host>/libfabric.so.1");
+    let names = json["environment"]["names"].as_array().expect("a list");
+    for name in ["SLURM_JWT", "MICA_LAUNCH_INFO", "MICA_SPINN"] {
+        assert!(names.iter().any(|known| known == name), "{name}: {text}");
+    }
+    assert_eq!(json["origin"]["host"], "<host>");
+    assert_eq!(json["info"]["machine"]["host"], "<host>");
+    for part in ["/version/commit", "/info/channels", "/info/tunables", "/doctor/findings"] {
+        assert!(json.pointer(part).is_some(), "{part}: {text}");
+    }
+    for part in ["/system/libc", "/system/limits", "/system/kernel", "/system/status/Seccomp"] {
+        assert!(json.pointer(part).is_some(), "{part}: {text}");
+    }
+
+    let (status, said) = report(&[file.to_str().expect("UTF-8")]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.starts_with("The report is in "), "{said}");
+    let written = fs::read_to_string(&file).expect("the report");
+    fs::remove_file(&file).expect("own file");
+    let written: serde_json::Value = serde_json::from_str(&written).expect("JSON");
+    assert_eq!(written["environment"], json["environment"]);
+    let (status, said) = report(&["/no/such/folder/report.json"]);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("cannot write the report to /no/such/folder/report.json"), "{said}");
+}
+
 #[test]
 fn version_prints_library_and_build() {
     let Some(install) = mica() else { return };
@@ -138,10 +189,16 @@ fn version_prints_library_and_build() {
     let library = install.prefix().canonicalize().expect("there").join("lib/libmpi_abi.so.1");
     assert!(text.contains(&library.display().to_string()), "{text}");
     let is_dev = std::env::var("MICA_COMMANDS_PROFILE").is_ok_and(|profile| profile == "dev");
-    let build = if is_dev { "build     debug" } else { "build     release" };
-    for part in ["Mica ", "standard  MPI 5.0", build, "commit    "] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    let build = if is_dev { "debug, " } else { "release, " };
+    let value = |name: &str| {
+        let mut values = text.lines().filter_map(|line| line.trim_start().strip_prefix(name));
+        values.next().unwrap_or_else(|| panic!("{name}: {text}")).trim_start()
+    };
+    assert!(text.starts_with("Mica ") && value("standard") == "MPI 5.0", "{text}");
+    assert!(value("build").starts_with(build) && value("commit") != "", "{text}");
+    let front_ends = "libmpi_abi.so.1 (the ABI of MPI 5.0), libmpi.so.12 (the ABI of MPICH)";
+    assert_eq!(value("front ends"), front_ends);
+    assert!(value("hwloc").starts_with("2.") && value("fault tolerance") == "no", "{text}");
 }
 
 /// Memory that the library keeps until the process ends is not reported as lost.
