@@ -66,9 +66,9 @@ enum MicaCommand {
         /// Show also what is well.
         #[arg(long)]
         all: bool,
-        /// Write what a report of a bug needs as JSON, to FILE or standard output: version, machine,
-        /// findings, settings. Names of hosts and users, home directories and addresses are
-        /// replaced, and no variable has its value in it but Mica's settings.
+        /// Write what a report of a bug needs as JSON, to FILE or standard output: version,
+        /// machine, findings, settings. Names of hosts and users, home directories and addresses
+        /// are replaced, and no variable has its value in it but Mica's settings.
         #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["json", "all"])]
         report: Option<Option<PathBuf>>,
     },
