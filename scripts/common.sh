@@ -5,7 +5,11 @@ set -eu
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 cd "$ROOT"
 # Everything that is made, the venv included: below the source tree, or in the directory that MICA_BUILD names, if it cannot be written to.
-BUILD=${MICA_BUILD:-$ROOT/target}
+BUILD=${MICA_BUILD:-target}
+case $BUILD in
+    /*) ;;
+    *) BUILD=$ROOT/$BUILD ;;
+esac
 [ -z "${MICA_BUILD-}" ] || export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$BUILD}"
 CARGO_TARGET=${CARGO_TARGET_DIR:-$BUILD}    # what cargo makes
 DIST=$BUILD/dist                            # the installation that tests and `make run` use
