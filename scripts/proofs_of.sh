@@ -47,7 +47,7 @@ proofs_of() {
         scripts/proof.sh | scripts/proofs_of.sh | tests/proofs/*.patch) echo "$ALL_PROOFS" ;;
         deny.toml) echo deny ;;
         tests/* | scripts/* | .ci/* | Makefile | .gitignore | .git-blame-ignore-revs | rustfmt.toml) ;;
-        docs/* | *.md | LICENSE-* | bench/* | examples/* | wrappers/* | bindings/*) ;;
+        docs/* | *.md | LICENSE-* | bench/* | examples/* | wrappers/* | bindings/* | packaging/*) ;;
         *) echo "$ALL_PROOFS" ;;
     esac
 }

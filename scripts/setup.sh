@@ -1,7 +1,7 @@
 #!/bin/sh
 # setup.sh [PURPOSE...]: looks for what the purposes need, in a second if all is there; gets what is missing if this is root on Debian or
 # Ubuntu, or says in one line what to type. build: compiles and installs. lint: `make lint`. test: `make test`, `make run`. python: the
-# environment of those two, in target/venv. All of them without an argument.
+# environment of those two, in target/venv. All of these without an argument. deb: `make deb`. root: `make deb-test`.
 . "$(dirname "$0")/common.sh"
 
 [ $# != 0 ] || set -- build lint test python
@@ -16,7 +16,8 @@ packages() {
     must binutils readelf --version
     must pkg-config pkg-config --version
     must libhwloc-dev pkg-config --atleast-version=2.0.0 hwloc
-    must libudev-dev pkg-config --exists libudev
+    # Of Debian's hwloc; others do without.
+    must libudev-dev sh -c '! pkg-config --static --libs hwloc | grep -q -e -ludev || pkg-config --exists libudev'
     command -v cargo >/dev/null || must curl curl --version
     for purpose in "$@"; do
         case $purpose in
@@ -26,7 +27,16 @@ packages() {
                 may shellcheck shellcheck --version
                 ;;
             test) for_tests ;;
-            *) fail "setup.sh: '$purpose' is neither build nor lint nor test nor python" ;;
+            deb)
+                must debhelper sh -c 'command -v dh'
+                must dpkg-dev dpkg-buildpackage --version
+                must chrpath chrpath --version
+                ;;
+            root)
+                must debootstrap debootstrap --version
+                must util-linux unshare --version
+                ;;
+            *) fail "setup.sh: '$purpose' is none of build, lint, test, python, deb, root" ;;
         esac
     done
 }
