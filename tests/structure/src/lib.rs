@@ -1,6 +1,6 @@
 //! Tests of the sources, which need nothing that is built: the dependency law, circles of imports,
 //! places of modules and their tests, lengths of lines, flags, names of types, and what documents
-//! name.
+//! and recipes name.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,8 @@ mod lines;
 mod modules;
 #[cfg(test)]
 mod names;
+#[cfg(test)]
+mod packaging;
 #[cfg(test)]
 mod proofs;
 #[cfg(test)]
