@@ -38,7 +38,7 @@ enter() {
     printf '#!/bin/sh\nexit 101\n' >root/usr/sbin/policy-rc.d
     chmod 755 root/usr/sbin/policy-rc.d
     exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" \
-        DEBIAN_FRONTEND=noninteractive chroot root sh -c 'cd /mica && exec sh "$@"' sh "$@"
+        DEBIAN_FRONTEND=noninteractive DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-}" chroot root sh -c 'cd /mica && exec sh "$@"' sh "$@"
 }
 
 if [ "${1:?usage: bare_root.sh SCRIPT [ARGUMENT...]}" = --enter ]; then

@@ -2,7 +2,7 @@
 # rebuild.sh PACKAGE...: run in a bare Debian by scripts/bare_root.sh: builds Debian's source packages as they are, with their tests, on
 # Mica's packages from `make deb`, and shows which of the packages made depend on Mica's library. What a package builds with (its
 # Build-Depends) brings Open MPI; the alternatives choose Mica. PACKAGE:COMMAND runs a command in its source tree afterwards: tests that
-# Debian does not run.
+# Debian does not run. DEB_BUILD_OPTIONS may have more of Debian's options of builds: noopt compiles faster.
 set -eu
 
 say() {
@@ -44,7 +44,7 @@ for item in "$@"; do
     cd "$(find . -mindepth 1 -maxdepth 1 -type d)"
     say "$package: building $(dpkg-parsechangelog -S Version) with its tests"
     start=$(date +%s)
-    logged "$package-build" su builder -c "DEB_BUILD_OPTIONS=parallel=$(nproc) dpkg-buildpackage -B -us -uc"
+    logged "$package-build" su builder -c "DEB_BUILD_OPTIONS='parallel=$(nproc) $DEB_BUILD_OPTIONS' dpkg-buildpackage -B -us -uc"
     say "$package: built and tested in $(($(date +%s) - start)) s"
     grep -E 'tests passed|tests failed|^# (TOTAL|PASS|SKIP|FAIL|XFAIL|ERROR):|passed .* tests|[0-9]+% tests' "$logs/$package-build.log" || :
     if [ "$item" != "$package" ]; then
