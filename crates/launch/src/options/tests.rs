@@ -313,7 +313,7 @@ fn ranks_that_options_name() {
 }
 
 #[test]
-fn variables_of_hydra() {
+fn variables_of_other_launchers() {
     let with = |line: &str, variables: &[(&str, &str)]| {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         let variable = |name: &str| {
@@ -341,6 +341,26 @@ fn variables_of_hydra() {
     assert_eq!(one("HYDRA_LAUNCHER", "fork").hosts.launcher, Some(AgentLauncher::Fork));
     assert_eq!(one("HYDRA_LAUNCHER_EXEC", "/x/ssh").hosts.launcher_exec.unwrap(), ["/x/ssh"]);
     assert_eq!(one("HYDRA_LAUNCHER_EXTRA_ARGS", "-p 22").hosts.launcher_args, ["-p", "22"]);
+    for name in [
+        "I_MPI_HYDRA_HOST_FILE",
+        "OMPI_MCA_orte_default_hostfile",
+        "OMPI_MCA_prte_default_hostfile",
+        "PRTE_MCA_prte_default_hostfile",
+    ] {
+        assert_eq!(one(name, "/etc/mpi/hostfile").hosts.file, Some("/etc/mpi/hostfile".into()));
+    }
+    assert_eq!(one("I_MPI_PERHOST", "3").hosts.per_host, Some(3));
+    assert_eq!(one("I_MPI_PERHOST", "all").hosts.per_host, None);
+    for name in ["OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"] {
+        let agent = |value: &str| one(name, value).hosts.launcher_exec;
+        assert_eq!(agent("/etc/mpi/kubexec.sh").unwrap(), ["/etc/mpi/kubexec.sh"]);
+        assert_eq!(agent("qrsh -inherit : ssh").unwrap(), ["qrsh", "-inherit"]);
+        assert_eq!(agent("ssh : rsh"), None);
+    }
+    for name in ["OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args"] {
+        let args = one(name, "-o ConnectionAttempts=10").hosts.launcher_args;
+        assert_eq!(args, ["-o", "ConnectionAttempts=10"]);
+    }
     assert_eq!(one("HYDRA_ENV", "all").inherit, Inherit::All);
     assert_eq!(one("HYDRA_ENV", "none").inherit, Inherit::Only(Vec::new()));
     assert_eq!(one("HYDRA_BINDING", "socket").binding.bind, Some(Bind::To(BindTo::Package)));

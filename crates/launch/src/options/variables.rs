@@ -1,6 +1,7 @@
-//! Environment variables that scripts set for other launchers, above all for Hydra's `mpiexec`:
-//! each has the same meaning here. A variable acts like an option before all others on the command
-//! line, so command-line options take precedence.
+//! Environment variables that scripts set for other launchers, above all for Hydra's `mpiexec`, and
+//! that Kubernetes' MPI operator sets in the pod of a launcher: each has the same meaning here. A
+//! variable acts like an option before all others on the command line, so command-line options
+//! take precedence.
 
 use super::*;
 
@@ -59,9 +60,23 @@ const VARIABLES: &[Variable] = &[
         },
     },
     Variable {
-        names: &["HYDRA_HOST_FILE"],
+        names: &[
+            "HYDRA_HOST_FILE",
+            "I_MPI_HYDRA_HOST_FILE",
+            "OMPI_MCA_orte_default_hostfile",
+            "OMPI_MCA_prte_default_hostfile",
+            "PRTE_MCA_prte_default_hostfile",
+        ],
         help: "`-f`",
         apply: |parser, name, value| give(parser, name, "f", Some(value)),
+    },
+    Variable {
+        names: &["I_MPI_PERHOST"],
+        help: "`-ppn`; `all` and `allcores`: no effect",
+        apply: |parser, name, value| match value == "all" || value == "allcores" {
+            true => Ok(()),
+            false => give(parser, name, "ppn", Some(value)),
+        },
     },
     Variable {
         names: &["HYDRA_IFACE"],
@@ -79,10 +94,24 @@ const VARIABLES: &[Variable] = &[
         apply: |parser, name, value| give(parser, name, "launcher-exec", Some(value)),
     },
     Variable {
+        names: &["OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"],
+        help: "`--launcher-exec`; of several commands with colons between, the first; `ssh`: no \
+            effect",
+        apply: |parser, name, value| {
+            let commands = value.to_string_lossy();
+            match commands.split(':').next().unwrap_or_default().trim() {
+                "ssh" => Ok(()),
+                first => give(parser, name, "launcher-exec", Some(OsStr::new(first))),
+            }
+        },
+    },
+    Variable {
         names: &[
             "HYDRA_LAUNCHER_EXTRA_ARGS",
             "HYDRA_LAUNCH_EXTRA_ARGS",
             "HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS",
+            "OMPI_MCA_plm_rsh_args",
+            "PRTE_MCA_plm_ssh_args",
         ],
         help: "`--launcher-args`",
         apply: |parser, name, value| give(parser, name, "launcher-args", Some(value)),
