@@ -29,6 +29,7 @@ mod platform;
 mod primitives;
 pub mod ranges;
 pub mod segment;
+pub mod sip_hash;
 pub mod topology;
 pub mod tunables;
 pub mod window;
