@@ -6,6 +6,7 @@ use mica_node::segment::{SEGMENT_FD_VARIABLE, SIZE_VARIABLE};
 use mica_node::tunables;
 
 use crate::choose::{DetectedLauncher, choose};
+use crate::env_job;
 use crate::environment;
 
 /// Environment variable in which Mica's mpiexec describes how this process's program was started,
@@ -42,6 +43,7 @@ fn read(get: &dyn Fn(&str) -> Option<String>, forced: &str) -> Announced {
         Ok(DetectedLauncher::Pmi1 | DetectedLauncher::Pmi2) => {
             size(&["PMI_SIZE", "SLURM_STEP_NUM_TASKS"])
         }
+        Ok(DetectedLauncher::Environment) => size(&[env_job::SIZE]),
         Ok(DetectedLauncher::Pmix) => size(&["OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"]),
         Err(_) => None,
     };
@@ -78,6 +80,9 @@ mod tests {
         assert_eq!(size(&pmix), None);
         let with_size = [pmix[0], pmix[1], ("OMPI_COMM_WORLD_SIZE", "6")];
         assert_eq!(size(&with_size), Some(6));
+        let torchrun = [("RANK", "2"), ("WORLD_SIZE", "5"), ("MASTER_ADDR", "h")];
+        assert_eq!(size(&torchrun), Some(1));
+        assert_eq!(size(&[&torchrun[..], &[("MASTER_PORT", "1")]].concat()), Some(5));
         assert_eq!(size(&[]), Some(1));
         assert_eq!(size(&[("PALS_RANKID", "1")]), None);
     }

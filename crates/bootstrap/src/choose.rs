@@ -6,7 +6,7 @@ use crate::BootstrapError;
 use crate::environment::{PMI_FD, required, text};
 use crate::pmi1::Pmi1;
 use crate::pmi2::Pmi2;
-use crate::{ProcessManager, pmix};
+use crate::{ProcessManager, env_job, pmix};
 
 /// What the environment says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) enum DetectedLauncher {
     Pmi1,
     Pmi2,
     Pmix,
+    /// None: variables describe the job, and its ranks find each other by them.
+    Environment,
 }
 
 const A_PMIX_LAUNCHER: &str = "a PMIx launcher (Open MPI's mpirun, prterun, or Slurm's srun)";
@@ -49,6 +51,7 @@ pub(crate) fn choose(
         "pmi1" => return Ok(DetectedLauncher::Pmi1),
         "pmi2" => return Ok(DetectedLauncher::Pmi2),
         "pmix" => return Ok(DetectedLauncher::Pmix),
+        "env" => return Ok(DetectedLauncher::Environment),
         _ => {}
     }
     if is_set(PMI_FD) {
@@ -67,6 +70,9 @@ pub(crate) fn choose(
     if let Some(&(variable, launcher, why)) = foreign {
         return Err(BootstrapError::ForeignLauncher { launcher, variable, why });
     }
+    if env_job::is_described(get) {
+        return Ok(DetectedLauncher::Environment);
+    }
     // srun without a PMI. In a batch script the step's variables are not set; a step of one task is
     // a job of one.
     let tasks = get("SLURM_STEP_NUM_TASKS").and_then(|n| n.parse::<u32>().ok());
@@ -80,7 +86,7 @@ pub(crate) fn choose(
     Ok(DetectedLauncher::None)
 }
 
-/// Connects to the launcher; `None` if there is none.
+/// Connects to the launcher; `None` if there is none, or this process is no rank of its job.
 ///
 /// # Errors
 /// When there is one that cannot be spoken to.
@@ -95,6 +101,10 @@ pub(crate) fn connect(
             Box::new(Pmi2::connect(socket()?, rank, job_id.as_deref())?)
         }
         DetectedLauncher::Pmix => Box::new(pmix::Pmix::connect()?),
+        DetectedLauncher::Environment => match env_job::connect()? {
+            Some(job) => Box::new(job),
+            None => return Ok(None),
+        },
     }))
 }
 
@@ -154,6 +164,20 @@ mod tests {
         assert_eq!(chosen(&[], "auto").expect("known"), DetectedLauncher::None);
         let one = [("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_PROCID", "0")];
         assert_eq!(chosen(&one, "auto").expect("a job of one"), DetectedLauncher::None);
+        let variables =
+            [("RANK", "1"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "h"), ("MASTER_PORT", "29500")];
+        let with = |other: &[(&'static str, &'static str)], forced| {
+            chosen(&[other, &variables].concat(), forced).ok()
+        };
+        assert_eq!(with(&[], "auto"), Some(DetectedLauncher::Environment));
+        // A launcher that can be spoken to has more to say. srun without a PMI starts torchrun.
+        assert_eq!(with(&pmi, "auto"), Some(DetectedLauncher::Pmi1));
+        assert_eq!(with(&pmix, "auto"), Some(DetectedLauncher::Pmix));
+        assert_eq!(with(&pmix, "env"), Some(DetectedLauncher::Environment));
+        assert_eq!(with(&[("PMI_RANK", "0")], "auto"), None);
+        let srun = [("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "1")];
+        assert_eq!(with(&srun, "auto"), Some(DetectedLauncher::Environment));
+        assert_eq!(chosen(&variables[..3], "auto").expect("a job of one"), DetectedLauncher::None);
         assert_eq!(chosen(&pmi, "pmi2").expect("forced"), DetectedLauncher::Pmi2);
         assert_eq!(chosen(&pmi, "pmix").expect("forced"), DetectedLauncher::Pmix);
     }

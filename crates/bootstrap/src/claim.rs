@@ -1,6 +1,6 @@
-//! Claims a rank of a PMIx job on this machine: an abstract socket that the process holds as long
-//! as it lives. A program that an MPI program starts inherits all that PMIx goes by, and would be
-//! the same rank again; it finds the name taken.
+//! Claims a rank of a job on this machine that PMIx or variables describe: an abstract socket that
+//! the process holds as long as it lives. A program that an MPI program starts inherits all that
+//! these go by, and would be the same rank again; it finds the name taken.
 //!
 //! The name follows from the environment, so processes of other users can take it first. The kernel
 //! says whose socket it is (SO_PEERCRED): the name of another user's is passed over for the next of
@@ -30,7 +30,10 @@ pub(crate) struct RankClaim {
 #[derive(Debug)]
 pub(crate) enum ClaimError {
     /// A process of the same user has it.
-    Taken,
+    Taken {
+        /// That process, as far as it is visible here (0: it is not).
+        pid: u32,
+    },
     /// The system refuses a socket.
     Failed(io::Error),
 }
@@ -61,7 +64,7 @@ fn try_name(name: &[u8], uid: u32) -> Result<Option<HandoverListener>, ClaimErro
             Err(error) => return Err(ClaimError::Failed(error)),
         }
         match HandoverConnection::connect(name, Instant::now()).and_then(|holder| holder.peer()) {
-            Ok(holder) if holder.uid == uid => return Err(ClaimError::Taken),
+            Ok(holder) if holder.uid == uid => return Err(ClaimError::Taken { pid: holder.pid }),
             // The holder has ended, or does not listen.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             // Another user's, or a socket of another kind, or one that accepts no connection.
@@ -83,9 +86,12 @@ mod tests {
 
     #[test]
     fn a_second_process_of_the_user_is_refused() {
-        let job = namespace();
+        let (job, own) = (namespace(), std::process::id());
         let first = claim(&job, "3", own_uid()).expect("a free rank");
-        assert!(matches!(claim(&job, "3", own_uid()), Err(ClaimError::Taken)));
+        match claim(&job, "3", own_uid()) {
+            Err(ClaimError::Taken { pid }) => assert_eq!(pid, own),
+            other => panic!("{other:?}"),
+        }
         claim(&job, "4", own_uid()).expect("another rank");
         drop(first);
         claim(&job, "3", own_uid()).expect("free again");

@@ -21,22 +21,20 @@ pub(crate) fn descends_from_rank(segment: &JobSegment, rank: u32) -> bool {
     segment.is_member(rank) && descends_from(segment.block(rank).pid())
 }
 
-/// Says on standard error that this process is a job of its own, unless a process of this node has
-/// said so before.
-pub(crate) fn note(segment: &JobSegment, rank: u32) {
-    if segment.begin_descendants() {
-        let line = format!(
-            "mica: process {} was started by rank {rank}, which it cannot be as well: it is a job \
-             of its own, with one rank (said once; further ones do the same)\n",
-            std::process::id()
-        );
-        // One write, so that lines do not mix. If it fails, the program continues.
-        let _ = std::io::stderr().write_all(line.as_bytes());
-    }
+/// Says on standard error that this process is a job of its own. To be called by the first of a
+/// node.
+pub(crate) fn note(rank: u32) {
+    let line = format!(
+        "mica: process {} was started by rank {rank}, which it cannot be as well: it is a job of \
+         its own, with one rank (said once; further ones do the same)\n",
+        std::process::id()
+    );
+    // One write, so that lines do not mix. If it fails, the program continues.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Whether process `pid` is an ancestor of this one that still runs.
-fn descends_from(pid: u32) -> bool {
+pub(crate) fn descends_from(pid: u32) -> bool {
     let mut ancestor = std::os::unix::process::parent_id();
     if pid <= 1 || ancestor == pid {
         return pid > 1;

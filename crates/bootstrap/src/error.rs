@@ -114,6 +114,12 @@ pub enum BootstrapError {
         /// What is wrong with it.
         what: String,
     },
+    /// The ranks of a job that variables describe did not find each other.
+    #[error("the ranks of this job (RANK, WORLD_SIZE) could not meet: {what}")]
+    NotMet {
+        /// What happened, and who did not come.
+        what: String,
+    },
     /// The job segment was not handed over to the processes of a node.
     #[error("the ranks of node {node} could not meet: {what}")]
     Handover {

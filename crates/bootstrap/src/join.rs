@@ -6,9 +6,9 @@
 //! - **Inherited**: Mica's mpiexec has created the node's segment, and this process inherits it or
 //!   gets it on request ([`crate::inherited`]). If the job spans nodes (or MICA_EXCHANGE asks for
 //!   it), mpiexec's process manager (PMI-1) says which rank is on which node.
-//! - **Launched by another**: through its process manager the ranks exchange records, which say
-//!   which of them share a node; the lowest rank of each node makes the segment and hands it to the
-//!   others there.
+//! - **Launched by another**: through its process manager, or by themselves where variables alone
+//!   describe the job ([`crate::env_job`]), the ranks exchange records, which say which of them
+//!   share a node; the lowest rank of each node makes the segment and hands it to the others there.
 //! - **Alone**: a job of one. That is also what a process is that a rank of the job started and
 //!   that has the rank's environment ([`crate::descent`]).
 
@@ -36,9 +36,6 @@ use crate::{BootstrapError, ProcessManager};
 /// all the same.
 pub const EXCHANGE_VARIABLE: &str = "MICA_EXCHANGE";
 
-/// How long the processes of a node wait for each other. All of them are known to run by then.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// A process that has joined its job. The segment's rank is not claimed yet
 /// ([`JobSegment::claim`]).
 #[derive(Debug)]
@@ -65,8 +62,8 @@ pub struct Joined {
 ///
 /// # Errors
 /// When a launcher is there that cannot be spoken to, when it goes away, when the environment is
-/// wrong, when a process of the node does not come within a minute after all have called this, or
-/// when memory cannot be had.
+/// wrong, when a process of the node does not come in time after all have called this, or when
+/// memory cannot be had.
 pub fn join() -> Result<Joined, BootstrapError> {
     if let Some(adapter) = AdapterMemory::of_environment()? {
         return simulated(adapter);
@@ -116,7 +113,9 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
     })?;
     let segment = inherited::segment(descriptor, rank)?;
     if descent::descends_from_rank(&segment, rank) {
-        descent::note(&segment, rank);
+        if segment.begin_descendants() {
+            descent::note(rank);
+        }
         return alone();
     }
     let size = segment.job_size();
@@ -182,7 +181,7 @@ fn exchange_records(
 pub(crate) struct LauncherSettings {
     /// Nodes to make out of one machine; 0: none.
     pub virtual_nodes: u64,
-    /// How long the processes of a node wait for each other.
+    /// How long the processes of a node wait for each other. All of them are known to run by then.
     pub timeout: Duration,
 }
 
@@ -190,7 +189,7 @@ impl LauncherSettings {
     fn in_force() -> Result<LauncherSettings, BootstrapError> {
         Ok(LauncherSettings {
             virtual_nodes: tunables::VIRTUAL_NODES.number()?,
-            timeout: EXCHANGE_TIMEOUT,
+            timeout: Duration::from_secs(tunables::JOIN_TIMEOUT.number()?),
         })
     }
 
@@ -308,7 +307,7 @@ mod tests {
     #[test]
     fn virtual_nodes_are_blocks() {
         let of = |size: u32, virtual_nodes: u64| -> Vec<String> {
-            let settings = LauncherSettings { virtual_nodes, timeout: EXCHANGE_TIMEOUT };
+            let settings = LauncherSettings { virtual_nodes, timeout: Duration::from_secs(60) };
             (0..size).map(|rank| settings.part(rank, size)).collect()
         };
         let blocks = |numbers: &[u32]| -> Vec<String> {

@@ -3,8 +3,9 @@
 //!
 //! [`join()`] is the entry point: it detects the launcher by the environment, speaks its interface,
 //! and returns the segment that the ranks of this node share, with the place of every rank of the
-//! job. The interfaces are behind one trait, [`ProcessManager`]: PMI-1 ([`pmi1`]), PMI-2 ([`pmi2`])
-//! and PMIx ([`pmix`]). See docs/design/bootstrap.md.
+//! job. The interfaces are behind one trait, [`ProcessManager`]: PMI-1 ([`pmi1`]), PMI-2
+//! ([`pmi2`]), PMIx ([`pmix`]), and the ranks themselves where variables alone describe the job.
+//! See docs/design/bootstrap.md.
 #![forbid(unsafe_code)]
 
 mod announced;
@@ -13,6 +14,7 @@ mod claim;
 mod descent;
 #[doc(hidden)]
 pub mod endpoint_record;
+mod env_job;
 mod environment;
 mod error;
 mod exchange;
@@ -31,6 +33,7 @@ mod published;
 mod tests;
 
 pub use announced::{Announced, LAUNCH_VARIABLE, announced};
+pub use env_job::{COOKIE_VARIABLE, describing_variables};
 pub use error::BootstrapError;
 pub use join::{EXCHANGE_VARIABLE, Joined, join};
 pub use manager::{ProcessIdentity, ProcessManager};

@@ -77,11 +77,11 @@ fn claim() -> Result<RankClaim, BootstrapError> {
     let [namespace, rank] =
         ["PMIX_NAMESPACE", "PMIX_RANK"].map(|variable| text(variable).unwrap_or_default());
     crate::claim::claim(&namespace, &rank, own_uid()).map_err(|error| match error {
-        ClaimError::Taken => BootstrapError::BadEnvironment {
+        ClaimError::Taken { .. } => BootstrapError::BadEnvironment {
             variable: "PMIX_RANK",
             value: rank,
             reason: "another process is this rank already; was this program started from inside \
-                an MPI program?",
+                an MPI program? (by torchrun under srun: set MICA_PMI=env)",
         },
         ClaimError::Failed(source) => BootstrapError::System { call: "bind", source },
     })

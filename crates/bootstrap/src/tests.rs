@@ -10,7 +10,7 @@ use crate::pmi2::Pmi2;
 use crate::{BootstrapError, Joined, ProcessManager, exchange, fake};
 
 /// Runs `body` as every rank of a job at once.
-fn as_ranks<T: Send + 'static>(
+pub(crate) fn as_ranks<T: Send + 'static>(
     managers: Vec<Box<dyn ProcessManager>>,
     body: impl Fn(Box<dyn ProcessManager>) -> T + Clone + Send + 'static,
 ) -> Vec<T> {
@@ -25,7 +25,7 @@ fn as_ranks<T: Send + 'static>(
     results.map(|result| result.expect("no panic")).collect()
 }
 
-fn exchanges(mut manager: Box<dyn ProcessManager>) {
+pub(crate) fn exchanges(mut manager: Box<dyn ProcessManager>) {
     let (rank, size) = (manager.rank(), manager.size());
     for (key, length) in [("none", 0), ("few", 10), ("many", 100_000)] {
         let of = |rank: u32| vec![rank as u8 + 1; length * (rank as usize + 1) / 2];
@@ -150,7 +150,7 @@ fn share(joined: &Joined, barrier: &std::sync::Barrier) {
     }
 }
 
-fn join_all(managers: Vec<Box<dyn ProcessManager>>, virtual_nodes: u64) -> Vec<Joined> {
+pub(crate) fn join_all(managers: Vec<Box<dyn ProcessManager>>, virtual_nodes: u64) -> Vec<Joined> {
     let settings = LauncherSettings { virtual_nodes, timeout: Duration::from_secs(60) };
     let barrier = std::sync::Arc::new(std::sync::Barrier::new(managers.len()));
     as_ranks(managers, move |manager| {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mica_bootstrap::LAUNCH_VARIABLE;
+use mica_bootstrap::{COOKIE_VARIABLE, LAUNCH_VARIABLE};
 use mica_node::identity::host_name;
 use mica_node::segment::PREFIX_VARIABLE;
 use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError};
@@ -95,9 +95,10 @@ pub struct TunableInfo {
 }
 
 /// Variables of Mica that are not tunables.
-const OTHER_VARIABLES: [&str; 15] = [
+const OTHER_VARIABLES: [&str; 16] = [
     SYNTHETIC_VARIABLE,
     "MICA_EXCHANGE",
+    COOKIE_VARIABLE,
     LAUNCH_VARIABLE,
     "MICA_PMI_ID",
     PREFIX_VARIABLE,

@@ -275,6 +275,10 @@ pub fn launchers() -> Vec<ChannelInfo> {
                 .map(|library| format!("{} ({})", library.version(), library.path().display())),
             ..ChannelInfo::new("PMIx", launchers, refusal)
         },
+        spoken(
+            "variables",
+            "torchrun, and others that set RANK, WORLD_SIZE, MASTER_ADDR and _PORT",
+        ),
     ]
 }
 
@@ -384,7 +388,7 @@ mod tests {
     fn launchers_are_listed_and_pmix_says_what_is_missing() {
         let all = launchers();
         let names: Vec<&str> = all.iter().map(|launcher| launcher.name).collect();
-        assert_eq!(names, ["mpiexec", "PMI-1", "PMI-2", "PMIx"]);
+        assert_eq!(names, ["mpiexec", "PMI-1", "PMI-2", "PMIx", "variables"]);
         let pmix = &all[3];
         assert_eq!(pmix.usable, pmix.design.is_some());
         assert_eq!(pmix.usable, pmix.reason.is_none() && pmix.remedy.is_none());

@@ -121,6 +121,7 @@ impl DoctorFacts {
             rank_variables: RANK_VARIABLES
                 .into_iter()
                 .filter(|name| std::env::var_os(name).is_some())
+                .chain(mica_bootstrap::describing_variables())
                 .map(str::to_owned)
                 .collect(),
             proc_is_own: fs::read_link("/proc/self")

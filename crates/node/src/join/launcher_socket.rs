@@ -54,7 +54,19 @@ impl LauncherSocket {
     ///
     /// # Errors
     /// The kernel's error, in particular when the peer has closed (never SIGPIPE).
-    pub fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
+    pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        self.send_with(0, bytes, None)
+    }
+
+    /// [`send`](Self::send) with a deadline.
+    ///
+    /// # Errors
+    /// `TimedOut` at the deadline; otherwise the kernel's error.
+    pub fn send_until(&self, bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        self.send_with(libc::MSG_DONTWAIT, bytes, Some(deadline))
+    }
+
+    fn send_with(&self, flags: i32, mut bytes: &[u8], deadline: Option<Instant>) -> io::Result<()> {
         while !bytes.is_empty() {
             // SAFETY: `bytes` is valid for reads of its length.
             let sent = unsafe {
@@ -62,14 +74,14 @@ impl LauncherSocket {
                     self.fd.as_raw_fd(),
                     bytes.as_ptr().cast(),
                     bytes.len(),
-                    libc::MSG_NOSIGNAL,
+                    flags | libc::MSG_NOSIGNAL,
                 )
             };
             if sent >= 0 {
                 bytes = &bytes[sent as usize..];
                 continue;
             }
-            self.after_error(libc::POLLOUT)?;
+            self.after_error(libc::POLLOUT, deadline)?;
         }
         Ok(())
     }
@@ -86,20 +98,25 @@ impl LauncherSocket {
             if got >= 0 {
                 return Ok(got as usize);
             }
-            self.after_error(libc::POLLIN)?;
+            self.after_error(libc::POLLIN, None)?;
         }
     }
 
-    /// After a failed call: waits for `events` if the socket is nonblocking and the call would
-    /// block.
-    fn after_error(&self, events: i16) -> io::Result<()> {
+    /// The descriptor, for waiting for bytes ([`wait_readable`](crate::handover::wait_readable)).
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// After a failed call: waits for `events`, until the deadline if there is one, if the call
+    /// would have blocked.
+    fn after_error(&self, events: i16, deadline: Option<Instant>) -> io::Result<()> {
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(()),
             Some(libc::EAGAIN) => {
-                let long = Instant::now() + Duration::from_secs(3600);
-                match wait(self.fd.as_fd(), events, long) {
-                    Err(e) if e.kind() == io::ErrorKind::TimedOut => Ok(()),
+                let until = deadline.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+                match wait(self.fd.as_fd(), events, until) {
+                    Err(e) if e.kind() == io::ErrorKind::TimedOut && deadline.is_none() => Ok(()),
                     waited => waited,
                 }
             }
@@ -169,6 +186,15 @@ mod tests {
         echo.join().expect("the other side");
         let error = wire.send(b"x").expect_err("no listener");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_peer_that_reads_nothing_is_given_up_at_the_deadline() {
+        let (one, _other) = UnixStream::pair().expect("a pair");
+        let wire = LauncherSocket::from(OwnedFd::from(one));
+        let soon = Instant::now() + Duration::from_millis(50);
+        let error = wire.send_until(&[0; 1 << 22], soon).expect_err("no reader");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]

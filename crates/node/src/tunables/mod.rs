@@ -276,9 +276,16 @@ tunables! {
         TunableKind::Choice(&["fatal", "abort", "return"]),
         "The error handler of MPI_COMM_WORLD and MPI_COMM_SELF, and of errors before MPI_Init, \
          until the program sets another (mpiexec -initial-errhandler).";
-    PMI: "pmi", "MICA_PMI", "auto", TunableKind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
+    PMI: "pmi", "MICA_PMI", "auto",
+        TunableKind::Choice(&["auto", "pmi1", "pmi2", "pmix", "env"]),
         "The interface to another MPI's launcher: the one whose variables are set (auto), or this \
-         one.";
+         one; env: RANK and WORLD_SIZE, as torchrun sets them.";
+    JOIN_ADDRESS: "join_address", "MICA_JOIN_ADDRESS", "auto", TunableKind::Path(&["auto"]),
+        "Where the ranks of a job that RANK and WORLD_SIZE describe meet, as HOST:PORT, a port \
+         that rank 0 can listen at; auto is one that follows from MASTER_PORT, at MASTER_ADDR.";
+    JOIN_TIMEOUT: "join_timeout", "MICA_JOIN_TIMEOUT", "60", TunableKind::Count,
+        "Seconds that ranks which were not started by Mica's mpiexec wait for each other in \
+         MPI_Init.";
     PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", TunableKind::Path(&["auto"]),
         "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the \
          file given.";

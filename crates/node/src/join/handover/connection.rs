@@ -114,8 +114,7 @@ impl HandoverConnection {
     /// # Errors
     /// The kernel's error.
     pub fn peer(&self) -> io::Result<Credentials> {
-        let found: libc::ucred = option(self.as_fd(), libc::SO_PEERCRED)?;
-        Ok(Credentials { pid: found.pid as u32, uid: found.uid, gid: found.gid })
+        credentials(self.as_fd())
     }
 
     /// Sends one message, with a descriptor if there is one.
@@ -241,6 +240,15 @@ impl HandoverConnection {
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// The credentials of the peer of a connected Unix socket.
+///
+/// # Errors
+/// The kernel's error.
+pub fn credentials(socket: BorrowedFd<'_>) -> io::Result<Credentials> {
+    let found: libc::ucred = option(socket, libc::SO_PEERCRED)?;
+    Ok(Credentials { pid: found.pid as u32, uid: found.uid, gid: found.gid })
 }
 
 /// Space for control messages, aligned for their headers.

@@ -12,7 +12,7 @@ mod identity;
 mod option;
 mod wait;
 
-pub use connection::{Credentials, HandoverConnection, HandoverListener};
+pub use connection::{Credentials, HandoverConnection, HandoverListener, credentials};
 pub(crate) use identity::identity_of;
 pub use identity::{FileIdentity, identity, nonce, own_uid};
 pub(crate) use option::option;
