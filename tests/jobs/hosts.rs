@@ -3,6 +3,9 @@
 //! Ranks of different nodes have nothing but the network between them. All traffic is on 127.0.0.1
 //! or inside the namespaces.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
 use mica_node::process_stat::ProcessStat;
 use mica_tests::netns::Namespaces;
 use mica_tests::{Install, Job, Machine, Outcome, processes_with_mark};
@@ -133,6 +136,44 @@ fn a_cut_cable_ends_the_job() {
     let words = ["--label", &job, "pids", "100000"];
     let out = disturbed(on_hosts(&install, &hosts, &words), |_| hosts.cut());
     names_the_host(&out, &hosts.names[1]);
+}
+
+/// The variables of Kubernetes' MPI operator: a file of hosts, and a shell that takes the host's
+/// name and a command, as a script for `kubectl exec -i` does.
+#[test]
+fn as_an_mpijob_of_kubernetes() {
+    let install = Install::find();
+    let Some(hosts) = Namespaces::new() else {
+        return;
+    };
+    let folder = std::env::temp_dir().join(&hosts.names[0]);
+    fs::create_dir_all(&folder).expect("a temporary folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).expect("a temporary file");
+        path.display().to_string()
+    };
+    let [a, b] = &hosts.names;
+    let open_mpi = write("open-mpi", &format!("{a} slots=2\n{b} slots=2\n"));
+    let mpich = write("mpich", &format!("{a}:2\n{b}:2\n"));
+    let agent = "#!/bin/sh\nhost=$1\nshift\nexec ip netns exec \"$host\" sh -c \"$*\"\n";
+    let agent = write("kubexec.sh", agent);
+    fs::set_permissions(&agent, Permissions::from_mode(0o700)).expect("a file of this user");
+    let (mpiexec, job) = (install.bin("mpiexec"), install.job());
+    for [hostfile, file, shell] in [
+        ["OMPI_MCA_orte_default_hostfile", &open_mpi, "OMPI_MCA_plm_rsh_agent"],
+        ["PRTE_MCA_prte_default_hostfile", &open_mpi, "PRTE_MCA_plm_ssh_agent"],
+        ["HYDRA_HOST_FILE", &mpich, "HYDRA_LAUNCHER_EXEC"],
+        ["I_MPI_HYDRA_HOST_FILE", &mpich, "HYDRA_LAUNCHER_EXEC"],
+    ] {
+        // Without -n: the slots of all hosts.
+        let words = [mpiexec.as_os_str(), job.as_os_str(), "hello".as_ref()];
+        let mpijob = Job::new("ip").args(&hosts.on_first()[1..]).args(words);
+        let out = mpijob.env(hostfile, file).env(shell, &agent).run().expect_success();
+        let wanted: Vec<String> = (0..4).map(|rank| format!("hello from {rank} of 4")).collect();
+        assert_eq!(out.sorted(), wanted, "{}", out.report());
+    }
+    fs::remove_dir_all(&folder).expect("a temporary folder");
 }
 
 /// A real allocation on a machine of one node: srun starts the agent.

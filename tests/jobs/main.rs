@@ -31,3 +31,4 @@ mod surroundings;
 mod tools;
 mod top;
 mod tuning;
+mod variables;
