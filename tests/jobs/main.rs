@@ -32,3 +32,4 @@ mod tools;
 mod top;
 mod tuning;
 mod variables;
+mod wheel;

@@ -11,7 +11,8 @@ use mica_tests::{Install, Job, Launcher, Machine, python_environment, target, wo
 
 use crate::mpi4py::{counts, listed, path};
 
-fn output(command: &mut Command) -> String {
+/// What a command prints, which succeeds.
+pub fn output(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{command:?}:\n{said}");
@@ -163,8 +164,8 @@ fn the_mpi4py_of_pypi_runs() {
     assert_eq!(failed, 0, "{}", out.report());
 }
 
-/// A Python with the wheel.
-fn wheel() -> PathBuf {
+/// A Python with mpi4py's wheel.
+pub fn wheel() -> PathBuf {
     python_environment("mpi4py-wheel", "mpi4py==4.1.2").join("bin/python")
 }
 

@@ -160,10 +160,25 @@ impl DoctorFacts {
     }
 }
 
-/// The first folder of a list that has this file.
+/// This file in the first folder of a list that has it.
 fn first_file(list: &std::ffi::OsStr, name: &str) -> Option<PathBuf> {
     let mut files = std::env::split_paths(list).map(|folder| folder.join(name));
-    files.find(|file| file.is_file())
+    let first = files.find(|file| file.is_file())?;
+    Some(inner_file(&first).unwrap_or(first))
+}
+
+/// What a file of a Python environment leads to: the wheel's installation is in a folder of its
+/// own, and the environment's `bin` and `lib` have short files that name it (scripts/wheel.py).
+fn inner_file(outer: &Path) -> Option<PathBuf> {
+    const HOME: &str = "mica-mpi/";
+    const LENGTH_MAX: u64 = 64 << 10;
+    let folder = outer.parent()?;
+    let inner = folder.parent()?.join("lib").join(HOME).join(folder.file_name()?);
+    let inner = inner.join(outer.file_name()?).canonicalize().ok()?;
+    // Another MPI's package may have replaced the short file.
+    let is_short = fs::metadata(outer).ok()?.len() <= LENGTH_MAX;
+    let text = if is_short { fs::read(outer).ok()? } else { Vec::new() };
+    text.windows(HOME.len()).any(|part| part == HOME.as_bytes()).then_some(inner)
 }
 
 /// The word in brackets.
