@@ -64,7 +64,7 @@ hwloc_library() {
     rm -rf "$hwloc" "$hwloc-build"
     mkdir -p "$hwloc-build"
     cd "$hwloc-build" &&
-        "$wheels/hwloc-source/configure" --host="$arch-linux-gnu" --prefix="$hwloc" CC="$compiler" CFLAGS=-O2 \
+        "$wheels/hwloc-source/configure" --host="$arch-linux-gnu" --prefix="$hwloc" --localstatedir=/var CC="$compiler" CFLAGS=-O2 \
             AR="$tools/bin/python -m ziglang ar" RANLIB="$tools/bin/python -m ziglang ranlib" \
             --enable-static --disable-shared --disable-libudev --disable-pci --disable-libxml2 --disable-cairo --disable-opencl \
             --disable-cuda --disable-nvml --disable-rsmi --disable-levelzero --disable-gl --disable-plugins --disable-readme &&

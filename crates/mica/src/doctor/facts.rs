@@ -168,7 +168,7 @@ fn first_file(list: &std::ffi::OsStr, name: &str) -> Option<PathBuf> {
 }
 
 /// What a file of a Python environment leads to: the wheel's installation is in a folder of its
-/// own, and the environment's `bin` and `lib` have short files that name it (scripts/wheel.py).
+/// own, and the environment's `bin` and `lib` have short files that name it (`wheel.py` says why).
 fn inner_file(outer: &Path) -> Option<PathBuf> {
     const HOME: &str = "mica-mpi/";
     const LENGTH_MAX: u64 = 64 << 10;
