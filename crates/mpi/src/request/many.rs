@@ -27,7 +27,7 @@ use mica_protocol::{EngineState, MIN_POLLS_BEFORE_PARKING, WaitList};
 use super::complete::{finish, status};
 use super::{
     OnCompletion, REQUESTS, Request, RequestOutcome, RequestWork, is_active, list_all,
-    list_handles, plain,
+    list_handles, plain, plain::RequestElement,
 };
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -41,12 +41,6 @@ const MANY: usize = 32;
 
 /// Looks at requests that take as long as one poll without success (some 30 ns).
 const LOOKS_PER_POLL: usize = 10;
-
-/// An element of the program's array of requests; a handle is set to `MPI_REQUEST_NULL` as soon as
-/// its completion is taken.
-pub trait RequestElement: Copy + Into<u32> + From<u32> {}
-
-impl<H: Copy + Into<u32> + From<u32>> RequestElement for H {}
 
 /// A completion that was taken: the place, the handle that was there, and the outcome.
 type Completion = (usize, u32, RequestOutcome);

@@ -27,11 +27,8 @@ use mica_collective::members::outcome;
 use mica_collective::{CallLabel, execute};
 
 pub use complete::{status, test, test_all, wait, wait_all};
-pub use many::{
-    FoundRequests, RequestElement, status_any, status_some, test_any, test_some, wait_any,
-    wait_some,
-};
-pub use plain::{wait_plain, wait_plain_among};
+pub use many::{FoundRequests, status_any, status_some, test_any, test_some, wait_any, wait_some};
+pub use plain::{RequestElement, wait_plain, wait_plain_among};
 
 /// An operation under way.
 #[derive(Debug, Clone)]

@@ -3,12 +3,18 @@
 
 use mica_protocol::{EngineState, ReceiveCompletion, RecvId, SendId, WaitList};
 
-use super::{REQUESTS, RequestElement, RequestWork, is_shared, list_handles, shared_status};
+use super::{REQUESTS, RequestWork, is_shared, list_handles, shared_status};
 use crate::error::Result;
 use crate::handle::Then;
 use crate::process;
 use crate::status::{self, Status};
 use mica_collective::members::status_of;
+
+/// An element of the program's array of requests; a handle is set to `MPI_REQUEST_NULL` as soon as
+/// its completion is taken.
+pub trait RequestElement: Copy + Into<u32> + From<u32> {}
+
+impl<H: Copy + Into<u32> + From<u32>> RequestElement for H {}
 
 /// Blocks until a send or receive is complete, and returns the status; the handle is used up.
 /// `None` for requests of other kinds and `MPI_REQUEST_NULL`, for receives that fail, and for
