@@ -18,9 +18,14 @@ begin_manifest
 
 object 755 "$COMMANDS/mpiexec" "$prefix/bin/mpiexec"
 object 755 "$COMMANDS/mica" "$prefix/bin/mica"
-link mpiexec "$prefix/bin/mpirun"
+# The names by which MPICH (_abi) and Debian (.mica) tell MPIs apart are there as well.
+for name in mpirun mpiexec.mica mpirun.mica; do
+    link mpiexec "$prefix/bin/$name"
+done
 for name in mpicc mpicxx mpic++; do
-    filled 755 wrappers/mpicc "$prefix/bin/$name"
+    for end in '' _abi .mica; do
+        filled 755 wrappers/mpicc "$prefix/bin/$name$end"
+    done
 done
 object 755 "$CARGO_TARGET/release/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 link libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
@@ -32,8 +37,10 @@ object 755 "$COMMANDS/libmica_profile_preload.so" "$prefix/lib/libmica_profile.s
 # What `mica sim` loads into the emulator.
 object 755 "$COMMANDS/libmica_sim_plugin.so" "$prefix/lib/libmica_sim_plugin.so"
 put 644 include/mpi.h "$prefix/include/mpi.h"
-for name in mica mpi_abi; do
-    filled 644 "wrappers/$name.pc" "$prefix/lib/pkgconfig/$name.pc"
+# The standard's names for pkg-config have the standard's version, Mica's name has Mica's.
+for package in "mica=$(version)" mpi_abi=5.0 mpi=5.0 mpi-c=5.0 mpi-cxx=5.0; do
+    name=${package%=*}
+    filled 644 wrappers/pkgconfig.pc.in "$prefix/lib/pkgconfig/$name.pc" "s/@NAME@/$name/; s/@PACKAGE_VERSION@/${package#*=}/"
 done
 # The programs behind `mica tune`, built as any user's program is, but that they find the library from where they are.
 for name in calibrate calibrate_coll; do

@@ -14,7 +14,7 @@ impl Prefix {
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(root.join("bin")).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wrappers/mpicc");
-        for name in ["mpicc", "mpicxx", "mpic++"] {
+        for name in ["mpicc", "mpicxx", "mpic++", "mpicc_abi", "mpic++_abi", "mpicxx.mica"] {
             let path = root.join("bin").join(name);
             // By another process: a test that forks while this one has the file open for writing
             // would keep it busy, and `exec` would fail with ETXTBSY.
@@ -82,6 +82,11 @@ fn compilers() {
     let prefix = Prefix::new("compilers");
     assert!(prefix.printed("mpicxx", &["-show", "-c", "a.cc"]).starts_with("c++ "));
     assert!(prefix.printed("mpic++", &["-show", "-c", "a.cc"]).starts_with("c++ "));
+    // The names by which MPICH and Debian tell MPIs apart.
+    for (name, compiler) in [("mpicc_abi", "cc "), ("mpic++_abi", "c++ "), ("mpicxx.mica", "c++ ")]
+    {
+        assert!(prefix.printed(name, &["-show", "-c", "a.cc"]).starts_with(compiler), "{name}");
+    }
     assert!(prefix.printed("mpicc", &["-cc=clang", "-show", "a.c"]).starts_with("clang "));
     assert!(prefix.printed("mpicxx", &["-cxx=clang++", "-show", "a.c"]).starts_with("clang++ "));
     let output = Command::new(prefix.0.join("bin/mpicc"))
@@ -152,23 +157,20 @@ fn pkg_config_gives_the_directory_for_running() {
     let prefix = Prefix::new("pkgconfig");
     let folder = prefix.0.join("lib/pkgconfig");
     fs::create_dir_all(&folder).unwrap();
-    for name in ["mica", "mpi_abi"] {
-        let file = format!("{name}.pc");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wrappers");
-        fs::copy(source.join(&file), folder.join(&file)).unwrap();
-        let output = Command::new("pkg-config")
-            .args(["--libs", name])
-            .env("PKG_CONFIG_PATH", &folder)
-            .output();
-        let Ok(output) = output else {
-            println!("skipped: there is no pkg-config");
-            return;
-        };
-        let libs = String::from_utf8(output.stdout).unwrap();
-        let rpath = libs.split_whitespace().find_map(|word| word.strip_prefix("-Wl,-rpath,"));
-        let rpath = rpath.unwrap_or_else(|| panic!("no rpath: {libs}"));
-        assert_eq!(fs::canonicalize(rpath).unwrap(), prefix.0.join("lib"));
-    }
+    let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wrappers/pkgconfig.pc.in");
+    fs::copy(template, folder.join("mica.pc")).unwrap();
+    let output = Command::new("pkg-config")
+        .args(["--libs", "mica"])
+        .env("PKG_CONFIG_PATH", &folder)
+        .output();
+    let Ok(output) = output else {
+        println!("skipped: there is no pkg-config");
+        return;
+    };
+    let libs = String::from_utf8(output.stdout).unwrap();
+    let rpath = libs.split_whitespace().find_map(|word| word.strip_prefix("-Wl,-rpath,"));
+    let rpath = rpath.unwrap_or_else(|| panic!("no rpath: {libs}"));
+    assert_eq!(fs::canonicalize(rpath).unwrap(), prefix.0.join("lib"));
 }
 
 #[test]
