@@ -63,6 +63,9 @@ assert os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")
     may munge munged --version
     may openssh-client ssh -V
     may openssh-server sh -c 'command -v sshd || test -x /usr/sbin/sshd'
+    # Build systems find Mica: AX_MPI.
+    may autoconf autoconf --version
+    may autoconf-archive test -e /usr/share/aclocal/ax_mpi.m4
     # The other architecture.
     may gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
     may libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.so.6

@@ -5,6 +5,7 @@ mod abi;
 mod ability;
 mod adapter;
 mod bindings;
+mod builds;
 mod collectives;
 mod commands;
 mod documents;

@@ -27,7 +27,7 @@ fn shell(script: &str) -> Job {
 }
 
 /// Whether this command works here; if not, prints that a test is skipped and why.
-fn works(command: &[&str]) -> bool {
+pub fn works(command: &[&str]) -> bool {
     let done = Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output();
     let why = match done {
         Ok(done) if done.status.success() => return true,

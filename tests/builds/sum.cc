@@ -1,0 +1,2 @@
+// The program as C++.
+#include "sum.c"
