@@ -28,6 +28,7 @@ mod python;
 mod record;
 mod sanitizers;
 mod sim;
+mod standard_abi;
 mod surroundings;
 mod tools;
 mod top;
