@@ -1,6 +1,6 @@
 //! One binary under foreign launchers: MPICH's and Intel's Hydra (PMI-1, PMI-2), Open MPI's mpirun
 //! (PMIx), and a one-machine Slurm (PMI-2, PMIx). The ranks agree on size and rank and exchange
-//! messages; a rank that aborts or dies ends the job.
+//! messages; a rank that aborts or dies ends the job. Slurm also starts a program of MPICH's ABI.
 //!
 //! Each launcher runs in a machine of namespaces, so that it listens on loopback only.
 
@@ -82,8 +82,15 @@ fn under_slurm() {
             let job = machine.job("srun");
             job.args([&format!("--mpi={plugin}"), "-n", &ranks.to_string()])
         };
-        let way = Way { name, start: Box::new(start), aborted: None };
+        let way = Way { name, start: Box::new(&start), aborted: None };
         way.check(&install);
+        // Of MPICH's ABI, whose library finds the others by the same means.
+        let program = Launcher::Mpich.program("tools/job").display().to_string();
+        for (verb, said) in [("hello", "hello from 2 of 3"), ("library", "3 ranks on Mica ")] {
+            let job = start(3).env("LD_LIBRARY_PATH", &install.libraries());
+            let out = job.args([&program, verb]).run().expect_success();
+            assert!(out.stdout.contains(said), "{name}, MPICH's ABI: {}", out.report());
+        }
     }
     // If the launcher does not end the other ranks, they notice the loss themselves.
     let alone = machine.job("srun").args(["--mpi=pmi2", "--kill-on-bad-exit=0"]);

@@ -63,6 +63,24 @@ fn launchers_of_mpich_and_intel_start_them() {
     }
 }
 
+/// Programs that Intel's `mpicc` compiled, with Intel's own header.
+#[test]
+fn programs_of_intels_compiler_run() {
+    let install = Install::find();
+    let run = |name: &str, words: &[&str]| {
+        let program = Launcher::Intel.program(name);
+        let job = install.mpiexec(["-n", "4"]).args([&program]).args(words);
+        let out = job.env("LD_LIBRARY_PATH", &install.libraries()).run().expect_success();
+        out.stdout.trim().to_owned()
+    };
+    let library = run("tools/job", &["library"]);
+    assert!(library.starts_with("4 ranks on Mica "), "{library}");
+    for name in ["pt2pt_modes", "coll_data", "comm_attr", "err_handler", "rma_moves", "type_extent"]
+    {
+        assert_eq!(run(name, &[]), "No Errors", "{name}");
+    }
+}
+
 /// Compiles a part for an ABI, as a shared library whose function has this name.
 fn part(compiler: &Path, folder: &Path, function: &str) -> PathBuf {
     let library = folder.join(format!("lib{function}.so"));

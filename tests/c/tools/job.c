@@ -1,6 +1,7 @@
 /* job VERB ARGS...: what the launcher's and the faults' tests need of a program.
  *
  *   hello                  one line "hello from RANK of SIZE" per rank after an Allreduce that checks
+ *   library                rank 0 prints "SIZE ranks on LIBRARY", with what the library calls itself
  *   show NAME...           rank, size, working directory and the values of environment variables
  *   args ...               its arguments, one a line, on rank 0
  *   exit CODE RANK         rank RANK leaves with CODE after MPI_Finalize, the others with 0
@@ -133,6 +134,12 @@ int main(int argc, char **argv)
             code = 1;
         }
         printf("hello from %d of %d\n", rank, size);
+    } else if (!strcmp(verb, "library")) {
+        char library[MPI_MAX_LIBRARY_VERSION_STRING];
+        int length;
+        MPI_Get_library_version(library, &length);
+        if (rank == 0)
+            printf("%d ranks on %s\n", size, library);
     } else if (!strcmp(verb, "show")) {
         char dir[4096] = "?", line[8192];
         int n = snprintf(line, sizeof line, "rank=%d size=%d cwd=%s", rank, size,
