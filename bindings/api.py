@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -96,6 +96,12 @@ FAMILIES = [
     ("environment", "9, 20 Environmental management and the ABI", r".*"),
 ]
 
+
+def by_chapter() -> list[tuple[str, str, str]]:
+    """The families in the order of the standard's chapters."""
+    return sorted(FAMILIES, key=lambda family: int(family[1].split()[0].rstrip(",")))
+
+
 # C type -> Rust type; everything else that starts with MPI_ keeps its name.
 RUST = {"int": "c_int", "char": "c_char", "void": "c_void", "double": "f64"}
 
@@ -103,6 +109,18 @@ RUST = {"int": "c_int", "char": "c_char", "void": "c_void", "double": "f64"}
 GLUE = "\u00a0"
 
 RUST_KEYWORDS = {"type", "in", "ref", "match", "move", "loop", "fn", "use", "where", "mod"}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What the standard's text says of a parameter, for all languages."""
+
+    direction: str
+    """`IN`, `OUT` or `INOUT`: of a handle, what becomes of its object."""
+    text: str
+    """In LaTeX; empty where the name says it all."""
+    root_only: bool
+    """It counts at the root alone."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +137,7 @@ class Param:
     large_only: bool
     length: str
     """The parameter that says how many elements an array has, if one does."""
+    listed: Listed = field(compare=False)
 
     @property
     def variadic(self) -> bool:
@@ -353,9 +372,14 @@ def _params(express) -> tuple[Param, ...]:
             direction=p._parseset["param_direction"],
             large_only=p._parseset["large_only"],
             length=_length(p._parseset["length"]),
+            listed=_listed(p._parseset),
         )
         for p in express.parameters
     )
+
+
+def _listed(parseset) -> Listed:
+    return Listed(parseset["lis_direction"].upper(), parseset["desc"], parseset["root_only"])
 
 
 def _length(said) -> str:

@@ -22,6 +22,7 @@ import constants
 import coverage
 import exports
 import header
+import man
 import mpich
 import profile_wrappers
 
@@ -39,6 +40,7 @@ def outputs(functions: list[api.Function], callbacks: list[api.Callback]) -> dic
         Path("include/mpi.h"): header.text(functions, callbacks, NOTE),
         Path("crates/objects/src/constants.rs"): constants.rust(NOTE),
         Path("docs/coverage.md"): coverage.text(functions, shims, NOTE),
+        Path("docs/man/functions.3"): man.text(functions, shims, NOTE),
         Path("crates/abi/src/shims/mod.rs"): exports.shims_mod(ROOT / "crates/abi/src/shims", NOTE),
     }
     for name, text in exports.files(functions, shims, NOTE).items():

@@ -105,7 +105,7 @@ def text(functions: list[Function], callbacks: list[Callback], note: str) -> str
     for prefix in ("", "P"):
         out.append(f"\n/* Functions, {prefix}MPI_ */\n\n")
         for function in functions:
-            out.append(_wrapped(function.prototype(prefix) + ";", _deprecation(function.name)))
+            out.append(declaration(function, prefix))
     out.append("\n/* Handle conversion for Fortran, whose INTEGER is taken to be an int */\n\n")
     for prefix in ("", "P"):
         for name in CONVERTED:
@@ -145,6 +145,11 @@ def _deprecation(name: str) -> str:
     return f" /* deprecated: {version} */" if version else ""
 
 
-def _wrapped(declaration: str, comment: str) -> str:
-    lines = textwrap.wrap(declaration, 100, subsequent_indent="    ", break_long_words=False)
+def declaration(function: Function, prefix: str = "", width: int = 100) -> str:
+    """The lines that declare a function."""
+    return _wrapped(function.prototype(prefix) + ";", _deprecation(function.name), width)
+
+
+def _wrapped(text: str, comment: str, width: int = 100) -> str:
+    lines = textwrap.wrap(text, width, subsequent_indent="    ", break_long_words=False)
     return "\n".join(lines).replace(api.GLUE, " ") + comment + "\n"
