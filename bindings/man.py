@@ -172,9 +172,8 @@ class _Manual:
             out.append(f".SH RETURN VALUE\n@{tool}RETURNS\n.SH ERRORS\n@{tool}ERRORS\n")
         elif function.returns != "void":
             out.append(".SH RETURN VALUE\n" + _text(f"The result, of type {function.returns}. There is no error code."))
-        if function.shim not in self.shims:
-            code = "returns MPI_T_ERR_NOT_SUPPORTED" if function.tool else "raises MPI_ERR_UNSUPPORTED_OPERATION"
-            out.append(".SH NOTES\n" + _text(f"Mica does not implement it: it {code}."))
+        if notes := self._notes(function):
+            out.append(".SH NOTES\n" + _text(notes))
         related = [other.name for other in self._related(function)] + _completed_by(function)
         out.append(_see_also([(name, 3) for name in [*related, "MPI"]]))
         return "".join(out) + ".SH COPYRIGHT\n@COPYRIGHT\n"
@@ -222,6 +221,16 @@ class _Manual:
         forms = [f" {other} is its {_form(other)} form." for other in others]
         ended = "It is blocking: when it returns, the buffers can be used again." if has_buffers else "It is blocking."
         return ended + "".join(forms) if forms else ""
+
+    def _notes(self, function: Function) -> str:
+        """What is of Mica alone."""
+        if function.shim not in self.shims:
+            code = "returns MPI_T_ERR_NOT_SUPPORTED" if function.tool else "raises MPI_ERR_UNSUPPORTED_OPERATION"
+            return f"Mica does not implement it: it {code}."
+        if conversion := re.fullmatch(r"MPI_(\w+)_(to|from)int", function.name):
+            old = {"to": "c2f", "from": "f2c"}[conversion[2]]
+            return f"MPI_{conversion[1]}_{old} is a macro for it." if conversion[1] in header.CONVERTED else ""
+        return ""
 
     def _related(self, function: Function) -> list[Function]:
         """Other functions of the chapter whose names share most of their words with this one's."""
