@@ -1,11 +1,11 @@
 //! `mpiexec`: starts the ranks of a job, watches them, and leaves nothing behind.
 //!
-//! [`options`] reads the command line (one table drives parsing, `--help` and the manual),
-//! [`placement`] decides whether the job runs here or on several nodes, and what each rank has on
-//! its node. [`local`] runs the ranks of a node; [`report`] describes the outcome in words. For
-//! several nodes the [`controller`] starts an agent on each by [`remote`] shells, which runs its
-//! ranks as a job on one node is run; they talk over a [`link`]. The ranks of a node and the agents
-//! of several are what one [`event_loop`] works for.
+//! [`options`] reads the command line (one table drives parsing, `--help`, the manual page and
+//! completion), [`placement`] decides whether the job runs here or on several nodes, and what each
+//! rank has on its node. [`local`] runs the ranks of a node; [`report`] describes the outcome in
+//! words. For several nodes the [`controller`] starts an agent on each by [`remote`] shells, which
+//! runs its ranks as a job on one node is run; they talk over a [`link`]. The ranks of a node and
+//! the agents of several are what one [`event_loop`] works for.
 //! MPI 5.0 section 11.5 describes the portable part of the command. See `docs/design/launching.md`.
 //!
 //! The library exists for the program of this crate and for the fuzz targets, which need the
@@ -53,6 +53,8 @@ pub fn main() -> ExitCode {
     };
     let options = match request {
         CommandRequest::Help => return print(&options::help()),
+        CommandRequest::Manual => return print(&options::manual()),
+        CommandRequest::Completion(shell) => return print(&options::completion(shell)),
         CommandRequest::Version => {
             return print(concat!("mpiexec (Mica) ", env!("CARGO_PKG_VERSION"), "\n"));
         }

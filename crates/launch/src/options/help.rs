@@ -1,10 +1,32 @@
-//! The text of `mpiexec --help`.
+//! The text of `mpiexec --help`, and what the manual page shares with it.
 
 use std::fmt::Write as _;
 
 use super::parser::{Scope, Spec};
 use super::table::options;
 use super::variables;
+
+/// How it is called, after the name of the command.
+pub(super) const USAGE: &str = "[OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...";
+
+/// What it does.
+pub(super) const ABOUT: &str = "Starts the ranks of an MPI job, here or on other hosts, and waits \
+    for them. Any program can be started, not only MPI programs. Long names may be written with \
+    one dash or two.";
+
+/// The parts of the list of options, with their titles.
+pub(super) const SCOPES: [(Scope, &str); 2] = [
+    (Scope::Section, "Options of one program (they end at ':')"),
+    (Scope::Job, "Options of the whole job"),
+];
+
+/// The title of the list of variables.
+pub(super) const VARIABLES: &str =
+    "Variables that count as in MPICH's Hydra, unless an option says otherwise";
+
+/// What it returns.
+pub(super) const STATUS: &str = "The exit status is that of the first rank that failed: its own, \
+    or 128 + N for signal N.";
 
 /// The names and values of an option: `-n, -np, -c N`.
 pub(super) fn usage(spec: &Spec) -> String {
@@ -14,38 +36,33 @@ pub(super) fn usage(spec: &Spec) -> String {
 
 /// The text of `--help`.
 pub fn help() -> String {
-    let mut text = String::from(
-        "Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...\n\n\
-         Starts the ranks of an MPI job, here or on other hosts, and waits for them. \
-         Any program can be\n\
-         started, not only MPI programs. Long names may be written with one dash or two.\n",
-    );
-    for (scope, title) in [
-        (Scope::Section, "Options of one program (they end at ':'):"),
-        (Scope::Job, "Options of the whole job:"),
-    ] {
-        let _ = write!(text, "\n{title}\n");
+    let mut text = format!("Usage: mpiexec {USAGE}\n\n");
+    let mut lines = |indent: &str, text_of: &str, width: usize| {
+        for line in wrap(text_of, width) {
+            let _ = writeln!(text, "{indent}{line}");
+        }
+    };
+    lines("", ABOUT, 100);
+    for (scope, title) in SCOPES {
+        lines("", "", 1);
+        lines("", &format!("{title}:"), 100);
         for spec in options().filter(|spec| spec.scope == scope) {
-            let _ = writeln!(text, "  {}", usage(spec));
-            for line in wrap(spec.help, 80) {
-                let _ = writeln!(text, "          {line}");
-            }
+            lines("  ", &usage(spec), usize::MAX);
+            lines("          ", spec.help, 80);
         }
     }
-    text.push_str("\nVariables that count as in MPICH's Hydra, unless an option says otherwise:\n");
+    lines("", "", 1);
+    lines("", &format!("{VARIABLES}:"), 100);
     for (names, meaning) in variables::rows() {
-        for line in wrap(&format!("{names}: {}", meaning.replace('`', "")), 88) {
-            let _ = writeln!(text, "  {line}");
-        }
+        lines("  ", &format!("{names}: {}", meaning.replace('`', "")), 88);
     }
-    text.push_str(
-        "\nThe exit status is that of the first rank that failed: its own, or 128 + N for signal \
-        N.\n",
-    );
+    lines("", "", 1);
+    lines("", STATUS, 100);
     text
 }
 
-fn wrap(text: &str, width: usize) -> Vec<String> {
+/// The lines of a text, none longer than `width` unless a word is.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("never empty");

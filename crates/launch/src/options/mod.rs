@@ -1,4 +1,4 @@
-//! The command line: one table of options drives parsing, `--help` and the manual.
+//! The command line: one table of options drives parsing, `--help`, the manual page and completion.
 //!
 //! Long names may be written with one dash or two (`-np`, `--np`): users come from launchers with
 //! either habit. Options end at the program's name; what follows up to a lone `:` belongs to the
@@ -11,14 +11,17 @@ use std::time::Duration;
 use mica_node::tunables::{ERRHANDLER, LATE};
 
 use crate::options::values::binding::Binding;
+use crate::options::values::completion_shell::CompletionShell;
 use crate::options::values::inherit::Inherit;
 use crate::options::values::rank_set::RankSet;
 use crate::options::values::tool::Tool;
 use crate::signals::SignalRules;
 
+mod completion;
 mod config_file;
 mod foreign;
 mod help;
+mod manual;
 mod parser;
 mod request;
 mod soft;
@@ -26,7 +29,9 @@ mod table;
 pub mod values;
 mod variables;
 
+pub use completion::completion;
 pub use help::help;
+pub use manual::manual;
 pub use request::{
     AGENT, Agent, AgentLauncher, CommandRequest, HostOptions, JobOptions, ProgramSection, STARTER,
     UsageError,

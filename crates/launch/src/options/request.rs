@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hosts::Host;
 use crate::options::values::binding::Binding;
+use crate::options::values::completion_shell::CompletionShell;
 use crate::options::values::inherit::Inherit;
 use crate::options::values::output_rules::OutputRules;
 use crate::options::values::rank_set::RankSet;
@@ -22,6 +23,10 @@ use crate::signals::SignalRules;
 pub enum CommandRequest {
     /// Print the help.
     Help,
+    /// Print the manual page.
+    Manual,
+    /// Print the script that completes options in this shell.
+    Completion(CompletionShell),
     /// Print the version.
     Version,
     /// Run a job.

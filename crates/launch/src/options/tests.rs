@@ -194,6 +194,18 @@ fn help_and_version() {
     }
 }
 
+#[test]
+fn manual_page_and_completion() {
+    assert!(matches!(parse_line("--man"), Ok(CommandRequest::Manual)));
+    let fish = parse_line("--completion fish");
+    assert!(matches!(fish, Ok(CommandRequest::Completion(CompletionShell::Fish))));
+    assert!(refusal("--completion csh").contains("bash, zsh or fish"));
+    let page = manual();
+    for name in options().flat_map(|spec| spec.names) {
+        assert!(page.contains(&format!("\\fB{}\\fP", name.replace('-', "\\-"))), "{name}");
+    }
+}
+
 /// An option that is another one with a value names one that there is, and a value that it takes.
 #[test]
 fn options_that_stand_for_others_are_read() {

@@ -26,22 +26,24 @@ pub(super) const GENERAL: &[Spec] = &[
     ),
     job(
         &["-initial-errhandler"],
-        "The error handler that MPI_COMM_WORLD and MPI_COMM_SELF have at first: \
-               mpi_errors_are_fatal (the default), mpi_errors_abort or mpi_errors_return. The same \
-               as -x MICA_ERRHANDLER=fatal, abort or return.",
-        Value("NAME", |parser, option, value| {
-            let chosen = match value.to_str() {
-                Some("mpi_errors_are_fatal") => "fatal",
-                Some("mpi_errors_abort") => "abort",
-                Some("mpi_errors_return") => "return",
-                _ => {
-                    let wanted = "mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return";
-                    return Err(wrong(option, value, wanted));
-                }
-            };
-            parser.options.environment.push((ERRHANDLER.env.into(), chosen.into()));
-            Ok(())
-        }),
+        "The error handler that MPI_COMM_WORLD and MPI_COMM_SELF have at first (default: \
+               mpi_errors_are_fatal). The same as -x MICA_ERRHANDLER=fatal, abort or return.",
+        Value(
+            "mpi_errors_are_fatal|mpi_errors_abort|mpi_errors_return",
+            |parser, option, value| {
+                let chosen = match value.to_str() {
+                    Some("mpi_errors_are_fatal") => "fatal",
+                    Some("mpi_errors_abort") => "abort",
+                    Some("mpi_errors_return") => "return",
+                    _ => {
+                        let wanted = "mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return";
+                        return Err(wrong(option, value, wanted));
+                    }
+                };
+                parser.options.environment.push((ERRHANDLER.env.into(), chosen.into()));
+                Ok(())
+            },
+        ),
     ),
     job(
         &["-memory-alloc-kinds"],
@@ -99,5 +101,21 @@ pub(super) const GENERAL: &[Spec] = &[
         &["-h", "--help"],
         "Print this help.",
         Flag(|parser| parser.answer = Some(CommandRequest::Help)),
+    ),
+    job(
+        &["--man"],
+        "Print the manual page, in roff: mpiexec --man | man -l -.",
+        Flag(|parser| parser.answer = Some(CommandRequest::Manual)),
+    ),
+    job(
+        &["--completion"],
+        "Print the script by which this shell completes the options of mpiexec: eval \
+            \"$(mpiexec --completion bash)\".",
+        Value("bash|zsh|fish", |parser, option, value| {
+            let shell = value.to_str().and_then(CompletionShell::parse);
+            let shell = shell.ok_or_else(|| wrong(option, value, CompletionShell::WANTED))?;
+            parser.answer = Some(CommandRequest::Completion(shell));
+            Ok(())
+        }),
     ),
 ];

@@ -2,6 +2,7 @@
 //! it is sent to other hosts.
 
 pub mod binding;
+pub mod completion_shell;
 pub mod inherit;
 pub mod output_rules;
 pub mod pattern;
