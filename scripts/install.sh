@@ -49,6 +49,7 @@ for name in calibrate calibrate_coll; do
     put 755 "$scratch/$name" "$prefix/libexec/mica/$name"
 done
 . "$ROOT/scripts/install_share.sh"
+. "$ROOT/scripts/install_man.sh"
 
 finish_manifest
 say "installed into $prefix"

@@ -1,16 +1,20 @@
-#!/bin/sh
-# install_man.sh PREFIX: manual pages (share/man) and completion for bash, zsh and fish (share) of what is installed below PREFIX. What the
-# commands take comes from themselves: mpiexec and mica print their pages and scripts, and the page of mpicc is its help. Called by install.sh.
-. "$(dirname "$0")/common.sh"
+# shellcheck shell=sh disable=SC2154 # $prefix and $scratch are install.sh's
+# Read by install.sh: manual pages (share/man) and completion for bash, zsh and fish (share) of what is installed in $prefix. What the
+# commands take comes from themselves: mpiexec and mica print their pages and scripts, and the page of mpicc is its help. Commands of another
+# architecture run by what MICA_RUN names (scripts/wheel.sh).
 
-prefix=${1:?usage: install_man.sh PREFIX}
-share=$prefix/share
-man1=$share/man/man1
-man3=$share/man/man3
-bash=$share/bash-completion/completions
-zsh=$share/zsh/site-functions
-fish=$share/fish/vendor_completions.d
+pages=$scratch/share
+man1=$pages/man/man1
+man3=$pages/man/man3
+bash=$pages/bash-completion/completions
+zsh=$pages/zsh/site-functions
+fish=$pages/fish/vendor_completions.d
 mkdir -p "$man1" "$man3" "$bash" "$zsh" "$fish"
+# installed COMMAND...: runs a command of the installation.
+installed() {
+    # shellcheck disable=SC2086 # several words
+    ${MICA_RUN-} "$prefix/bin/$@"
+}
 
 # made FILE COMMAND...: a file with the command's output.
 made() {
@@ -57,11 +61,11 @@ mpicc_page() {
         END { print ".SH SEE ALSO\n.BR mpiexec (1),\n.BR MPI (3)" }'
 }
 made "$man1/mpicc.1" mpicc_page
-made "$man1/mpiexec.1" "$prefix/bin/mpiexec" --man
+made "$man1/mpiexec.1" installed mpiexec --man
 for name in mpirun=mpiexec mpicxx=mpicc mpic++=mpicc; do
     made "$man1/${name%=*}.1" echo ".so man1/${name#*=}.1"
 done
-"$prefix/bin/mica" man "$man1"
+installed mica man "$man1"
 # The date of the pages: of this version, so that each installation of it has the same.
 if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
     date=$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)
@@ -72,11 +76,12 @@ for page in "$man1"/mica*.1 "$man1/mpicc.1" "$man1/mpiexec.1"; do
     made "$page" sed "/^\.TH /s/ \"\" / $date /" "$page"
 done
 
-made "$bash/mpiexec" "$prefix/bin/mpiexec" --completion bash
-made "$zsh/_mpiexec" "$prefix/bin/mpiexec" --completion zsh
-made "$fish/mpiexec.fish" "$prefix/bin/mpiexec" --completion fish
+made "$bash/mpiexec" installed mpiexec --completion bash
+made "$zsh/_mpiexec" installed mpiexec --completion zsh
+made "$fish/mpiexec.fish" installed mpiexec --completion fish
 ln -sfn mpiexec "$bash/mpirun"
 ln -sfn mpiexec.fish "$fish/mpirun.fish"
-made "$bash/mica" "$prefix/bin/mica" completion bash
-made "$zsh/_mica" "$prefix/bin/mica" completion zsh
-made "$fish/mica.fish" "$prefix/bin/mica" completion fish
+made "$bash/mica" installed mica completion bash
+made "$zsh/_mica" installed mica completion zsh
+made "$fish/mica.fish" installed mica completion fish
+tree "$pages" "$prefix/share"

@@ -48,13 +48,23 @@ link() {
     mv -f "$2.new" "$2"
 }
 
+# tree FROM TO: the files and links of a directory that only its reader opens, all at once.
+tree() {
+    (cd "$1" && find . -mindepth 1 -type d) | while read -r tree_directory; do
+        directory "$2/${tree_directory#./}"
+    done
+    (cd "$1" && find . -type f -o -type l) | sed "s|^\.|${2#"$prefix"/}|" >>"$prefix/$MANIFEST.new"
+    cp -RPf "$1/." "$2"
+}
+
 # object MODE FROM TO: a program or a shared object without what only a debugger reads. Its symbol table stays, so that stacks of gdb, perf and
 # valgrind have functions' names everywhere. Line tables go to .debug/NAME.debug beside it if DEBUG is set; the object names that file and its
-# checksum, by which gdb, valgrind and crates/symbols find it there, wherever the installation is moved.
+# checksum, by which gdb, valgrind and crates/symbols find it there, wherever the installation is moved. OBJCOPY is another objcopy, for
+# objects of another architecture.
 object() {
     object_debug=${3##*/}.debug
-    objcopy --only-keep-debug "$2" "$scratch/$object_debug"
-    objcopy --strip-debug --add-gnu-debuglink="$scratch/$object_debug" "$2" "$scratch/object"
+    ${OBJCOPY:-objcopy} --only-keep-debug "$2" "$scratch/$object_debug"
+    ${OBJCOPY:-objcopy} --strip-debug --add-gnu-debuglink="$scratch/$object_debug" "$2" "$scratch/object"
     put "$1" "$scratch/object" "$3"
     case ${DEBUG:-0} in
         0) ;;

@@ -19,6 +19,7 @@ mod late;
 mod launch;
 mod lenient;
 mod links;
+mod manual;
 mod mpi4py;
 mod mpich;
 mod placement;
