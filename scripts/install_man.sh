@@ -10,10 +10,12 @@ bash=$pages/bash-completion/completions
 zsh=$pages/zsh/site-functions
 fish=$pages/fish/vendor_completions.d
 mkdir -p "$man1" "$man3" "$bash" "$zsh" "$fish"
-# installed COMMAND...: runs a command of the installation.
+# installed COMMAND ARGUMENT...: runs a command of the installation.
 installed() {
+    installed_name=$1
+    shift
     # shellcheck disable=SC2086 # several words
-    ${MICA_RUN-} "$prefix/bin/$@"
+    ${MICA_RUN-} "$prefix/bin/$installed_name" "$@"
 }
 
 # made FILE COMMAND...: a file with the command's output.

@@ -77,6 +77,10 @@ hwloc_library() {
 installation() {
     rm -rf "$tree"
     name=$(echo "$target" | tr - _)
+    # What install.sh does with compiled files of another architecture takes tools that know it.
+    if [ "$arch" != "$(uname -m)" ]; then
+        export OBJCOPY="$arch-linux-gnu-objcopy" MICA_RUN="qemu-$arch -L /usr/$arch-linux-gnu"
+    fi
     env PATH="$tools/bin:$PATH" MICA_CARGO_BUILD="cargo zigbuild --target $target.$GLIBC --target-dir $wheels/cargo" \
         CARGO_TARGET_DIR="$wheels/cargo/$target" MICA_COMMANDS_PROFILE=commands MICA_CC="$compiler" \
         CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false \
