@@ -114,7 +114,10 @@ enum ShellCommand {
         folder: PathBuf,
     },
     /// Print the script by which a shell completes the command line of mica.
-    Completion { shell: Shell },
+    Completion {
+        /// The shell.
+        shell: Shell,
+    },
 }
 
 /// Does what the command line says.
