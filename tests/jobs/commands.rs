@@ -13,10 +13,12 @@ const PAGES: [&str; 4] =
     ["README.md", "docs/guide.md", "docs/coming-from.md", "docs/troubleshooting.md"];
 
 /// How commands begin that are not run here, and what shows them instead.
-const ELSEWHERE: [(&str, &str); 4] = [
+const ELSEWHERE: [(&str, &str); 6] = [
     ("make run", "the run itself is too long for a test"),
     ("make test", "this is a part of it"),
     ("make install", "`make test` installs in this way, into target/dist"),
+    ("torchrun", "it would need PyTorch; scripts/torchrun.sh runs it"),
+    ("srun", "it would need PyTorch; tests/jobs/foreign.rs starts ranks by srun"),
     ("pip install", "it would need PyPI; tests/jobs/mpich.rs runs what it brings"),
 ];
 

@@ -69,7 +69,7 @@ enum MachineCommand {
         #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["json", "all"])]
         report: Option<Option<PathBuf>>,
     },
-    /// Print version, standard, ABI, what this was built from, and which libraries it finds here.
+    /// Print version, ABI, what this was built from, and which libraries it finds here.
     Version {
         /// Print JSON.
         #[arg(long)]
