@@ -50,11 +50,12 @@ link() {
 
 # tree FROM TO: the files and links of a directory that only its reader opens, all at once.
 tree() {
+    (cd "$1" && find . -type f -o -type l) | sed "s|^\.|${2#"$prefix"/}|" >>"$prefix/$MANIFEST.new"
+    # Directory by directory: one that is there may be a link to another.
     (cd "$1" && find . -mindepth 1 -type d) | while read -r tree_directory; do
         directory "$2/${tree_directory#./}"
+        find "$1/$tree_directory" -maxdepth 1 '(' -type f -o -type l ')' -exec cp -Pf -t "$2/$tree_directory" {} +
     done
-    (cd "$1" && find . -type f -o -type l) | sed "s|^\.|${2#"$prefix"/}|" >>"$prefix/$MANIFEST.new"
-    cp -RPf "$1/." "$2"
 }
 
 # object MODE FROM TO: a program or a shared object without what only a debugger reads. Its symbol table stays, so that stacks of gdb, perf and
@@ -126,8 +127,10 @@ begin_manifest() {
     for begin_directory in ./ share/ share/mica/; do
         [ -d "$prefix/$begin_directory" ] || begin_made="$begin_made $begin_directory"
     done
-    # An installation that is older than the manifest made this directory anew each time.
-    [ -f "$prefix/$MANIFEST" ] || [ -f "$prefix/$MANIFEST.new" ] || rm -rf "$prefix/share/mica"
+    # An installation that is older than the manifest made this directory anew each time. Another program's of this name stays.
+    if [ ! -f "$prefix/$MANIFEST" ] && [ ! -f "$prefix/$MANIFEST.new" ] && [ -f "$prefix/share/mica/mica.supp" ]; then
+        rm -rf "$prefix/share/mica"
+    fi
     mkdir -p "$prefix/share/mica"
     adopt_interrupted
     touch "$prefix/$MANIFEST"
