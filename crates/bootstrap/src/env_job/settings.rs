@@ -73,8 +73,13 @@ pub fn describing_variables() -> Vec<&'static str> {
 /// other purposes, so all variables must be there.
 pub(crate) fn is_described(get: Get<'_>) -> bool {
     let is_set = |variable: &str| get(variable).is_some_and(|value| !value.is_empty());
-    let has_address = is_set(JOIN_ADDRESS.env) || is_set(HOST) && is_set(PORT);
+    let has_address = given_address(get).is_some() || is_set(HOST) && is_set(PORT);
     is_set(RANK) && is_set(SIZE) && has_address && get(SIZE).is_some_and(|size| size != "1")
+}
+
+/// The address that replaces what follows from the other variables, if one is given.
+fn given_address(get: Get<'_>) -> Option<String> {
+    get(JOIN_ADDRESS.env).filter(|value| !value.is_empty() && value != "auto")
 }
 
 impl EnvSettings {
@@ -88,8 +93,7 @@ impl EnvSettings {
         if rank >= size {
             return Err(bad(RANK, rank.to_string(), "is not below WORLD_SIZE"));
         }
-        let given = get(JOIN_ADDRESS.env).filter(|value| !value.is_empty() && value != "auto");
-        let given = given.map(|value| parse_address(&value)).transpose()?;
+        let given = given_address(get).map(|value| parse_address(&value)).transpose()?;
         let (host, port) = match &given {
             Some(address) => address.clone(),
             None => (text(get, HOST)?, number(get, PORT)?),
@@ -258,6 +262,7 @@ pub(super) mod tests {
             assert!(!described(&some), "{some:?}");
         }
         assert!(described(&[all[0], all[1], (JOIN_ADDRESS.env, "h:1")]));
+        assert!(!described(&[all[0], all[1], (JOIN_ADDRESS.env, "auto")]));
         assert!(!described(&[all[0], (SIZE, "1"), all[2], all[3]]));
     }
 }
