@@ -11,6 +11,8 @@ use std::process::Command;
 
 use mica_tests::{Install, target, workspace};
 
+use crate::mpich::output;
+
 /// The libraries that programs are linked to.
 const LIBRARIES: [&str; 2] = ["libmpi_abi.so.1", "libmpi.so.12"];
 
@@ -22,13 +24,6 @@ const HEAD: &str = "\
 
 /// Each part of the interface by its name.
 type Interface = BTreeMap<String, String>;
-
-fn output(command: &mut Command) -> String {
-    let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{command:?}: {}: {said}", done.status);
-    String::from_utf8(done.stdout).expect("text")
-}
 
 /// What a library exports: type and binding by name and version, and the bytes of data, which
 /// programs may have copies of; and its SONAME.

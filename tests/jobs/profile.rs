@@ -310,10 +310,8 @@ fn levels_tell_nodes_apart() {
 #[test]
 fn lines_of_python_are_named() {
     let directory = directory("python");
-    let python = env::var_os("MICA_PYTHON");
-    let python = python.map_or_else(|| target().join("venv/bin/python"), PathBuf::from);
     let script = text(workspace().join("tests/python/profile_calls.py"));
-    let outcome = profiled(&directory, &["-n", "2", &text(python), &script]).run();
+    let outcome = profiled(&directory, &["-n", "2", &text(mica_tests::python()), &script]).run();
     let outcome = outcome.expect_success();
     let profile = profile(&directory, &outcome);
     // mpi4py calls the forms with large counts.

@@ -2,18 +2,14 @@
 //! wait.
 //! `MICA_PYTHON` names the Python (default `target/venv/bin/python`).
 
-use std::env;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use mica_tests::{Install, Job, target, workspace};
+use mica_tests::{Install, Job, workspace};
 
 /// `mpiexec OPTIONS python ARGUMENTS FILE`, the file in tests/python.
 fn python(options: &[&str], arguments: &[&str], file: &str) -> Job {
-    let python = env::var_os("MICA_PYTHON");
-    let python = python.map_or_else(|| target().join("venv/bin/python"), PathBuf::from);
     let job = Install::find().mpiexec(options);
-    let job = job.args([&python]).args(arguments);
+    let job = job.args([mica_tests::python()]).args(arguments);
     job.args([workspace().join("tests/python").join(file)])
 }
 

@@ -7,13 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mica_tests::{Install, Job, target, workspace};
+use mica_tests::{Install, Job, python, target, workspace};
 
 use crate::mpich::{self, output};
-
-fn python() -> PathBuf {
-    env::var_os("MICA_PYTHON").map_or_else(|| target().join("venv/bin/python"), PathBuf::from)
-}
 
 /// A folder that pip has installed the wheel into, as the root of an environment. It is removed
 /// with the value.

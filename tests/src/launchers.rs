@@ -123,6 +123,13 @@ impl Launcher {
     }
 }
 
+/// The Python that has what tests need (mpi4py against this library, numpy): `MICA_PYTHON`, or that
+/// of `target/venv`.
+pub fn python() -> PathBuf {
+    let given = std::env::var_os("MICA_PYTHON");
+    given.map_or_else(|| target().join("venv/bin/python"), PathBuf::from)
+}
+
 /// A virtual environment of Python with packages of PyPI, made once in `target/launchers`.
 ///
 /// # Panics

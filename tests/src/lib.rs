@@ -22,7 +22,7 @@ pub use cores::{Cores, core_count};
 pub use job::{
     Job, MARK, Outcome, Running, WATCHDOG, has_ended, processes_with_mark, processor_time,
 };
-pub use launchers::{Launcher, python_environment, try_python_environment};
+pub use launchers::{Launcher, python, python_environment, try_python_environment};
 pub use list::{Entry, EntryRun, Verdict, parse_list};
 pub use machine::Machine;
 pub use stacks::{descendants, stacks};
