@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Prints the licences of the crates that the given packages of the workspace contain once compiled:
-what whoever distributes binaries has to pass on.
+what distributors of binaries have to pass on.
 
     third_party.py TARGET PACKAGE...
 """

@@ -16,7 +16,7 @@ use super::settings::{EnvSettings, RootPlaces};
 use super::stream::{PeerConnection, RankFrame, StoredValue};
 use crate::BootstrapError;
 
-/// Between two searches for rank 0.
+/// Between two searches for rank 0: before it listens, there is nothing to wait on.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long a host may take to accept a connection, and what listens there to greet. Rank 0 does
 /// both at once, as long as it waits.

@@ -110,7 +110,7 @@ impl PeerConnection {
         }
     }
 
-    /// Takes `length` bytes, once so many are there.
+    /// Takes `length` bytes; `None` until all of them have come.
     pub(super) fn take(&mut self, length: usize) -> Option<Vec<u8>> {
         (self.received.len() >= length).then(|| self.received.drain(..length).collect())
     }

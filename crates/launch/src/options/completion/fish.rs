@@ -4,8 +4,8 @@ use super::{ValueChoice, quoted, summary};
 use crate::options::parser::Spec;
 use crate::options::table::options;
 
-/// `@ONE@` and `@TWO@` are the names of options with so many values, `@WITH@` the same as they are
-/// typed, `@OPTIONS@` the lines of all options.
+/// `@ONE@` and `@TWO@` are the names of options with one and two values, `@WITH@` the same as they
+/// are typed, `@OPTIONS@` the lines of all options.
 const SCRIPT: &str = r#"# fish completion of Mica's mpiexec, written by `mpiexec --completion fish`
 
 # Whether the program of this section is still to come.
