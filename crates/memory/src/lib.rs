@@ -27,7 +27,7 @@ mod wide_atomic;
 pub use atomic::AtomicWidth;
 pub use bytes::FEW_BYTES;
 pub use heap::give_back;
-pub use layout::{TypeLayout, TypeLayoutError};
+pub use layout::{LayoutGroup, TypeLayout, TypeLayoutError};
 pub use lists::{try_collect, try_collect_valid, try_concat, try_push, try_with_capacity};
 pub use nesting::{NestedNode, RECURSION_MAX, drop_parts};
 pub use region::{Block, OutOfMemory, Region, RegionRef, combine, copy_bytes, fill};

@@ -194,6 +194,34 @@ impl View {
         View { address, owner: self.owner.clone(), shape: Shape::Contiguous { bytes }, len: bytes }
     }
 
+    /// The message of these of its bytes.
+    ///
+    /// # Errors
+    /// Where they lie in pieces, and there is no memory for a description of them.
+    ///
+    /// # Panics
+    /// If it does not have them.
+    pub fn part(&self, range: Range<usize>) -> Result<View, TypeLayoutError> {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
+        let bytes = range.len();
+        let owner = self.owner.clone();
+        if let Some((address, _)) = self.as_contiguous() {
+            let address = address.wrapping_add(range.start);
+            return Ok(View { address, owner, shape: Shape::Contiguous { bytes }, len: bytes });
+        }
+        if range == (0..self.len) {
+            return Ok(self.clone());
+        }
+        let mut left = bytes;
+        let runs = self.runs(range.start).map_while(|run| {
+            let len = run.len.min(left);
+            left -= len;
+            (len > 0).then_some((len as u64, run.address.wrapping_sub(self.address) as i64))
+        });
+        let layout = Arc::new(TypeLayout::basic(1, 1)?.hindexed(runs)?);
+        Ok(View { address: self.address, owner, shape: Shape::of(&layout, 1)?, len: bytes })
+    }
+
     /// The order of its bytes.
     #[inline]
     pub fn shape(&self) -> &Shape {

@@ -13,6 +13,7 @@ pub(super) mod elements;
 mod node;
 
 pub use arithmetic::TypeLayoutError;
+pub use node::LayoutGroup;
 
 use arithmetic::{Result, span};
 use node::{PlacedNode, Sequence};
@@ -232,6 +233,55 @@ impl TypeLayout {
         block.then_some(self.root.offset)
     }
 
+    /// Whether each byte of a message of such elements lies behind the one before it: no overlaps,
+    /// no steps back, neither within an element nor from one to the next. Takes as long as the
+    /// layout's description is, however many blocks it describes.
+    pub fn is_ascending(&self) -> bool {
+        let span = self.true_ub() - self.true_lb();
+        self.size() == 0 || (self.extent() >= span && self.root.node.is_ascending())
+    }
+
+    /// Whether no block of an element begins before the block before it.
+    pub fn never_steps_back(&self) -> bool {
+        self.root.node.never_steps_back()
+    }
+
+    /// Displacement of the byte at `position` in a message of such elements, which has bytes.
+    /// `None` where displacements exceed 63 bits.
+    pub fn displacement_of(&self, position: u64) -> Option<i64> {
+        self.shift_of(position)?;
+        Some(self.seek(position).0)
+    }
+
+    /// The bytes from `position` on in a message of such elements, which has bytes: those that
+    /// follow without a gap, and equal blocks after them that the layout's description has as one
+    /// loop. `None` where displacements exceed 63 bits.
+    pub fn group_at(&self, position: u64) -> Option<LayoutGroup> {
+        let shift = self.shift_of(position)? + self.root.offset;
+        let within = position % self.size();
+        let group = self.root.node.group_at(within);
+        if self.root.is_block() && within == 0 {
+            // Elements are blocks themselves.
+            let count = (i64::MAX - shift - group.len as i64) / self.extent().max(1);
+            return Some(LayoutGroup {
+                at: shift,
+                stride: self.extent(),
+                count: count.max(1) as u64,
+                ..group
+            });
+        }
+        Some(LayoutGroup { at: shift + group.at, ..group })
+    }
+
+    /// How far the element of a position lies from the first.
+    fn shift_of(&self, position: u64) -> Option<i64> {
+        let element = i64::try_from(position / self.size()).ok()?;
+        let shift = element.checked_mul(self.extent())?;
+        shift.checked_add(self.true_ub())?;
+        shift.checked_add(self.true_lb())?;
+        Some(shift)
+    }
+
     /// Displacement of the byte at `position` in a message of such elements, and a lower bound of
     /// the number of bytes that follow it without a gap.
     pub(super) fn seek(&self, position: u64) -> (i64, u64) {
@@ -310,6 +360,58 @@ mod tests {
         // Explicit bounds override all this.
         let cut = inner.resized(0, 60).unwrap();
         assert_eq!(cut.hvector(2, 1, 100).unwrap().extent(), 160);
+    }
+
+    #[test]
+    fn ascending_layouts_have_no_byte_twice_and_none_before_another() {
+        let int = basic(4);
+        let yes = [
+            int.clone(),
+            int.hvector(6, 2, 40).unwrap(),
+            int.hindexed([(1, 4), (2, 8), (1, 100)]).unwrap(),
+            int.hvector(3, 1, 8).unwrap().hindexed([(1, 0), (2, 100)]).unwrap(),
+            int.resized(0, 16).unwrap(),
+            TypeLayout::empty(),
+        ];
+        let no = [
+            int.hvector(3, 2, -8).unwrap(),
+            int.hvector(3, 2, 4).unwrap(),
+            int.hindexed([(1, 8), (1, 4)]).unwrap(),
+            int.hindexed([(2, 0), (3, 4)]).unwrap(),
+            int.hvector(3, 1, 8).unwrap().hindexed([(1, 0), (1, 4)]).unwrap(),
+            int.resized(0, 2).unwrap(),
+            int.hvector(2, 1, 64).unwrap().resized(0, 8).unwrap(),
+        ];
+        assert!(yes.iter().all(TypeLayout::is_ascending));
+        assert!(!no.iter().any(TypeLayout::is_ascending));
+        let back: Vec<bool> = no.iter().map(|layout| !layout.never_steps_back()).collect();
+        assert_eq!(back, [true, false, true, false, false, false, false]);
+        let far = int.hvector(2, 1, 1 << 40).unwrap();
+        assert_eq!(far.displacement_of(4), Some(1 << 40));
+        assert_eq!(far.displacement_of(u64::MAX / 2), None);
+    }
+
+    #[test]
+    fn groups_are_loops_from_a_position_on() {
+        let int = basic(4);
+        let group = |layout: &TypeLayout, position| {
+            let LayoutGroup { at, len, stride, count } = layout.group_at(position).unwrap();
+            (at, len, stride, count)
+        };
+        let rows = int.hvector(5, 2, 20).unwrap();
+        assert_eq!(group(&rows, 0), (0, 8, 20, 5));
+        assert_eq!(group(&rows, 3), (3, 5, 0, 1));
+        assert_eq!(group(&rows, 16), (40, 8, 20, 3));
+        // The second element begins at the extent, 88.
+        assert_eq!(group(&rows, 48), (108, 8, 20, 4));
+        let planes = rows.hvector(3, 1, 1000).unwrap();
+        assert_eq!(group(&planes, 40), (1000, 8, 20, 5));
+        let apart = int.resized(0, 16).unwrap();
+        let (at, len, stride, count) = group(&apart, 8);
+        assert_eq!((at, len, stride), (32, 4, 16));
+        assert!(count > 1 << 50);
+        let ragged = int.hindexed([(1, 0), (2, 8), (1, 100)]).unwrap();
+        assert_eq!(group(&ragged, 4), (8, 8, 0, 1));
     }
 
     #[test]

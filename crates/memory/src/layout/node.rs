@@ -297,7 +297,109 @@ pub(super) fn part_at(starts: &[u64], position: u64) -> (usize, u64) {
     (index, position - starts[index])
 }
 
+/// Equal blocks of bytes at equal distances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayoutGroup {
+    /// Displacement of the first byte.
+    pub at: i64,
+    /// Bytes of a block.
+    pub len: u64,
+    /// From the beginning of one block to that of the next.
+    pub stride: i64,
+    /// How many blocks.
+    pub count: u64,
+}
+
+impl LayoutGroup {
+    /// One block.
+    pub(super) fn block(at: i64, len: u64) -> LayoutGroup {
+        LayoutGroup { at, len, stride: 0, count: 1 }
+    }
+}
+
 impl LayoutNode {
+    /// Whether each byte lies behind the one before it.
+    pub fn is_ascending(&self) -> bool {
+        self.all_pairs(|before, len, next| next - before >= len)
+    }
+
+    /// Whether no block begins before the one before it.
+    pub fn never_steps_back(&self) -> bool {
+        self.all_pairs(|before, _, next| next >= before)
+    }
+
+    /// Whether `holds(first byte of a part, bytes from its lowest to its highest, first byte of the
+    /// next part)` for all consecutive parts of each node. Where parts are in order, the first byte
+    /// is the lowest.
+    fn all_pairs(&self, holds: impl Fn(i64, i64, i64) -> bool) -> bool {
+        let mut below = vec![self];
+        while let Some(node) = below.pop() {
+            let in_order = match &node.kind {
+                LayoutNodeKind::Block => true,
+                LayoutNodeKind::Loop { stride, body, .. } => {
+                    below.push(body);
+                    holds(0, body.high - body.low, *stride)
+                }
+                LayoutNodeKind::Scatter { len, offsets } => {
+                    offsets.windows(2).all(|pair| holds(pair[0], *len as i64, pair[1]))
+                }
+                LayoutNodeKind::Blocks { starts, offsets } => (1..offsets.len())
+                    .all(|i| holds(offsets[i - 1], (starts[i] - starts[i - 1]) as i64, offsets[i])),
+                LayoutNodeKind::Sequence { parts, .. } => {
+                    below.extend(parts.iter().map(|part| &*part.node));
+                    parts.windows(2).all(|pair| {
+                        holds(pair[0].low(), pair[0].high() - pair[0].low(), pair[1].low())
+                    })
+                }
+            };
+            if !in_order {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The bytes from `position`, less than `size`, on: those that follow without a gap, and the
+    /// equal blocks after them, as far as one loop has them.
+    pub fn group_at(&self, mut position: u64) -> LayoutGroup {
+        let (mut node, mut base) = (self, 0);
+        loop {
+            match &node.kind {
+                LayoutNodeKind::Loop { count, stride, body }
+                    if matches!(body.kind, LayoutNodeKind::Block) =>
+                {
+                    let (number, within) = (position / body.size, position % body.size);
+                    let at = base + number as i64 * stride + within as i64;
+                    return match within {
+                        0 => LayoutGroup {
+                            at,
+                            len: body.size,
+                            stride: *stride,
+                            count: count - number,
+                        },
+                        _ => LayoutGroup::block(at, body.size - within),
+                    };
+                }
+                LayoutNodeKind::Loop { stride, body, .. } => {
+                    base += (position / body.size) as i64 * stride;
+                    position %= body.size;
+                    node = body;
+                }
+                LayoutNodeKind::Sequence { starts, parts } => {
+                    let (index, within) = part_at(starts, position);
+                    (base, position) = (base + parts[index].offset, within);
+                    node = &parts[index].node;
+                }
+                LayoutNodeKind::Block
+                | LayoutNodeKind::Scatter { .. }
+                | LayoutNodeKind::Blocks { .. } => {
+                    let (at, len) = node.seek(position);
+                    return LayoutGroup::block(base + at, len);
+                }
+            }
+        }
+    }
+
     /// Displacement of the byte at `position`, less than `size`, and the number of bytes that
     /// follow without a gap.
     pub fn seek(&self, mut position: u64) -> (i64, u64) {
