@@ -42,7 +42,8 @@ pub use platform::perf;
 #[cfg(feature = "launcher")]
 pub use platform::process;
 pub use platform::{
-    identity, page, pmix, proc_mount, process_stat, procmap, sealed_file, signals, ticks, unwind,
+    file, identity, page, pmix, proc_mount, process_stat, procmap, sealed_file, signals, ticks,
+    unwind,
 };
 pub use primitives::baselines::fifo;
 pub(crate) use primitives::hint;

@@ -12,6 +12,7 @@
 use super::fork;
 use super::job::OffloadJob;
 use mica_node::segment::JobSegment;
+use mica_node::signals;
 use mica_node::topology::{self, CpuSet};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -180,7 +181,7 @@ pub fn spawn_helper(
 ) -> std::io::Result<JoinHandle<()>> {
     let mask = helper_mask(segment);
     let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(256 << 10);
-    with_signals_blocked(|| {
+    signals::with_all_blocked(|| {
         builder.spawn(move || {
             if let Some(mask) = mask {
                 // If the kernel refuses the binding, the helper runs on the rank's cores.
@@ -189,23 +190,6 @@ pub fn spawn_helper(
             run();
         })
     })
-}
-
-/// Runs `f` with all signals blocked, so that a thread started there never runs the program's
-/// handlers.
-fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
-    // SAFETY: both sets live here; sigfillset and pthread_sigmask only write to them and to the
-    // thread's mask.
-    let old = unsafe {
-        let (mut all, mut old) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
-        old
-    };
-    let result = f();
-    // SAFETY: as above; `old` is the mask that was in force.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
-    result
 }
 
 /// The cores on which the job's helpers may run; `None` to keep the rank's own mask.

@@ -1,7 +1,8 @@
 //! What the operating system and the processor say and do for the layers above: processes, clocks,
-//! pages, signals, mappings, counters of events, the stack walk; and libpmix, which is loaded at
-//! run time.
+//! pages, files, signals, mappings, counters of events, the stack walk; and libpmix, which is
+//! loaded at run time.
 
+pub mod file;
 pub mod identity;
 pub mod page;
 #[cfg(feature = "perf")]

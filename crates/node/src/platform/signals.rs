@@ -10,6 +10,23 @@ pub(crate) fn disposition(signal: i32) -> Option<libc::sigaction> {
     (failed == 0).then_some(now)
 }
 
+/// Runs `f` with all signals blocked, so that a thread started there never runs the program's
+/// handlers.
+pub fn with_all_blocked<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: both sets live here; sigfillset and pthread_sigmask only write to them and to the
+    // thread's mask.
+    let old = unsafe {
+        let (mut all, mut old) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+        old
+    };
+    let result = f();
+    // SAFETY: as above; `old` is the mask that was in force.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
+    result
+}
+
 /// Calls `f`, and puts back the dispositions that have changed meanwhile.
 pub fn keeping_dispositions<R>(f: impl FnOnce() -> R) -> R {
     let all = 1..=libc::SIGRTMAX();

@@ -269,6 +269,23 @@ tunables! {
         "Each rank counts the bytes that each of its collectives reads from and writes to every \
          rank's memory, and writes them to the file PREFIX.RANK when MPI ends, for mica links; the \
          fast path of short collectives is off meanwhile.";
+    IO_BLOCK: "io_block", "MICA_IO_BLOCK", "1M", TunableKind::Bytes,
+        "Bytes of a file that a rank reads or writes at a time for all ranks of a collective \
+         access, where the program's hint cb_buffer_size says nothing.";
+    IO_SIEVE_BLOCK: "io_sieve_block", "MICA_IO_SIEVE_BLOCK", "512K", TunableKind::Bytes,
+        "Bytes of a block in which short pieces of a file are read or written by one rank, where \
+         the hints ind_rd_buffer_size and ind_wr_buffer_size say nothing.";
+    IO_EXCHANGE: "io_exchange", "MICA_IO_EXCHANGE", "auto",
+        TunableKind::Choice(&["auto", "always", "never"]),
+        "Whether ranks exchange the data of a collective access to a file, so that few of them \
+         access it in large pieces: where that pays (auto), wherever it is possible, or never; for \
+         files whose hints romio_cb_read and romio_cb_write leave it to the library; the same for \
+         all ranks.", Alike;
+    IO_SIEVE: "io_sieve", "MICA_IO_SIEVE", "auto",
+        TunableKind::Choice(&["auto", "always", "never"]),
+        "Whether a rank reads and writes short pieces of a file in blocks: where that pays (auto), \
+         wherever it is possible, or never; for files whose hints romio_ds_read and romio_ds_write \
+         leave it to the library.";
     CHECK: "check", "MICA_CHECK", "0", TunableKind::Choice(&["0", "1"]),
         "1: says once on standard error what the program does that MPI does not allow and Mica \
          lets pass, as other MPIs do.";
