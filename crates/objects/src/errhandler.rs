@@ -168,35 +168,17 @@ fn no_errhandler(handle: u32) -> Error {
     Error::argument(c::ERR_ERRHANDLER, "errhandler", value, reason)
 }
 
-/// The handler of files that have none of their own: the one of `MPI_FILE_NULL` (MPI 5.0, 14.7).
+/// The handler that files get when they are opened: the one of `MPI_FILE_NULL` (MPI 5.0, 14.7).
 static FILE_DEFAULT: Mutex<Errhandler> = Mutex::new(Errhandler::RETURN);
 
-/// `MPI_File_get_errhandler`. There are no open files yet.
-pub fn file_errhandler(file: u32) -> Result<Errhandler> {
-    check_file(file)?;
-    Ok(default_of_files())
-}
-
-/// The handler of files that have none of their own.
+/// The handler that files get when they are opened.
 pub fn default_of_files() -> Errhandler {
     lock(&FILE_DEFAULT).clone()
 }
 
-/// `MPI_File_set_errhandler`.
-pub fn set_file_errhandler(file: u32, errhandler: Errhandler) -> Result<()> {
-    check_file(file)?;
-    errhandler.check_family(HandlerFamily::File)?;
-    let old = std::mem::replace(&mut *lock(&FILE_DEFAULT), errhandler);
-    drop(old); // after the lock: the last reference frees what the user's closure holds
-    Ok(())
-}
-
-fn check_file(file: u32) -> Result<()> {
-    if file == c::FILE_NULL {
-        return Ok(());
-    }
-    let reason = "this is not the handle of an open file";
-    Err(Error::argument(c::ERR_FILE, "file", format!("{file:#x}"), reason))
+/// Sets it; returns the one before.
+pub fn set_default_of_files(errhandler: Errhandler) -> Errhandler {
+    std::mem::replace(&mut *lock(&FILE_DEFAULT), errhandler)
 }
 
 impl fmt::Display for HandlerFamily {

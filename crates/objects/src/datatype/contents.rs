@@ -74,11 +74,22 @@ impl Datatype {
 
     /// A handle of an equal datatype: the same one for predefined types, otherwise a new object
     /// without attributes.
-    fn another_handle(&self) -> Result<u32> {
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no handle is left.
+    pub fn another_handle(&self) -> Result<u32> {
         if self.is_predefined() {
             return Ok(self.handle());
         }
         let core = Arc::clone(&self.0.core);
         Datatype::with_core(core, self.committed(), AttributeSet::default()).register()
+    }
+
+    /// Frees what [`another_handle`](Self::another_handle) of this datatype has returned.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE` where it is freed already.
+    pub fn give_back(&self, handle: u32) -> Result<()> {
+        if self.is_predefined() { Ok(()) } else { Datatype::free(handle) }
     }
 }

@@ -4,7 +4,7 @@
 //! Packed native bytes and external bytes have the same entries in the same order, so conversion
 //! runs along the datatype's signature, a stretch of like entries at a time.
 
-use mica_memory::Region;
+use mica_memory::{Region, View};
 use rustc_apfloat::ieee::{Quad, X87DoubleExtended};
 use rustc_apfloat::{Float, FloatConvert};
 
@@ -59,19 +59,7 @@ pub fn pack_external(
     let bytes = size_of(&datatype, count, "incount")?;
     let view = from.view(datatype.shape(count)?);
     let (at, end) = window(to, outsize, "outsize", position, bytes)?;
-    along(&datatype, count, |entry, n, native_at, external_at| {
-        let (mut native, mut external) = ([0; PORTION * LARGEST], [0; PORTION * LARGEST]);
-        let native = &mut native[..n * entry.native];
-        let external = &mut external[..n * entry.external];
-        view.pack(native_at, native);
-        let pairs =
-            native.chunks_exact(entry.native).zip(external.chunks_exact_mut(entry.external));
-        for (native, external) in pairs {
-            entry.encode(native, external)?;
-        }
-        at.offset(external_at as isize).write_bytes(external);
-        Ok(())
-    })?;
+    datatype.encode(&view, count, &at)?;
     Ok(end)
 }
 
@@ -91,20 +79,55 @@ pub fn unpack_external(
     let bytes = size_of(&datatype, count, "outcount")?;
     let view = to.view(datatype.shape(count)?);
     let (at, end) = window(from, insize, "insize", position, bytes)?;
-    along(&datatype, count, |entry, n, native_at, external_at| {
-        let (mut native, mut external) = ([0; PORTION * LARGEST], [0; PORTION * LARGEST]);
-        let native = &mut native[..n * entry.native];
-        let external = &mut external[..n * entry.external];
-        at.offset(external_at as isize).read_bytes(external);
-        let pairs =
-            native.chunks_exact_mut(entry.native).zip(external.chunks_exact(entry.external));
-        for (native, external) in pairs {
-            entry.decode(external, native)?;
-        }
-        view.unpack(native_at, native);
-        Ok(())
-    })?;
+    datatype.decode(&at, &view, count)?;
     Ok(end)
+}
+
+impl Datatype {
+    /// Bytes of one element in the external32 representation.
+    pub fn external_bytes(&self) -> u64 {
+        self.0.core.signature.external
+    }
+
+    /// Writes `count` elements to `external` as external32 has them.
+    ///
+    /// # Errors
+    /// `MPI_ERR_CONVERSION` for a value that external32 cannot hold.
+    pub fn encode(&self, elements: &View, count: i64, external: &Region) -> Result<()> {
+        along(self, count, |entry, n, native_at, external_at| {
+            let (mut native, mut encoded) = ([0; PORTION * LARGEST], [0; PORTION * LARGEST]);
+            let native = &mut native[..n * entry.native];
+            let encoded = &mut encoded[..n * entry.external];
+            elements.pack(native_at, native);
+            let pairs =
+                native.chunks_exact(entry.native).zip(encoded.chunks_exact_mut(entry.external));
+            for (native, encoded) in pairs {
+                entry.encode(native, encoded)?;
+            }
+            external.offset(external_at as isize).write_bytes(encoded);
+            Ok(())
+        })
+    }
+
+    /// The reverse of [`encode`](Self::encode).
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT` for more than 2^63 bytes.
+    pub fn decode(&self, external: &Region, elements: &View, count: i64) -> Result<()> {
+        along(self, count, |entry, n, native_at, external_at| {
+            let (mut native, mut encoded) = ([0; PORTION * LARGEST], [0; PORTION * LARGEST]);
+            let native = &mut native[..n * entry.native];
+            let encoded = &mut encoded[..n * entry.external];
+            external.offset(external_at as isize).read_bytes(encoded);
+            let pairs =
+                native.chunks_exact_mut(entry.native).zip(encoded.chunks_exact(entry.external));
+            for (native, encoded) in pairs {
+                entry.decode(encoded, native)?;
+            }
+            elements.unpack(native_at, native);
+            Ok(())
+        })
+    }
 }
 
 /// Calls `portion(entry, how many, position in the native bytes, position in the external ones)`

@@ -16,6 +16,7 @@ mod external;
 mod f90;
 mod pack;
 mod predefined;
+mod representation;
 mod signature;
 
 use std::ops::{Deref, Range};
