@@ -12,6 +12,8 @@ from api import Function, Param
 
 # A by-value parameter of one of these kinds says on which object an error is raised.
 TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "Session"}
+# What concerns a file that is not open, or may not be.
+NO_FILE_YET = ("MPI_File_open", "MPI_File_close", "MPI_File_delete")
 
 SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
 LEAF = re.compile(r"^pub (?:unsafe )?fn leaf_([a-z0-9_]+)", re.MULTILINE)
@@ -300,6 +302,8 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims, also:
     target = next(
         (f"{TARGETS[p.kind]}({p.rust_name})" for p in params if p.kind in TARGETS and p.depth == 0), "Default"
     )
+    if function.name in NO_FILE_YET:
+        target = "NULL_FILE"
     return "both!" if also else "call!", names, f"{signature}{api.GLUE}on{api.GLUE}{target}", call
 
 

@@ -184,6 +184,26 @@ Type_free_keyval            attribute::free(AttributeOwner::Type, type_keyval)?
 Win_free_keyval             attribute::free(AttributeOwner::Win, win_keyval)?
 Keyval_free                 attribute::free(AttributeOwner::Comm, keyval)?
 
+File_open                   fh = open_file(&comm, &filename, amode, &info)?
+File_delete                 delete_file(&filename)?
+File_set_size               fh.set_size(size)?
+File_preallocate            fh.preallocate(size)?
+File_get_size               size = fh.size()?
+File_get_group              group = fh.group()
+File_get_amode              amode = fh.amode()
+File_set_info               fh.set_info(&info)?
+File_get_info               info_used = fh.info()
+File_set_view               fh.set_view(disp, &etype, &filetype, &datarep, &info)?
+File_get_type_extent        extent = fh.type_extent(&datatype)?
+File_get_byte_offset        disp = fh.byte_offset(offset)?
+File_get_position           offset = fh.position()?
+File_get_position_shared    offset = fh.shared_position()?
+File_seek                   fh.seek(offset, whence)?
+File_seek_shared            fh.seek_shared(offset, whence)?
+File_set_atomicity          fh.set_atomicity(flag != 0)?
+File_get_atomicity          flag = fh.atomicity()
+File_sync                   fh.sync()?
+
 Info_create                 info = Info::default()
 Info_dup                    newinfo = info.duplicate()
 Info_set                    Info::set(info.raw(), &key, &value)?
@@ -193,8 +213,9 @@ Info_get_valuelen           IfFound(valuelen), flag = info.get(&key).map(|value|
 Info_free                   info -> Info::free
 
 File_create_errhandler      errhandler = errhandler::of_file(file_errhandler_fn, "file_errhandler_fn")?
-File_set_errhandler         set_file_errhandler(file.raw(), errhandler)?
-File_get_errhandler         errhandler = file_errhandler(file.raw())?
+File_set_errhandler         File::set_errhandler_of(file.raw(), errhandler)?
+File_get_errhandler         errhandler = File::errhandler_of(file.raw())?
+File_call_errhandler        File::errhandler_of(fh.raw()).and_then(|_| raise::call(ErrorTarget::File(fh.handle()), errorcode))?
 Errhandler_free             errhandler -> Errhandler::free
 Error_string                string = raise::error_string(errorcode)?
 Error_class                 errorclass = error_codes::class_of(errorcode)?
@@ -294,12 +315,39 @@ OBJECTS = {
     "MPI_Session": "Session",
     "MPI_Errhandler": "Errhandler",
     "MPI_Op": "Op",
+    "MPI_File": "File",
 }
+
+
+def _file_accesses() -> list[str]:
+    """The lines of all calls that read or write a file: their names say which way, where and by whom."""
+    lines = []
+    for verb in ("Read", "Write"):
+        for place, position, by in (
+            ("", "Individual", "Independent"),
+            ("_all", "Individual", "Collective"),
+            ("_at", "At(offset)", "Independent"),
+            ("_at_all", "At(offset)", "Collective"),
+            ("_shared", "Shared", "Independent"),
+            ("_ordered", "Shared", "Collective"),
+        ):
+            name = f"File_{verb.lower()}{place}"
+            how = f"(AccessDirection::{verb}, AccessPosition::{position}, Coordination::{by})"
+            lines.append(f'{name} status = file::transfer(&fh, {how}, file::elements(buf), "MPI_{name}")?')
+            if place != "_ordered":
+                started = f"File_i{verb.lower()}{place}"
+                lines.append(f'{started} request = file::start(&fh, {how}, file::elements(buf), "MPI_{started}")?')
+            if by == "Collective":
+                split = f"SplitCall {{ direction: AccessDirection::{verb}, position: AccessPosition::{position} }}"
+                lines.append(f"{name}_begin file::begin(&fh, {split}, file::elements(buf))?")
+                ended = split.replace("At(offset)", "At(0)")
+                lines.append(f"{name}_end status = file::end(&fh, {ended})?")
+    return lines
 
 
 def table() -> dict[str, str]:
     """The expression of each call, by the name of its shim."""
-    lines = (line.split(maxsplit=1) for line in METHODS.splitlines() if line)
+    lines = (line.split(maxsplit=1) for line in METHODS.splitlines() + _file_accesses() if line)
     return {f"mpi_{name.lower()}": expression for name, expression in lines}
 
 
@@ -389,6 +437,8 @@ def _converted(param: Param, argument: str, by_name: dict[str, tuple[Param, str]
         return f"{OBJECTS[handle]}::resolve({argument}.raw())?" if handle in OBJECTS else argument
     if function.tool:
         return f"text({argument})?" if param.base == "char" else argument
+    if param.name == "filename":
+        return f'method::path({argument}, "filename")?'
     if param.base == "char" and param.const:
         return f'text({argument}, "{param.name}")?'
     if not param.length:

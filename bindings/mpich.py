@@ -18,7 +18,7 @@ HANDLES = {
     "COMMUNICATOR": "Comm",
     "DATATYPE": "MpichDatatype",
     "ERRHANDLER": "Errhandler",
-    "FILE": "File",
+    "FILE": "MpichFile",
     "GROUP": "Group",
     "INFO": "Info",
     "MESSAGE": "Message",
@@ -167,7 +167,7 @@ def names() -> list[str]:
 
 def by_hand(source: Path) -> set[str]:
     """The functions that the crate defines without the generator."""
-    modules = ("by_hand", "tools")
+    modules = ("by_hand", "representation", "tools")
     texts = (NAMED.sub("", (source / f"{module}.rs").read_text()) for module in modules)
     return {name for text in texts for name in DEFINED.findall(text)}
 

@@ -31,6 +31,8 @@ proofs_of() {
         crates/protocol/src/*) echo thread address aarch64 ;;
         crates/objects/src/datatype/* | crates/objects/tests/*datatype*) echo miri-objects address ;;
         crates/objects/src/* | crates/collective/src/* | crates/rma/src/* | crates/mpi/src/*) echo thread address ;;
+        # Words that ranks share, and calls of the kernel with the program's memory.
+        crates/files/src/*) echo thread address aarch64 ;;
         crates/abi/src/*) echo thread address aarch64 ;;
         crates/mpi5/src/* | crates/front-end/src/* | crates/mpich/src/* | include/*) echo address aarch64 ;;
         # Compiled for the other architecture: they read its registers, or hold words that processes share.

@@ -1,12 +1,15 @@
 //! C arguments that several families of shims share: places for results, strings, arrays.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::ptr::NonNull;
 
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, check_count};
 use mica_mpi::errhandler::Errhandler;
+use mica_mpi::file::File;
 use mica_mpi::group::Group;
 use mica_mpi::info::Info;
 use mica_mpi::request::Request;
@@ -88,6 +91,7 @@ returned! {
     // A rank that is not in the new communicator has none.
     Option<Comm> => MPI_Comm: comm ->
         MPI_Comm::from_raw(comm.map_or(c::COMM_NULL, |comm| comm.handle()));
+    File => MPI_File: file -> MPI_File::from_raw(file.handle());
     Window => MPI_Win: window -> MPI_Win::from_raw(window.handle());
     Group => MPI_Group: group -> MPI_Group::from_raw(group.into_handle()?);
     Info => MPI_Info: info -> MPI_Info::from_raw(info.into_handle()?);
@@ -205,6 +209,17 @@ pub unsafe fn text(text: *const c_char, argument: &'static str) -> Result<String
     // SAFETY: by the contract above.
     let text = unsafe { CStr::from_ptr(text.as_ptr()) };
     Ok(text.to_string_lossy().into_owned())
+}
+
+/// The caller's file name, whose bytes need not be UTF-8.
+///
+/// # Safety
+/// As for [`text`].
+pub unsafe fn path(name: *const c_char, argument: &'static str) -> Result<PathBuf> {
+    let name = NonNull::new(name.cast_mut()).ok_or_else(|| null(argument))?;
+    // SAFETY: by the contract above.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
+    Ok(OsStr::from_bytes(name.to_bytes()).into())
 }
 
 /// Writes a string with its terminating zero to the caller's buffer, cut to what `room` bytes hold,

@@ -15,7 +15,7 @@ use crate::poly::{CountForm, PolyArray, PolyOut};
 use crate::shims::pt2pt::put_status;
 use crate::types::*;
 
-pub use crate::convert::{slice, text};
+pub use crate::convert::{path, slice, text};
 pub use crate::elements::{RECEIVE, SEND, UserElements, partitions_at};
 pub use crate::shims::rma_sides::ORIGIN;
 pub use crate::status;
@@ -24,7 +24,11 @@ pub use mica_mpi::buffered::{self, BufferOwner};
 pub use mica_mpi::comm::{Comm, hardware_resources};
 pub use mica_mpi::constants as c;
 pub use mica_mpi::datatype::{Datatype, match_size, value_index};
-pub use mica_mpi::errhandler::{Errhandler, file_errhandler, set_file_errhandler};
+pub use mica_mpi::errhandler::Errhandler;
+pub use mica_mpi::file::{
+    AccessDirection, AccessPosition, Coordination, File, SplitCall, delete as delete_file,
+    open as open_file,
+};
 pub use mica_mpi::generalized::complete as complete_generalized;
 pub use mica_mpi::group::Group;
 pub use mica_mpi::info::{Info, node_name};

@@ -1,5 +1,5 @@
-//! MPI's semantics: communicators, requests, point to point, collectives, windows, topologies,
-//! sessions, the tool interface (MPI 5.0).
+//! MPI's semantics: communicators, requests, point to point, collectives, windows, files,
+//! topologies, sessions, the tool interface (MPI 5.0).
 //!
 //! Objects of one process are in [`mica_objects`], whose modules are here under their names; what
 //! collectives are made of is in [`mica_collective`].
@@ -11,6 +11,7 @@
 pub mod buffered;
 pub mod collective;
 pub mod comm;
+pub mod file;
 pub mod generalized;
 mod hang;
 pub mod init;

@@ -14,6 +14,7 @@ use crate::constants as c;
 use crate::errhandler::{self, Errhandler, HandlerAction, HandlerFamily};
 use crate::error::{Error, Result};
 use crate::error_codes;
+use crate::file::File;
 use crate::handle::HandleKind;
 use crate::info;
 use crate::process;
@@ -34,6 +35,11 @@ pub enum ErrorTarget {
     Session(u32),
     /// No object: `MPI_COMM_SELF` stands in, or `MPI_COMM_WORLD`.
     Default,
+}
+
+impl ErrorTarget {
+    /// Files that are not open: where errors of opening and deleting are raised (MPI 5.0, 14.7).
+    pub const NULL_FILE: ErrorTarget = ErrorTarget::File(c::FILE_NULL);
 }
 
 /// Raises `error`, which occurred in the call `call`, on `on`. Returns the code that the call
@@ -101,7 +107,9 @@ fn handler_of(on: ErrorTarget) -> (Errhandler, ErrorTarget) {
             }
             Err(_) => None,
         },
-        ErrorTarget::File(_) => Some(errhandler::default_of_files()),
+        ErrorTarget::File(handle) => {
+            Some(File::errhandler_of(handle).unwrap_or_else(|_| errhandler::default_of_files()))
+        }
         ErrorTarget::Session(handle) => {
             Session::resolve(handle).ok().map(|session| session.errhandler())
         }
@@ -237,9 +245,10 @@ impl fmt::Display for ErrorTarget {
                 Ok(window) => write!(f, " on {window}"),
                 Err(_) => Ok(()),
             },
-            ErrorTarget::File(handle) if HandleKind::File.owns(handle) => {
-                write!(f, " on file {handle:#x}")
-            }
+            ErrorTarget::File(handle) => match File::resolve(handle) {
+                Ok(file) => write!(f, " on {file}"),
+                Err(_) => Ok(()),
+            },
             ErrorTarget::Session(handle) if HandleKind::Session.owns(handle) => {
                 write!(f, " on session {handle:#x}")
             }
@@ -251,7 +260,6 @@ impl fmt::Display for ErrorTarget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::errhandler::set_file_errhandler;
     use std::sync::{Arc, Mutex};
 
     /// What a handler was called with.
@@ -278,7 +286,7 @@ mod tests {
         assert!(!elsewhere.join().unwrap().contains("last raised"));
 
         let (handler, calls) = recorder();
-        set_file_errhandler(c::FILE_NULL, handler).unwrap();
+        File::set_errhandler_of(c::FILE_NULL, handler).unwrap();
         assert_eq!(raise("MPI_File_open", null, error()), c::ERR_AMODE);
         call(null, c::ERR_OTHER).unwrap();
         assert_eq!(call(null, -5).unwrap_err().code(), c::ERR_ARG);
@@ -286,8 +294,8 @@ mod tests {
         assert_eq!(*calls.lock().unwrap(), expected);
 
         let wrong = Errhandler::user(HandlerFamily::Win, Arc::new(|_, _| ()));
-        assert_eq!(set_file_errhandler(c::FILE_NULL, wrong).unwrap_err().code(), c::ERR_ARG);
-        set_file_errhandler(c::FILE_NULL, Errhandler::RETURN).unwrap();
+        assert_eq!(File::set_errhandler_of(c::FILE_NULL, wrong).unwrap_err().code(), c::ERR_ARG);
+        File::set_errhandler_of(c::FILE_NULL, Errhandler::RETURN).unwrap();
         assert_eq!(Arc::strong_count(&calls), 1, "the replaced handler is gone");
     }
 

@@ -10,9 +10,9 @@ use crate::callback::{
     self, Cancel, Copy, Delete, ErrorHandler, Free, Handler, Operator, Query, UserFunction,
     UserFunctionLarge,
 };
-use crate::export::{converted, forward, missing, pair, same, standard};
+use crate::export::{converted, forward, pair, same, standard};
 use crate::generated::constants as c;
-use crate::handle::{Comm, Errhandler, File, MpichDatatype, Session, Win};
+use crate::handle::{Comm, Errhandler, MpichDatatype, MpichFile, Session, Win};
 use crate::status::MpichStatus;
 use crate::value::{
     Combiner, Distribution, DistributionArgument, ErrorCode, Keyval, Order, Rank, ValueKind,
@@ -30,9 +30,6 @@ same! {
     MPI_Wtick() -> f64;
     MPI_Wtime() -> f64;
 }
-
-// Conversion functions of file representations: with MPI's files.
-missing! { MPI_Register_datarep MPI_Register_datarep_c }
 
 // This is another ABI.
 pair! { MPI_Abi_get_version(abi_major: *mut c_int, abi_minor: *mut c_int) -> c_int {
@@ -199,7 +196,7 @@ macro_rules! errhandlers {
 errhandlers! {
     MPI_Errhandler_create Comm;
     MPI_Comm_create_errhandler Comm;
-    MPI_File_create_errhandler File;
+    MPI_File_create_errhandler MpichFile;
     MPI_Session_create_errhandler Session;
     MPI_Win_create_errhandler Win;
 }

@@ -10,7 +10,7 @@ use mica_front_end::types::{MPI_Count, MPI_Datatype, MPI_Status};
 
 use crate::argument::made;
 use crate::export::standard;
-use crate::handle::{Comm, Errhandler, File, MpichDatatype, Op, Request, Session, Win};
+use crate::handle::{Comm, Errhandler, MpichDatatype, MpichFile, Op, Request, Session, Win};
 use crate::library::table;
 use crate::status::MpichStatus;
 use crate::value::{ErrorCode, Keyval};
@@ -161,7 +161,7 @@ impl CallbackOwner for Win {
     const NUMBER: c_int = object::WIN;
 }
 
-impl CallbackOwner for File {
+impl CallbackOwner for MpichFile {
     const NUMBER: c_int = object::FILE;
 }
 

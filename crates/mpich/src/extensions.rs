@@ -11,7 +11,7 @@ use crate::callback::{
 };
 use crate::export::{converted, missing, pair};
 use crate::generated::constants as c;
-use crate::handle::{Comm, File, Request, Session, Win};
+use crate::handle::{Comm, MpichFile, Request, Session, Win};
 use crate::status::MpichStatus;
 use crate::word::WordKind;
 
@@ -132,7 +132,7 @@ macro_rules! errhandlers {
 
 errhandlers! {
     MPIX_Comm_create_errhandler_x Comm;
-    MPIX_File_create_errhandler_x File;
+    MPIX_File_create_errhandler_x MpichFile;
     MPIX_Session_create_errhandler_x Session;
     MPIX_Win_create_errhandler_x Win;
 }

@@ -125,9 +125,9 @@ impl WordKind for MpichDatatype {
 
 /// A file. In MPICH's ABI its handle is a pointer, and null is no file.
 #[derive(Debug)]
-pub enum File {}
+pub enum MpichFile {}
 
-impl WordKind for File {
+impl WordKind for MpichFile {
     type Own = usize;
     type Standard = usize;
 

@@ -22,6 +22,7 @@ mod handle;
 mod library;
 mod mixed;
 mod processes;
+mod representation;
 mod status;
 mod tools;
 mod value;

@@ -25,7 +25,9 @@ unsafe fn bound_object(binding: c_int, object: *const c_void) -> Option<usize> {
     }
     if binding == c::BIND_MPI_FILE {
         // SAFETY: as the caller promises.
-        return Some(crate::handle::File::to_standard(unsafe { object.cast::<usize>().read() }));
+        return Some(crate::handle::MpichFile::to_standard(unsafe {
+            object.cast::<usize>().read()
+        }));
     }
     // SAFETY: as the caller promises; every other handle is an int.
     let handle = unsafe { object.cast::<c_int>().read() };

@@ -61,9 +61,22 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-memory",
         ],
     ),
+    // The shared file pointer of ranks that share no memory is in a window.
+    (
+        "mica-files",
+        &[
+            "mica-rma",
+            "mica-collective",
+            "mica-objects",
+            "mica-protocol",
+            "mica-node",
+            "mica-memory",
+        ],
+    ),
     (
         "mica-mpi",
         &[
+            "mica-files",
             "mica-rma",
             "mica-collective",
             "mica-objects",
@@ -178,6 +191,7 @@ const LIBRARY: &[&str] = &[
     "mica-objects",
     "mica-collective",
     "mica-rma",
+    "mica-files",
     "mica-mpi",
     "mica-front-end",
     "mica-abi",
@@ -299,6 +313,7 @@ fn law_detects_violations() {
         ("mica-launch", "mica-mpi"),
         ("mica-collective", "mica-mpi"),
         ("mica-collective", "mica-rma"),
+        ("mica-rma", "mica-files"),
         ("mica", "mica-protocol"),
         ("mica-mpi", "hwlocality"),
         ("mica-new", "mica-node"),

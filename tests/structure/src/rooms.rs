@@ -9,7 +9,7 @@ use crate::circles::{arrows, read_crate};
 use crate::sources::workspace;
 
 /// The rooms of each crate, the highest first; those of one level use none of another.
-const ORDERS: [(&str, &[&[&str]]); 2] = [
+const ORDERS: [(&str, &[&[&str]]); 3] = [
     (
         "launch",
         &[
@@ -23,6 +23,19 @@ const ORDERS: [(&str, &[&[&str]]); 2] = [
             &["report"],
             &["options"],
             &["hosts", "signals"],
+        ],
+    ),
+    (
+        "files",
+        &[
+            &["file"],
+            &["exchange"],
+            &["operation", "shared_file"],
+            &["access"],
+            &["guard", "pieces"],
+            &["view", "storage"],
+            &["representation", "amode"],
+            &["hints", "failure"],
         ],
     ),
     (

@@ -4,8 +4,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use mica_mpi::constants as c;
-use mica_mpi::errhandler::{self, Callback, Errhandler, HandlerFamily};
-use mica_mpi::raise::{self, ErrorTarget};
+use mica_mpi::errhandler::{Callback, Errhandler, HandlerFamily};
 use mica_mpi::{Error, Result};
 
 use crate::types::*;
@@ -48,10 +47,4 @@ handlers! {
     of_win Win MPI_Win;
     of_file File MPI_File;
     of_session Session MPI_Session;
-}
-
-/// MPI_File_call_errhandler.
-pub fn mpi_file_call_errhandler(fh: MPI_File, errorcode: c_int) -> Result<()> {
-    errhandler::file_errhandler(fh.raw())?;
-    raise::call(ErrorTarget::File(fh.raw()), errorcode)
 }

@@ -9,6 +9,7 @@ pub mod buffer;
 pub mod datatype;
 pub mod environment;
 pub mod errhandler;
+pub mod file;
 pub mod generalized;
 pub mod info;
 pub mod intercomm;

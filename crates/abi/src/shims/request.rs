@@ -5,6 +5,7 @@ use std::ffi::c_int;
 
 use mica_memory::{try_collect, try_collect_valid};
 use mica_mpi::constants as c;
+use mica_mpi::handle::HandleKind;
 use mica_mpi::request::{self, FoundRequests, RequestOutcome};
 use mica_mpi::{Error, Result};
 
@@ -15,11 +16,12 @@ use crate::types::*;
 
 const NULL: MPI_Request = MPI_Request::from_raw(c::REQUEST_NULL);
 
-/// An error of a request of this communicator (0: none).
+/// An error of a request of this communicator, or file (0: none).
 #[cold]
 fn on_comm(comm: u32, error: Error) -> ErrorOn {
     match comm {
         0 => error.into(),
+        file if HandleKind::File.owns(file) => ErrorOn::new(ErrorTarget::File(file), error),
         comm => ErrorOn::new(ErrorTarget::Comm(comm), error),
     }
 }

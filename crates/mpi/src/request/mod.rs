@@ -61,7 +61,12 @@ pub enum OnCompletion {
 /// An operation of another kind, which defines how its completion is detected.
 pub trait RequestOperation: Any + Send + Sync + Debug {
     /// Its name in reports: "a generalized request".
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
+
+    /// Handle of the object that its errors are raised on, if that is no communicator.
+    fn bearer(&self) -> u32 {
+        0
+    }
 
     /// Its completion, if it is complete. Runs inside the engine.
     fn poll(&self, state: &mut EngineState) -> Option<(Status, Option<Error>)>;
@@ -148,7 +153,7 @@ pub struct RequestOutcome {
     pub status: Status,
     /// Its error, if it failed.
     pub error: Option<Error>,
-    /// Communicator of the request (0: none): where the error is raised.
+    /// Communicator of the request, or another object (0: none): where the error is raised.
     pub comm: u32,
     /// The handle stays: the request is persistent (or there was none).
     pub keep: bool,
@@ -330,6 +335,7 @@ impl Request {
             return Some(RequestOutcome::gone(comm.map_or(0, Comm::handle)));
         }
         let mut after = None;
+        let mut bearer = comm.map_or(0, Comm::handle);
         let (status, error) = match &self.work {
             RequestWork::Sent => (Status::EMPTY, None),
             RequestWork::Done(status) => (*status, None),
@@ -363,11 +369,14 @@ impl Request {
             }
             RequestWork::Custom(operation) => {
                 let end = operation.poll(state)?;
+                if comm.is_none() {
+                    bearer = operation.bearer();
+                }
                 after = Some((operation.clone(), then));
                 end
             }
         };
-        let comm = comm.map_or(0, Comm::handle);
+        let comm = bearer;
         Some(RequestOutcome { status, error, comm, keep: false, empty: false, gone: false, after })
     }
 
@@ -405,7 +414,7 @@ impl Request {
             }
             RequestWork::Custom(operation) => Some(Pending {
                 context: self.comm.as_ref().map(|comm| comm.context()),
-                name: Some(operation.name().into()),
+                name: Some(operation.name().to_owned().into()),
                 ..Pending::of(WaitKind::Requests)
             }),
         }

@@ -102,7 +102,8 @@ call! {
 
 call! {
     MPI_File_call_errhandler(fh: MPI_File, errorcode: c_int) on File(fh)
-    => errhandler::mpi_file_call_errhandler(fh, errorcode)
+    => method::perform(|| File::errhandler_of(fh.raw()).and_then(|_|
+        raise::call(ErrorTarget::File(File::resolve(fh.raw())?.handle()), errorcode)))
 }
 
 call! {
@@ -114,12 +115,13 @@ call! {
 
 call! {
     MPI_File_get_errhandler(file: MPI_File, errhandler: *mut MPI_Errhandler) on File(file)
-    => method::give(errhandler, "errhandler", || file_errhandler(file.raw()))
+    => method::give(errhandler, "errhandler", || File::errhandler_of(file.raw()))
 }
 
 call! {
     MPI_File_set_errhandler(file: MPI_File, errhandler: MPI_Errhandler) on File(file)
-    => method::perform(|| set_file_errhandler(file.raw(), Errhandler::resolve(errhandler.raw())?))
+    => method::perform(|| File::set_errhandler_of(file.raw(),
+        Errhandler::resolve(errhandler.raw())?))
 }
 
 call! { MPI_Free_mem(base: *mut c_void) on Default => environment::mpi_free_mem(base) }

@@ -5,174 +5,417 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_abi::export::{both, call};
+use mica_abi::method::{self, *};
+use mica_abi::poly::{CountForm, PolyOut};
+use mica_abi::shims::file;
 use mica_abi::types::{
-    MPI_Comm, MPI_Datatype, MPI_File, MPI_Group, MPI_Info, MPI_Offset, MPI_Request, MPI_Status,
+    MPI_Comm, MPI_Count, MPI_Datatype, MPI_File, MPI_Group, MPI_Info, MPI_Offset, MPI_Request,
+    MPI_Status,
 };
 
-call! { MPI_File_close(fh: *mut MPI_File) on Default => unsupported }
-call! { MPI_File_delete(filename: *const c_char, info: MPI_Info) on Default => unsupported }
-call! { MPI_File_get_amode(fh: MPI_File, amode: *mut c_int) on File(fh) => unsupported }
-call! { MPI_File_get_atomicity(fh: MPI_File, flag: *mut c_int) on File(fh) => unsupported }
+call! { MPI_File_close(fh: *mut MPI_File) on NULL_FILE => file::mpi_file_close(fh) }
+
+call! {
+    MPI_File_delete(filename: *const c_char, info: MPI_Info) on NULL_FILE
+    => method::perform(|| delete_file(&method::path(filename, "filename")?))
+}
+
+call! {
+    MPI_File_get_amode(fh: MPI_File, amode: *mut c_int) on File(fh)
+    => method::give(amode, "amode", || Ok(File::resolve(fh.raw())?.amode()))
+}
+
+call! {
+    MPI_File_get_atomicity(fh: MPI_File, flag: *mut c_int) on File(fh)
+    => method::give(flag, "flag", || Ok(File::resolve(fh.raw())?.atomicity()))
+}
 
 call! {
     MPI_File_get_byte_offset(fh: MPI_File, offset: MPI_Offset, disp: *mut MPI_Offset) on File(fh)
-    => unsupported
+    => method::give(disp, "disp", || File::resolve(fh.raw())?.byte_offset(offset))
 }
-
-call! { MPI_File_get_group(fh: MPI_File, group: *mut MPI_Group) on File(fh) => unsupported }
-call! { MPI_File_get_info(fh: MPI_File, info_used: *mut MPI_Info) on File(fh) => unsupported }
 
 call! {
-    MPI_File_get_position; MPI_File_get_position_shared
-    (fh: MPI_File, offset: *mut MPI_Offset) on File(fh)
-    => unsupported
+    MPI_File_get_group(fh: MPI_File, group: *mut MPI_Group) on File(fh)
+    => method::give(group, "group", || Ok(File::resolve(fh.raw())?.group()))
 }
 
-call! { MPI_File_get_size(fh: MPI_File, size: *mut MPI_Offset) on File(fh) => unsupported }
+call! {
+    MPI_File_get_info(fh: MPI_File, info_used: *mut MPI_Info) on File(fh)
+    => method::give(info_used, "info_used", || Ok(File::resolve(fh.raw())?.info()))
+}
+
+call! {
+    MPI_File_get_position(fh: MPI_File, offset: *mut MPI_Offset) on File(fh)
+    => method::give(offset, "offset", || File::resolve(fh.raw())?.position())
+}
+
+call! {
+    MPI_File_get_position_shared(fh: MPI_File, offset: *mut MPI_Offset) on File(fh)
+    => method::give(offset, "offset", || File::resolve(fh.raw())?.shared_position())
+}
+
+call! {
+    MPI_File_get_size(fh: MPI_File, size: *mut MPI_Offset) on File(fh)
+    => method::give(size, "size", || File::resolve(fh.raw())?.size())
+}
 
 both! {
     MPI_File_get_type_extent, MPI_File_get_type_extent_c(fh: MPI_File, datatype: MPI_Datatype,
         extent: *mut Offset) on File(fh)
-    => unsupported
+    => method::give(PolyOut::new(extent), "extent", ||
+        File::resolve(fh.raw())?.type_extent(&Datatype::resolve_as(datatype.raw(), "datatype")?))
 }
 
 call! {
     MPI_File_get_view(fh: MPI_File, disp: *mut MPI_Offset, etype: *mut MPI_Datatype,
         filetype: *mut MPI_Datatype, datarep: *mut c_char) on File(fh)
-    => unsupported
+    => file::mpi_file_get_view(fh, disp, etype, filetype, datarep)
 }
 
 both! {
-    MPI_File_iread, MPI_File_iread_c; MPI_File_iread_all, MPI_File_iread_all_c;
-        MPI_File_iread_shared, MPI_File_iread_shared_c
-    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        request: *mut MPI_Request) on File(fh)
-    => unsupported
+    MPI_File_iread, MPI_File_iread_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::Individual, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)), "MPI_File_iread"))
 }
 
 both! {
-    MPI_File_iread_at, MPI_File_iread_at_c; MPI_File_iread_at_all, MPI_File_iread_at_all_c
-    (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        request: *mut MPI_Request) on File(fh)
-    => unsupported
+    MPI_File_iread_all, MPI_File_iread_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::Individual, Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_iread_all"))
 }
 
 both! {
-    MPI_File_iwrite, MPI_File_iwrite_c; MPI_File_iwrite_all, MPI_File_iwrite_all_c;
-        MPI_File_iwrite_shared, MPI_File_iwrite_shared_c
-    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        request: *mut MPI_Request) on File(fh)
-    => unsupported
+    MPI_File_iread_at, MPI_File_iread_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::At(offset), Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_iread_at"))
 }
 
 both! {
-    MPI_File_iwrite_at, MPI_File_iwrite_at_c; MPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c
-    (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
+    MPI_File_iread_at_all, MPI_File_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::At(offset), Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_iread_at_all"))
+}
+
+both! {
+    MPI_File_iread_shared, MPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::Shared, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_iread_shared"))
+}
+
+both! {
+    MPI_File_iwrite, MPI_File_iwrite_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::Individual, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_iwrite"))
+}
+
+both! {
+    MPI_File_iwrite_all, MPI_File_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::Individual, Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_iwrite_all"))
+}
+
+both! {
+    MPI_File_iwrite_at, MPI_File_iwrite_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::At(offset), Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_iwrite_at"))
+}
+
+both! {
+    MPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request) on File(fh)
-    => unsupported
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::At(offset), Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_iwrite_at_all"))
+}
+
+both! {
+    MPI_File_iwrite_shared, MPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
+    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::Shared, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_iwrite_shared"))
 }
 
 call! {
     MPI_File_open(comm: MPI_Comm, filename: *const c_char, amode: c_int, info: MPI_Info,
-        fh: *mut MPI_File) on Comm(comm)
-    => unsupported
+        fh: *mut MPI_File) on NULL_FILE
+    => method::give(fh, "fh", || open_file(&Comm::resolve(comm.raw())?, &method::path(filename,
+        "filename")?, amode, &Info::resolve_hints(info.raw())?))
 }
 
 call! {
-    MPI_File_preallocate; MPI_File_set_size
-    (fh: MPI_File, size: MPI_Offset) on File(fh)
-    => unsupported
+    MPI_File_preallocate(fh: MPI_File, size: MPI_Offset) on File(fh)
+    => method::perform(|| File::resolve(fh.raw())?.preallocate(size))
 }
 
 both! {
-    MPI_File_read, MPI_File_read_c; MPI_File_read_all, MPI_File_read_all_c; MPI_File_read_ordered,
-        MPI_File_read_ordered_c; MPI_File_read_shared, MPI_File_read_shared_c
-    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
+    MPI_File_read, MPI_File_read_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::Individual, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)), "MPI_File_read"))
 }
 
 both! {
-    MPI_File_read_all_begin, MPI_File_read_all_begin_c; MPI_File_read_ordered_begin,
-        MPI_File_read_ordered_begin_c
-    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
+    MPI_File_read_all, MPI_File_read_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::Individual, Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_read_all"))
+}
+
+both! {
+    MPI_File_read_all_begin, MPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype) on File(fh)
+    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+        AccessDirection::Read, position: AccessPosition::Individual },
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
 }
 
 call! {
-    MPI_File_read_all_end; MPI_File_read_at_all_end; MPI_File_read_ordered_end
-    (fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
-    => unsupported
+    MPI_File_read_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
+        SplitCall { direction: AccessDirection::Read, position: AccessPosition::Individual }))
 }
 
 both! {
-    MPI_File_read_at, MPI_File_read_at_c; MPI_File_read_at_all, MPI_File_read_at_all_c
-    (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
+    MPI_File_read_at, MPI_File_read_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::At(offset), Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_read_at"))
+}
+
+both! {
+    MPI_File_read_at_all, MPI_File_read_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::At(offset), Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_read_at_all"))
 }
 
 both! {
     MPI_File_read_at_all_begin, MPI_File_read_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: Int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
+    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+        AccessDirection::Read, position: AccessPosition::At(offset) },
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
 }
 
 call! {
-    MPI_File_seek; MPI_File_seek_shared
-    (fh: MPI_File, offset: MPI_Offset, whence: c_int) on File(fh)
-    => unsupported
+    MPI_File_read_at_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
+        SplitCall { direction: AccessDirection::Read, position: AccessPosition::At(0) }))
 }
 
-call! { MPI_File_set_atomicity(fh: MPI_File, flag: c_int) on File(fh) => unsupported }
-call! { MPI_File_set_info(fh: MPI_File, info: MPI_Info) on File(fh) => unsupported }
+both! {
+    MPI_File_read_ordered, MPI_File_read_ordered_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::Shared, Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_read_ordered"))
+}
+
+both! {
+    MPI_File_read_ordered_begin, MPI_File_read_ordered_begin_c(fh: MPI_File, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype) on File(fh)
+    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+        AccessDirection::Read, position: AccessPosition::Shared },
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
+}
+
+call! {
+    MPI_File_read_ordered_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
+        SplitCall { direction: AccessDirection::Read, position: AccessPosition::Shared }))
+}
+
+both! {
+    MPI_File_read_shared, MPI_File_read_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Read, AccessPosition::Shared, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_read_shared"))
+}
+
+call! {
+    MPI_File_seek(fh: MPI_File, offset: MPI_Offset, whence: c_int) on File(fh)
+    => method::perform(|| File::resolve(fh.raw())?.seek(offset, whence))
+}
+
+call! {
+    MPI_File_seek_shared(fh: MPI_File, offset: MPI_Offset, whence: c_int) on File(fh)
+    => method::perform(|| File::resolve(fh.raw())?.seek_shared(offset, whence))
+}
+
+call! {
+    MPI_File_set_atomicity(fh: MPI_File, flag: c_int) on File(fh)
+    => method::perform(|| File::resolve(fh.raw())?.set_atomicity(flag != 0))
+}
+
+call! {
+    MPI_File_set_info(fh: MPI_File, info: MPI_Info) on File(fh)
+    => method::perform(|| File::resolve(fh.raw())?.set_info(&Info::resolve_hints(info.raw())?))
+}
+
+call! {
+    MPI_File_set_size(fh: MPI_File, size: MPI_Offset) on File(fh)
+    => method::perform(|| File::resolve(fh.raw())?.set_size(size))
+}
 
 call! {
     MPI_File_set_view(fh: MPI_File, disp: MPI_Offset, etype: MPI_Datatype, filetype: MPI_Datatype,
         datarep: *const c_char, info: MPI_Info) on File(fh)
-    => unsupported
-}
-
-call! { MPI_File_sync(fh: MPI_File) on File(fh) => unsupported }
-
-both! {
-    MPI_File_write, MPI_File_write_c; MPI_File_write_all, MPI_File_write_all_c;
-        MPI_File_write_ordered, MPI_File_write_ordered_c; MPI_File_write_shared,
-        MPI_File_write_shared_c
-    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
-}
-
-both! {
-    MPI_File_write_all_begin, MPI_File_write_all_begin_c; MPI_File_write_ordered_begin,
-        MPI_File_write_ordered_begin_c
-    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
+    => method::perform(|| File::resolve(fh.raw())?.set_view(disp, &Datatype::resolve_as(etype.raw(),
+        "etype")?, &Datatype::resolve_as(filetype.raw(), "filetype")?, &text(datarep, "datarep")?,
+        &Info::resolve_hints(info.raw())?))
 }
 
 call! {
-    MPI_File_write_all_end; MPI_File_write_at_all_end; MPI_File_write_ordered_end
-    (fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
-    => unsupported
+    MPI_File_sync(fh: MPI_File) on File(fh)
+    => method::perform(|| File::resolve(fh.raw())?.sync())
 }
 
 both! {
-    MPI_File_write_at, MPI_File_write_at_c; MPI_File_write_at_all, MPI_File_write_at_all_c
-    (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
-        status: *mut MPI_Status) on File(fh)
-    => unsupported
+    MPI_File_write, MPI_File_write_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::Individual, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)), "MPI_File_write"))
+}
+
+both! {
+    MPI_File_write_all, MPI_File_write_all_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::Individual, Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_write_all"))
+}
+
+both! {
+    MPI_File_write_all_begin, MPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype) on File(fh)
+    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+        AccessDirection::Write, position: AccessPosition::Individual },
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
+}
+
+call! {
+    MPI_File_write_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
+        SplitCall { direction: AccessDirection::Write, position: AccessPosition::Individual }))
+}
+
+both! {
+    MPI_File_write_at, MPI_File_write_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::At(offset), Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_write_at"))
+}
+
+both! {
+    MPI_File_write_at_all, MPI_File_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::At(offset), Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_write_at_all"))
 }
 
 both! {
     MPI_File_write_at_all_begin, MPI_File_write_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: Int, datatype: MPI_Datatype) on File(fh)
-    => unsupported
+    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+        AccessDirection::Write, position: AccessPosition::At(offset) },
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
 }
 
 call! {
-    MPI_Register_datarep; MPI_Register_datarep_c
-    (datarep: *const c_char, read_conversion_fn: usize, write_conversion_fn: usize,
-        dtype_file_extent_fn: usize, extra_state: *mut c_void) on Default
-    => unsupported
+    MPI_File_write_at_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
+        SplitCall { direction: AccessDirection::Write, position: AccessPosition::At(0) }))
+}
+
+both! {
+    MPI_File_write_ordered, MPI_File_write_ordered_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::Shared, Coordination::Collective),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_write_ordered"))
+}
+
+both! {
+    MPI_File_write_ordered_begin, MPI_File_write_ordered_begin_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype) on File(fh)
+    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+        AccessDirection::Write, position: AccessPosition::Shared },
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
+}
+
+call! {
+    MPI_File_write_ordered_end(fh: MPI_File, buf: *const c_void,
+        status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
+        SplitCall { direction: AccessDirection::Write, position: AccessPosition::Shared }))
+}
+
+both! {
+    MPI_File_write_shared, MPI_File_write_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
+        datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
+    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
+        (AccessDirection::Write, AccessPosition::Shared, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_write_shared"))
+}
+
+call! {
+    MPI_Register_datarep(datarep: *const c_char, read_conversion_fn: usize,
+        write_conversion_fn: usize, dtype_file_extent_fn: usize,
+        extra_state: *mut c_void) on Default
+    => file::mpi_register_datarep(datarep, read_conversion_fn, write_conversion_fn,
+        dtype_file_extent_fn, extra_state, CountForm::Plain)
+}
+
+call! {
+    MPI_Register_datarep_c(datarep: *const c_char, read_conversion_fn: usize,
+        write_conversion_fn: usize, dtype_file_extent_fn: usize,
+        extra_state: *mut c_void) on Default
+    => file::mpi_register_datarep(datarep, read_conversion_fn, write_conversion_fn,
+        dtype_file_extent_fn, extra_state, CountForm::Large)
 }

@@ -8,7 +8,7 @@ use mica_front_end::types::MPI_Aint;
 
 use crate::argument::{InOutValue, OutValue, Same, Value};
 use crate::export::forward;
-use crate::handle::{Comm, Errhandler, File, Info, Session, Win};
+use crate::handle::{Comm, Errhandler, Info, MpichFile, Session, Win};
 use crate::value::{ErrorCode, WriteBuffer};
 
 forward! {
@@ -42,9 +42,9 @@ forward! {
         resultlen: Same<*mut c_int>)
 }
 
-forward! { MPI_File_call_errhandler(fh: Value<File>, errorcode: Value<ErrorCode>) }
-forward! { MPI_File_get_errhandler(file: Value<File>, errhandler: OutValue<Errhandler>) }
-forward! { MPI_File_set_errhandler(file: Value<File>, errhandler: Value<Errhandler>) }
+forward! { MPI_File_call_errhandler(fh: Value<MpichFile>, errorcode: Value<ErrorCode>) }
+forward! { MPI_File_get_errhandler(file: Value<MpichFile>, errhandler: OutValue<Errhandler>) }
+forward! { MPI_File_set_errhandler(file: Value<MpichFile>, errhandler: Value<Errhandler>) }
 forward! { MPI_Free_mem(base: Value<WriteBuffer>) }
 forward! { MPI_Get_hw_resource_info(hw_info: OutValue<Info>) }
 forward! { MPI_Get_library_version(version: Same<*mut c_char>, resultlen: Same<*mut c_int>) }

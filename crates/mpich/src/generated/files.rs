@@ -8,146 +8,149 @@ use mica_front_end::types::MPI_Offset;
 
 use crate::argument::{InOutValue, OutStatus, OutValue, Same, Value};
 use crate::export::forward;
-use crate::handle::{Comm, File, Group, Info, MpichDatatype, Request};
+use crate::handle::{Comm, Group, Info, MpichDatatype, MpichFile, Request};
 use crate::value::{AccessMode, Displacement, ReadBuffer, Seek, WriteBuffer};
 
-forward! { MPI_File_close(fh: InOutValue<File>) }
+forward! { MPI_File_close(fh: InOutValue<MpichFile>) }
 forward! { MPI_File_delete(filename: Same<*const c_char>, info: Value<Info>) }
-forward! { MPI_File_get_amode(fh: Value<File>, amode: OutValue<AccessMode>) }
-forward! { MPI_File_get_atomicity(fh: Value<File>, flag: Same<*mut c_int>) }
+forward! { MPI_File_get_amode(fh: Value<MpichFile>, amode: OutValue<AccessMode>) }
+forward! { MPI_File_get_atomicity(fh: Value<MpichFile>, flag: Same<*mut c_int>) }
 
 forward! {
-    MPI_File_get_byte_offset(fh: Value<File>, offset: Same<MPI_Offset>, disp: Same<*mut MPI_Offset>)
+    MPI_File_get_byte_offset(fh: Value<MpichFile>, offset: Same<MPI_Offset>,
+        disp: Same<*mut MPI_Offset>)
 }
 
-forward! { MPI_File_get_group(fh: Value<File>, group: OutValue<Group>) }
-forward! { MPI_File_get_info(fh: Value<File>, info_used: OutValue<Info>) }
+forward! { MPI_File_get_group(fh: Value<MpichFile>, group: OutValue<Group>) }
+forward! { MPI_File_get_info(fh: Value<MpichFile>, info_used: OutValue<Info>) }
 
 forward! {
     MPI_File_get_position; MPI_File_get_position_shared
-    (fh: Value<File>, offset: Same<*mut MPI_Offset>)
+    (fh: Value<MpichFile>, offset: Same<*mut MPI_Offset>)
 }
 
-forward! { MPI_File_get_size(fh: Value<File>, size: Same<*mut MPI_Offset>) }
+forward! { MPI_File_get_size(fh: Value<MpichFile>, size: Same<*mut MPI_Offset>) }
 
 forward! {
-    MPI_File_get_type_extent, MPI_File_get_type_extent_c(fh: Value<File>,
+    MPI_File_get_type_extent, MPI_File_get_type_extent_c(fh: Value<MpichFile>,
         datatype: Value<MpichDatatype>, extent: Same<*mut Offset>)
 }
 
 forward! {
-    MPI_File_get_view(fh: Value<File>, disp: Same<*mut MPI_Offset>, etype: OutValue<MpichDatatype>,
-        filetype: OutValue<MpichDatatype>, datarep: Same<*mut c_char>)
+    MPI_File_get_view(fh: Value<MpichFile>, disp: Same<*mut MPI_Offset>,
+        etype: OutValue<MpichDatatype>, filetype: OutValue<MpichDatatype>,
+        datarep: Same<*mut c_char>)
 }
 
 forward! {
     MPI_File_iread, MPI_File_iread_c; MPI_File_iread_all, MPI_File_iread_all_c;
         MPI_File_iread_shared, MPI_File_iread_shared_c
-    (fh: Value<File>, buf: Value<WriteBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>,
-        request: OutValue<Request>)
+    (fh: Value<MpichFile>, buf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, request: OutValue<Request>)
 }
 
 forward! {
     MPI_File_iread_at, MPI_File_iread_at_c; MPI_File_iread_at_all, MPI_File_iread_at_all_c
-    (fh: Value<File>, offset: Same<MPI_Offset>, buf: Value<WriteBuffer>, count: Same<Int>,
+    (fh: Value<MpichFile>, offset: Same<MPI_Offset>, buf: Value<WriteBuffer>, count: Same<Int>,
         datatype: Value<MpichDatatype>, request: OutValue<Request>)
 }
 
 forward! {
     MPI_File_iwrite, MPI_File_iwrite_c; MPI_File_iwrite_all, MPI_File_iwrite_all_c;
         MPI_File_iwrite_shared, MPI_File_iwrite_shared_c
-    (fh: Value<File>, buf: Value<ReadBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>,
+    (fh: Value<MpichFile>, buf: Value<ReadBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>,
         request: OutValue<Request>)
 }
 
 forward! {
     MPI_File_iwrite_at, MPI_File_iwrite_at_c; MPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c
-    (fh: Value<File>, offset: Same<MPI_Offset>, buf: Value<ReadBuffer>, count: Same<Int>,
+    (fh: Value<MpichFile>, offset: Same<MPI_Offset>, buf: Value<ReadBuffer>, count: Same<Int>,
         datatype: Value<MpichDatatype>, request: OutValue<Request>)
 }
 
 forward! {
     MPI_File_open(comm: Value<Comm>, filename: Same<*const c_char>, amode: Value<AccessMode>,
-        info: Value<Info>, fh: OutValue<File>)
+        info: Value<Info>, fh: OutValue<MpichFile>)
 }
 
 forward! {
     MPI_File_preallocate; MPI_File_set_size
-    (fh: Value<File>, size: Same<MPI_Offset>)
+    (fh: Value<MpichFile>, size: Same<MPI_Offset>)
 }
 
 forward! {
     MPI_File_read, MPI_File_read_c; MPI_File_read_all, MPI_File_read_all_c; MPI_File_read_ordered,
         MPI_File_read_ordered_c; MPI_File_read_shared, MPI_File_read_shared_c
-    (fh: Value<File>, buf: Value<WriteBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>,
-        status: OutStatus)
+    (fh: Value<MpichFile>, buf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>, status: OutStatus)
 }
 
 forward! {
     MPI_File_read_all_begin, MPI_File_read_all_begin_c; MPI_File_read_ordered_begin,
         MPI_File_read_ordered_begin_c
-    (fh: Value<File>, buf: Value<WriteBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>)
+    (fh: Value<MpichFile>, buf: Value<WriteBuffer>, count: Same<Int>,
+        datatype: Value<MpichDatatype>)
 }
 
 forward! {
     MPI_File_read_all_end; MPI_File_read_at_all_end; MPI_File_read_ordered_end
-    (fh: Value<File>, buf: Value<WriteBuffer>, status: OutStatus)
+    (fh: Value<MpichFile>, buf: Value<WriteBuffer>, status: OutStatus)
 }
 
 forward! {
     MPI_File_read_at, MPI_File_read_at_c; MPI_File_read_at_all, MPI_File_read_at_all_c
-    (fh: Value<File>, offset: Same<MPI_Offset>, buf: Value<WriteBuffer>, count: Same<Int>,
+    (fh: Value<MpichFile>, offset: Same<MPI_Offset>, buf: Value<WriteBuffer>, count: Same<Int>,
         datatype: Value<MpichDatatype>, status: OutStatus)
 }
 
 forward! {
-    MPI_File_read_at_all_begin, MPI_File_read_at_all_begin_c(fh: Value<File>,
+    MPI_File_read_at_all_begin, MPI_File_read_at_all_begin_c(fh: Value<MpichFile>,
         offset: Same<MPI_Offset>, buf: Value<WriteBuffer>, count: Same<Int>,
         datatype: Value<MpichDatatype>)
 }
 
 forward! {
     MPI_File_seek; MPI_File_seek_shared
-    (fh: Value<File>, offset: Same<MPI_Offset>, whence: Value<Seek>)
+    (fh: Value<MpichFile>, offset: Same<MPI_Offset>, whence: Value<Seek>)
 }
 
-forward! { MPI_File_set_atomicity(fh: Value<File>, flag: Same<c_int>) }
-forward! { MPI_File_set_info(fh: Value<File>, info: Value<Info>) }
+forward! { MPI_File_set_atomicity(fh: Value<MpichFile>, flag: Same<c_int>) }
+forward! { MPI_File_set_info(fh: Value<MpichFile>, info: Value<Info>) }
 
 forward! {
-    MPI_File_set_view(fh: Value<File>, disp: Value<Displacement>, etype: Value<MpichDatatype>,
+    MPI_File_set_view(fh: Value<MpichFile>, disp: Value<Displacement>, etype: Value<MpichDatatype>,
         filetype: Value<MpichDatatype>, datarep: Same<*const c_char>, info: Value<Info>)
 }
 
-forward! { MPI_File_sync(fh: Value<File>) }
+forward! { MPI_File_sync(fh: Value<MpichFile>) }
 
 forward! {
     MPI_File_write, MPI_File_write_c; MPI_File_write_all, MPI_File_write_all_c;
         MPI_File_write_ordered, MPI_File_write_ordered_c; MPI_File_write_shared,
         MPI_File_write_shared_c
-    (fh: Value<File>, buf: Value<ReadBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>,
+    (fh: Value<MpichFile>, buf: Value<ReadBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>,
         status: OutStatus)
 }
 
 forward! {
     MPI_File_write_all_begin, MPI_File_write_all_begin_c; MPI_File_write_ordered_begin,
         MPI_File_write_ordered_begin_c
-    (fh: Value<File>, buf: Value<ReadBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>)
+    (fh: Value<MpichFile>, buf: Value<ReadBuffer>, count: Same<Int>, datatype: Value<MpichDatatype>)
 }
 
 forward! {
     MPI_File_write_all_end; MPI_File_write_at_all_end; MPI_File_write_ordered_end
-    (fh: Value<File>, buf: Value<ReadBuffer>, status: OutStatus)
+    (fh: Value<MpichFile>, buf: Value<ReadBuffer>, status: OutStatus)
 }
 
 forward! {
     MPI_File_write_at, MPI_File_write_at_c; MPI_File_write_at_all, MPI_File_write_at_all_c
-    (fh: Value<File>, offset: Same<MPI_Offset>, buf: Value<ReadBuffer>, count: Same<Int>,
+    (fh: Value<MpichFile>, offset: Same<MPI_Offset>, buf: Value<ReadBuffer>, count: Same<Int>,
         datatype: Value<MpichDatatype>, status: OutStatus)
 }
 
 forward! {
-    MPI_File_write_at_all_begin, MPI_File_write_at_all_begin_c(fh: Value<File>,
+    MPI_File_write_at_all_begin, MPI_File_write_at_all_begin_c(fh: Value<MpichFile>,
         offset: Same<MPI_Offset>, buf: Value<ReadBuffer>, count: Same<Int>,
         datatype: Value<MpichDatatype>)
 }

@@ -1,0 +1,311 @@
+//! Collective accesses (MPI 5.0, 14.4.3): two phases, as in Thakur, Gropp and Lusk, "Data Sieving
+//! and Collective I/O in ROMIO" (1999). The range of the file that all ranks together access is
+//! divided into *windows* of some hundred KiB, and each window belongs to one *aggregator*, which
+//! reads or writes it in one piece. Ranks tell the aggregator of a window which of its bytes are
+//! theirs ([`crate::pieces`]), and send or receive them straight from or to the program's memory;
+//! on a node the aggregator's memory is filled by one copy, as by any long message.
+//!
+//! Windows of a round are those that all aggregators have at the same time. A rank sends what is
+//! due in a round without waiting for the round before to be over: while one aggregator calls the
+//! system, others take their bytes from its rank's memory.
+//!
+//! Ranks first exchange what each will do ([`AgreedAccess`]), and choose alike whether this pays
+//! ([`access::exchanges`]). At the end they exchange how it went: an error of one is an error of
+//! all.
+//!
+//! [`access::exchanges`]: crate::access::exchanges
+
+mod read;
+mod write;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use mica_collective::members::Members;
+use mica_collective::schedule::RoundTransfer;
+use mica_memory::{Block, Shape, View};
+use mica_objects::constants as c;
+use mica_objects::error::{Error, Result};
+
+use crate::access::{AccessDirection, Exchange, exchanges};
+use crate::operation::{Desk, Plane};
+use crate::shared_file::SharedFile;
+use crate::view::FileView;
+
+/// One rank's part of a collective access.
+#[derive(Clone, Debug)]
+pub struct CollectivePart {
+    /// The file.
+    pub file: Arc<SharedFile>,
+    /// What the rank sees of it.
+    pub view: Arc<FileView>,
+    /// The stretch of the stream.
+    pub stream: Range<u64>,
+    /// Its bytes in memory, as the file has them.
+    pub data: View,
+}
+
+/// What a rank tells the others before a collective access.
+#[derive(Clone, Copy, Debug, Default)]
+struct Announcement {
+    part: Exchange,
+    /// The size of the file as this rank sees it.
+    size: u64,
+    /// Whether its part can be exchanged.
+    is_ascending: bool,
+    error: i32,
+}
+
+impl Announcement {
+    const BYTES: usize = 48;
+
+    fn to_bytes(self) -> [u8; Announcement::BYTES] {
+        let Exchange { start, end, bytes, run } = self.part;
+        let flags = u64::from(self.error as u32) << 1 | u64::from(self.is_ascending);
+        let words = [start, end, bytes, run, self.size, flags].map(u64::to_ne_bytes);
+        let mut bytes = [0; Announcement::BYTES];
+        bytes.copy_from_slice(words.as_flattened());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; Announcement::BYTES]) -> Announcement {
+        let (words, _) = bytes.as_chunks();
+        let word = |at: usize| u64::from_ne_bytes(words[at]);
+        Announcement {
+            part: Exchange { start: word(0), end: word(1), bytes: word(2), run: word(3) },
+            size: word(4),
+            is_ascending: word(5) & 1 == 1,
+            error: (word(5) >> 1) as i32,
+        }
+    }
+}
+
+/// What all ranks know of a collective access.
+pub struct AgreedAccess {
+    /// Each rank's part.
+    pub parts: Vec<Exchange>,
+    /// The windows.
+    pub windows: Windows,
+}
+
+/// How a range of a file is divided among aggregators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Windows {
+    range: Range<u64>,
+    bytes: u64,
+    /// Ranks.
+    pub aggregators: Vec<usize>,
+}
+
+impl Windows {
+    /// Those of a range, of `bytes` bytes each, for aggregators among `ranks` ranks.
+    pub fn new(range: Range<u64>, bytes: u64, aggregators: usize, ranks: usize) -> Windows {
+        let number = aggregators.clamp(1, ranks);
+        let aggregators = (0..number).map(|i| i * ranks / number).collect();
+        // Windows of all accesses have the same bounds.
+        let first = range.start / bytes * bytes;
+        Windows { range: first..range.end, bytes, aggregators }
+    }
+
+    /// How many rounds there are.
+    pub fn rounds(&self) -> u64 {
+        let windows = (self.range.end - self.range.start).div_ceil(self.bytes);
+        windows.div_ceil(self.aggregators.len() as u64)
+    }
+
+    /// The window of an aggregator, by its index, in a round. It may be empty.
+    pub fn of(&self, round: u64, aggregator: usize) -> Range<u64> {
+        let number = round * self.aggregators.len() as u64 + aggregator as u64;
+        let start = self.range.start.saturating_add(number.saturating_mul(self.bytes));
+        let start = start.min(self.range.end);
+        start..start.saturating_add(self.bytes).min(self.range.end)
+    }
+}
+
+impl Exchange {
+    /// Whether a part may have bytes in a window.
+    fn meets(&self, window: &Range<u64>) -> bool {
+        self.bytes > 0 && self.start < window.end && window.start < self.end
+    }
+}
+
+impl CollectivePart {
+    fn members(&self) -> &Members {
+        &self.file.members
+    }
+
+    /// The stretch of the stream that lies in a window.
+    fn within(&self, window: &Range<u64>) -> Range<u64> {
+        self.view.within(&self.stream, window)
+    }
+
+    /// What it does to the file.
+    fn exchange(&self) -> Result<Exchange> {
+        if self.stream.is_empty() {
+            return Ok(Exchange::default());
+        }
+        let span = self.file.access(&self.view).span(&self.stream)?;
+        let sample = self.view.runs(self.stream.clone()).take(16);
+        let (runs, bytes) = sample.fold((0, 0), |(n, bytes), run| (n + 1, bytes + run.len));
+        let all = self.stream.end - self.stream.start;
+        Ok(Exchange { start: span.start, end: span.end, bytes: all, run: bytes / runs })
+    }
+
+    /// This rank's part by itself.
+    ///
+    /// # Errors
+    /// Those of the access.
+    pub async fn alone(&self, desk: &Desk, direction: AccessDirection) -> Result<u64> {
+        let part = self.clone();
+        desk.run(move || {
+            let access = part.file.access(&part.view);
+            access.transfer(direction, part.stream.clone(), &part.data)
+        })
+        .await
+    }
+
+    async fn carry_out(
+        &self,
+        desk: &Desk,
+        direction: AccessDirection,
+        all: &[Announcement],
+    ) -> Result<u64> {
+        let hints = self.file.hints();
+        let choice = match direction {
+            AccessDirection::Read => hints.exchange_reads,
+            AccessDirection::Write => hints.exchange_writes,
+        };
+        let parts: Vec<Exchange> = all.iter().map(|one| one.part).collect();
+        let can = all.iter().all(|one| one.is_ascending || one.part.bytes == 0)
+            && !self.file.guard.is_atomic();
+        if !can || !exchanges(&parts, direction, choice) {
+            return self.alone(desk, direction).await;
+        }
+        let agreement = self.agree(parts, all[0].size, direction);
+        match direction {
+            AccessDirection::Write => self.write(desk, &agreement).await,
+            AccessDirection::Read => self.read(desk, &agreement, all[0].size).await,
+        }
+    }
+
+    fn agree(&self, parts: Vec<Exchange>, size: u64, direction: AccessDirection) -> AgreedAccess {
+        let with_bytes = || parts.iter().filter(|part| part.bytes > 0);
+        let start = with_bytes().map(|part| part.start).min().unwrap_or(0);
+        let end = with_bytes().map(|part| part.end).max().unwrap_or(0);
+        // Nothing is read beyond the end that the first rank sees.
+        let end = match direction {
+            AccessDirection::Read => end.min(size).max(start),
+            AccessDirection::Write => end,
+        };
+        let hints = self.file.hints();
+        let ranks = parts.len();
+        let aggregators = hints.aggregators.unwrap_or(self.file.aggregators);
+        let windows = Windows::new(start..end, hints.exchange_block, aggregators, ranks);
+        AgreedAccess { parts, windows }
+    }
+}
+
+/// Carries a collective access out: called by all ranks, also by one whose arguments are wrong.
+/// Returns the bytes that this rank's part has got.
+///
+/// # Errors
+/// The same class at all ranks, if any has one.
+pub async fn access(
+    desk: &Desk,
+    file: &SharedFile,
+    part: Result<CollectivePart>,
+    direction: AccessDirection,
+) -> Result<u64> {
+    let members = &*file.members;
+    let own = part.and_then(|part| Ok((part.exchange()?, part)));
+    let announced = Announcement {
+        part: own.as_ref().map_or_else(|_| Exchange::default(), |(exchange, _)| *exchange),
+        size: file.storage.size().unwrap_or(0),
+        is_ascending: own.as_ref().is_ok_and(|(_, part)| part.view.is_ascending()),
+        error: own.as_ref().map_or_else(Error::code, |_| c::SUCCESS),
+    };
+    let all = allgather(desk, members, &announced.to_bytes()).await?;
+    let all: Vec<_> = all.as_chunks().0.iter().map(Announcement::from_bytes).collect();
+    let (_, part) = own?;
+    check(&all.iter().map(|one| one.error).collect::<Vec<_>>())?;
+    let done = part.carry_out(desk, direction, &all).await;
+    let code = done.as_ref().map_or_else(Error::code, |_| c::SUCCESS);
+    let codes = allgather(desk, members, &code.to_ne_bytes()).await?;
+    let done = done?;
+    let (codes, _) = codes.as_chunks();
+    check(&codes.iter().map(|&code| i32::from_ne_bytes(code)).collect::<Vec<_>>())?;
+    Ok(done)
+}
+
+/// The error of a call that has failed at another rank.
+fn check(codes: &[i32]) -> Result<()> {
+    match codes.iter().position(|&code| code != c::SUCCESS) {
+        None => Ok(()),
+        Some(rank) => {
+            let detail = format!("the call has failed at rank {rank} of the file's processes");
+            Err(Error::other(codes[rank], detail))
+        }
+    }
+}
+
+/// All ranks' bytes, one after another: Bruck's algorithm.
+pub async fn allgather(desk: &Desk, members: &Members, mine: &[u8]) -> Result<Vec<u8>> {
+    let (size, rank, each) = (members.size(), members.rank(), mine.len());
+    let region = Block::allocate(size * each)?;
+    region.write_bytes(mine);
+    let part = |from: usize, blocks: usize| {
+        let at = region.offset((from * each) as isize);
+        at.view(Shape::Contiguous { bytes: blocks * each })
+    };
+    // Those of the ranks from this one on are here.
+    let mut here = 1;
+    while here < size {
+        let blocks = here.min(size - here);
+        let to = (rank + size - here) % size;
+        let from = (rank + here) % size;
+        let transfers = vec![
+            RoundTransfer::Receive { from, view: part(here, blocks) },
+            RoundTransfer::Send { to, view: part(0, blocks) },
+        ];
+        let messages = desk.exchange(members, Plane::Control, transfers);
+        desk.exchanged(members, messages).await?;
+        here += blocks;
+    }
+    let mut rotated = vec![0; size * each];
+    region.read_bytes(&mut rotated);
+    rotated.rotate_right(rank * each);
+    Ok(rotated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_cover_a_range_once() {
+        for (range, bytes, aggregators) in [(0..1, 64, 3), (100..1000, 64, 3), (7..70_000, 4096, 2)]
+        {
+            let windows = Windows::new(range.clone(), bytes, aggregators, 5);
+            let mut next = range.start / bytes * bytes;
+            for round in 0..windows.rounds() {
+                for aggregator in 0..windows.aggregators.len() {
+                    let window = windows.of(round, aggregator);
+                    assert!(window.is_empty() || window.start == next);
+                    next = next.max(window.end);
+                }
+            }
+            assert_eq!(next, range.end);
+        }
+        assert_eq!(Windows::new(0..8, 8, 9, 5).aggregators, [0, 1, 2, 3, 4]);
+        assert_eq!(Windows::new(0..8, 8, 2, 5).aggregators, [0, 2]);
+    }
+
+    #[test]
+    fn announcements_travel_whole() {
+        let part = Exchange { start: 1, end: 2, bytes: 3, run: 4 };
+        let one = Announcement { part, size: 5, is_ascending: true, error: c::ERR_IO };
+        let back = Announcement::from_bytes(&one.to_bytes());
+        assert_eq!((back.part, back.size), (part, 5));
+        assert_eq!((back.is_ascending, back.error), (true, c::ERR_IO));
+    }
+}

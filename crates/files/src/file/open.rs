@@ -1,0 +1,264 @@
+//! Opening, closing and deleting files (MPI 5.0, 14.2.1 to 14.2.3).
+//!
+//! The first rank opens the file first, and creates it if that is wanted; then all others open it.
+//! In two exchanges each rank says how it went, so that a call fails at all ranks or at none. Ranks
+//! that share memory share the [`SharedWords`] of the file, which the first of them allocates; no
+//! file is made beside the program's.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use mica_collective::exchange::ExchangeMembers;
+use mica_collective::members::Members;
+use mica_memory::{Block, Region, fill};
+use mica_node::window::PartUser;
+use mica_objects::constants as c;
+use mica_objects::errhandler;
+use mica_objects::error::{Error, Result};
+use mica_objects::info::Info;
+use mica_objects::process;
+use mica_objects::sync::lock;
+use mica_protocol::Engine;
+
+use super::shared_pointer::SharedPointer;
+use super::{FILES, File, FileInner, FileProperties};
+use crate::amode::AccessMode;
+use crate::failure;
+use crate::guard::{FileGuard, SharedWords};
+use crate::hints::{self, Hints};
+use crate::operation::Turns;
+use crate::shared_file::SharedFile;
+use crate::storage::Storage;
+use crate::storage::posix::{Creates, PosixFile, path_of};
+use crate::view::FileView;
+
+/// What a rank tells the others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Announcement {
+    error: i32,
+    /// Of the first rank: the access mode, how many aggregators there are, and where the shared
+    /// words lie; of others what they are to compare with.
+    words: [u64; 3],
+}
+
+impl Announcement {
+    const BYTES: usize = 32;
+
+    fn to_bytes(self) -> [u8; Announcement::BYTES] {
+        let [a, b, c] = self.words;
+        let mut bytes = [0; Announcement::BYTES];
+        let words = [self.error as u64, a, b, c].map(u64::to_ne_bytes);
+        bytes.copy_from_slice(words.as_flattened());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; Announcement::BYTES]) -> Announcement {
+        let (words, _) = bytes.as_chunks();
+        let word = |at: usize| u64::from_ne_bytes(words[at]);
+        Announcement { error: word(0) as i32, words: [word(1), word(2), word(3)] }
+    }
+}
+
+/// Exchanges what each rank has to say; fails at all ranks alike if one has an error.
+fn agree(members: &Members, own: Result<[u64; 3]>) -> Result<Vec<Announcement>> {
+    let announced = match &own {
+        Ok(words) => Announcement { error: c::SUCCESS, words: *words },
+        Err(error) => Announcement { error: error.code(), ..Announcement::default() },
+    };
+    let all = ExchangeMembers::all(members).allgather(&announced.to_bytes())?;
+    own?;
+    let all: Vec<_> = all.as_chunks().0.iter().map(Announcement::from_bytes).collect();
+    match all.iter().position(|one| one.error != c::SUCCESS) {
+        None => Ok(all),
+        Some(rank) => {
+            let detail = format!("the call has failed at rank {rank} of the communicator");
+            Err(Error::other(all[rank].error, detail))
+        }
+    }
+}
+
+/// What the call is about.
+struct Opening<'a> {
+    engine: &'a Engine,
+    members: &'a Arc<Members>,
+    path: &'a Path,
+    name: String,
+    /// Whether all ranks share memory.
+    is_shared: bool,
+}
+
+impl File {
+    /// `MPI_File_open`. Blocks until all ranks have called it.
+    ///
+    /// # Errors
+    /// `MPI_ERR_AMODE`, `MPI_ERR_NOT_SAME`; those of the system; `MPI_ERR_NO_MEM`. If the call
+    /// fails at one rank, it fails at all.
+    pub fn open(parent: &Members, name: &Path, amode: i32, hints: &Info) -> Result<File> {
+        let context = ExchangeMembers::all(parent).agree_on_context()?;
+        let members = &Arc::new(parent.in_context(context, 0..0));
+        let engine = process::engine()?;
+        let is_shared = !engine.is_loopback()
+            && (0..members.size()).all(|rank| engine.shares_windows_with(members.peer(rank)));
+        let path = &path_of(name);
+        let name = name.to_string_lossy().into_owned();
+        let opening = Opening { engine, members, path, name, is_shared };
+        opening.open(amode, hints)
+    }
+
+    /// `MPI_File_close`. Blocks until all ranks have called it.
+    ///
+    /// # Errors
+    /// `MPI_ERR_FILE`; those of deleting it, after which it is closed nevertheless; `MPI_ERR_OTHER`
+    /// while a split collective access has begun.
+    pub fn close(handle: u32) -> Result<()> {
+        let file = File::resolve(handle)?;
+        if let Some((call, _)) = &*lock(&file.0.split) {
+            let detail = format!("{call} has begun; end it before MPI_File_close");
+            return Err(Error::other(c::ERR_OTHER, detail));
+        }
+        let (members, name) = (&file.0.shared_file.members, &file.0.shared_file.name);
+        // It is there until all have closed it.
+        let mut met = agree(members, Ok([0; 3]));
+        if file.0.mode.deletes_on_close() {
+            let deleted = match members.rank() {
+                0 => std::fs::remove_file(&file.0.path),
+                _ => Ok(()),
+            };
+            let deleted = deleted.map_err(|error| failure::of_name("delete", name, &error));
+            met = met.and(agree(members, deleted.map(|()| [0; 3])));
+        }
+        file.0.shared.close()?;
+        FILES.remove(handle);
+        met.map(drop)
+    }
+}
+
+/// `MPI_File_delete`.
+///
+/// # Errors
+/// Those of the system.
+pub fn delete(name: &Path) -> Result<()> {
+    let path = path_of(name);
+    let deleted = match std::fs::symlink_metadata(&path) {
+        Ok(found) if found.is_dir() => Err(ErrorKind::IsADirectory.into()),
+        _ => std::fs::remove_file(&path),
+    };
+    deleted.map_err(|error| failure::of_name("delete", &name.to_string_lossy(), &error))
+}
+
+impl Opening<'_> {
+    fn open(&self, amode: i32, given: &Info) -> Result<File> {
+        let is_first = self.members.rank() == 0;
+        let info = hints::in_force(given);
+        let checked = AccessMode::new(amode)
+            .and_then(|mode| Ok((mode, Hints::of(&info)?)))
+            .and_then(|(mode, hints)| match is_first {
+                false => Ok((mode, hints, None, None)),
+                true => {
+                    let storage = self.storage(mode, &hints, Creates::Yes)?;
+                    Ok((mode, hints, Some(storage), self.allocate_words()?))
+                }
+            });
+        let announced = checked.as_ref().map_err(Error::clone).map(|(mode, _, _, words)| {
+            let at = words.as_ref().map_or(0, |(offset, _)| *offset);
+            [mode.bits() as u64, self.engine.cores() as u64, at]
+        });
+        let all = agree(self.members, announced)?;
+        let (mode, hints, storage, words) = checked?;
+        let opened = (|| {
+            if all.iter().any(|one| one.words[0] != all[0].words[0]) {
+                let detail = "ranks have different access modes (amode)";
+                return Err(Error::other(c::ERR_NOT_SAME, detail));
+            }
+            let storage = match storage {
+                Some(storage) => storage,
+                None => self.storage(mode, &hints, Creates::No)?,
+            };
+            let words = match words {
+                Some((_, region)) => Some(region),
+                None => self.open_words(all[0].words[2])?,
+            };
+            let size = match mode.appends() {
+                true => storage.size().map_err(|e| failure::of_name("open", &self.name, &e))?,
+                false => 0,
+            };
+            Ok((storage, words, size, FILES.reserve()?))
+        })();
+        let again = opened.as_ref().map(|(_, _, size, _)| [*size, 0, 0]).map_err(Error::clone);
+        let sizes = agree(self.members, again)?;
+        let (storage, words, _, handle) = opened?;
+        let (members, size) = (Arc::clone(self.members), sizes[0].words[0]);
+        let words = words.map(|region| SharedWords::new(region, members.rank(), members.size()));
+        let shared = SharedPointer::new(&members, words.clone())?;
+        if is_first {
+            shared.set(size)?;
+        }
+        let aggregators = all[0].words[1] as usize * self.engine.nodes() as usize;
+        let shared_file = Arc::new(SharedFile {
+            name: self.name.clone(),
+            guard: FileGuard::new(Arc::clone(&storage), words),
+            storage,
+            aggregators: aggregators.clamp(1, members.size()),
+            members,
+            hints: Mutex::new(hints),
+        });
+        let file = handle.fill(|handle| {
+            File(Arc::new(FileInner {
+                handle,
+                shared_file,
+                path: self.path.to_owned(),
+                mode,
+                view: Mutex::new(Arc::new(FileView::of_bytes())),
+                pointer: Mutex::new(size),
+                shared,
+                turns: Turns::default(),
+                split: Mutex::new(None),
+                properties: Mutex::new(FileProperties {
+                    errhandler: errhandler::default_of_files(),
+                    info,
+                }),
+            }))
+        });
+        if mode.appends() {
+            // The pointer is at the end before another rank moves it.
+            agree(&file.0.shared_file.members, Ok([0; 3]))?;
+        }
+        Ok(file)
+    }
+
+    fn storage(
+        &self,
+        mode: AccessMode,
+        hints: &Hints,
+        creates: Creates,
+    ) -> Result<Arc<dyn Storage>> {
+        let opened = PosixFile::open(self.path, mode, hints.permissions, creates);
+        let file = opened.map_err(|error| failure::of_name("open", &self.name, &error))?;
+        Ok(Arc::new(file))
+    }
+
+    /// Memory for the shared words, and where others find it; `None` if ranks share none.
+    fn allocate_words(&self) -> Result<Option<(u64, Region)>> {
+        let bytes = SharedWords::bytes(self.members.size());
+        let (offset, region) = if self.members.size() == 1 {
+            (0, Block::allocate(bytes)?)
+        } else if self.is_shared {
+            let window = self.engine.allocate_window(bytes, PartUser::Library)?;
+            (window.offset(), window.region())
+        } else {
+            return Ok(None);
+        };
+        fill(&region, 0, bytes);
+        Ok(Some((offset, region)))
+    }
+
+    fn open_words(&self, offset: u64) -> Result<Option<Region>> {
+        if !self.is_shared {
+            return Ok(None);
+        }
+        let (owner, bytes) = (self.members.peer(0), SharedWords::bytes(self.members.size()));
+        let window = self.engine.open_window(owner, offset, bytes, PartUser::Library)?;
+        Ok(Some(window.region()))
+    }
+}
