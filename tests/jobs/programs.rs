@@ -232,6 +232,7 @@ families! {
     persistent_collectives "pers";
     generalized_requests "req";
     one_sided "rma";
+    files "io";
     sessions "session";
     tools_interface "tool";
     topologies "topo";
