@@ -5,6 +5,8 @@
 
 #include <mpi.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 /* The program's own file, not this one, where the compiler can tell. */
 #ifdef __BASE_FILE__
@@ -13,13 +15,23 @@
 #define BENCH_PROGRAM __FILE__
 #endif
 
-/* Says what is wrong and ends the job. */
+/* Ends the job. Open MPI loses what a rank has printed just before, and MPICH's MPI_Abort may
+ * return. */
+static inline void bench_abort(void)
+{
+    fflush(stderr);
+    nanosleep(&(struct timespec){0, 300 * 1000 * 1000}, NULL);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    _exit(1);
+}
+
+/* Says what is wrong, as `mica bench` looks for it, and ends the job. */
 #define bench_die(...)                          \
     do {                                        \
         fprintf(stderr, "%s: ", BENCH_PROGRAM); \
         fprintf(stderr, __VA_ARGS__);           \
         fputc('\n', stderr);                    \
-        MPI_Abort(MPI_COMM_WORLD, 1);           \
+        bench_abort();                          \
     } while (0)
 
 /* Memory on a page boundary, every byte written: no page fault is left for the measurement. */

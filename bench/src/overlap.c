@@ -29,9 +29,9 @@
  * keys comm_us, compute_us and total_us are medians. Arguments: [--one-way] [--probe] sizes
  * (default 4 MiB, 128 KiB, 4 B). First and last byte of every message are checked, and all bytes of
  * the first and of one with computation at the end. */
-#include "compute.h"
+#include "overlap.h"
 
-enum { MOST = 2000, PROBES = 7 };
+enum { PROBES = 7 };
 static int rank, one_way, probe;
 static long slice;     /* units of work between two probes */
 static unsigned count; /* numbers the exchanges of the whole run */
@@ -85,55 +85,12 @@ static void exchange(struct buffers *b, long units, int whole, double *start, do
     count++;
 }
 
-/* Microseconds of one of n: from the first rank's start to the last one's end. */
-static double together(double *starts, double *ends, int n)
-{
-    static double first[MOST], last[MOST];
-    double sum = 0;
-    MPI_Allreduce(starts, first, n, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
-    MPI_Allreduce(ends, last, n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    for (int i = 0; i < n; i++)
-        sum += last[i] - first[i];
-    return sum / n * 1e6;
-}
-
 static double exchanges(struct buffers *b, long units, int n)
 {
     static double starts[MOST], ends[MOST];
     for (int i = 0; i < n; i++)
         exchange(b, units, 0, &starts[i], &ends[i]);
     return together(starts, ends, n);
-}
-
-static double computations(long units, int n)
-{
-    static double starts[MOST], ends[MOST];
-    for (int i = 0; i < n; i++) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        starts[i] = now();
-        work(units);
-        ends[i] = now();
-    }
-    return together(starts, ends, n);
-}
-
-/* Units of work that take both ranks together this many microseconds. */
-static long calibrate(double us, int n)
-{
-    long units = 1;
-    for (int step = 0; step < 12; step++) {
-        double took[3]; /* the least: what others take from the machine is not in it */
-        for (int i = 0; i < 3; i++)
-            took[i] = computations(units, n);
-        median(took, 3);
-        double grow = us / (took[0] > 1e-3 ? took[0] : 1e-3);
-        if (step > 1 && grow > 0.97 && grow < 1.03)
-            break;
-        double next = (double)units * (grow > 50 ? 50 : grow < 0.02 ? 0.02 : grow);
-        units = next < 1 ? 1 : (long)(next + 0.5);
-        MPI_Bcast(&units, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-    }
-    return units;
 }
 
 static void measure(long bytes)

@@ -40,6 +40,16 @@ pub fn parse(output: &str) -> Result<Vec<Figure>, String> {
         .collect()
 }
 
+/// Why a program ended itself: the rest of the first line that begins with its source, as
+/// `bench_die` prints it.
+pub fn reason<'a>(output: &'a str, source: &str) -> Option<&'a str> {
+    let mark = format!("{source}: ");
+    output.lines().find_map(|line| {
+        let (folder, reason) = line.split_once(&mark)?;
+        (folder.trim().is_empty() || folder.ends_with('/')).then(|| reason.trim())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +78,14 @@ mod tests {
             assert!(parse(line).unwrap_err().contains(line), "{line}");
         }
         assert_eq!(parse("").unwrap(), []);
+    }
+
+    #[test]
+    fn the_reason_is_the_first_line_of_the_programs_source() {
+        let output = "MPI_ABORT was invoked in studio.c: 1\n /b/src/io.c: wrong data: at 8\n\
+            /b/src/io.c: wrong data: at 16\n";
+        assert_eq!(reason(output, "io.c"), Some("wrong data: at 8"));
+        assert_eq!(reason("io.c: wants a layout", "io.c"), Some("wants a layout"));
+        assert_eq!(reason(output, "rma.c"), None);
     }
 }

@@ -12,13 +12,14 @@ use mica_node::segment::monotonic_ns;
 use mica_node::topology::CpuSet;
 
 use super::contestant::{Contestant, Cores, LaunchCommand, confine};
-use super::execute::{BenchCommand, CommandEnd, Executor, tail};
-use super::figure::{self, Figure};
+use super::execute::{BenchCommand, CommandEnd, CommandOutcome, Executor, tail};
+use super::figure::{self, Figure, reason};
 use super::hosts::{Hosts, processors};
 use super::others::OthersLoad;
 use super::progress::BenchProgress;
 use super::run::{BenchRun, FLOOR};
 use super::suite::{JOB_END, Program, parse_cpus};
+use crate::scratch::ScratchFolder;
 
 /// An entry that runs in every round, compiled.
 pub struct RoundEntry<'a> {
@@ -216,15 +217,7 @@ impl RunStart<'_> {
             let launched = monotonic_ns().to_string();
             self.command.extend(["--launched".to_owned(), launched]);
         }
-        let done = match &self.cpus {
-            Some(Err(error)) => Err(error.clone()),
-            cpus => Ok(executor.run(&BenchCommand {
-                command: &self.command,
-                env: &self.environment,
-                cpus: cpus.as_ref().and_then(|cpus| cpus.as_ref().ok()),
-                limit: Duration::from_secs(self.program.timeout),
-            })),
-        };
+        let done = self.execute(executor);
         let mut run = BenchRun {
             round,
             program: self.program.name.clone(),
@@ -243,7 +236,7 @@ impl RunStart<'_> {
             Ok(done) => {
                 run.seconds = done.seconds;
                 let figures = figure::parse(&done.stdout);
-                run.error = done.end.complaint().or_else(|| match &figures {
+                run.error = complaint(&done, &self.program.source()).or_else(|| match &figures {
                     Err(error) => Some(error.clone()),
                     Ok(figures) if figures.is_empty() => Some("it printed no figure".to_owned()),
                     Ok(_) => None,
@@ -264,6 +257,33 @@ impl RunStart<'_> {
         }
         Some(run)
     }
+
+    /// Runs the command, with a folder for its files if the program uses any.
+    fn execute(&mut self, executor: &mut Executor) -> Result<CommandOutcome, String> {
+        let cpus = self.cpus.as_ref().map(|cpus| cpus.as_ref().map_err(String::clone));
+        let cpus = cpus.transpose()?;
+        let folder = match self.program.scratch {
+            true => Some(ScratchFolder::within(executor.scratch(), "files")?),
+            false => None,
+        };
+        if let Some(folder) = &folder {
+            let path = folder.path().display().to_string();
+            self.command.extend(["--scratch".to_owned(), path]);
+        }
+        Ok(executor.run(&BenchCommand {
+            command: &self.command,
+            env: &self.environment,
+            cpus,
+            limit: Duration::from_secs(self.program.timeout),
+        }))
+    }
+}
+
+/// The error of a run, with the program's own reason.
+fn complaint(done: &CommandOutcome, source: &str) -> Option<String> {
+    let complaint = done.end.complaint()?;
+    let reason = [&done.stderr, &done.stdout].into_iter().find_map(|text| reason(text, source));
+    Some(reason.map_or(complaint.clone(), |reason| format!("{complaint}: {reason}")))
 }
 
 /// Turns the end of a job, printed as a time from the launch, into the time that was left until

@@ -89,6 +89,10 @@ name = "job"
 ranks = [4]
 is_job = true
 [[program]]
+name = "files"
+ranks = [2]
+scratch = true
+[[program]]
 name = "q"
 source = "broken.c"
 ranks = [2]
@@ -149,6 +153,14 @@ figure end 2
 sleep 0.5
 "#;
 
+/// Leaves a file in its folder, which was empty; mpich's finds wrong data in it.
+const FILES: &str = r#"
+[ "$1" = --scratch ] && [ -d "$2" ] && [ -z "$(ls -A "$2")" ] && [ $# = 2 ] || exit 2
+echo data >"$2/file"
+[ $WHO = mpich ] && { echo "/src/files.c: wrong data: at offset 0" >&2; exit 1; }
+echo "{\"measure\": \"write\", \"ranks\": $RANKS, \"value\": 1, \"unit\": \"ms\"}"
+"#;
+
 const FLOOR: &str = r#"#include <stdio.h>
 int main(void) { puts("{\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"value\": 0.5, \
     \"unit\": \"us\"}"); return 0; }
@@ -159,6 +171,7 @@ fn stage(folder: &Path, trouble: &str) -> Places {
     let suite = folder.join("suite");
     script(&suite.join("src/p.c"), PROGRAM);
     script(&suite.join("src/job.c"), JOB);
+    script(&suite.join("src/files.c"), FILES);
     script(&suite.join("src/broken.c"), "# broken");
     fs::write(suite.join("src/floor.c"), FLOOR).unwrap();
     fs::write(suite.join("suite.toml"), SUITE).unwrap();
@@ -284,6 +297,28 @@ fn times_of_a_job_begin_with_its_launch_and_end_with_its_launcher() {
         assert!(of("job end") >= 498.0, "{run}");
         assert!((of("job end") - (total - 2.0)).abs() < 1e-6, "{run}");
     }
+}
+
+/// Files of a program lie in a folder of its run, and a program that ends itself says why.
+#[test]
+fn folder_of_files_is_empty_before_each_run_and_gone_after_it() {
+    if !alone("bench::tests::folder_of_files_is_empty_before_each_run_and_gone_after_it") {
+        return;
+    }
+    let folder = ScratchFolder::new("files").unwrap();
+    let (code, raw, summary) = run_in(folder.path(), "", &["files", "--rounds", "2"]);
+    assert_eq!(code, ExitCode::FAILURE);
+    let runs = raw["runs"].as_array().unwrap();
+    let of = |name: &str| runs.iter().filter(|run| run["contestant"] == name).collect::<Vec<_>>();
+    for run in of("mica") {
+        assert_eq!(run["figures"][0]["measure"], "write", "{run}");
+        let files = run["command"].as_array().unwrap().last().unwrap().as_str().unwrap();
+        assert!(!Path::new(files).exists(), "{files}");
+    }
+    assert_eq!((of("mica").len(), of("mpich").len()), (2, 2));
+    let reason =
+        "mpich failed in files (2 ranks), round 1, 2: exit code 1: wrong data: at offset 0";
+    assert!(summary.contains(reason), "{summary}");
 }
 
 #[test]

@@ -105,6 +105,9 @@ pub struct Program {
     /// [`JOB_END`] is completed by when it has ended.
     #[serde(default)]
     pub is_job: bool,
+    /// It uses files: it learns of a folder for them, which is empty, and is removed after the run.
+    #[serde(default)]
+    pub scratch: bool,
     /// Further options for the compiler.
     #[serde(default)]
     pub flags: Vec<String>,
@@ -457,6 +460,9 @@ impl Program {
         }
         if self.on_hosts() && (self.cpus.is_some() || self.ranks_on.is_some()) {
             return Err("has 'nodes', whose processors are theirs: no 'cpus', no 'ranks_on'".into());
+        }
+        if self.scratch && (self.floor || self.on_hosts()) {
+            return Err("has 'scratch', which is for ranks on one host".to_owned());
         }
         let ours = |only: &Vec<String>| only.iter().all(|name| name == MICA);
         if self.sweep.is_some() && !self.only.as_ref().is_some_and(ours) {

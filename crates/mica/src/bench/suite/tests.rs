@@ -74,11 +74,12 @@ fn names_what_is_wrong() {
         let bar = "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"";
         format!("{bar}\nagainst = \"{against}\"\n{limit}")
     };
-    let cases: [(&str, &str); 12] = [
+    let cases: [(&str, &str); 13] = [
         ("[[set]]\nname = \"a\"\ntitle = \"A\"\nprograms = []", "called 'a'"),
         ("[[set]]\nname = \"x\"\ntitle = \"X\"\nprograms = [\"none\"]", "program 'none'"),
         ("[[program]]\nname = \"c\"", "program 'c' needs 'ranks'"),
         ("[[program]]\nname = \"c\"\nranks = [2]\ncpus = \"x\"", "cpus 'x'"),
+        ("[[program]]\nname = \"c\"\nnodes = [1, 1]\nscratch = true", "has 'scratch'"),
         (&bar("luck", "at_most = 1.0"), "against 'luck'"),
         (&bar("variant v", "at_most = 1.0"), "variant 'v'"),
         (&bar("floor", ""), "'at_most' or"),
