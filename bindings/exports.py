@@ -12,8 +12,8 @@ from api import Function, Param
 
 # A by-value parameter of one of these kinds says on which object an error is raised.
 TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "Session"}
-# What concerns a file that is not open, or may not be.
-NO_FILE_YET = ("MPI_File_open", "MPI_File_close", "MPI_File_delete")
+# What concerns files, and none that is open for certain.
+NO_FILE_YET = ("MPI_File_open", "MPI_File_close", "MPI_File_delete", "MPI_Register_datarep", "MPI_Register_datarep_c")
 
 SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
 LEAF = re.compile(r"^pub (?:unsafe )?fn leaf_([a-z0-9_]+)", re.MULTILINE)

@@ -97,6 +97,9 @@ const BLOCK_MIN: u64 = 4096;
 /// Largest block: pieces in one are described by 32-bit numbers, and a rank has two.
 const BLOCK_MAX: u64 = 1 << 30;
 
+/// What ranks must have alike, since they choose by it without a word: the first rank's holds.
+pub type SharedHints = [u64; 2];
+
 impl HintKind {
     fn allows(self, value: &str) -> bool {
         match self {
@@ -130,7 +133,25 @@ pub fn change(in_force: &Info, given: &Info) {
     }
 }
 
+impl Choice {
+    const ALL: [Choice; 3] = [Choice::Automatic, Choice::Always, Choice::Never];
+}
+
 impl Hints {
+    /// What ranks must have alike.
+    pub fn shared(&self) -> SharedHints {
+        let choices = (self.exchange_reads as u64) | (self.exchange_writes as u64) << 2;
+        [choices | (self.aggregators.unwrap_or(0) as u64) << 4, self.exchange_block]
+    }
+
+    /// Takes over what another rank has.
+    pub fn adopt(&mut self, [choices, block]: SharedHints) {
+        let choice = |bits: u64| Choice::ALL[(bits & 3).min(2) as usize];
+        (self.exchange_reads, self.exchange_writes) = (choice(choices), choice(choices >> 2));
+        self.aggregators = Some((choices >> 4) as usize).filter(|&number| number > 0);
+        self.exchange_block = block;
+    }
+
     /// What these hints, all of which are [in force](in_force), say. The sizes that were not given
     /// are added to them.
     ///
@@ -203,6 +224,11 @@ mod tests {
         let more = Info::default();
         more.put("cb_nodes", "2");
         change(&info, &more);
-        assert_eq!(Hints::of(&info).unwrap().aggregators, Some(2));
+        let changed = Hints::of(&info).unwrap();
+        assert_eq!(changed.aggregators, Some(2));
+        let mut other = hints;
+        other.exchange_writes = Choice::Never;
+        other.adopt(changed.shared());
+        assert_eq!(other, changed);
     }
 }

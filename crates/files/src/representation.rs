@@ -172,7 +172,7 @@ impl Representation {
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`; `MPI_ERR_CONVERSION`, or what the program's function returned.
-    pub fn to_file(&self, elements: &FileElements) -> Result<View> {
+    pub fn encode(&self, elements: &FileElements) -> Result<View> {
         if !self.converts() {
             return Ok(elements.view.clone());
         }
@@ -206,8 +206,8 @@ impl Representation {
     /// many bytes they are in memory. May call the program.
     ///
     /// # Errors
-    /// As [`to_file`](Self::to_file).
-    pub fn from_file(&self, staged: &View, bytes: u64, elements: &FileElements) -> Result<u64> {
+    /// As [`to_file`](Self::encode).
+    pub fn decode(&self, staged: &View, bytes: u64, elements: &FileElements) -> Result<u64> {
         if !self.converts() || elements.count == 0 {
             return Ok(bytes);
         }
@@ -250,7 +250,11 @@ fn convert_items(convert: &Conversion, elements: &FileElements, file: &Region) -
         };
         result = match convert(call) {
             c::SUCCESS => Ok(()),
-            code => Err(Error::Callback { code }),
+            code => {
+                let detail =
+                    format!("the program's conversion function returned error code {code}");
+                Err(Error::other(c::ERR_CONVERSION, detail))
+            }
         };
         position += count;
     }

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use mica_collective::members::Members;
+use mica_memory::{OutOfMemory, Region, View};
 use mica_objects::sync::lock;
 
-use crate::access::FileAccess;
+use crate::access::{FileAccess, staging};
 use crate::guard::FileGuard;
 use crate::hints::Hints;
 use crate::storage::Storage;
@@ -26,7 +27,12 @@ pub struct SharedFile {
     pub aggregators: usize,
     /// The hints in force.
     pub hints: Mutex<Hints>,
+    /// Memory of the windows of collective accesses, which take turns.
+    pub windows: Mutex<Vec<WindowMemory>>,
 }
+
+/// Memory of a window, and its bytes as a message.
+pub type WindowMemory = (Region, View);
 
 impl SharedFile {
     /// The file, as an access to this view of it needs it.
@@ -43,5 +49,27 @@ impl SharedFile {
     /// The hints in force.
     pub fn hints(&self) -> Hints {
         *lock(&self.hints)
+    }
+
+    /// How many ranks access the file for all.
+    pub fn aggregators(&self) -> usize {
+        self.hints().aggregators.unwrap_or(self.aggregators)
+    }
+
+    /// Memory for two windows of a collective access, of an aggregator. It stays until the file is
+    /// closed, or windows get another size.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn window_memory(&self) -> Result<[WindowMemory; 2], OutOfMemory> {
+        let bytes = self.hints().exchange_block as usize;
+        let windows = &mut *lock(&self.windows);
+        if windows.first().is_none_or(|(_, view)| view.len() != bytes) {
+            windows.clear();
+            for _ in 0..2 {
+                windows.push(staging(bytes)?);
+            }
+        }
+        Ok([windows[0].clone(), windows[1].clone()])
     }
 }

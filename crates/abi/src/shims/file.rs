@@ -117,7 +117,7 @@ pub unsafe fn mpi_file_get_view(
         (Out::new(disp, "disp")?, Out::new(etype, "etype")?, Out::new(filetype, "filetype")?)
     };
     let (at, of_etype, of_filetype, name) = File::resolve(fh.raw())?.view_contents()?;
-    let room = c::MAX_DATAREP_STRING as usize;
+    let room = c::MAX_DATAREP_STRING;
     // SAFETY: as the caller promises.
     unsafe { crate::convert::put_text(datarep, room, &name, "datarep")? };
     disp.set(at);

@@ -207,3 +207,6 @@ pub fn staging(bytes: usize) -> std::result::Result<(Region, View), OutOfMemory>
     let view = region.clone().view(Shape::Contiguous { bytes });
     Ok((region, view))
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,9 +61,9 @@ impl BlockChoice {
             AccessDirection::Read => 1,
             AccessDirection::Write => 2,
         };
-        let pays = passes * (spacing.distance - spacing.len) + (passes - 1) * spacing.len
-            < CALL_BYTES
-            && spacing.distance <= bytes / 2;
+        let gap = spacing.distance.saturating_sub(spacing.len);
+        let pays =
+            passes * gap + (passes - 1) * spacing.len < CALL_BYTES && spacing.distance <= bytes / 2;
         match choice == Choice::Always || pays {
             true => BlockChoice::Blocks { bytes },
             false => BlockChoice::Never,

@@ -9,6 +9,7 @@ use std::ops::Range;
 use mica_memory::{Region, TypeLayoutError, View};
 
 use super::{AccessDirection, FileAccess, staging};
+use crate::guard::Admission;
 use crate::pieces::{PieceList, in_window};
 use crate::storage::{FilePiece, Transferred, read_all, write_all};
 
@@ -105,7 +106,12 @@ pub fn write(
             None => {
                 let from = (block.stream.start - stream.start) as usize;
                 let part = data.part(from..from + block.bytes() as usize)?;
-                match access.guard.write(&block.range) {
+                let admitted = match access.guard.is_atomic() {
+                    // The whole access is locked already.
+                    true => Ok(Admission::Free),
+                    false => access.guard.write(&block.range),
+                };
+                match admitted {
                     Ok(_admitted) => {
                         access.by_runs(AccessDirection::Write, &block.stream, &part)?
                     }

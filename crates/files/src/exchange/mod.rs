@@ -51,8 +51,8 @@ struct Announcement {
     part: Exchange,
     /// The size of the file as this rank sees it.
     size: u64,
-    /// Whether its part can be exchanged.
-    is_ascending: bool,
+    /// Whether its part can be exchanged, and it has the memory for it.
+    can_exchange: bool,
     error: i32,
 }
 
@@ -61,7 +61,7 @@ impl Announcement {
 
     fn to_bytes(self) -> [u8; Announcement::BYTES] {
         let Exchange { start, end, bytes, run } = self.part;
-        let flags = u64::from(self.error as u32) << 1 | u64::from(self.is_ascending);
+        let flags = u64::from(self.error as u32) << 1 | u64::from(self.can_exchange);
         let words = [start, end, bytes, run, self.size, flags].map(u64::to_ne_bytes);
         let mut bytes = [0; Announcement::BYTES];
         bytes.copy_from_slice(words.as_flattened());
@@ -74,7 +74,7 @@ impl Announcement {
         Announcement {
             part: Exchange { start: word(0), end: word(1), bytes: word(2), run: word(3) },
             size: word(4),
-            is_ascending: word(5) & 1 == 1,
+            can_exchange: word(5) & 1 == 1,
             error: (word(5) >> 1) as i32,
         }
     }
@@ -97,11 +97,16 @@ pub struct Windows {
     pub aggregators: Vec<usize>,
 }
 
+/// The ranks of so many aggregators among all.
+fn aggregators_among(aggregators: usize, ranks: usize) -> impl Iterator<Item = usize> {
+    let number = aggregators.clamp(1, ranks);
+    (0..number).map(move |i| i * ranks / number)
+}
+
 impl Windows {
     /// Those of a range, of `bytes` bytes each, for aggregators among `ranks` ranks.
     pub fn new(range: Range<u64>, bytes: u64, aggregators: usize, ranks: usize) -> Windows {
-        let number = aggregators.clamp(1, ranks);
-        let aggregators = (0..number).map(|i| i * ranks / number).collect();
+        let aggregators = aggregators_among(aggregators, ranks).collect();
         // Windows of all accesses have the same bounds.
         let first = range.start / bytes * bytes;
         Windows { range: first..range.end, bytes, aggregators }
@@ -176,8 +181,7 @@ impl CollectivePart {
             AccessDirection::Write => hints.exchange_writes,
         };
         let parts: Vec<Exchange> = all.iter().map(|one| one.part).collect();
-        let can = all.iter().all(|one| one.is_ascending || one.part.bytes == 0)
-            && !self.file.guard.is_atomic();
+        let can = all.iter().all(|one| one.can_exchange) && !self.file.guard.is_atomic();
         if !can || !exchanges(&parts, direction, choice) {
             return self.alone(desk, direction).await;
         }
@@ -199,7 +203,7 @@ impl CollectivePart {
         };
         let hints = self.file.hints();
         let ranks = parts.len();
-        let aggregators = hints.aggregators.unwrap_or(self.file.aggregators);
+        let aggregators = self.file.aggregators();
         let windows = Windows::new(start..end, hints.exchange_block, aggregators, ranks);
         AgreedAccess { parts, windows }
     }
@@ -218,10 +222,15 @@ pub async fn access(
 ) -> Result<u64> {
     let members = &*file.members;
     let own = part.and_then(|part| Ok((part.exchange()?, part)));
+    let is_aggregator =
+        aggregators_among(file.aggregators(), members.size()).any(|rank| rank == members.rank());
     let announced = Announcement {
         part: own.as_ref().map_or_else(|_| Exchange::default(), |(exchange, _)| *exchange),
         size: file.storage.size().unwrap_or(0),
-        is_ascending: own.as_ref().is_ok_and(|(_, part)| part.view.is_ascending()),
+        can_exchange: own.as_ref().is_ok_and(|(exchange, part)| {
+            (part.view.is_ascending() || exchange.bytes == 0)
+                && (!is_aggregator || file.window_memory().is_ok())
+        }),
         error: own.as_ref().map_or_else(Error::code, |_| c::SUCCESS),
     };
     let all = allgather(desk, members, &announced.to_bytes()).await?;
@@ -303,9 +312,9 @@ mod tests {
     #[test]
     fn announcements_travel_whole() {
         let part = Exchange { start: 1, end: 2, bytes: 3, run: 4 };
-        let one = Announcement { part, size: 5, is_ascending: true, error: c::ERR_IO };
+        let one = Announcement { part, size: 5, can_exchange: true, error: c::ERR_IO };
         let back = Announcement::from_bytes(&one.to_bytes());
         assert_eq!((back.part, back.size), (part, 5));
-        assert_eq!((back.is_ascending, back.error), (true, c::ERR_IO));
+        assert_eq!((back.can_exchange, back.error), (true, c::ERR_IO));
     }
 }

@@ -8,7 +8,6 @@ use mica_memory::{Region, View};
 use mica_objects::error::{Error, Result};
 
 use super::{AgreedAccess, CollectivePart};
-use crate::access::staging;
 use crate::failure;
 use crate::operation::{Desk, Exchanged, Plane};
 use crate::pieces::{PieceList, covered, in_window};
@@ -38,10 +37,9 @@ impl CollectivePart {
         let windows = &agreement.windows;
         let me = self.members().rank();
         let index = windows.aggregators.iter().position(|&rank| rank == me);
-        let bytes = self.file.hints().exchange_block as usize;
         let buffers = match index {
             None => Vec::new(),
-            Some(_) => vec![staging(bytes)?, staging(bytes)?],
+            Some(_) => self.file.window_memory()?.into(),
         };
         let mut error: Option<Error> = None;
         let mut requested: Option<RequestedRound> = None;

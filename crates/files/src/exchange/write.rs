@@ -8,7 +8,6 @@ use mica_memory::{Region, View};
 use mica_objects::error::{Error, Result};
 
 use super::{AgreedAccess, CollectivePart};
-use crate::access::staging;
 use crate::failure;
 use crate::operation::{Desk, Exchanged, Plane, Running};
 use crate::pieces::{PieceList, ReceivedList, covered, in_window};
@@ -72,12 +71,9 @@ impl CollectivePart {
     }
 
     fn buffers(&self) -> Result<Vec<WindowBuffer>> {
-        let bytes = self.file.hints().exchange_block as usize;
-        let buffer = || {
-            let (region, view) = staging(bytes)?;
-            Ok(WindowBuffer { region, view, writing: None })
-        };
-        (0..2).map(|_| buffer()).collect()
+        let memory = self.file.window_memory()?;
+        let buffer = |(region, view)| WindowBuffer { region, view, writing: None };
+        Ok(memory.map(buffer).into())
     }
 
     /// Sends what is due to the aggregators in a round: to each the list of this rank's pieces, and

@@ -90,6 +90,7 @@ impl File {
         call: &'static str,
     ) -> Result<u64> {
         if coordination == Coordination::Collective {
+            self.refuse_split()?;
             let prepared = self.prepare_collective(direction, position, elements);
             return self.operation(direction, coordination, prepared, call)?.run();
         }
@@ -107,7 +108,7 @@ impl File {
         match direction {
             AccessDirection::Write => Ok(elements.view.len() as u64),
             AccessDirection::Read => {
-                prepared.view.representation().from_file(&prepared.data, bytes, elements)
+                prepared.view.representation().decode(&prepared.data, bytes, elements)
             }
         }
     }
@@ -124,7 +125,10 @@ impl File {
         call: &'static str,
     ) -> Result<Arc<FileOperation>> {
         let prepared = match coordination {
-            Coordination::Collective => self.prepare_collective(direction, position, elements),
+            Coordination::Collective => {
+                self.refuse_split()?;
+                self.prepare_collective(direction, position, elements)
+            }
             Coordination::Independent => {
                 let elements = elements?;
                 Ok((self.prepare(direction, position, &elements)?, elements))
@@ -140,10 +144,6 @@ impl File {
     /// # Errors
     /// As [`start`](Self::start); `MPI_ERR_OTHER` if one has begun already.
     pub fn begin_split(&self, split: SplitCall, elements: Result<FileElements>) -> Result<()> {
-        if let Some((begun, _)) = &*lock(&self.0.split) {
-            let detail = format!("{begun} has begun; a file has one split collective access");
-            return Err(Error::other(c::ERR_OTHER, detail));
-        }
         let kind = (split.direction, split.position, Coordination::Collective);
         let operation = self.start(kind, elements, "a split collective access")?;
         *lock(&self.0.split) = Some((split, operation));
@@ -173,6 +173,17 @@ impl File {
         }
     }
 
+    /// Refuses a collective access while a split one has begun, as it has at all ranks (14.4.5).
+    fn refuse_split(&self) -> Result<()> {
+        match &*lock(&self.0.split) {
+            None => Ok(()),
+            Some((begun, _)) => {
+                let detail = format!("{begun} has begun; end it before another collective access");
+                Err(Error::other(c::ERR_OTHER, detail))
+            }
+        }
+    }
+
     fn operation(
         &self,
         direction: AccessDirection,
@@ -195,7 +206,7 @@ impl File {
             let elements = elements.clone();
             let conclusion: Conclusion = Box::new(move |bytes| match direction {
                 AccessDirection::Write => Ok(elements.view.len() as u64),
-                AccessDirection::Read => view.representation().from_file(&data, bytes, &elements),
+                AccessDirection::Read => view.representation().decode(&data, bytes, &elements),
             });
             conclusion
         });
@@ -311,7 +322,7 @@ impl File {
 /// What is written, or where what is read goes, as the file has it. May call the program.
 fn in_file(view: &FileView, direction: AccessDirection, elements: &FileElements) -> Result<View> {
     match direction {
-        AccessDirection::Write => view.representation().to_file(elements),
+        AccessDirection::Write => view.representation().encode(elements),
         AccessDirection::Read => view.representation().staging(elements),
     }
 }

@@ -115,7 +115,20 @@ impl File {
     /// Where a variable of the library has a value that it cannot have.
     pub fn set_info(&self, given: &Info) -> Result<()> {
         let changed = self.change_hints(given);
-        self.agree_on(0, &changed)
+        self.agree_on(0, &changed)?;
+        self.adopt_hints_of_first()
+    }
+
+    /// The first rank's hints hold where ranks choose alike.
+    fn adopt_hints_of_first(&self) -> Result<()> {
+        let mut bytes = [0; 16];
+        let shared = self.0.shared_file.hints().shared();
+        bytes.copy_from_slice(shared.map(u64::to_ne_bytes).as_flattened());
+        ExchangeMembers::all(&self.0.shared_file.members).broadcast(&mut bytes)?;
+        let (words, _) = bytes.as_chunks();
+        let words = [words[0], words[1]].map(u64::from_ne_bytes);
+        lock(&self.0.shared_file.hints).adopt(words);
+        Ok(())
     }
 
     fn change_hints(&self, given: &Info) -> Result<()> {
@@ -158,6 +171,7 @@ impl File {
         let made = self.new_view(displacement, etype, filetype, representation);
         let made = made.and_then(|view| self.change_hints(hints).map(|()| view));
         self.agree_on(0, &made)?;
+        self.adopt_hints_of_first()?;
         *lock(&self.0.view) = Arc::new(made?);
         *lock(&self.0.pointer) = 0;
         if self.0.shared_file.members.rank() == 0 {
@@ -173,7 +187,7 @@ impl File {
         filetype: &Datatype,
         representation: &str,
     ) -> Result<FileView> {
-        let is_current = displacement == c::DISPLACEMENT_CURRENT.into();
+        let is_current = displacement == c::DISPLACEMENT_CURRENT;
         let displacement = match (is_current, self.0.mode.is_sequential()) {
             (false, false) => displacement,
             // Where the shared pointer is.

@@ -33,35 +33,37 @@ use crate::storage::Storage;
 use crate::storage::posix::{Creates, PosixFile, path_of};
 use crate::view::FileView;
 
+/// Words of an announcement.
+const WORDS: usize = 5;
+
 /// What a rank tells the others.
 #[derive(Clone, Copy, Debug, Default)]
 struct Announcement {
     error: i32,
-    /// Of the first rank: the access mode, how many aggregators there are, and where the shared
-    /// words lie; of others what they are to compare with.
-    words: [u64; 3],
+    /// The access mode; of the first rank the cores that it may use, where the shared words lie,
+    /// and the hints that hold for all.
+    words: [u64; WORDS],
 }
 
 impl Announcement {
-    const BYTES: usize = 32;
+    const BYTES: usize = 8 * (1 + WORDS);
 
     fn to_bytes(self) -> [u8; Announcement::BYTES] {
-        let [a, b, c] = self.words;
         let mut bytes = [0; Announcement::BYTES];
-        let words = [self.error as u64, a, b, c].map(u64::to_ne_bytes);
-        bytes.copy_from_slice(words.as_flattened());
+        bytes[..8].copy_from_slice(&(self.error as u64).to_ne_bytes());
+        bytes[8..].copy_from_slice(self.words.map(u64::to_ne_bytes).as_flattened());
         bytes
     }
 
     fn from_bytes(bytes: &[u8; Announcement::BYTES]) -> Announcement {
         let (words, _) = bytes.as_chunks();
         let word = |at: usize| u64::from_ne_bytes(words[at]);
-        Announcement { error: word(0) as i32, words: [word(1), word(2), word(3)] }
+        Announcement { error: word(0) as i32, words: std::array::from_fn(|i| word(i + 1)) }
     }
 }
 
 /// Exchanges what each rank has to say; fails at all ranks alike if one has an error.
-fn agree(members: &Members, own: Result<[u64; 3]>) -> Result<Vec<Announcement>> {
+fn agree(members: &Members, own: Result<[u64; WORDS]>) -> Result<Vec<Announcement>> {
     let announced = match &own {
         Ok(words) => Announcement { error: c::SUCCESS, words: *words },
         Err(error) => Announcement { error: error.code(), ..Announcement::default() },
@@ -76,6 +78,14 @@ fn agree(members: &Members, own: Result<[u64; 3]>) -> Result<Vec<Announcement>> 
             Err(Error::other(all[rank].error, detail))
         }
     }
+}
+
+/// What the first rank opens before the others.
+#[derive(Default)]
+struct OfFirst {
+    storage: Option<Arc<dyn Storage>>,
+    /// Where the shared words lie in its memory, and the words.
+    words: Option<(u64, Region)>,
 }
 
 /// What the call is about.
@@ -119,14 +129,14 @@ impl File {
         }
         let (members, name) = (&file.0.shared_file.members, &file.0.shared_file.name);
         // It is there until all have closed it.
-        let mut met = agree(members, Ok([0; 3]));
+        let mut met = agree(members, Ok([0; WORDS]));
         if file.0.mode.deletes_on_close() {
             let deleted = match members.rank() {
                 0 => std::fs::remove_file(&file.0.path),
                 _ => Ok(()),
             };
             let deleted = deleted.map_err(|error| failure::of_name("delete", name, &error));
-            met = met.and(agree(members, deleted.map(|()| [0; 3])));
+            met = met.and(agree(members, deleted.map(|()| [0; WORDS])));
         }
         file.0.shared.close()?;
         FILES.remove(handle);
@@ -149,49 +159,26 @@ pub fn delete(name: &Path) -> Result<()> {
 
 impl Opening<'_> {
     fn open(&self, amode: i32, given: &Info) -> Result<File> {
-        let is_first = self.members.rank() == 0;
         let info = hints::in_force(given);
-        let checked = AccessMode::new(amode)
-            .and_then(|mode| Ok((mode, Hints::of(&info)?)))
-            .and_then(|(mode, hints)| match is_first {
-                false => Ok((mode, hints, None, None)),
-                true => {
-                    let storage = self.storage(mode, &hints, Creates::Yes)?;
-                    Ok((mode, hints, Some(storage), self.allocate_words()?))
-                }
-            });
-        let announced = checked.as_ref().map_err(Error::clone).map(|(mode, _, _, words)| {
-            let at = words.as_ref().map_or(0, |(offset, _)| *offset);
-            [mode.bits() as u64, self.engine.cores() as u64, at]
+        let checked = self.check(amode, &info);
+        let announced = checked.as_ref().map_err(Error::clone).map(|(mode, hints, first)| {
+            let at = first.words.as_ref().map_or(0, |(offset, _)| *offset);
+            let [choices, block] = hints.shared();
+            [mode.bits() as u64, self.engine.cores() as u64, at, choices, block]
         });
         let all = agree(self.members, announced)?;
-        let (mode, hints, storage, words) = checked?;
-        let opened = (|| {
-            if all.iter().any(|one| one.words[0] != all[0].words[0]) {
-                let detail = "ranks have different access modes (amode)";
-                return Err(Error::other(c::ERR_NOT_SAME, detail));
-            }
-            let storage = match storage {
-                Some(storage) => storage,
-                None => self.storage(mode, &hints, Creates::No)?,
-            };
-            let words = match words {
-                Some((_, region)) => Some(region),
-                None => self.open_words(all[0].words[2])?,
-            };
-            let size = match mode.appends() {
-                true => storage.size().map_err(|e| failure::of_name("open", &self.name, &e))?,
-                false => 0,
-            };
-            Ok((storage, words, size, FILES.reserve()?))
-        })();
-        let again = opened.as_ref().map(|(_, _, size, _)| [*size, 0, 0]).map_err(Error::clone);
+        let (mode, mut hints, first) = checked?;
+        hints.adopt([all[0].words[3], all[0].words[4]]);
+        let opened = self.open_as_first(mode, &hints, first, &all);
+        let opened = opened.and_then(|opened| Ok((opened, FILES.reserve()?)));
+        let again =
+            opened.as_ref().map(|((_, _, size), _)| [*size, 0, 0, 0, 0]).map_err(Error::clone);
         let sizes = agree(self.members, again)?;
-        let (storage, words, _, handle) = opened?;
+        let ((storage, words, _), handle) = opened?;
         let (members, size) = (Arc::clone(self.members), sizes[0].words[0]);
         let words = words.map(|region| SharedWords::new(region, members.rank(), members.size()));
         let shared = SharedPointer::new(&members, words.clone())?;
-        if is_first {
+        if mode.appends() && self.members.rank() == 0 {
             shared.set(size)?;
         }
         let aggregators = all[0].words[1] as usize * self.engine.nodes() as usize;
@@ -202,6 +189,7 @@ impl Opening<'_> {
             aggregators: aggregators.clamp(1, members.size()),
             members,
             hints: Mutex::new(hints),
+            windows: Mutex::new(Vec::new()),
         });
         let file = handle.fill(|handle| {
             File(Arc::new(FileInner {
@@ -222,9 +210,47 @@ impl Opening<'_> {
         });
         if mode.appends() {
             // The pointer is at the end before another rank moves it.
-            agree(&file.0.shared_file.members, Ok([0; 3]))?;
+            agree(&file.0.shared_file.members, Ok([0; WORDS]))?;
         }
         Ok(file)
+    }
+
+    /// The arguments; and the first rank's file, which may be new, and its words.
+    fn check(&self, amode: i32, info: &Info) -> Result<(AccessMode, Hints, OfFirst)> {
+        let (mode, hints) = (AccessMode::new(amode)?, Hints::of(info)?);
+        if self.members.rank() != 0 {
+            return Ok((mode, hints, OfFirst::default()));
+        }
+        let storage = self.storage(mode, &hints, Creates::Yes)?;
+        let words = self.allocate_words()?;
+        Ok((mode, hints, OfFirst { storage: Some(storage), words }))
+    }
+
+    /// The file, its shared words, and its size, where file pointers begin at its end.
+    fn open_as_first(
+        &self,
+        mode: AccessMode,
+        hints: &Hints,
+        first: OfFirst,
+        all: &[Announcement],
+    ) -> Result<(Arc<dyn Storage>, Option<Region>, u64)> {
+        if all.iter().any(|one| one.words[0] != all[0].words[0]) {
+            let detail = "ranks have different access modes (amode)";
+            return Err(Error::other(c::ERR_NOT_SAME, detail));
+        }
+        let storage = match first.storage {
+            Some(storage) => storage,
+            None => self.storage(mode, hints, Creates::No)?,
+        };
+        let words = match first.words {
+            Some((_, region)) => Some(region),
+            None => self.open_words(all[0].words[2])?,
+        };
+        let size = match mode.appends() {
+            true => storage.size().map_err(|e| failure::of_name("open", &self.name, &e))?,
+            false => 0,
+        };
+        Ok((storage, words, size))
     }
 
     fn storage(

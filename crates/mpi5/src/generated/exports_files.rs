@@ -407,7 +407,7 @@ both! {
 call! {
     MPI_Register_datarep(datarep: *const c_char, read_conversion_fn: usize,
         write_conversion_fn: usize, dtype_file_extent_fn: usize,
-        extra_state: *mut c_void) on Default
+        extra_state: *mut c_void) on NULL_FILE
     => file::mpi_register_datarep(datarep, read_conversion_fn, write_conversion_fn,
         dtype_file_extent_fn, extra_state, CountForm::Plain)
 }
@@ -415,7 +415,7 @@ call! {
 call! {
     MPI_Register_datarep_c(datarep: *const c_char, read_conversion_fn: usize,
         write_conversion_fn: usize, dtype_file_extent_fn: usize,
-        extra_state: *mut c_void) on Default
+        extra_state: *mut c_void) on NULL_FILE
     => file::mpi_register_datarep(datarep, read_conversion_fn, write_conversion_fn,
         dtype_file_extent_fn, extra_state, CountForm::Large)
 }

@@ -236,7 +236,10 @@ mod tests {
     #[test]
     fn ranges_are_locked_against_others_who_opened_the_file() {
         let name = std::env::temp_dir().join(format!("mica-lock-{}", std::process::id()));
-        let open = || File::options().read(true).write(true).create(true).open(&name);
+        let open = || {
+            let mut options = File::options();
+            options.read(true).write(true).create(true).truncate(false).open(&name)
+        };
         let (one, other) = (open().unwrap(), open().unwrap());
         std::fs::remove_file(&name).unwrap();
         lock(&one, &(10..20), RangeLockKind::Exclusive).unwrap();
