@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use mica_collective::members::Members;
 use mica_memory::{OutOfMemory, Region, View};
 use mica_objects::sync::lock;
+use mica_protocol::CounterRef;
 
 use crate::access::{FileAccess, staging};
 use crate::guard::FileGuard;
@@ -27,6 +28,8 @@ pub struct SharedFile {
     pub aggregators: usize,
     /// The hints in force.
     pub hints: Mutex<Hints>,
+    /// Where this rank counts.
+    pub counters: CounterRef,
     /// Memory of the windows of collective accesses, which take turns.
     pub windows: Mutex<Vec<WindowMemory>>,
 }
@@ -43,6 +46,7 @@ impl SharedFile {
             view,
             hints: self.hints(),
             name: &self.name,
+            counters: &self.counters,
         }
     }
 

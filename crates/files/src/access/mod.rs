@@ -18,6 +18,7 @@ use std::io;
 use std::ops::Range;
 
 use mica_memory::{Block, OutOfMemory, Region, Shape, TypeLayoutError, View};
+use mica_node::counters::LiveCounters;
 use mica_objects::error::Result;
 
 use crate::failure;
@@ -46,6 +47,8 @@ pub struct FileAccess<'a> {
     pub hints: Hints,
     /// Its name, for errors.
     pub name: &'a str,
+    /// Where blocks are counted.
+    pub counters: &'a LiveCounters,
 }
 
 /// Which way an access goes.

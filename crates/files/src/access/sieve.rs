@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use mica_memory::{Region, TypeLayoutError, View};
+use mica_node::counters::Counter;
 
 use super::{AccessDirection, FileAccess, staging};
 use crate::guard::Admission;
@@ -72,6 +73,7 @@ pub fn read(
     let (region, view) = staging(most as usize)?;
     let mut done = Transferred::default();
     for block in blocks(access, stream, most) {
+        access.counters.count(Counter::FileSievedBlocks);
         let piece = [FilePiece { view: &view, position: 0, len: block.len() }];
         let got = read_all(access.storage, block.range.start, &piece);
         let end = block.range.start + got.bytes;
@@ -142,6 +144,7 @@ fn sieve(
             locked => locked,
         },
     };
+    access.counters.count(Counter::FileSievedBlocks);
     let piece = [FilePiece { view, position: 0, len: block.len() }];
     let old = read_all(access.storage, block.range.start, &piece);
     if old.error.is_some() {

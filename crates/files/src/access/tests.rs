@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use mica_memory::{Block, Region, Shape, View};
+use mica_node::counters::LiveCounters;
 use mica_objects::constants as c;
 use mica_objects::datatype::Datatype;
 use mica_objects::error::Result;
@@ -120,8 +121,15 @@ impl Case {
             write_block: 256,
             ..in_force
         };
-        let view = &self.view();
-        let access = FileAccess { storage: &**storage, guard: &guard, view, hints, name: "a file" };
+        let (view, counters) = (&self.view(), &LiveCounters::default());
+        let access = FileAccess {
+            storage: &**storage,
+            guard: &guard,
+            view,
+            hints,
+            name: "a file",
+            counters,
+        };
         let stream = view.stream(self.start as i64, self.bytes as u64)?;
         access.transfer(direction, stream, data)
     }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use mica_collective::members::Members;
 use mica_collective::schedule::RoundTransfer;
 use mica_memory::{Block, Shape, View};
+use mica_node::counters::Counter;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
 
@@ -185,6 +186,7 @@ impl CollectivePart {
         if !can || !exchanges(&parts, direction, choice) {
             return self.alone(desk, direction).await;
         }
+        self.file.counters.count(Counter::FileExchanges);
         let agreement = self.agree(parts, all[0].size, direction);
         match direction {
             AccessDirection::Write => self.write(desk, &agreement).await,

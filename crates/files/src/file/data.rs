@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use mica_collective::exchange::ExchangeMembers;
 use mica_memory::View;
+use mica_node::counters::Counter;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
 use mica_objects::sync::lock;
@@ -15,6 +16,7 @@ use crate::access::AccessDirection;
 use crate::exchange::{self, CollectivePart};
 use crate::operation::{Conclusion, Desk, FileOperation, OperationIdentity};
 use crate::representation::FileElements;
+use crate::shared_file::SharedFile;
 use crate::view::FileView;
 
 /// Where in the view an access begins.
@@ -105,12 +107,7 @@ impl File {
             let mut pointer = lock(&self.0.pointer);
             *pointer = pointer.saturating_sub(missing);
         }
-        match direction {
-            AccessDirection::Write => Ok(elements.view.len() as u64),
-            AccessDirection::Read => {
-                prepared.view.representation().decode(&prepared.data, bytes, elements)
-            }
-        }
+        conclude(&self.0.shared_file, direction, (&prepared.view, &prepared.data), bytes, elements)
     }
 
     /// Starts to read or write. The operation goes on in calls that make progress, and on a thread
@@ -203,11 +200,9 @@ impl File {
         };
         let conclusion = prepared.as_ref().ok().map(|(prepared, elements)| {
             let (view, data) = (Arc::clone(&prepared.view), prepared.data.clone());
-            let elements = elements.clone();
-            let conclusion: Conclusion = Box::new(move |bytes| match direction {
-                AccessDirection::Write => Ok(elements.view.len() as u64),
-                AccessDirection::Read => view.representation().decode(&data, bytes, &elements),
-            });
+            let (elements, file) = (elements.clone(), Arc::clone(&self.0.shared_file));
+            let conclusion: Conclusion =
+                Box::new(move |bytes| conclude(&file, direction, (&view, &data), bytes, &elements));
             conclusion
         });
         let file = Arc::clone(&self.0.shared_file);
@@ -317,6 +312,29 @@ impl File {
         let stream = view.stream(offset, bytes)?;
         Ok((Prepared { view, stream, data }, elements))
     }
+}
+
+/// Converts and counts what was transferred; returns how many bytes it is in memory. May call the
+/// program.
+fn conclude(
+    file: &SharedFile,
+    direction: AccessDirection,
+    (view, data): (&FileView, &View),
+    bytes: u64,
+    elements: &FileElements,
+) -> Result<u64> {
+    let (calls, sum, moved) = match direction {
+        AccessDirection::Write => {
+            (Counter::FileWrites, Counter::FileWriteBytes, elements.view.len() as u64)
+        }
+        AccessDirection::Read => {
+            let moved = view.representation().decode(data, bytes, elements)?;
+            (Counter::FileReads, Counter::FileReadBytes, moved)
+        }
+    };
+    file.counters.count(calls);
+    file.counters.add(sum, moved);
+    Ok(moved)
 }
 
 /// What is written, or where what is read goes, as the file has it. May call the program.

@@ -189,6 +189,7 @@ impl Opening<'_> {
             aggregators: aggregators.clamp(1, members.size()),
             members,
             hints: Mutex::new(hints),
+            counters: self.engine.live_counters(),
             windows: Mutex::new(Vec::new()),
         });
         let file = handle.fill(|handle| {

@@ -60,7 +60,7 @@ pub fn table(ranks: &[CounterValues]) -> String {
             path.meaning()
         );
     }
-    text + &by_level(&sum) + &one_sided(&sum) + &waits(&sum, ranks.len())
+    text + &by_level(&sum) + &one_sided(&sum) + &files(&sum) + &waits(&sum, ranks.len())
 }
 
 /// The rows of messages by level; none if no rank sent any to another.
@@ -154,6 +154,29 @@ fn one_sided(sum: &Counters) -> String {
     text
 }
 
+/// The rows of reads and writes of files; none if there were none.
+fn files(sum: &Counters) -> String {
+    let rows = [
+        ("reads", Counter::FileReads, Counter::FileReadBytes),
+        ("writes", Counter::FileWrites, Counter::FileWriteBytes),
+    ];
+    if rows.iter().all(|&(_, calls, _)| sum.get(calls) == 0) {
+        return String::new();
+    }
+    let mut text =
+        format!("mpiexec: files\nmpiexec:   {:<8}{:>12}{:>16}\n", "access", "calls", "bytes");
+    for (name, calls, bytes) in rows {
+        let (calls, bytes) = (sum.get(calls), sum.get(bytes));
+        let _ = writeln!(text, "mpiexec:   {name:<8}{calls:>12}{bytes:>16}");
+    }
+    let (exchanges, blocks) = (sum.get(Counter::FileExchanges), sum.get(Counter::FileSievedBlocks));
+    let _ = writeln!(
+        text,
+        "mpiexec:   of the calls {exchanges} by exchange; {blocks} blocks for short pieces"
+    );
+    text
+}
+
 /// The memory that this node's collective areas use, and their limit.
 pub fn areas(budget: &AreaBudget<'_>) -> String {
     format!(
@@ -204,6 +227,20 @@ mod tests {
         let values = CounterValues([7; COUNTERS]);
         assert_eq!(CounterValues::try_from(Vec::from(values)), Ok(values));
         assert!(CounterValues::try_from(vec![7; COUNTERS - 1]).is_err());
+    }
+
+    #[test]
+    fn files_have_rows_where_there_were_any() {
+        let mut rank = Counters::default();
+        rank.add(Counter::FileWrites, 3);
+        rank.add(Counter::FileWriteBytes, 300);
+        rank.add(Counter::FileExchanges, 1);
+        let text = table(&[CounterValues(*rank.values()); 2]);
+        let row = text.lines().find(|line| line.contains("  writes ")).expect("row");
+        assert_eq!(row.split_whitespace().skip(2).collect::<Vec<_>>(), ["6", "600"]);
+        assert!(text.contains("of the calls 2 by exchange; 0 blocks"), "{text}");
+        let silent = table(&[CounterValues(*Counters::default().values())]);
+        assert!(!silent.contains("files"), "{silent}");
     }
 
     #[test]

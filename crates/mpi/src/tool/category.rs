@@ -35,7 +35,7 @@ const fn part(name: &'static str, group: CounterGroup, description: &'static str
     Category { name, description, group: Some(group) }
 }
 
-const ALL: [Category; 8] = [
+const ALL: [Category; 9] = [
     Category { name: "mica", description: "Everything, by subject.", group: None },
     part("mica_paths", CounterGroup::Paths, "How messages move, and by which path."),
     part("mica_levels", CounterGroup::Levels, "How far messages go, and how long they are."),
@@ -47,15 +47,17 @@ const ALL: [Category; 8] = [
     ),
     part("mica_matching", CounterGroup::Matching, "Messages without a receive, and their senders."),
     part("mica_windows", CounterGroup::Windows, "One-sided communication."),
+    part("mica_files", CounterGroup::Files, "Files, and how they are accessed."),
     part("mica_network", CounterGroup::Network, "The network between nodes."),
 ];
 
 /// The subject of a tunable: the first whose prefix its name has, else the paths of messages.
 fn group_of(tunable: &str) -> CounterGroup {
-    const PREFIXES: [(&str, CounterGroup); 14] = [
+    const PREFIXES: [(&str, CounterGroup); 15] = [
         ("coll", CounterGroup::Collectives),
         ("late", CounterGroup::Collectives),
         ("window", CounterGroup::Windows),
+        ("io", CounterGroup::Files),
         ("net", CounterGroup::Network),
         ("pmi", CounterGroup::Network),
         ("foreign_mpi", CounterGroup::Network),

@@ -68,6 +68,8 @@ pub enum CounterGroup {
     Matching,
     /// One-sided communication.
     Windows,
+    /// Files.
+    Files,
     /// Arrivals that were dropped.
     Network,
 }
@@ -263,6 +265,18 @@ counters! {
         "Locks of windows that this rank took before others that waited for them in a queue.";
     WindowHelps: "window_helps", Windows, Count,
         "Long one-sided operations of this rank that their targets have helped to copy.";
+    FileReads: "file_reads", Files, Count,
+        "Reads of files that this rank has called for and that are complete.";
+    FileReadBytes: "file_read_bytes", Files, Sum,
+        "Bytes that they have put into the program's memory.";
+    FileWrites: "file_writes", Files, Count,
+        "Writes of files that this rank has called for and that are complete.";
+    FileWriteBytes: "file_write_bytes", Files, Sum,
+        "Bytes of the program's memory that they have written.";
+    FileExchanges: "file_exchanges", Files, Count,
+        "Those of the reads and writes, collective ones, in which ranks exchanged their data.";
+    FileSievedBlocks: "file_sieved_blocks", Files, Count,
+        "Blocks of files that this rank has read, or read and written, for short pieces in them.";
     UnexpectedMessages: "unexpected_messages", Matching, Count,
         "Messages that arrived before a receive for them was posted.";
     UnexpectedQueue: "unexpected_queue", Matching, Current,
