@@ -20,8 +20,10 @@ mod worker;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use mica_collective::execute;
 use mica_collective::members::Members;
@@ -35,6 +37,10 @@ use mica_protocol::{
 };
 
 pub use turns::Turns;
+
+/// How long a nonblocking collective access waits for the other ranks before it leaves the rest to
+/// later calls.
+const TOGETHER: Duration = Duration::from_micros(50);
 
 type Job = Box<dyn FnOnce() + Send>;
 type Steps = Pin<Box<dyn Future<Output = Result<u64>> + Send>>;
@@ -199,6 +205,8 @@ pub struct FileOperation {
     steps: Mutex<Option<Steps>>,
     outcome: Mutex<Option<Outcome>>,
     conclusion: Mutex<Option<Conclusion>>,
+    /// A call of the system has been made, or is being made.
+    has_job: AtomicBool,
 }
 
 impl fmt::Debug for FileOperation {
@@ -238,6 +246,7 @@ impl FileOperation {
             steps: Mutex::new(Some(steps)),
             outcome: Mutex::new(None),
             conclusion: Mutex::new(conclusion),
+            has_job: AtomicBool::new(false),
         })
     }
 
@@ -262,13 +271,30 @@ impl FileOperation {
     /// # Errors
     /// When the process has no engine.
     pub fn start(self: &Arc<Self>) -> Result<()> {
-        process::engine()?.enter(|state| {
+        let engine = process::engine()?;
+        engine.enter(|state| {
             state.begin_polling();
             if !self.react(state) {
                 state.add_reaction(Arc::clone(self) as _);
             }
         });
+        // What ranks tell one another at first takes some microseconds, if they come together.
+        // After that an access which needs no exchange goes on by itself.
+        let begun = Instant::now();
+        while !self.goes_on_alone() && begun.elapsed() < TOGETHER {
+            let poll = |state: &mut EngineState, arrived: &mut bool| {
+                *arrived = state.progress()?;
+                Ok(Some(()))
+            };
+            engine.begin_poll().try_once(poll, |_, list| list.add(self.pending()))?;
+        }
         Ok(())
+    }
+
+    /// Whether a call of the system is under way, or all is over.
+    fn goes_on_alone(&self) -> bool {
+        // Relaxed: this thread has set it, or another one, which changes how long is waited.
+        self.has_job.load(Ordering::Relaxed) || self.is_complete()
     }
 
     /// Waits for one that has been started. Blocks. Returns the bytes that were transferred.
@@ -361,7 +387,10 @@ impl Reaction for FileOperation {
         loop {
             match self.advance(state) {
                 None => return false,
-                Some(NextStep::Job(job)) => worker::submit(job),
+                Some(NextStep::Job(job)) => {
+                    self.has_job.store(true, Ordering::Relaxed);
+                    worker::submit(job);
+                }
                 Some(NextStep::Done) => {
                     state.end_polling();
                     return true;

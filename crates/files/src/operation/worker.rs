@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use mica_node::signals;
 use mica_objects::process;
 use mica_objects::sync::lock;
 
 use super::Job;
 
+const NAME: &str = "mica-files";
 /// How long the thread waits for another job before it ends.
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -38,8 +38,8 @@ pub fn submit(job: Job) {
         ARRIVAL.notify_one();
         return;
     }
-    let builder = std::thread::Builder::new().name("mica-files".to_owned());
-    if signals::with_all_blocked(|| builder.spawn(work)).is_err() {
+    let started = process::engine().is_ok_and(|engine| engine.spawn_helper(NAME, work).is_ok());
+    if !started {
         // A limit of the number of processes or of memory.
         while let Some(job) = next_here() {
             job();

@@ -29,6 +29,20 @@ use mica_channel::offload;
 const IDLE_POLLS: u32 = 2000;
 
 impl Engine {
+    /// Starts a thread that works for the rank beside the engine: it blocks all signals and avoids
+    /// the cores that ranks are bound to, if there are others. It may [wake](Engine::wake) the
+    /// rank, and must not enter the engine.
+    ///
+    /// # Errors
+    /// If no thread can be created.
+    pub fn spawn_helper(
+        &self,
+        name: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<()> {
+        offload::spawn_helper(&self.segment, name, run).map(drop)
+    }
+
     /// Starts the progress thread, if one was requested. To be called once.
     pub fn start_progress_thread(&'static self) {
         if let Some(thread) = &self.progress_thread {
