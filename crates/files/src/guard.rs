@@ -22,14 +22,15 @@
 //!
 //! Ranks that share no memory do not sieve. In atomic mode (14.6.1) all accesses lock their bytes.
 //!
-//! Threads of one process share a descriptor, against which a lock of the system does not hold:
-//! an [`RwLock`] does.
+//! Threads of one process share a descriptor: a lock of the system does not hold between them, and
+//! one that unlocks bytes unlocks them for all. So one thread at a time has such a lock.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use mica_memory::{AtomicWidth, Region};
+use mica_objects::sync::lock;
 
 use crate::storage::{RangeLockKind, Storage};
 
@@ -98,7 +99,7 @@ pub struct FileGuard {
     storage: Arc<dyn Storage>,
     /// `None`: the ranks share no memory.
     words: Option<SharedWords>,
-    threads: RwLock<()>,
+    threads: Mutex<()>,
     is_atomic: AtomicBool,
     /// The file system has no locks, or this process has announced that it sieves.
     has_announced: AtomicBool,
@@ -121,14 +122,7 @@ pub enum Admission<'a> {
 pub struct HeldRange<'a> {
     storage: &'a dyn Storage,
     range: Range<u64>,
-    _threads: ThreadGuard<'a>,
-}
-
-#[derive(Debug)]
-#[expect(dead_code, reason = "held, not read")]
-enum ThreadGuard<'a> {
-    Shared(RwLockReadGuard<'a, ()>),
-    Exclusive(RwLockWriteGuard<'a, ()>),
+    _threads: MutexGuard<'a, ()>,
 }
 
 impl Drop for Admission<'_> {
@@ -152,7 +146,7 @@ impl FileGuard {
         FileGuard {
             storage,
             words,
-            threads: RwLock::new(()),
+            threads: Mutex::new(()),
             is_atomic: AtomicBool::new(false),
             has_announced: AtomicBool::new(false),
         }
@@ -226,14 +220,7 @@ impl FileGuard {
     }
 
     fn lock(&self, range: &Range<u64>, kind: RangeLockKind) -> std::io::Result<HeldRange<'_>> {
-        let _threads = match kind {
-            RangeLockKind::Shared => {
-                ThreadGuard::Shared(self.threads.read().unwrap_or_else(PoisonError::into_inner))
-            }
-            RangeLockKind::Exclusive => {
-                ThreadGuard::Exclusive(self.threads.write().unwrap_or_else(PoisonError::into_inner))
-            }
-        };
+        let _threads = lock(&self.threads);
         self.storage.lock(range, kind)?;
         Ok(HeldRange { storage: &*self.storage, range: range.clone(), _threads })
     }

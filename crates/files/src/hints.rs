@@ -6,17 +6,7 @@
 
 use mica_node::tunables::{self, BadValue, parse_bytes};
 use mica_objects::info::Info;
-
-/// Whether the library decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// By cost.
-    Automatic,
-    /// Wherever it is possible.
-    Always,
-    /// Never.
-    Never,
-}
+use mica_policy::files::AccessChoice;
 
 /// What kind of values a hint takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,17 +61,17 @@ const HINTS: [(&str, HintKind, Option<&str>); 24] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hints {
     /// Whether collective reads exchange data.
-    pub exchange_reads: Choice,
+    pub exchange_reads: AccessChoice,
     /// Whether collective writes do.
-    pub exchange_writes: Choice,
+    pub exchange_writes: AccessChoice,
     /// Bytes of the piece that a rank accesses at a time for all.
     pub exchange_block: u64,
     /// Ranks that do so; `None`: as many as the library finds right.
     pub aggregators: Option<usize>,
     /// Whether short runs are read in blocks.
-    pub sieve_reads: Choice,
+    pub sieve_reads: AccessChoice,
     /// Whether they are written in blocks.
-    pub sieve_writes: Choice,
+    pub sieve_writes: AccessChoice,
     /// Bytes of a block that is read.
     pub read_block: u64,
     /// Bytes of a block that is written.
@@ -133,9 +123,8 @@ pub fn change(in_force: &Info, given: &Info) {
     }
 }
 
-impl Choice {
-    const ALL: [Choice; 3] = [Choice::Automatic, Choice::Always, Choice::Never];
-}
+const CHOICES: [AccessChoice; 3] =
+    [AccessChoice::Automatic, AccessChoice::Always, AccessChoice::Never];
 
 impl Hints {
     /// What ranks must have alike.
@@ -146,7 +135,7 @@ impl Hints {
 
     /// Takes over what another rank has.
     pub fn adopt(&mut self, [choices, block]: SharedHints) {
-        let choice = |bits: u64| Choice::ALL[(bits & 3).min(2) as usize];
+        let choice = |bits: u64| CHOICES[(bits & 3).min(2) as usize];
         (self.exchange_reads, self.exchange_writes) = (choice(choices), choice(choices >> 2));
         self.aggregators = Some((choices >> 4) as usize).filter(|&number| number > 0);
         self.exchange_block = block;
@@ -167,20 +156,20 @@ impl Hints {
             size
         };
         let forced = |word: &str| match word {
-            "always" => Choice::Always,
-            "never" => Choice::Never,
-            _ => Choice::Automatic,
+            "always" => AccessChoice::Always,
+            "never" => AccessChoice::Never,
+            _ => AccessChoice::Automatic,
         };
         let exchange_forced = forced(tunables::IO_EXCHANGE.choice()?);
         let sieve_forced = forced(tunables::IO_SIEVE.choice()?);
-        let choice = |key: &str, otherwise: Choice| match info.lookup(key).as_deref() {
-            Some("enable") => Choice::Always,
-            Some("disable") => Choice::Never,
+        let choice = |key: &str, otherwise: AccessChoice| match info.lookup(key).as_deref() {
+            Some("enable") => AccessChoice::Always,
+            Some("disable") => AccessChoice::Never,
             _ => otherwise,
         };
         let is_off = info.lookup("collective_buffering").is_some_and(|value| value == "false");
         let exchange = |key: &str| match choice(key, exchange_forced) {
-            Choice::Automatic if is_off => Choice::Never,
+            AccessChoice::Automatic if is_off => AccessChoice::Never,
             choice => choice,
         };
         let number = |key: &str| info.lookup(key).and_then(|value| value.trim().parse().ok());
@@ -215,8 +204,8 @@ mod tests {
         given.put("no_such_hint", "1");
         let info = in_force(&given);
         let hints = Hints::of(&info).unwrap();
-        assert_eq!(hints.exchange_writes, Choice::Automatic);
-        assert_eq!(hints.sieve_writes, Choice::Never);
+        assert_eq!(hints.exchange_writes, AccessChoice::Automatic);
+        assert_eq!(hints.sieve_writes, AccessChoice::Never);
         assert_eq!((hints.aggregators, hints.exchange_block), (None, 65536));
         assert_eq!(info.lookup("striping_unit").as_deref(), Some("1048576"));
         assert_eq!(info.lookup("no_such_hint"), None);
@@ -227,7 +216,7 @@ mod tests {
         let changed = Hints::of(&info).unwrap();
         assert_eq!(changed.aggregators, Some(2));
         let mut other = hints;
-        other.exchange_writes = Choice::Never;
+        other.exchange_writes = AccessChoice::Never;
         other.adopt(changed.shared());
         assert_eq!(other, changed);
     }

@@ -30,8 +30,8 @@ mod shared_file;
 mod storage;
 mod view;
 
-pub use access::AccessDirection;
 pub use file::{AccessPosition, Coordination, File, SplitCall, delete};
+pub use mica_policy::files::AccessDirection;
 pub use operation::FileOperation;
 pub use representation::{
     Conversion, ConversionCall, FileElements, RegisteredRepresentation, register,

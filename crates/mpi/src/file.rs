@@ -43,8 +43,12 @@ pub fn start(
 }
 
 impl RequestOperation for FileOperation {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         self.label()
+    }
+
+    fn context(&self) -> Option<u64> {
+        Some(FileOperation::context(self))
     }
 
     fn poll(&self, _state: &mut EngineState) -> Option<(Status, Option<Error>)> {

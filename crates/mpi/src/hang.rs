@@ -9,6 +9,7 @@ use mica_node::segment::answer;
 use mica_protocol::{IdleWait, Pending, QueuedMessages, WaitKind};
 
 use crate::comm::Comm;
+use crate::file::File;
 use crate::group::Group;
 use crate::late;
 use mica_collective::members::{CollectiveTag, Members};
@@ -99,23 +100,26 @@ fn needs(wait: &IdleWait<'_>, call: Option<&str>) -> Option<Vec<u32>> {
 enum ContextOwner {
     Comm(Comm),
     Window(Window),
+    File(File),
 }
 
 impl ContextOwner {
     fn of(context: u64) -> Option<ContextOwner> {
         let comm = Comm::of_context(context).map(ContextOwner::Comm);
         comm.or_else(|| Window::of_context(context).map(ContextOwner::Window))
+            .or_else(|| File::of_context(context).map(ContextOwner::File))
     }
 
     fn members(&self) -> &Members {
         match self {
             ContextOwner::Comm(comm) => comm,
             ContextOwner::Window(window) => window.members(),
+            ContextOwner::File(file) => file.members(),
         }
     }
 }
 
-/// One operation, with its communicator or window.
+/// One operation, with its communicator, window or file.
 fn operation(pending: &Pending) -> String {
     let owner = pending.context.and_then(ContextOwner::of);
     let owner = owner.as_ref();
@@ -140,7 +144,7 @@ fn operation(pending: &Pending) -> String {
     text
 }
 
-/// The communicator or window of a message, or of an operation; bit 0 of the context: of a
+/// The communicator, window or file of a message, or of an operation; bit 0 of the context: of a
 /// collective.
 fn on_owner(text: &mut String, context: u64, owner: Option<&ContextOwner>) {
     if context & 1 == 1 {
@@ -156,6 +160,10 @@ fn on_owner(text: &mut String, context: u64, owner: Option<&ContextOwner>) {
                 false => write!(text, "window \"{name}\" ({ranks})"),
             };
         }
+        Some(ContextOwner::File(file)) => {
+            let name = answer::plain(&file.to_string());
+            let _ = write!(text, "{name} ({})", set(file.members().group()));
+        }
         None => {
             let context = context & !1;
             let _ = write!(text, "a communicator without a handle ({context:#x})");
@@ -170,6 +178,7 @@ fn peer(pending: &Pending, owner: Option<&ContextOwner>) -> Option<String> {
         Some(rank) if rank != peer as usize => {
             let whose = match owner {
                 Some(ContextOwner::Window(_)) => "window",
+                Some(ContextOwner::File(_)) => "file",
                 _ => "communicator",
             };
             format!("rank {peer} (rank {rank} of the {whose})")

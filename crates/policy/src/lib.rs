@@ -8,6 +8,7 @@
 //! - [`network`]: the path of a message to another node;
 //! - [`one_sided`]: the path of a put or get on a target of another node;
 //! - [`collective`]: the algorithm of a collective among the ranks of one node;
+//! - [`files`]: the way of an access to a file;
 //! - [`thresholds`]: the same decision, solved for the message's length, for the hot path;
 //! - [`hold`]: flow control if a receiver keeps too many unexpected messages;
 //! - [`skew`]: detects a receiver that lags behind, by its unexpected queue;
@@ -24,6 +25,7 @@
 
 pub mod collective;
 pub mod costs;
+pub mod files;
 pub mod hold;
 pub mod mapping;
 pub mod network;

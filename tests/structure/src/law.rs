@@ -69,6 +69,7 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-collective",
             "mica-objects",
             "mica-protocol",
+            "mica-policy",
             "mica-node",
             "mica-memory",
         ],

@@ -11,7 +11,7 @@
 //!
 //! These functions block, and ask nothing of the engine: threads of the library call them, too.
 
-mod policy;
+mod choice;
 mod sieve;
 
 use std::io;
@@ -20,6 +20,7 @@ use std::ops::Range;
 use mica_memory::{Block, OutOfMemory, Region, Shape, TypeLayoutError, View};
 use mica_node::counters::LiveCounters;
 use mica_objects::error::Result;
+use mica_policy::files::AccessDirection;
 
 use crate::failure;
 use crate::guard::FileGuard;
@@ -27,7 +28,7 @@ use crate::hints::Hints;
 use crate::storage::{FilePiece, Storage, Transferred, read_all, write_all};
 use crate::view::FileView;
 
-pub use policy::{BlockChoice, Exchange, exchanges};
+pub use choice::{BlockChoice, SAMPLE};
 
 /// Bytes that are packed at a time.
 const PACKED: usize = 1 << 20;
@@ -51,21 +52,11 @@ pub struct FileAccess<'a> {
     pub counters: &'a LiveCounters,
 }
 
-/// Which way an access goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessDirection {
-    /// From the file.
-    Read,
-    /// To the file.
-    Write,
-}
-
-impl AccessDirection {
-    fn verb(self) -> &'static str {
-        match self {
-            AccessDirection::Read => "read",
-            AccessDirection::Write => "write",
-        }
+/// What is done, for errors.
+fn verb(direction: AccessDirection) -> &'static str {
+    match direction {
+        AccessDirection::Read => "read",
+        AccessDirection::Write => "write",
     }
 }
 
@@ -87,7 +78,7 @@ impl FileAccess<'_> {
         }
         let span = self.span(&stream)?;
         let failed = |offset: u64, error: &io::Error| {
-            failure::of_access(direction.verb(), self.name, offset, error)
+            failure::of_access(verb(direction), self.name, offset, error)
         };
         let chosen = BlockChoice::of(self, direction, &stream);
         let is_whole = self.guard.is_atomic() || chosen == BlockChoice::Never;

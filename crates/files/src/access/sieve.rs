@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use mica_memory::{Region, TypeLayoutError, View};
 use mica_node::counters::Counter;
+use mica_policy::files::AccessDirection;
 
-use super::{AccessDirection, FileAccess, staging};
+use super::{FileAccess, staging};
 use crate::guard::Admission;
 use crate::pieces::{PieceList, in_window};
 use crate::storage::{FilePiece, Transferred, read_all, write_all};

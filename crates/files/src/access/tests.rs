@@ -8,11 +8,12 @@ use mica_node::counters::LiveCounters;
 use mica_objects::constants as c;
 use mica_objects::datatype::Datatype;
 use mica_objects::error::Result;
+use mica_policy::files::{AccessChoice, AccessDirection};
 use proptest::prelude::*;
 
-use super::{AccessDirection, FileAccess};
+use super::FileAccess;
 use crate::guard::{FileGuard, SharedWords};
-use crate::hints::{self, Choice, Hints};
+use crate::hints::{self, Hints};
 use crate::representation::Representation;
 use crate::storage::Storage;
 use crate::storage::memory::{MemoryFile, StorageFault};
@@ -30,13 +31,17 @@ struct Case {
     bytes: usize,
     /// Whether memory is in pieces of 3 bytes, 5 apart.
     is_scattered: bool,
-    sieves: Choice,
+    sieves: AccessChoice,
     is_atomic: bool,
 }
 
 fn cases() -> impl Strategy<Value = Case> {
     let pieces = prop::collection::vec((1usize..40, 0usize..60), 1..6);
-    let choice = prop_oneof![Just(Choice::Always), Just(Choice::Never), Just(Choice::Automatic)];
+    let choice = prop_oneof![
+        Just(AccessChoice::Always),
+        Just(AccessChoice::Never),
+        Just(AccessChoice::Automatic)
+    ];
     let access = (0i64..200, pieces, 0u64..600, 0usize..700);
     (access, any::<bool>(), choice, any::<bool>()).prop_map(
         |((displacement, pieces, start, bytes), is_scattered, sieves, is_atomic)| Case {
@@ -198,7 +203,7 @@ proptest! {
 }
 
 /// A case that goes by blocks, or by runs.
-fn many_runs(sieves: Choice) -> Case {
+fn many_runs(sieves: AccessChoice) -> Case {
     Case {
         displacement: 10,
         pieces: vec![(8, 8), (3, 30)],
@@ -212,7 +217,7 @@ fn many_runs(sieves: Choice) -> Case {
 
 #[test]
 fn refused_at_each_call_in_turn_and_no_lock_is_left() {
-    for sieves in [Choice::Always, Choice::Never] {
+    for sieves in [AccessChoice::Always, AccessChoice::Never] {
         for direction in [AccessDirection::Read, AccessDirection::Write] {
             let case = many_runs(sieves);
             let (_, data) = case.memory();
@@ -244,7 +249,7 @@ fn refused_at_each_call_in_turn_and_no_lock_is_left() {
 
 #[test]
 fn interrupted_calls_are_repeated() {
-    let case = many_runs(Choice::Never);
+    let case = many_runs(AccessChoice::Never);
     let (_, data) = case.memory();
     let payload = payload(case.bytes);
     data.unpack(0, &payload);
@@ -256,7 +261,7 @@ fn interrupted_calls_are_repeated() {
 
 #[test]
 fn a_device_that_takes_nothing_is_an_error() {
-    let case = many_runs(Choice::Never);
+    let case = many_runs(AccessChoice::Never);
     let (_, data) = case.memory();
     let storage = Arc::new(MemoryFile::of(&content()).failing_at(1, StorageFault::Short(0)));
     let error = case.run(&storage, AccessDirection::Write, &data).unwrap_err();

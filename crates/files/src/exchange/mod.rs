@@ -10,10 +10,8 @@
 //! system, others take their bytes from its rank's memory.
 //!
 //! Ranks first exchange what each will do ([`AgreedAccess`]), and choose alike whether this pays
-//! ([`access::exchanges`]). At the end they exchange how it went: an error of one is an error of
+//! ([`exchanges`]). At the end they exchange how it went: an error of one is an error of
 //! all.
-//!
-//! [`access::exchanges`]: crate::access::exchanges
 
 mod read;
 mod write;
@@ -27,8 +25,9 @@ use mica_memory::{Block, Shape, View};
 use mica_node::counters::Counter;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
+use mica_policy::files::{AccessCosts, AccessDirection, AccessPart, exchanges};
 
-use crate::access::{AccessDirection, Exchange, exchanges};
+use crate::access::SAMPLE;
 use crate::operation::{Desk, Plane};
 use crate::shared_file::SharedFile;
 use crate::view::FileView;
@@ -49,7 +48,7 @@ pub struct CollectivePart {
 /// What a rank tells the others before a collective access.
 #[derive(Clone, Copy, Debug, Default)]
 struct Announcement {
-    part: Exchange,
+    part: AccessPart,
     /// The size of the file as this rank sees it.
     size: u64,
     /// Whether its part can be exchanged, and it has the memory for it.
@@ -61,7 +60,7 @@ impl Announcement {
     const BYTES: usize = 48;
 
     fn to_bytes(self) -> [u8; Announcement::BYTES] {
-        let Exchange { start, end, bytes, run } = self.part;
+        let AccessPart { start, end, bytes, run } = self.part;
         let flags = u64::from(self.error as u32) << 1 | u64::from(self.can_exchange);
         let words = [start, end, bytes, run, self.size, flags].map(u64::to_ne_bytes);
         let mut bytes = [0; Announcement::BYTES];
@@ -73,7 +72,7 @@ impl Announcement {
         let (words, _) = bytes.as_chunks();
         let word = |at: usize| u64::from_ne_bytes(words[at]);
         Announcement {
-            part: Exchange { start: word(0), end: word(1), bytes: word(2), run: word(3) },
+            part: AccessPart { start: word(0), end: word(1), bytes: word(2), run: word(3) },
             size: word(4),
             can_exchange: word(5) & 1 == 1,
             error: (word(5) >> 1) as i32,
@@ -84,7 +83,7 @@ impl Announcement {
 /// What all ranks know of a collective access.
 pub struct AgreedAccess {
     /// Each rank's part.
-    pub parts: Vec<Exchange>,
+    pub parts: Vec<AccessPart>,
     /// The windows.
     pub windows: Windows,
 }
@@ -128,13 +127,6 @@ impl Windows {
     }
 }
 
-impl Exchange {
-    /// Whether a part may have bytes in a window.
-    fn meets(&self, window: &Range<u64>) -> bool {
-        self.bytes > 0 && self.start < window.end && window.start < self.end
-    }
-}
-
 impl CollectivePart {
     fn members(&self) -> &Members {
         &self.file.members
@@ -146,15 +138,15 @@ impl CollectivePart {
     }
 
     /// What it does to the file.
-    fn exchange(&self) -> Result<Exchange> {
+    fn exchange(&self) -> Result<AccessPart> {
         if self.stream.is_empty() {
-            return Ok(Exchange::default());
+            return Ok(AccessPart::default());
         }
         let span = self.file.access(&self.view).span(&self.stream)?;
-        let sample = self.view.runs(self.stream.clone()).take(16);
+        let sample = self.view.runs(self.stream.clone()).take(SAMPLE);
         let (runs, bytes) = sample.fold((0, 0), |(n, bytes), run| (n + 1, bytes + run.len));
         let all = self.stream.end - self.stream.start;
-        Ok(Exchange { start: span.start, end: span.end, bytes: all, run: bytes / runs })
+        Ok(AccessPart { start: span.start, end: span.end, bytes: all, run: bytes / runs })
     }
 
     /// This rank's part by itself.
@@ -181,9 +173,9 @@ impl CollectivePart {
             AccessDirection::Read => hints.exchange_reads,
             AccessDirection::Write => hints.exchange_writes,
         };
-        let parts: Vec<Exchange> = all.iter().map(|one| one.part).collect();
+        let parts: Vec<AccessPart> = all.iter().map(|one| one.part).collect();
         let can = all.iter().all(|one| one.can_exchange) && !self.file.guard.is_atomic();
-        if !can || !exchanges(&parts, direction, choice) {
+        if !can || !exchanges(&parts, direction, choice, &AccessCosts::SHIPPED) {
             return self.alone(desk, direction).await;
         }
         self.file.counters.count(Counter::FileExchanges);
@@ -194,7 +186,7 @@ impl CollectivePart {
         }
     }
 
-    fn agree(&self, parts: Vec<Exchange>, size: u64, direction: AccessDirection) -> AgreedAccess {
+    fn agree(&self, parts: Vec<AccessPart>, size: u64, direction: AccessDirection) -> AgreedAccess {
         let with_bytes = || parts.iter().filter(|part| part.bytes > 0);
         let start = with_bytes().map(|part| part.start).min().unwrap_or(0);
         let end = with_bytes().map(|part| part.end).max().unwrap_or(0);
@@ -227,7 +219,7 @@ pub async fn access(
     let is_aggregator =
         aggregators_among(file.aggregators(), members.size()).any(|rank| rank == members.rank());
     let announced = Announcement {
-        part: own.as_ref().map_or_else(|_| Exchange::default(), |(exchange, _)| *exchange),
+        part: own.as_ref().map_or_else(|_| AccessPart::default(), |(exchange, _)| *exchange),
         size: file.storage.size().unwrap_or(0),
         can_exchange: own.as_ref().is_ok_and(|(exchange, part)| {
             (part.view.is_ascending() || exchange.bytes == 0)
@@ -313,7 +305,7 @@ mod tests {
 
     #[test]
     fn announcements_travel_whole() {
-        let part = Exchange { start: 1, end: 2, bytes: 3, run: 4 };
+        let part = AccessPart { start: 1, end: 2, bytes: 3, run: 4 };
         let one = Announcement { part, size: 5, can_exchange: true, error: c::ERR_IO };
         let back = Announcement::from_bytes(&one.to_bytes());
         assert_eq!((back.part, back.size), (part, 5));

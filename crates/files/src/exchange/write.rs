@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use mica_collective::schedule::RoundTransfer;
 use mica_memory::{Region, View};
+use mica_node::counters::Counter;
 use mica_objects::error::{Error, Result};
 
 use super::{AgreedAccess, CollectivePart};
+use crate::access::staging;
 use crate::failure;
 use crate::operation::{Desk, Exchanged, Plane, Running};
 use crate::pieces::{PieceList, ReceivedList, covered, in_window};
 use crate::shared_file::SharedFile;
-use crate::storage::{FilePiece, write_all};
+use crate::storage::{FilePiece, read_all, write_all};
 
 /// Pieces with gaps between them that are written one by one; more are written with the gaps kept.
 const PIECES_MAX: usize = 8;
@@ -188,9 +190,12 @@ fn write_window(
     let failed =
         |error: &std::io::Error| failure::of_access("write", &file.name, range.start, error);
     if covered.len() > PIECES_MAX
+        && let Ok(scratch) = staging((range.end - range.start) as usize)
         && let Some(_locked) = file.guard.sieve(&range)
     {
-        return write_with_gaps(file, start, region, view, &covered).map_err(|e| failed(&e));
+        file.counters.count(Counter::FileSievedBlocks);
+        let window = (start, region, view);
+        return write_with_gaps(file, window, &scratch, &covered).map_err(|e| failed(&e));
     }
     let _admitted = file.guard.write(&range).map_err(|error| failed(&error))?;
     for piece in covered {
@@ -207,21 +212,22 @@ fn write_window(
 /// Reads what lies between the pieces, and writes all in one piece. The bytes are locked.
 fn write_with_gaps(
     file: &SharedFile,
-    start: u64,
-    region: &Region,
-    view: &View,
+    (start, region, view): (u64, &Region, &View),
+    (old, old_view): &(Region, View),
     covered: &[Range<u64>],
 ) -> std::io::Result<()> {
-    use crate::storage::read_all;
-    for pair in covered.windows(2) {
-        let (gap, len) = (pair[0].end, (pair[1].start - pair[0].end) as usize);
-        let part = [FilePiece { view, position: gap as usize, len }];
-        let there = read_all(&*file.storage, start + gap, &part);
-        there.error.map_or(Ok(()), Err)?;
-        let beyond = there.bytes as usize;
-        mica_memory::fill(&region.offset((gap as usize + beyond) as isize), 0, len - beyond);
-    }
     let (first, last) = (covered[0].start, covered[covered.len() - 1].end);
-    let all = [FilePiece { view, position: first as usize, len: (last - first) as usize }];
+    let len = (last - first) as usize;
+    let whole = [FilePiece { view: old_view, position: 0, len }];
+    let there = read_all(&*file.storage, start + first, &whole);
+    there.error.map_or(Ok(()), Err)?;
+    let beyond = there.bytes as usize;
+    mica_memory::fill(&old.offset(beyond as isize), 0, len - beyond);
+    for pair in covered.windows(2) {
+        let (gap, end) = (pair[0].end, pair[1].start);
+        let from = old.offset((gap - first) as isize);
+        mica_memory::copy_bytes(&from, &region.offset(gap as isize), (end - gap) as usize);
+    }
+    let all = [FilePiece { view, position: first as usize, len }];
     write_all(&*file.storage, start + first, &all).error.map_or(Ok(()), Err)
 }

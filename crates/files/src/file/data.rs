@@ -10,9 +10,9 @@ use mica_node::counters::Counter;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
 use mica_objects::sync::lock;
+use mica_policy::files::AccessDirection;
 
 use super::File;
-use crate::access::AccessDirection;
 use crate::exchange::{self, CollectivePart};
 use crate::operation::{Conclusion, Desk, FileOperation, OperationIdentity};
 use crate::representation::FileElements;
@@ -94,20 +94,34 @@ impl File {
         if coordination == Coordination::Collective {
             self.refuse_split()?;
             let prepared = self.prepare_collective(direction, position, elements);
-            return self.operation(direction, coordination, prepared, call)?.run();
+            let expected = prepared.as_ref().ok().map(|(prepared, elements)| {
+                let Prepared { view, stream, .. } = prepared;
+                let etypes = (stream.end - stream.start) / view.etype_bytes();
+                (etypes, elements.view.len() as u64)
+            });
+            let moved = self.operation(direction, coordination, prepared, call)?.run()?;
+            if let Some((etypes, bytes)) = expected.filter(|&(_, bytes)| moved < bytes) {
+                let got = (u128::from(etypes) * u128::from(moved) / u128::from(bytes)) as u64;
+                self.step_back(position, etypes - got);
+            }
+            return Ok(moved);
         }
         let elements = &elements?;
         let prepared = self.prepare(direction, position, elements)?;
         let access = self.0.shared_file.access(&prepared.view);
         let bytes = access.transfer(direction, prepared.stream.clone(), &prepared.data)?;
         let all = prepared.stream.end - prepared.stream.start;
-        if position == AccessPosition::Individual && bytes < all {
-            // The pointer is behind what was read.
-            let missing = (all - bytes) / prepared.view.etype_bytes();
+        self.step_back(position, (all - bytes) / prepared.view.etype_bytes());
+        conclude(&self.0.shared_file, direction, (&prepared.view, &prepared.data), bytes, elements)
+    }
+
+    /// After a blocking access that has met the end of the file: the individual pointer is behind
+    /// what was read.
+    fn step_back(&self, position: AccessPosition, missing: u64) {
+        if position == AccessPosition::Individual {
             let mut pointer = lock(&self.0.pointer);
             *pointer = pointer.saturating_sub(missing);
         }
-        conclude(&self.0.shared_file, direction, (&prepared.view, &prepared.data), bytes, elements)
     }
 
     /// Starts to read or write. The operation goes on in calls that make progress, and on a thread
@@ -190,7 +204,7 @@ impl File {
     ) -> Result<Arc<FileOperation>> {
         let members = &self.0.shared_file.members;
         let identity = OperationIdentity {
-            label: format!("{call}, {}", self.0.shared_file.name),
+            label: call,
             file: self.handle(),
             context: members.collective_context(),
             tags: match coordination {

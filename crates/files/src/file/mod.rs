@@ -17,6 +17,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use mica_collective::members::Members;
 use mica_objects::constants as c;
 use mica_objects::errhandler::{self, Errhandler, HandlerFamily};
 use mica_objects::error::{Error, Result};
@@ -78,6 +79,16 @@ impl File {
             };
             Error::argument(c::ERR_FILE, "fh", value, reason)
         })
+    }
+
+    /// The file whose own traffic has this context, for a hang report.
+    pub fn of_context(context: u64) -> Option<File> {
+        FILES.find(|file| file.members().context() == context & !1)
+    }
+
+    /// The processes, and the context of the file's own traffic.
+    pub fn members(&self) -> &Members {
+        &self.0.shared_file.members
     }
 
     /// The handle.

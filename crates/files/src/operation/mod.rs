@@ -195,8 +195,8 @@ pub type Conclusion = Box<dyn FnOnce(u64) -> Result<u64> + Send>;
 
 /// An access that is under way.
 pub struct FileOperation {
-    /// The function that the program called, and the file, for reports.
-    label: String,
+    /// The function that the program called, for reports.
+    label: &'static str,
     /// The file's handle: errors are raised on it.
     file: u32,
     context: u64,
@@ -218,8 +218,8 @@ impl fmt::Debug for FileOperation {
 /// What an operation is called, where its errors go, and what its messages carry.
 #[derive(Clone, Debug)]
 pub struct OperationIdentity {
-    /// The function that the program called, and the file.
-    pub label: String,
+    /// The function that the program called.
+    pub label: &'static str,
     /// The file's handle.
     pub file: u32,
     /// Context of its messages.
@@ -318,9 +318,14 @@ impl FileOperation {
         self.file
     }
 
-    /// The function that the program called, and the file.
-    pub fn label(&self) -> &str {
-        &self.label
+    /// Context of its messages, without the plane.
+    pub fn context(&self) -> u64 {
+        self.context & !1
+    }
+
+    /// The function that the program called.
+    pub fn label(&self) -> &'static str {
+        self.label
     }
 
     /// Ends an operation that is complete: converts what was read, once. May call the program; to
@@ -347,7 +352,8 @@ impl FileOperation {
     }
 
     fn pending(&self) -> Pending {
-        Pending { name: Some(self.label.clone().into()), ..Pending::of(WaitKind::Requests) }
+        let context = Some(self.context());
+        Pending { name: Some(self.label.into()), context, ..Pending::of(WaitKind::Requests) }
     }
 
     /// Goes on as far as possible without waiting.

@@ -52,6 +52,11 @@ fn reach(text: &str) -> Result<Reachability, String> {
 }
 
 impl CollectiveRanks {
+    /// The number of ranks, if it was given.
+    pub fn number(&self) -> Option<usize> {
+        self.ranks
+    }
+
     /// The names of the given options.
     pub fn given(&self) -> Vec<&'static str> {
         given(&[

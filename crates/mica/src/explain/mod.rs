@@ -1,8 +1,11 @@
 //! `mica info --explain SIZE`: which path a message takes, with the cost of each path.
 //! `mica info --explain COLLECTIVE SIZE`: the same for the algorithm of a collective
 //! ([`collective`]).
+//! `mica info --explain write_all --view vector:4096:8192`: the same for an access to a file
+//! ([`file`]).
 
 mod collective;
+mod file;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -29,8 +32,9 @@ use mica_policy::{
 pub struct ExplainQuestion {
     /// Show which path a message of SIZE bytes (K, M, G) takes, with the numbers for and against
     /// each path; or, as in `--explain allreduce 64K -n 8`, which algorithm a collective takes
-    /// among the ranks of a node.
-    #[arg(long, value_names = ["COLLECTIVE", "SIZE"], num_args = 1..=2, value_parser = word,
+    /// among the ranks of a node; or, as in `--explain write_all 1M --view vector:4096:8192 -n 8`,
+    /// which way an access to a file takes (read, write, read_all, write_all).
+    #[arg(long, value_names = ["CALL", "SIZE"], num_args = 1..=2, value_parser = word,
           conflicts_with_all = ["json", "topology"])]
     explain: Vec<ExplainWord>,
     /// How far apart its ranks are: shared-cache, package, node or network. Default: as this
@@ -64,6 +68,10 @@ pub struct ExplainQuestion {
     /// Ranks outnumber cores.
     #[arg(long, requires = "explain")]
     oversubscribed: bool,
+    /// What each rank sees of a file: contiguous, or vector:LENGTH:STRIDE for pieces of LENGTH
+    /// bytes, STRIDE from one to the next, that alternate with those of other ranks.
+    #[arg(long, value_parser = file::view, requires = "explain")]
+    view: Option<file::ExplainView>,
     #[command(flatten)]
     ranks: collective::CollectiveRanks,
 }
@@ -72,6 +80,7 @@ pub struct ExplainQuestion {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum ExplainWord {
     Collective(Collective),
+    File(file::FileCall),
     Bytes(usize),
 }
 
@@ -80,6 +89,7 @@ enum ExplainWord {
 enum Subject {
     Message(usize),
     Collective(Collective, usize),
+    File(file::FileCall, usize),
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -100,6 +110,9 @@ fn bytes(text: &str) -> Result<usize, String> {
 }
 
 fn word(text: &str) -> Result<ExplainWord, String> {
+    if let Some(call) = file::call(text) {
+        return Ok(ExplainWord::File(call));
+    }
     match Collective::parse(text) {
         Some(collective) => Ok(ExplainWord::Collective(collective)),
         None => bytes(text).map(ExplainWord::Bytes).map_err(|expected| {
@@ -169,7 +182,9 @@ impl ExplainQuestion {
             [ExplainWord::Collective(collective), ExplainWord::Bytes(len)] => {
                 Ok(Subject::Collective(collective, len))
             }
-            _ => Err("--explain takes SIZE, or COLLECTIVE SIZE".to_owned()),
+            [ExplainWord::File(call)] => Ok(Subject::File(call, 1 << 20)),
+            [ExplainWord::File(call), ExplainWord::Bytes(len)] => Ok(Subject::File(call, len)),
+            _ => Err("--explain takes SIZE, or CALL SIZE".to_owned()),
         }
     }
 
@@ -202,7 +217,14 @@ impl ExplainQuestion {
                 }
                 return self.ranks.answer(collective, bytes, self.level);
             }
+            Subject::File(call, bytes) => {
+                let view = self.view.unwrap_or(file::ExplainView::Contiguous);
+                return call.answer(bytes as u64, view, self.ranks.number());
+            }
         };
+        if self.view.is_some() {
+            return Err("--view is for files, as in --explain write_all 1M -n 8".into());
+        }
         let other = self.ranks.given();
         if !other.is_empty() {
             let other = other.join(", ");

@@ -61,11 +61,16 @@ pub enum OnCompletion {
 /// An operation of another kind, which defines how its completion is detected.
 pub trait RequestOperation: Any + Send + Sync + Debug {
     /// Its name in reports: "a generalized request".
-    fn name(&self) -> &str;
+    fn name(&self) -> &'static str;
 
     /// Handle of the object that its errors are raised on, if that is no communicator.
     fn bearer(&self) -> u32 {
         0
+    }
+
+    /// Context of its messages, if they are no communicator's.
+    fn context(&self) -> Option<u64> {
+        None
     }
 
     /// Its completion, if it is complete. Runs inside the engine.
@@ -413,8 +418,11 @@ impl Request {
                 lock(&persistent.active).as_ref()?.pending(state)
             }
             RequestWork::Custom(operation) => Some(Pending {
-                context: self.comm.as_ref().map(|comm| comm.context()),
-                name: Some(operation.name().to_owned().into()),
+                context: match &self.comm {
+                    Some(comm) => Some(comm.context()),
+                    None => operation.context(),
+                },
+                name: Some(operation.name().into()),
                 ..Pending::of(WaitKind::Requests)
             }),
         }
