@@ -12,9 +12,10 @@ pub struct Traffic(BTreeMap<String, u64>);
 /// Begins the table's first line, and follows all rows.
 const FIRST: &str = "mpiexec: what ";
 /// Begin the heads of the tables that follow it, and what may be said below them.
-const HEADS: [&str; 5] = [
+const HEADS: [&str; 6] = [
     "mpiexec: messages by distance",
     "mpiexec: one-sided operations",
+    "mpiexec: files",
     "mpiexec: waits",
     "mpiexec: shared areas of communicators have ",
     FIRST,
