@@ -333,15 +333,15 @@ def _file_accesses() -> list[str]:
         ):
             name = f"File_{verb.lower()}{place}"
             how = f"(AccessDirection::{verb}, AccessPosition::{position}, Coordination::{by})"
-            lines.append(f'{name} status = file::transfer(&fh, {how}, file::elements(buf), "MPI_{name}")?')
+            lines.append(f'{name} status = status_of(fh.transfer({how}, file::elements(buf), "MPI_{name}")?)')
             if place != "_ordered":
                 started = f"File_i{verb.lower()}{place}"
-                lines.append(f'{started} request = file::start(&fh, {how}, file::elements(buf), "MPI_{started}")?')
+                lines.append(f'{started} request = start_access(&fh, {how}, file::elements(buf), "MPI_{started}")?')
             if by == "Collective":
                 split = f"SplitCall {{ direction: AccessDirection::{verb}, position: AccessPosition::{position} }}"
-                lines.append(f"{name}_begin file::begin(&fh, {split}, file::elements(buf))?")
+                lines.append(f"{name}_begin fh.begin_split({split}, file::elements(buf))?")
                 ended = split.replace("At(offset)", "At(0)")
-                lines.append(f"{name}_end status = file::end(&fh, {ended})?")
+                lines.append(f"{name}_end status = status_of(fh.end_split({ended})?)")
     return lines
 
 

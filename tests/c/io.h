@@ -151,7 +151,7 @@ static TEST_UNUSED size_t io_bytes(long long at, void *buf, size_t n)
     return got;
 }
 
-/* Rank 0 makes a file with these bytes, past the library; nobody may have it open. */
+/* Rank 0 makes a file with these bytes, past the library; no rank may have it open. */
 static TEST_UNUSED void io_make(const char *path, const void *bytes, size_t n)
 {
     io_barrier();

@@ -137,7 +137,7 @@ static void same_view(View v, How how)
             differs++;
         CHECK(differs == n, "%s: the file has %d and %d, from int %d on", views[v], b[0],
               b[differs < n ? differs : 0], differs);
-        CHECK(test_size == 1 || b[0] > round * test_size, "%s: round %d: nobody has written",
+        CHECK(test_size == 1 || b[0] > round * test_size, "%s: round %d: no rank has written",
               views[v], round);
         io_barrier();
     }
@@ -146,7 +146,7 @@ static void same_view(View v, How how)
 }
 
 /* Writers with different views: for each two of them, all the ints that both see are of the same
- * one of the two, or of others that wrote all of these after them. So a view's ints that nobody
+ * one of the two, or of others that wrote all of these after them. So a view's ints that no rank
  * else sees are of one writer, and the ints of a class (seen by the same views) are equal. */
 static void different_views(How how)
 {

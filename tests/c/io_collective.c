@@ -153,7 +153,7 @@ static MPI_Datatype tile_type(void)
     return t;
 }
 
-/* Each int of some thousand belongs to a random rank or to nobody. */
+/* Each int of some thousand belongs to a random rank or to none. */
 static int drawn(long i)
 {
     return (int)(test_word(5, (uint64_t)i) % (uint64_t)(test_size + 1));
@@ -219,7 +219,7 @@ static const Pattern patterns[] = {
     {"columns", tile_count, tile_place, tile_type, at_zero},
     {"random", random_count, random_place, random_type, at_zero},
     {"one rank", only_last, from_zero, plain, at_zero},
-    {"nobody", nothing, from_zero, plain, at_zero},
+    {"no rank", nothing, from_zero, plain, at_zero},
 };
 
 enum { PATTERNS = sizeof patterns / sizeof *patterns };
@@ -304,7 +304,7 @@ static void transfer(MPI_File f, Way way, int writes, const Buffer *b, MPI_Statu
         OK(MPI_Wait(&r, s));
 }
 
-/* The whole file after the pattern was written `lead` ints from its begin; the ints nobody wrote
+/* The whole file after the pattern was written `lead` ints from its begin; the ints no rank wrote
  * are those of stream 3. */
 static void check_file(const Pattern *p, int lead, size_t ints, const char *what)
 {

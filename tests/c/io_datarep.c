@@ -380,7 +380,7 @@ static void names(void)
     MPI_Datarep_conversion_function *none = MPI_CONVERSION_FN_NULL;
     MPI_Datarep_conversion_function_c *none_c = MPI_CONVERSION_FN_NULL_C;
     CHECK_CLASS(MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "mica unknown", MPI_INFO_NULL),
-                MPI_ERR_UNSUPPORTED_DATAREP, "a representation that nobody has registered");
+                MPI_ERR_UNSUPPORTED_DATAREP, "a representation that is not registered");
     if (!io_strict) {
         io_close(&f);
         return;

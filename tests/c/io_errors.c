@@ -1,4 +1,4 @@
-/* What must fail with an error class, and change nothing, end nothing and keep nobody waiting:
+/* What must fail with an error class, and change nothing, end nothing and keep no rank waiting:
  * access that the mode forbids, bad arguments, handles that are closed, split collectives that do
  * not match, limits of size, a device that is full, folders and FIFOs (MPI 5.0, 14.7, 14.8 and what
  * the calls say).

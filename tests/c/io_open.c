@@ -42,7 +42,7 @@ static void refused_open(const char *path, int amode, int class, const char *wha
         CHECK_CLASS(code, class, what);
 }
 
-/* A file of BYTES bytes that nobody has open. */
+/* A file of BYTES bytes that no rank has open. */
 static void make(void)
 {
     unsigned char b[BYTES];

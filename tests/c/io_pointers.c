@@ -16,7 +16,7 @@ static void expect_position(MPI_File f, MPI_Offset want, const char *what)
           (long long)want);
 }
 
-/* Collective, so that nobody moves the shared pointer while others still look. */
+/* Collective, so that no rank moves the shared pointer while others still read it. */
 static void expect_shared(MPI_File f, MPI_Offset want, const char *what)
 {
     MPI_Offset at = -1;
@@ -281,7 +281,7 @@ static void ordered(MPI_Datatype filetype, int stride)
         for (int i = 0; i < n; i++)
             b[i] = round * 10000 + test_rank * 100 + i;
         if ((round + test_rank) % 3 == 0)
-            usleep(2000);
+            usleep(2000); /* ranks come at different times */
         if (round % 2) {
             OK(MPI_File_write_ordered_begin(f, b, n, MPI_INT));
             OK(MPI_File_write_ordered_end(f, b, &s));

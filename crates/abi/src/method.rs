@@ -27,7 +27,7 @@ pub use mica_mpi::datatype::{Datatype, match_size, value_index};
 pub use mica_mpi::errhandler::Errhandler;
 pub use mica_mpi::file::{
     AccessDirection, AccessPosition, Coordination, File, SplitCall, delete as delete_file,
-    open as open_file,
+    open as open_file, start as start_access, status_of,
 };
 pub use mica_mpi::generalized::complete as complete_generalized;
 pub use mica_mpi::group::Group;

@@ -8,6 +8,7 @@ use mica_memory::{Block, Region, Shape, View};
 
 use crate::members::Members;
 use crate::members::context::fresh_context;
+use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
 
 /// Some members of a communicator, in an order that all of them share.
@@ -122,6 +123,43 @@ impl<'a> ExchangeMembers<'a> {
         let mut all = vec![0; size * each];
         bytes.read(&mut all)?;
         Ok(all)
+    }
+
+    /// Every member gets all members' words, unless one of them has an error: then the call fails
+    /// at all, there with its own error, elsewhere as [`check_announced`] says.
+    ///
+    /// # Errors
+    /// `own`; that of another member; those of messages.
+    pub fn agree<const N: usize>(
+        &self,
+        own: Result<[u64; N]>,
+        whose: &str,
+    ) -> Result<Vec<[u64; N]>> {
+        let code = own.as_ref().map_or_else(Error::code, |_| c::SUCCESS);
+        let mut mine = (code as u64).to_ne_bytes().to_vec();
+        let words = own.as_ref().copied().unwrap_or([0; N]);
+        mine.extend_from_slice(words.map(u64::to_ne_bytes).as_flattened());
+        let all = self.allgather(&mine)?;
+        own?;
+        let all: Vec<u64> =
+            all.as_chunks().0.iter().map(|&word| u64::from_ne_bytes(word)).collect();
+        let each = || all.chunks_exact(1 + N);
+        check_announced(each().map(|one| one[0] as i32), whose)?;
+        Ok(each().map(|one| std::array::from_fn(|i| one[1 + i])).collect())
+    }
+}
+
+/// Fails if one of these codes, which ranks have announced, is not `MPI_SUCCESS`.
+///
+/// # Errors
+/// The first such code, with the rank that announced it, which is one of `whose`.
+pub fn check_announced(codes: impl IntoIterator<Item = i32>, whose: &str) -> Result<()> {
+    match codes.into_iter().enumerate().find(|&(_, code)| code != c::SUCCESS) {
+        None => Ok(()),
+        Some((rank, code)) => {
+            let detail = format!("the call has failed at rank {rank} of {whose}");
+            Err(Error::other(code, detail))
+        }
     }
 }
 

@@ -48,7 +48,7 @@ pub struct SharedWords {
 }
 
 impl SharedWords {
-    /// Bytes that these words of a file of so many ranks need, zeros at first.
+    /// Bytes of the words of a file of `ranks` ranks, zeros at first.
     pub const fn bytes(ranks: usize) -> usize {
         (HEAD + ranks) * LINE
     }
@@ -101,7 +101,7 @@ pub struct FileGuard {
     words: Option<SharedWords>,
     threads: Mutex<()>,
     is_atomic: AtomicBool,
-    /// The file system has no locks, or this process has announced that it sieves.
+    /// This process has announced that it sieves.
     has_announced: AtomicBool,
 }
 
@@ -113,7 +113,7 @@ pub enum Admission<'a> {
     /// Its bytes are locked.
     #[expect(dead_code, reason = "held, not read")]
     Locked(HeldRange<'a>),
-    /// Nobody can be in its way.
+    /// No other access conflicts with it.
     Free,
 }
 
@@ -152,11 +152,6 @@ impl FileGuard {
         }
     }
 
-    /// The words that the ranks share.
-    pub fn words(&self) -> Option<&SharedWords> {
-        self.words.as_ref()
-    }
-
     /// Whether accesses are atomic. Relaxed: the program orders `MPI_File_set_atomicity`, which is
     /// collective, and accesses.
     pub fn is_atomic(&self) -> bool {
@@ -180,8 +175,8 @@ impl FileGuard {
         }
     }
 
-    /// Admits a write of bytes in this range; `None` stands for all bytes in it, `Shared` for some
-    /// that no other access writes at the same time.
+    /// Admits a write of bytes in this range, which no other access writes at the same time, but in
+    /// atomic mode.
     ///
     /// # Errors
     /// Those of locks.
@@ -207,16 +202,36 @@ impl FileGuard {
         Ok(Admission::Locked(self.lock(range, kind)?))
     }
 
-    /// Admits the sieving of a block; `None` if blocks of this file cannot be sieved.
-    pub fn sieve(&self, block: &Range<u64>) -> Option<HeldRange<'_>> {
-        let words = self.words.as_ref().filter(|_| self.storage.is_readable())?;
+    /// Whether blocks of this file can be written with what lies between a rank's bytes.
+    pub fn can_sieve(&self) -> bool {
+        self.storage.is_readable() && (self.words.is_some() || self.is_atomic())
+    }
+
+    /// Admits a write of bytes in a block of an access that is written block by block: in atomic
+    /// mode the whole access is admitted already.
+    ///
+    /// # Errors
+    /// Those of locks.
+    pub fn write_block(&self, block: &Range<u64>) -> std::io::Result<Admission<'_>> {
+        if self.is_atomic() { Ok(Admission::Free) } else { self.write(block) }
+    }
+
+    /// As [`write_block`](Self::write_block), of a block that is written with what lies between;
+    /// `None` if it cannot be.
+    pub fn sieve(&self, block: &Range<u64>) -> Option<Admission<'_>> {
+        if !self.can_sieve() {
+            return None;
+        }
+        if self.is_atomic() {
+            return Some(Admission::Free);
+        }
         if !self.has_announced.load(Ordering::Relaxed) {
             // Before others take locks for it: whether the file system has any.
             drop(self.lock(block, RangeLockKind::Exclusive).ok()?);
-            words.announce_sieving();
+            self.words.as_ref()?.announce_sieving();
             self.has_announced.store(true, Ordering::Relaxed);
         }
-        self.lock(block, RangeLockKind::Exclusive).ok()
+        Some(Admission::Locked(self.lock(block, RangeLockKind::Exclusive).ok()?))
     }
 
     fn lock(&self, range: &Range<u64>, kind: RangeLockKind) -> std::io::Result<HeldRange<'_>> {

@@ -155,13 +155,8 @@ impl Hints {
             info.put(key, &size.to_string());
             size
         };
-        let forced = |word: &str| match word {
-            "always" => AccessChoice::Always,
-            "never" => AccessChoice::Never,
-            _ => AccessChoice::Automatic,
-        };
-        let exchange_forced = forced(tunables::IO_EXCHANGE.choice()?);
-        let sieve_forced = forced(tunables::IO_SIEVE.choice()?);
+        let exchange_forced = AccessChoice::from_word(tunables::IO_EXCHANGE.choice()?);
+        let sieve_forced = AccessChoice::from_word(tunables::IO_SIEVE.choice()?);
         let choice = |key: &str, otherwise: AccessChoice| match info.lookup(key).as_deref() {
             Some("enable") => AccessChoice::Always,
             Some("disable") => AccessChoice::Never,

@@ -13,6 +13,9 @@ use crate::hints::Hints;
 use crate::storage::Storage;
 use crate::view::FileView;
 
+/// Whose rank an error of another process names.
+pub const PROCESSES: &str = "the file's processes";
+
 /// An open file.
 #[derive(Debug)]
 pub struct SharedFile {

@@ -23,7 +23,7 @@ pub fn open(comm: &Comm, name: &Path, amode: i32, hints: &Info) -> Result<File> 
     File::open(comm, name, amode, hints)
 }
 
-/// The status of an access that has transferred so many bytes.
+/// The status of an access that has transferred `bytes` bytes.
 pub fn status_of(bytes: u64) -> Status {
     Status { bytes, ..Status::EMPTY }
 }

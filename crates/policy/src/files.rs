@@ -23,8 +23,18 @@ pub enum AccessChoice {
     Never,
 }
 
-/// What calls of the system cost, as much as so many bytes that are read or written in the page
-/// cache.
+impl AccessChoice {
+    /// What a word of `MICA_IO_EXCHANGE` or `MICA_IO_SIEVE` says.
+    pub fn from_word(word: &str) -> AccessChoice {
+        match word {
+            "always" => AccessChoice::Always,
+            "never" => AccessChoice::Never,
+            _ => AccessChoice::Automatic,
+        }
+    }
+}
+
+/// Costs of system calls, in bytes that the page cache reads or writes in the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessCosts {
     /// A call that waits for no other rank.

@@ -7,10 +7,8 @@ use std::sync::Arc;
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
 use mica_mpi::file::{
-    self, AccessDirection, AccessPosition, Conversion, ConversionCall, Coordination, File,
-    FileElements, RegisteredRepresentation, SplitCall,
+    self, Conversion, ConversionCall, File, FileElements, RegisteredRepresentation,
 };
-use mica_mpi::status::Status;
 use mica_mpi::{Error, Result};
 
 use crate::convert::{Out, text};
@@ -18,9 +16,6 @@ use crate::elements::UserElements;
 use crate::poly::CountForm;
 use crate::raise::{ErrorOn, ErrorTarget};
 use crate::types::*;
-
-/// What an access does, where, and by whom.
-type AccessKind = (AccessDirection, AccessPosition, Coordination);
 
 /// The elements that a call names. An error of theirs is one of the call, which other ranks may
 /// have called as well.
@@ -37,48 +32,6 @@ pub unsafe fn elements(elements: UserElements) -> Result<FileElements> {
     };
     let address = elements.address.expose_provenance();
     Ok(FileElements { view, address, count: elements.count, datatype })
-}
-
-/// Reads or writes. Blocks.
-///
-/// # Errors
-/// As [`File::transfer`].
-pub fn transfer(
-    file: &File,
-    kind: AccessKind,
-    elements: Result<FileElements>,
-    call: &'static str,
-) -> Result<Status> {
-    Ok(file::status_of(file.transfer(kind, elements, call)?))
-}
-
-/// Starts to read or write; returns the handle of a request.
-///
-/// # Errors
-/// As [`File::start`].
-pub fn start(
-    file: &File,
-    kind: AccessKind,
-    elements: Result<FileElements>,
-    call: &'static str,
-) -> Result<u32> {
-    file::start(file, kind, elements, call)
-}
-
-/// Begins a split collective access.
-///
-/// # Errors
-/// As [`File::begin_split`].
-pub fn begin(file: &File, split: SplitCall, elements: Result<FileElements>) -> Result<()> {
-    file.begin_split(split, elements)
-}
-
-/// Ends a split collective access. Blocks.
-///
-/// # Errors
-/// As [`File::end_split`].
-pub fn end(file: &File, split: SplitCall) -> Result<Status> {
-    Ok(file::status_of(file.end_split(split)?))
 }
 
 /// MPI_File_close.

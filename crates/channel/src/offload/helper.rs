@@ -12,7 +12,7 @@
 use super::fork;
 use super::job::OffloadJob;
 use mica_node::segment::JobSegment;
-use mica_node::signals;
+use mica_node::signals::SignalsBlocked;
 use mica_node::topology::{self, CpuSet};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -181,14 +181,14 @@ pub fn spawn_helper(
 ) -> std::io::Result<JoinHandle<()>> {
     let mask = helper_mask(segment);
     let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(256 << 10);
-    signals::with_all_blocked(|| {
-        builder.spawn(move || {
-            if let Some(mask) = mask {
-                // If the kernel refuses the binding, the helper runs on the rank's cores.
-                let _ = topology::bind_thread(&mask);
-            }
-            run();
-        })
+    // So the thread never runs the program's handlers.
+    let _blocked = SignalsBlocked::new();
+    builder.spawn(move || {
+        if let Some(mask) = mask {
+            // If the kernel refuses the binding, the helper runs on the rank's cores.
+            let _ = topology::bind_thread(&mask);
+        }
+        run();
     })
 }
 

@@ -28,7 +28,7 @@ use crate::hints::Hints;
 use crate::storage::{FilePiece, Storage, Transferred, read_all, write_all};
 use crate::view::FileView;
 
-pub use choice::{BlockChoice, SAMPLE};
+pub use choice::RunSample;
 
 /// Bytes that are packed at a time.
 const PACKED: usize = 1 << 20;
@@ -80,8 +80,8 @@ impl FileAccess<'_> {
         let failed = |offset: u64, error: &io::Error| {
             failure::of_access(verb(direction), self.name, offset, error)
         };
-        let chosen = BlockChoice::of(self, direction, &stream);
-        let is_whole = self.guard.is_atomic() || chosen == BlockChoice::Never;
+        let block = self.block(direction, &stream);
+        let is_whole = self.guard.is_atomic() || block.is_none();
         // In atomic mode the whole access is admitted at once; a sieved one admits its blocks.
         let admitted = match (direction, is_whole) {
             (AccessDirection::Read, _) => Some(self.guard.read(&span)),
@@ -89,12 +89,10 @@ impl FileAccess<'_> {
             (AccessDirection::Write, false) => None,
         };
         let _admitted = admitted.transpose().map_err(|error| failed(span.start, &error))?;
-        let done = match chosen {
-            BlockChoice::Never => self.by_runs(direction, &stream, data)?,
-            BlockChoice::Blocks { bytes } => match direction {
-                AccessDirection::Read => sieve::read(self, &stream, data, bytes)?,
-                AccessDirection::Write => sieve::write(self, &stream, data, bytes)?,
-            },
+        let done = match (block, direction) {
+            (None, _) => self.by_runs(direction, &stream, data)?,
+            (Some(block), AccessDirection::Read) => sieve::read(self, &stream, data, block)?,
+            (Some(block), AccessDirection::Write) => sieve::write(self, &stream, data, block)?,
         };
         match done.error {
             None => Ok(done.bytes),

@@ -11,7 +11,6 @@ use mica_node::counters::Counter;
 use mica_policy::files::AccessDirection;
 
 use super::{FileAccess, staging};
-use crate::guard::Admission;
 use crate::pieces::{PieceList, in_window};
 use crate::storage::{FilePiece, Transferred, read_all, write_all};
 
@@ -109,12 +108,7 @@ pub fn write(
             None => {
                 let from = (block.stream.start - stream.start) as usize;
                 let part = data.part(from..from + block.bytes() as usize)?;
-                let admitted = match access.guard.is_atomic() {
-                    // The whole access is locked already.
-                    true => Ok(Admission::Free),
-                    false => access.guard.write(&block.range),
-                };
-                match admitted {
+                match access.guard.write_block(&block.range) {
                     Ok(_admitted) => {
                         access.by_runs(AccessDirection::Write, &block.stream, &part)?
                     }
@@ -137,13 +131,8 @@ fn sieve(
     (region, view): (&Region, &View),
     data: (&View, u64),
 ) -> Result<Option<Transferred>, TypeLayoutError> {
-    let locked = match access.guard.is_atomic() {
-        // The whole access is locked already.
-        true => None,
-        false => match access.guard.sieve(&block.range) {
-            None => return Ok(None),
-            locked => locked,
-        },
+    let Some(admitted) = access.guard.sieve(&block.range) else {
+        return Ok(None);
     };
     access.counters.count(Counter::FileSievedBlocks);
     let piece = [FilePiece { view, position: 0, len: block.len() }];
@@ -156,7 +145,7 @@ fn sieve(
     let (to, from) = block.sides(access, region, data)?;
     to.copy_from(&from);
     let written = write_all(access.storage, block.range.start, &piece);
-    drop(locked);
+    drop(admitted);
     // A block that was written in part has some of its runs at most.
     let bytes = if written.error.is_none() { block.bytes() } else { 0 };
     Ok(Some(Transferred { bytes, error: written.error }))

@@ -19,6 +19,7 @@ mod write;
 use std::ops::Range;
 use std::sync::Arc;
 
+use mica_collective::exchange::check_announced;
 use mica_collective::members::Members;
 use mica_collective::schedule::RoundTransfer;
 use mica_memory::{Block, Shape, View};
@@ -27,9 +28,10 @@ use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
 use mica_policy::files::{AccessCosts, AccessDirection, AccessPart, exchanges};
 
-use crate::access::SAMPLE;
+use crate::access::RunSample;
 use crate::operation::{Desk, Plane};
-use crate::shared_file::SharedFile;
+use crate::pieces::PieceList;
+use crate::shared_file::{PROCESSES, SharedFile};
 use crate::view::FileView;
 
 /// One rank's part of a collective access.
@@ -49,7 +51,7 @@ pub struct CollectivePart {
 #[derive(Clone, Copy, Debug, Default)]
 struct Announcement {
     part: AccessPart,
-    /// The size of the file as this rank sees it.
+    /// Of the first rank, before a read: the size of the file.
     size: u64,
     /// Whether its part can be exchanged, and it has the memory for it.
     can_exchange: bool,
@@ -57,26 +59,15 @@ struct Announcement {
 }
 
 impl Announcement {
-    const BYTES: usize = 48;
-
-    fn to_bytes(self) -> [u8; Announcement::BYTES] {
+    fn to_words(self) -> [u64; 6] {
         let AccessPart { start, end, bytes, run } = self.part;
         let flags = u64::from(self.error as u32) << 1 | u64::from(self.can_exchange);
-        let words = [start, end, bytes, run, self.size, flags].map(u64::to_ne_bytes);
-        let mut bytes = [0; Announcement::BYTES];
-        bytes.copy_from_slice(words.as_flattened());
-        bytes
+        [start, end, bytes, run, self.size, flags]
     }
 
-    fn from_bytes(bytes: &[u8; Announcement::BYTES]) -> Announcement {
-        let (words, _) = bytes.as_chunks();
-        let word = |at: usize| u64::from_ne_bytes(words[at]);
-        Announcement {
-            part: AccessPart { start: word(0), end: word(1), bytes: word(2), run: word(3) },
-            size: word(4),
-            can_exchange: word(5) & 1 == 1,
-            error: (word(5) >> 1) as i32,
-        }
+    fn from_words([start, end, bytes, run, size, flags]: [u64; 6]) -> Announcement {
+        let part = AccessPart { start, end, bytes, run };
+        Announcement { part, size, can_exchange: flags & 1 == 1, error: (flags >> 1) as i32 }
     }
 }
 
@@ -88,6 +79,22 @@ pub struct AgreedAccess {
     pub windows: Windows,
 }
 
+/// What a rank has of a window.
+struct WindowShare {
+    /// Rank of the window's aggregator.
+    aggregator: usize,
+    list: PieceList,
+    data: View,
+}
+
+impl WindowShare {
+    /// The messages that carry the list.
+    fn send_list(&self) -> Result<impl Iterator<Item = RoundTransfer> + use<>> {
+        let (to, (head, rest)) = (self.aggregator, self.list.messages()?);
+        Ok(std::iter::once(head).chain(rest).map(move |view| RoundTransfer::Send { to, view }))
+    }
+}
+
 /// How a range of a file is divided among aggregators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
@@ -97,7 +104,7 @@ pub struct Windows {
     pub aggregators: Vec<usize>,
 }
 
-/// The ranks of so many aggregators among all.
+/// The ranks that are aggregators where there are `aggregators` of them among `ranks`.
 fn aggregators_among(aggregators: usize, ranks: usize) -> impl Iterator<Item = usize> {
     let number = aggregators.clamp(1, ranks);
     (0..number).map(move |i| i * ranks / number)
@@ -118,6 +125,12 @@ impl Windows {
         windows.div_ceil(self.aggregators.len() as u64)
     }
 
+    /// Each aggregator's rank, and its window in a round.
+    fn in_round(&self, round: u64) -> impl Iterator<Item = (usize, Range<u64>)> + '_ {
+        let ranks = self.aggregators.iter().enumerate();
+        ranks.map(move |(index, &rank)| (rank, self.of(round, index)))
+    }
+
     /// The window of an aggregator, by its index, in a round. It may be empty.
     pub fn of(&self, round: u64, aggregator: usize) -> Range<u64> {
         let number = round * self.aggregators.len() as u64 + aggregator as u64;
@@ -132,21 +145,28 @@ impl CollectivePart {
         &self.file.members
     }
 
-    /// The stretch of the stream that lies in a window.
-    fn within(&self, window: &Range<u64>) -> Range<u64> {
-        self.view.within(&self.stream, window)
+    /// What it does to the file.
+    fn access_part(&self) -> Result<AccessPart> {
+        let Some(sample) = RunSample::of(&self.view, &self.stream) else {
+            return Ok(AccessPart::default());
+        };
+        let span = self.file.access(&self.view).span(&self.stream)?;
+        let bytes = self.stream.end - self.stream.start;
+        Ok(AccessPart { start: span.start, end: span.end, bytes, run: sample.average() })
     }
 
-    /// What it does to the file.
-    fn exchange(&self) -> Result<AccessPart> {
-        if self.stream.is_empty() {
-            return Ok(AccessPart::default());
-        }
-        let span = self.file.access(&self.view).span(&self.stream)?;
-        let sample = self.view.runs(self.stream.clone()).take(SAMPLE);
-        let (runs, bytes) = sample.fold((0, 0), |(n, bytes), run| (n + 1, bytes + run.len));
-        let all = self.stream.end - self.stream.start;
-        Ok(AccessPart { start: span.start, end: span.end, bytes: all, run: bytes / runs })
+    /// What is due to, or from, the aggregators in a round: the aggregator's rank, this rank's
+    /// pieces of its window, and their bytes.
+    fn shares(&self, agreement: &AgreedAccess, round: u64) -> Result<Vec<WindowShare>> {
+        let part = &agreement.parts[self.members().rank()];
+        let windows = agreement.windows.in_round(round).filter(|(_, window)| part.meets(window));
+        let share = |(aggregator, window): (usize, Range<u64>)| {
+            let within = self.view.within(&self.stream, &window);
+            let from = (within.start - self.stream.start) as usize;
+            let data = self.data.part(from..from + (within.end - within.start) as usize)?;
+            Ok(WindowShare { aggregator, list: PieceList::of(&self.view, within, &window), data })
+        };
+        windows.map(share).collect()
     }
 
     /// This rank's part by itself.
@@ -215,47 +235,42 @@ pub async fn access(
     direction: AccessDirection,
 ) -> Result<u64> {
     let members = &*file.members;
-    let own = part.and_then(|part| Ok((part.exchange()?, part)));
+    let own = part.and_then(|part| Ok((part.access_part()?, part)));
     let is_aggregator =
         aggregators_among(file.aggregators(), members.size()).any(|rank| rank == members.rank());
     let announced = Announcement {
-        part: own.as_ref().map_or_else(|_| AccessPart::default(), |(exchange, _)| *exchange),
-        size: file.storage.size().unwrap_or(0),
-        can_exchange: own.as_ref().is_ok_and(|(exchange, part)| {
-            (part.view.is_ascending() || exchange.bytes == 0)
+        part: own.as_ref().map_or_else(|_| AccessPart::default(), |(part, _)| *part),
+        size: match direction {
+            AccessDirection::Read if members.rank() == 0 => file.storage.size().unwrap_or(0),
+            _ => 0,
+        },
+        can_exchange: own.as_ref().is_ok_and(|(access, part)| {
+            (part.view.is_ascending() || access.bytes == 0)
                 && (!is_aggregator || file.window_memory().is_ok())
         }),
         error: own.as_ref().map_or_else(Error::code, |_| c::SUCCESS),
     };
-    let all = allgather(desk, members, &announced.to_bytes()).await?;
-    let all: Vec<_> = all.as_chunks().0.iter().map(Announcement::from_bytes).collect();
+    let all = allgather(desk, members, announced.to_words()).await?;
+    let all: Vec<_> = all.into_iter().map(Announcement::from_words).collect();
     let (_, part) = own?;
-    check(&all.iter().map(|one| one.error).collect::<Vec<_>>())?;
+    check_announced(all.iter().map(|one| one.error), PROCESSES)?;
     let done = part.carry_out(desk, direction, &all).await;
     let code = done.as_ref().map_or_else(Error::code, |_| c::SUCCESS);
-    let codes = allgather(desk, members, &code.to_ne_bytes()).await?;
+    let codes = allgather(desk, members, [code as u64]).await?;
     let done = done?;
-    let (codes, _) = codes.as_chunks();
-    check(&codes.iter().map(|&code| i32::from_ne_bytes(code)).collect::<Vec<_>>())?;
+    check_announced(codes.into_iter().map(|[code]| code as i32), PROCESSES)?;
     Ok(done)
 }
 
-/// The error of a call that has failed at another rank.
-fn check(codes: &[i32]) -> Result<()> {
-    match codes.iter().position(|&code| code != c::SUCCESS) {
-        None => Ok(()),
-        Some(rank) => {
-            let detail = format!("the call has failed at rank {rank} of the file's processes");
-            Err(Error::other(codes[rank], detail))
-        }
-    }
-}
-
-/// All ranks' bytes, one after another: Bruck's algorithm.
-pub async fn allgather(desk: &Desk, members: &Members, mine: &[u8]) -> Result<Vec<u8>> {
-    let (size, rank, each) = (members.size(), members.rank(), mine.len());
+/// All ranks' words: Bruck's algorithm.
+async fn allgather<const N: usize>(
+    desk: &Desk,
+    members: &Members,
+    mine: [u64; N],
+) -> Result<Vec<[u64; N]>> {
+    let (size, rank, each) = (members.size(), members.rank(), size_of_val(&mine));
     let region = Block::allocate(size * each)?;
-    region.write_bytes(mine);
+    region.write_bytes(mine.map(u64::to_ne_bytes).as_flattened());
     let part = |from: usize, blocks: usize| {
         let at = region.offset((from * each) as isize);
         at.view(Shape::Contiguous { bytes: blocks * each })
@@ -277,7 +292,9 @@ pub async fn allgather(desk: &Desk, members: &Members, mine: &[u8]) -> Result<Ve
     let mut rotated = vec![0; size * each];
     region.read_bytes(&mut rotated);
     rotated.rotate_right(rank * each);
-    Ok(rotated)
+    let words = rotated.as_chunks().0.iter().map(|&word| u64::from_ne_bytes(word));
+    let words: Vec<u64> = words.collect();
+    Ok(words.as_chunks().0.to_vec())
 }
 
 #[cfg(test)]
@@ -307,7 +324,7 @@ mod tests {
     fn announcements_travel_whole() {
         let part = AccessPart { start: 1, end: 2, bytes: 3, run: 4 };
         let one = Announcement { part, size: 5, can_exchange: true, error: c::ERR_IO };
-        let back = Announcement::from_bytes(&one.to_bytes());
+        let back = Announcement::from_words(one.to_words());
         assert_eq!((back.part, back.size), (part, 5));
         assert_eq!((back.can_exchange, back.error), (true, c::ERR_IO));
     }

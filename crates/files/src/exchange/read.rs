@@ -97,25 +97,15 @@ impl CollectivePart {
         let me = self.members().rank();
         let (mut lists, mut answers) = (Vec::new(), Vec::new());
         let mut own = None;
-        for (index, &aggregator) in agreement.windows.aggregators.iter().enumerate() {
-            let window = agreement.windows.of(round, index);
-            if !agreement.parts[me].meets(&window) {
+        for share in self.shares(agreement, round)? {
+            if share.aggregator == me {
+                own = Some((share.list, share.data));
                 continue;
             }
-            // The last window ends with the file.
-            let within = self.within(&window);
-            let from = (within.start - self.stream.start) as usize;
-            let data = self.data.part(from..from + (within.end - within.start) as usize)?;
-            let list = PieceList::of(&self.view, within, &window);
-            if aggregator == me {
-                own = Some((list, data));
-                continue;
-            }
-            let (head, rest) = list.messages()?;
-            lists.push(RoundTransfer::Send { to: aggregator, view: head });
-            lists.extend(rest.map(|view| RoundTransfer::Send { to: aggregator, view }));
-            if !data.is_empty() {
-                answers.push(RoundTransfer::Receive { from: aggregator, view: data });
+            lists.extend(share.send_list()?);
+            if !share.data.is_empty() {
+                let (from, view) = (share.aggregator, share.data);
+                answers.push(RoundTransfer::Receive { from, view });
             }
         }
         let lists = desk.exchange(self.members(), Plane::Control, lists);

@@ -84,24 +84,14 @@ impl CollectivePart {
         let me = self.members().rank();
         let mut transfers = Vec::new();
         let mut own = None;
-        for (index, &to) in agreement.windows.aggregators.iter().enumerate() {
-            let window = agreement.windows.of(round, index);
-            if !agreement.parts[me].meets(&window) {
+        for share in self.shares(agreement, round)? {
+            if share.aggregator == me {
+                own = Some((share.list, share.data));
                 continue;
             }
-            let within = self.within(&window);
-            let from = (within.start - self.stream.start) as usize;
-            let data = self.data.part(from..from + (within.end - within.start) as usize)?;
-            let list = PieceList::of(&self.view, within, &window);
-            if to == me {
-                own = Some((list, data));
-                continue;
-            }
-            let (head, rest) = list.messages()?;
-            transfers.push(RoundTransfer::Send { to, view: head });
-            transfers.extend(rest.map(|view| RoundTransfer::Send { to, view }));
-            if !data.is_empty() {
-                transfers.push(RoundTransfer::Send { to, view: data });
+            transfers.extend(share.send_list()?);
+            if !share.data.is_empty() {
+                transfers.push(RoundTransfer::Send { to: share.aggregator, view: share.data });
             }
         }
         Ok(SentRound { messages: desk.exchange(self.members(), Plane::Control, transfers), own })

@@ -258,7 +258,7 @@ impl File {
         Ok(())
     }
 
-    /// The offset of an access of so many etypes, whose pointer moves.
+    /// The offset of an access of `etypes` etypes; moves its pointer.
     fn begin(&self, position: AccessPosition, etypes: u64) -> Result<i64> {
         match position {
             AccessPosition::At(offset) => Ok(offset),

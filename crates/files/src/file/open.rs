@@ -33,51 +33,13 @@ use crate::storage::Storage;
 use crate::storage::posix::{Creates, PosixFile, path_of};
 use crate::view::FileView;
 
-/// Words of an announcement.
-const WORDS: usize = 5;
-
-/// What a rank tells the others.
-#[derive(Clone, Copy, Debug, Default)]
-struct Announcement {
-    error: i32,
-    /// The access mode; of the first rank the cores that it may use, where the shared words lie,
-    /// and the hints that hold for all.
-    words: [u64; WORDS],
-}
-
-impl Announcement {
-    const BYTES: usize = 8 * (1 + WORDS);
-
-    fn to_bytes(self) -> [u8; Announcement::BYTES] {
-        let mut bytes = [0; Announcement::BYTES];
-        bytes[..8].copy_from_slice(&(self.error as u64).to_ne_bytes());
-        bytes[8..].copy_from_slice(self.words.map(u64::to_ne_bytes).as_flattened());
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8; Announcement::BYTES]) -> Announcement {
-        let (words, _) = bytes.as_chunks();
-        let word = |at: usize| u64::from_ne_bytes(words[at]);
-        Announcement { error: word(0) as i32, words: std::array::from_fn(|i| word(i + 1)) }
-    }
-}
+/// What a rank tells the others when it has opened the file as the first, or closes it: the access
+/// mode, the cores that it may use, where the shared words lie, and the hints that hold for all.
+type Announcement = [u64; 5];
 
 /// Exchanges what each rank has to say; fails at all ranks alike if one has an error.
-fn agree(members: &Members, own: Result<[u64; WORDS]>) -> Result<Vec<Announcement>> {
-    let announced = match &own {
-        Ok(words) => Announcement { error: c::SUCCESS, words: *words },
-        Err(error) => Announcement { error: error.code(), ..Announcement::default() },
-    };
-    let all = ExchangeMembers::all(members).allgather(&announced.to_bytes())?;
-    own?;
-    let all: Vec<_> = all.as_chunks().0.iter().map(Announcement::from_bytes).collect();
-    match all.iter().position(|one| one.error != c::SUCCESS) {
-        None => Ok(all),
-        Some(rank) => {
-            let detail = format!("the call has failed at rank {rank} of the communicator");
-            Err(Error::other(all[rank].error, detail))
-        }
-    }
+fn agree<const N: usize>(members: &Members, own: Result<[u64; N]>) -> Result<Vec<[u64; N]>> {
+    ExchangeMembers::all(members).agree(own, "the communicator")
 }
 
 /// What the first rank opens before the others.
@@ -129,14 +91,14 @@ impl File {
         }
         let (members, name) = (&file.0.shared_file.members, &file.0.shared_file.name);
         // It is there until all have closed it.
-        let mut met = agree(members, Ok([0; WORDS]));
+        let mut met = agree(members, Ok([]));
         if file.0.mode.deletes_on_close() {
             let deleted = match members.rank() {
                 0 => std::fs::remove_file(&file.0.path),
                 _ => Ok(()),
             };
             let deleted = deleted.map_err(|error| failure::of_name("delete", name, &error));
-            met = met.and(agree(members, deleted.map(|()| [0; WORDS])));
+            met = met.and(agree(members, deleted.map(|()| [])));
         }
         file.0.shared.close()?;
         FILES.remove(handle);
@@ -168,20 +130,20 @@ impl Opening<'_> {
         });
         let all = agree(self.members, announced)?;
         let (mode, mut hints, first) = checked?;
-        hints.adopt([all[0].words[3], all[0].words[4]]);
-        let opened = self.open_as_first(mode, &hints, first, &all);
+        let [_, cores, _, choices, block] = all[0];
+        hints.adopt([choices, block]);
+        let opened = self.open_after_first(mode, &hints, first, &all);
         let opened = opened.and_then(|opened| Ok((opened, FILES.reserve()?)));
-        let again =
-            opened.as_ref().map(|((_, _, size), _)| [*size, 0, 0, 0, 0]).map_err(Error::clone);
+        let again = opened.as_ref().map(|((_, _, size), _)| [*size]).map_err(Error::clone);
         let sizes = agree(self.members, again)?;
         let ((storage, words, _), handle) = opened?;
-        let (members, size) = (Arc::clone(self.members), sizes[0].words[0]);
+        let (members, size) = (Arc::clone(self.members), sizes[0][0]);
         let words = words.map(|region| SharedWords::new(region, members.rank(), members.size()));
         let shared = SharedPointer::new(&members, words.clone())?;
         if mode.appends() && self.members.rank() == 0 {
             shared.set(size)?;
         }
-        let aggregators = all[0].words[1] as usize * self.engine.nodes() as usize;
+        let aggregators = cores as usize * self.engine.nodes() as usize;
         let shared_file = Arc::new(SharedFile {
             name: self.name.clone(),
             guard: FileGuard::new(Arc::clone(&storage), words),
@@ -211,7 +173,7 @@ impl Opening<'_> {
         });
         if mode.appends() {
             // The pointer is at the end before another rank moves it.
-            agree(&file.0.shared_file.members, Ok([0; WORDS]))?;
+            agree(&file.0.shared_file.members, Ok([]))?;
         }
         Ok(file)
     }
@@ -228,14 +190,14 @@ impl Opening<'_> {
     }
 
     /// The file, its shared words, and its size, where file pointers begin at its end.
-    fn open_as_first(
+    fn open_after_first(
         &self,
         mode: AccessMode,
         hints: &Hints,
         first: OfFirst,
         all: &[Announcement],
     ) -> Result<(Arc<dyn Storage>, Option<Region>, u64)> {
-        if all.iter().any(|one| one.words[0] != all[0].words[0]) {
+        if all.iter().any(|one| one[0] != all[0][0]) {
             let detail = "ranks have different access modes (amode)";
             return Err(Error::other(c::ERR_NOT_SAME, detail));
         }
@@ -245,7 +207,7 @@ impl Opening<'_> {
         };
         let words = match first.words {
             Some((_, region)) => Some(region),
-            None => self.open_words(all[0].words[2])?,
+            None => self.open_words(all[0][2])?,
         };
         let size = match mode.appends() {
             true => storage.size().map_err(|e| failure::of_name("open", &self.name, &e))?,

@@ -9,6 +9,7 @@ use mica_objects::sync::lock;
 
 use super::File;
 use crate::failure;
+use crate::shared_file::PROCESSES;
 use crate::view::FileView;
 
 impl File {
@@ -113,21 +114,9 @@ impl File {
 
     /// Fails at all ranks if `own` is an error at one of them, or `value` not the same at all.
     pub(super) fn agree_on<T>(&self, value: u64, own: &Result<T>) -> Result<()> {
-        let error = own.as_ref().map_or_else(Error::code, |_| c::SUCCESS);
-        let mut mine = [0; 16];
-        mine[..8].copy_from_slice(&value.to_ne_bytes());
-        mine[8..12].copy_from_slice(&error.to_ne_bytes());
-        let all = ExchangeMembers::all(&self.0.shared_file.members).allgather(&mine)?;
-        if let Err(error) = own {
-            return Err(error.clone());
-        }
-        let (all, _) = all.as_chunks::<16>();
-        let code = |one: &[u8; 16]| i32::from_ne_bytes(*one[8..].first_chunk().expect("4 bytes"));
-        if let Some(rank) = all.iter().position(|one| code(one) != c::SUCCESS) {
-            let detail = format!("the call has failed at rank {rank} of the file's processes");
-            return Err(Error::other(code(&all[rank]), detail));
-        }
-        match all.iter().all(|one| one[..8] == all[0][..8]) {
+        let own = own.as_ref().map(|_| [value]).map_err(Error::clone);
+        let all = ExchangeMembers::all(self.members()).agree(own, PROCESSES)?;
+        match all.iter().all(|one| one == &all[0]) {
             true => Ok(()),
             false => {
                 let detail = "ranks have called it with different arguments";

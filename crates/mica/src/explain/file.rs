@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use mica_node::topology::{available_cores, readable_bytes};
-use mica_node::tunables::{self, Tunable};
+use mica_node::tunables;
 use mica_policy::files::{
     AccessChoice, AccessCosts, AccessDirection, AccessPart, RunSpacing, exchanges, goes_by_blocks,
 };
@@ -61,16 +61,8 @@ pub fn view(text: &str) -> Result<ExplainView, String> {
     }
 }
 
-fn forced(tunable: &Tunable) -> Result<AccessChoice, tunables::BadValue> {
-    Ok(match tunable.choice()? {
-        "always" => AccessChoice::Always,
-        "never" => AccessChoice::Never,
-        _ => AccessChoice::Automatic,
-    })
-}
-
 impl ExplainView {
-    /// The part of a rank that accesses so many bytes.
+    /// The part of `rank`, which accesses `bytes` bytes.
     fn part(self, rank: u64, bytes: u64) -> AccessPart {
         match self {
             ExplainView::Contiguous => {
@@ -113,7 +105,7 @@ impl FileCall {
             None => available_cores().max(2),
         };
         let costs = AccessCosts::SHIPPED;
-        let choice = forced(&tunables::IO_EXCHANGE)?;
+        let choice = AccessChoice::from_word(tunables::IO_EXCHANGE.choice()?);
         let parts: Vec<_> = (0..ranks as u64).map(|rank| view.part(rank, bytes)).collect();
         let is_exchanged = self.is_collective && exchanges(&parts, self.direction, choice, &costs);
         let mut text = format!(
@@ -176,7 +168,7 @@ impl FileCall {
         };
         let block = tunables::IO_SIEVE_BLOCK.number()?;
         let spacing = RunSpacing { len, distance: stride };
-        let by_blocks = match forced(&tunables::IO_SIEVE)? {
+        let by_blocks = match AccessChoice::from_word(tunables::IO_SIEVE.choice()?) {
             AccessChoice::Always => true,
             AccessChoice::Never => false,
             AccessChoice::Automatic => goes_by_blocks(self.direction, spacing, block, costs),

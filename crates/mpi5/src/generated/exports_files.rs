@@ -76,7 +76,7 @@ call! {
 both! {
     MPI_File_iread, MPI_File_iread_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Read, AccessPosition::Individual, Coordination::Independent),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)), "MPI_File_iread"))
 }
@@ -84,7 +84,7 @@ both! {
 both! {
     MPI_File_iread_all, MPI_File_iread_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Read, AccessPosition::Individual, Coordination::Collective),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
         "MPI_File_iread_all"))
@@ -93,7 +93,7 @@ both! {
 both! {
     MPI_File_iread_at, MPI_File_iread_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
         count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Read, AccessPosition::At(offset), Coordination::Independent),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
         "MPI_File_iread_at"))
@@ -102,7 +102,7 @@ both! {
 both! {
     MPI_File_iread_at_all, MPI_File_iread_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Read, AccessPosition::At(offset), Coordination::Collective),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
         "MPI_File_iread_at_all"))
@@ -111,7 +111,7 @@ both! {
 both! {
     MPI_File_iread_shared, MPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Read, AccessPosition::Shared, Coordination::Independent),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
         "MPI_File_iread_shared"))
@@ -120,7 +120,7 @@ both! {
 both! {
     MPI_File_iwrite, MPI_File_iwrite_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Write, AccessPosition::Individual, Coordination::Independent),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
         "MPI_File_iwrite"))
@@ -129,7 +129,7 @@ both! {
 both! {
     MPI_File_iwrite_all, MPI_File_iwrite_all_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Write, AccessPosition::Individual, Coordination::Collective),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
         "MPI_File_iwrite_all"))
@@ -138,7 +138,7 @@ both! {
 both! {
     MPI_File_iwrite_at, MPI_File_iwrite_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
         count: Int, datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Write, AccessPosition::At(offset), Coordination::Independent),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
         "MPI_File_iwrite_at"))
@@ -148,7 +148,7 @@ both! {
     MPI_File_iwrite_at_all, MPI_File_iwrite_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Write, AccessPosition::At(offset), Coordination::Collective),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
         "MPI_File_iwrite_at_all"))
@@ -157,7 +157,7 @@ both! {
 both! {
     MPI_File_iwrite_shared, MPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, request: *mut MPI_Request) on File(fh)
-    => method::give(request, "request", || file::start(&File::resolve(fh.raw())?,
+    => method::give(request, "request", || start_access(&File::resolve(fh.raw())?,
         (AccessDirection::Write, AccessPosition::Shared, Coordination::Independent),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
         "MPI_File_iwrite_shared"))
@@ -178,96 +178,102 @@ call! {
 both! {
     MPI_File_read, MPI_File_read_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Read, AccessPosition::Individual, Coordination::Independent),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)), "MPI_File_read"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Read,
+        AccessPosition::Individual, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_read")?)))
 }
 
 both! {
     MPI_File_read_all, MPI_File_read_all_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Read, AccessPosition::Individual, Coordination::Collective),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_read_all"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Read,
+        AccessPosition::Individual, Coordination::Collective), file::elements(UserElements::new(buf,
+        MPI_Count::from(count), datatype)), "MPI_File_read_all")?)))
 }
 
 both! {
     MPI_File_read_all_begin, MPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype) on File(fh)
-    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+    => method::perform(|| File::resolve(fh.raw())?.begin_split(SplitCall { direction:
         AccessDirection::Read, position: AccessPosition::Individual },
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
 }
 
 call! {
     MPI_File_read_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
-        SplitCall { direction: AccessDirection::Read, position: AccessPosition::Individual }))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.end_split(SplitCall { direction:
+        AccessDirection::Read, position: AccessPosition::Individual })?)))
 }
 
 both! {
     MPI_File_read_at, MPI_File_read_at_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
         count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Read, AccessPosition::At(offset), Coordination::Independent),
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Read,
+        AccessPosition::At(offset), Coordination::Independent),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_read_at"))
+        "MPI_File_read_at")?)))
 }
 
 both! {
     MPI_File_read_at_all, MPI_File_read_at_all_c(fh: MPI_File, offset: MPI_Offset, buf: *mut c_void,
         count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Read, AccessPosition::At(offset), Coordination::Collective),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_read_at_all"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Read,
+        AccessPosition::At(offset), Coordination::Collective), file::elements(UserElements::new(buf,
+        MPI_Count::from(count), datatype)), "MPI_File_read_at_all")?)))
 }
 
 both! {
     MPI_File_read_at_all_begin, MPI_File_read_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
         buf: *mut c_void, count: Int, datatype: MPI_Datatype) on File(fh)
-    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+    => method::perform(|| File::resolve(fh.raw())?.begin_split(SplitCall { direction:
         AccessDirection::Read, position: AccessPosition::At(offset) },
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
 }
 
 call! {
     MPI_File_read_at_all_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
-        SplitCall { direction: AccessDirection::Read, position: AccessPosition::At(0) }))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.end_split(SplitCall { direction:
+        AccessDirection::Read, position: AccessPosition::At(0) })?)))
 }
 
 both! {
     MPI_File_read_ordered, MPI_File_read_ordered_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Read, AccessPosition::Shared, Coordination::Collective),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_read_ordered"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Read,
+        AccessPosition::Shared, Coordination::Collective), file::elements(UserElements::new(buf,
+        MPI_Count::from(count), datatype)), "MPI_File_read_ordered")?)))
 }
 
 both! {
     MPI_File_read_ordered_begin, MPI_File_read_ordered_begin_c(fh: MPI_File, buf: *mut c_void,
         count: Int, datatype: MPI_Datatype) on File(fh)
-    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+    => method::perform(|| File::resolve(fh.raw())?.begin_split(SplitCall { direction:
         AccessDirection::Read, position: AccessPosition::Shared },
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
 }
 
 call! {
     MPI_File_read_ordered_end(fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
-        SplitCall { direction: AccessDirection::Read, position: AccessPosition::Shared }))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.end_split(SplitCall { direction:
+        AccessDirection::Read, position: AccessPosition::Shared })?)))
 }
 
 both! {
     MPI_File_read_shared, MPI_File_read_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Read, AccessPosition::Shared, Coordination::Independent),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_read_shared"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Read,
+        AccessPosition::Shared, Coordination::Independent), file::elements(UserElements::new(buf,
+        MPI_Count::from(count), datatype)), "MPI_File_read_shared")?)))
 }
 
 call! {
@@ -311,79 +317,84 @@ call! {
 both! {
     MPI_File_write, MPI_File_write_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Write, AccessPosition::Individual, Coordination::Independent),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)), "MPI_File_write"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Write,
+        AccessPosition::Individual, Coordination::Independent),
+        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
+        "MPI_File_write")?)))
 }
 
 both! {
     MPI_File_write_all, MPI_File_write_all_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Write, AccessPosition::Individual, Coordination::Collective),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_write_all"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Write,
+        AccessPosition::Individual, Coordination::Collective), file::elements(UserElements::new(buf,
+        MPI_Count::from(count), datatype)), "MPI_File_write_all")?)))
 }
 
 both! {
     MPI_File_write_all_begin, MPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void,
         count: Int, datatype: MPI_Datatype) on File(fh)
-    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+    => method::perform(|| File::resolve(fh.raw())?.begin_split(SplitCall { direction:
         AccessDirection::Write, position: AccessPosition::Individual },
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
 }
 
 call! {
     MPI_File_write_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
-        SplitCall { direction: AccessDirection::Write, position: AccessPosition::Individual }))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.end_split(SplitCall { direction:
+        AccessDirection::Write, position: AccessPosition::Individual })?)))
 }
 
 both! {
     MPI_File_write_at, MPI_File_write_at_c(fh: MPI_File, offset: MPI_Offset, buf: *const c_void,
         count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Write, AccessPosition::At(offset), Coordination::Independent),
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Write,
+        AccessPosition::At(offset), Coordination::Independent),
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_write_at"))
+        "MPI_File_write_at")?)))
 }
 
 both! {
     MPI_File_write_at_all, MPI_File_write_at_all_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Write, AccessPosition::At(offset), Coordination::Collective),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_write_at_all"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Write,
+        AccessPosition::At(offset), Coordination::Collective), file::elements(UserElements::new(buf,
+        MPI_Count::from(count), datatype)), "MPI_File_write_at_all")?)))
 }
 
 both! {
     MPI_File_write_at_all_begin, MPI_File_write_at_all_begin_c(fh: MPI_File, offset: MPI_Offset,
         buf: *const c_void, count: Int, datatype: MPI_Datatype) on File(fh)
-    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+    => method::perform(|| File::resolve(fh.raw())?.begin_split(SplitCall { direction:
         AccessDirection::Write, position: AccessPosition::At(offset) },
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
 }
 
 call! {
     MPI_File_write_at_all_end(fh: MPI_File, buf: *const c_void, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
-        SplitCall { direction: AccessDirection::Write, position: AccessPosition::At(0) }))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.end_split(SplitCall { direction:
+        AccessDirection::Write, position: AccessPosition::At(0) })?)))
 }
 
 both! {
     MPI_File_write_ordered, MPI_File_write_ordered_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Write, AccessPosition::Shared, Coordination::Collective),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_write_ordered"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Write,
+        AccessPosition::Shared, Coordination::Collective), file::elements(UserElements::new(buf,
+        MPI_Count::from(count), datatype)), "MPI_File_write_ordered")?)))
 }
 
 both! {
     MPI_File_write_ordered_begin, MPI_File_write_ordered_begin_c(fh: MPI_File, buf: *const c_void,
         count: Int, datatype: MPI_Datatype) on File(fh)
-    => method::perform(|| file::begin(&File::resolve(fh.raw())?, SplitCall { direction:
+    => method::perform(|| File::resolve(fh.raw())?.begin_split(SplitCall { direction:
         AccessDirection::Write, position: AccessPosition::Shared },
         file::elements(UserElements::new(buf, MPI_Count::from(count), datatype))))
 }
@@ -391,17 +402,18 @@ both! {
 call! {
     MPI_File_write_ordered_end(fh: MPI_File, buf: *const c_void,
         status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::end(&File::resolve(fh.raw())?,
-        SplitCall { direction: AccessDirection::Write, position: AccessPosition::Shared }))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.end_split(SplitCall { direction:
+        AccessDirection::Write, position: AccessPosition::Shared })?)))
 }
 
 both! {
     MPI_File_write_shared, MPI_File_write_shared_c(fh: MPI_File, buf: *const c_void, count: Int,
         datatype: MPI_Datatype, status: *mut MPI_Status) on File(fh)
-    => method::give(StatusIfWanted(status), "status", || file::transfer(&File::resolve(fh.raw())?,
-        (AccessDirection::Write, AccessPosition::Shared, Coordination::Independent),
-        file::elements(UserElements::new(buf, MPI_Count::from(count), datatype)),
-        "MPI_File_write_shared"))
+    => method::give(StatusIfWanted(status), "status", ||
+        Ok(status_of(File::resolve(fh.raw())?.transfer((AccessDirection::Write,
+        AccessPosition::Shared, Coordination::Independent), file::elements(UserElements::new(buf,
+        MPI_Count::from(count), datatype)), "MPI_File_write_shared")?)))
 }
 
 call! {

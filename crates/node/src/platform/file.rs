@@ -1,8 +1,8 @@
 //! Input and output at positions of a file, from and to the bytes of messages; locks of byte
 //! ranges, and the limit of a file's size.
 //!
-//! Each function makes one system call, and says how far it came: whoever calls goes on after a
-//! short transfer ([`std::io::ErrorKind::Interrupted`] included).
+//! Each function makes one system call and returns how far it came; the caller goes on after a
+//! short transfer, and after an interrupted one ([`std::io::ErrorKind::Interrupted`]).
 
 use std::fs::File;
 use std::io;
@@ -248,6 +248,7 @@ mod tests {
             lock(&other, &(15..16), RangeLockKind::Shared).unwrap();
             other
         });
+        // Long enough for a thread that does not wait to end.
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert!(!waits.is_finished());
         unlock(&one, &(10..20)).unwrap();

@@ -10,21 +10,29 @@ pub(crate) fn disposition(signal: i32) -> Option<libc::sigaction> {
     (failed == 0).then_some(now)
 }
 
-/// Runs `f` with all signals blocked, so that a thread started there never runs the program's
-/// handlers.
-pub fn with_all_blocked<R>(f: impl FnOnce() -> R) -> R {
-    // SAFETY: both sets live here; sigfillset and pthread_sigmask only write to them and to the
-    // thread's mask.
-    let old = unsafe {
-        let (mut all, mut old) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
-        old
-    };
-    let result = f();
-    // SAFETY: as above; `old` is the mask that was in force.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut()) };
-    result
+/// Blocks all signals for the calling thread, and for threads that it starts, as long as it lives.
+pub struct SignalsBlocked(libc::sigset_t);
+
+impl SignalsBlocked {
+    /// Blocks them.
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> SignalsBlocked {
+        // SAFETY: the calls write to these sets only, which are initialised before they are read.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            let mut before = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            SignalsBlocked(before)
+        }
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that `new` has saved.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
 }
 
 /// Calls `f`, and puts back the dispositions that have changed meanwhile.

@@ -75,8 +75,6 @@ pub enum WindowSpec {
 /// What a rank announces in an exchange.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Announcement {
-    /// `MPI_SUCCESS`, or the class of the rank's error.
-    error: i32,
     pub words: [u64; 3],
 }
 
@@ -348,7 +346,6 @@ impl Sizes {
     fn agree(members: &Members, own: Result<((usize, usize), bool)>) -> Result<Sizes> {
         let own = own.map(|((bytes, unit), reaches_all)| Announcement {
             words: [bytes as u64, unit as u64, u64::from(reaches_all)],
-            ..Announcement::default()
         });
         let all = agree(members, own)?;
         let word = |at: usize| all.iter().map(move |a| a.words[at] as usize);
@@ -622,43 +619,14 @@ fn own_part(own: &OwnMemory) -> TargetMemory {
 impl OwnMemory {
     fn announcement(&self) -> Announcement {
         let locks = self.locks.as_ref().map_or(0, WindowLocks::offset);
-        Announcement { error: c::SUCCESS, words: [self.words[0], self.words[1], locks] }
+        Announcement { words: [self.words[0], self.words[1], locks] }
     }
 }
 
 /// Exchanges what each rank has to announce. Fails at all ranks if one has an error: with its own
 /// error there, and with the class and the rank at the others.
 fn agree(members: &Members, own: Result<Announcement>) -> Result<Vec<Announcement>> {
-    let announced = match &own {
-        Ok(announcement) => *announcement,
-        Err(error) => Announcement { error: error.code(), ..Announcement::default() },
-    };
-    let all = ExchangeMembers::all(members).allgather(&announced.to_bytes())?;
-    own?;
-    let all: Vec<_> = all.as_chunks().0.iter().map(Announcement::from_bytes).collect();
-    match all.iter().position(|a| a.error != c::SUCCESS) {
-        None => Ok(all),
-        Some(rank) => {
-            let detail = format!("the call has failed at rank {rank} of the communicator");
-            Err(Error::other(all[rank].error, detail))
-        }
-    }
-}
-
-impl Announcement {
-    const BYTES: usize = 32;
-
-    fn to_bytes(self) -> [u8; Announcement::BYTES] {
-        let [a, b, c] = self.words;
-        let words = [self.error as u64, a, b, c].map(u64::to_ne_bytes);
-        let mut bytes = [0; Announcement::BYTES];
-        bytes.copy_from_slice(words.as_flattened());
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8; Announcement::BYTES]) -> Announcement {
-        let (words, _) = bytes.as_chunks();
-        let word = |at: usize| u64::from_ne_bytes(words[at]);
-        Announcement { error: word(0) as i32, words: [word(1), word(2), word(3)] }
-    }
+    let own = own.map(|announcement| announcement.words);
+    let all = ExchangeMembers::all(members).agree(own, "the communicator")?;
+    Ok(all.into_iter().map(|words| Announcement { words }).collect())
 }

@@ -26,29 +26,6 @@ pub(super) enum Backing {
     Private,
 }
 
-/// Blocks all signals as long as it lives: a handler must not write to a page that is being moved.
-pub(super) struct SignalsBlocked(libc::sigset_t);
-
-impl SignalsBlocked {
-    pub fn new() -> SignalsBlocked {
-        // SAFETY: the calls write to these sets only, which are initialised before they are read.
-        unsafe {
-            let mut all = std::mem::zeroed();
-            let mut before = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            SignalsBlocked(before)
-        }
-    }
-}
-
-impl Drop for SignalsBlocked {
-    fn drop(&mut self) {
-        // SAFETY: the set is the one that `new` has saved.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
-    }
-}
-
 /// Puts one mapping in the place of another: `mremap` with MREMAP_FIXED, or in tests a function
 /// that fails as the kernel may.
 type PutInPlace = unsafe fn(from: usize, len: usize, to: usize) -> Result<(), i32>;

@@ -11,7 +11,7 @@ use super::buffers::{
 };
 use super::eligibility::{self, SkipReason};
 use super::holders::PageHolders;
-use super::migration::{self, Backing, SignalsBlocked};
+use super::migration::{self, Backing};
 use super::origin::MallocBlocks;
 use super::planning::MigrationPlan;
 use super::usage::Usage;
@@ -19,6 +19,7 @@ use crate::direct::{Backend, DirectOptions, ExpectedUse, Exposed, Exposure};
 use mica_node::page::kernel_page_size;
 use mica_node::procmap::ProcMap;
 use mica_node::segment::{JobSegment, Limit};
+use mica_node::signals::SignalsBlocked;
 
 /// Entries of the table that counts uses.
 const COUNTS: usize = 1024;

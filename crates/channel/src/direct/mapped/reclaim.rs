@@ -24,10 +24,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::eligibility::{HelperThread, SkipReason};
-use super::migration::SignalsBlocked;
 use super::owners::OWNERS;
 use mica_node::futex::{self, FutexScope};
 use mica_node::process_stat::ProcessStat;
+use mica_node::signals::SignalsBlocked;
 
 /// Bytes of migrated memory up to which the long interval applies.
 const BOUND: usize = 64 << 20;
