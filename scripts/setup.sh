@@ -16,8 +16,8 @@ packages() {
     must binutils readelf --version
     must pkg-config pkg-config --version
     must libhwloc-dev pkg-config --atleast-version=2.0.0 hwloc
-    # Of Debian's hwloc; others do without.
-    must libudev-dev sh -c '! pkg-config --static --libs hwloc | grep -q -e -ludev || pkg-config --exists libudev'
+    # Of Debian's hwloc, so asked for together with it; others do without.
+    must libudev-dev sh -c 'pkg-config --exists libudev || { pkg-config --exists hwloc && ! pkg-config --static --libs hwloc | grep -q -e -ludev; }'
     command -v cargo >/dev/null || must curl curl --version
     for purpose in "$@"; do
         case $purpose in

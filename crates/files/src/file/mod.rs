@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`open`] | opening, closing, deleting |
 //! | [`data`] | reading and writing, in all their forms |
-//! | [`pointer`], [`shared_pointer`] | file pointers, of one process and shared |
+//! | [`mod@pointer`], [`shared_pointer`] | file pointers, of one process and shared |
 //! | [`manage`] | size, view, hints, consistency |
 
 mod data;

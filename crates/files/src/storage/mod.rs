@@ -1,7 +1,7 @@
 //! Where a file's bytes are: what the accesses above ask of it.
 //!
 //! [`posix`] is a file of the system. Tests have one in memory that refuses on demand
-//! ([`memory`]). A back end makes single transfers, which may be short; [`read_all`] and
+//! (`memory`). A back end makes single transfers, which may be short; [`read_all`] and
 //! [`write_all`] go on where they stop.
 
 #[cfg(test)]

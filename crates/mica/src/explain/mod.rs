@@ -2,7 +2,7 @@
 //! `mica info --explain COLLECTIVE SIZE`: the same for the algorithm of a collective
 //! ([`collective`]).
 //! `mica info --explain write_all --view vector:4096:8192`: the same for an access to a file
-//! ([`file`]).
+//! ([`mod@file`]).
 
 mod collective;
 mod file;

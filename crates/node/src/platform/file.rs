@@ -15,7 +15,7 @@ use mica_memory::View;
 /// page each these are a mebibyte.
 const IOVECS: usize = 256;
 
-/// Bytes of a message, for [`read`] and [`write`].
+/// Bytes of a message, for [`read`] and [`write()`].
 #[derive(Clone, Copy, Debug)]
 pub struct FilePiece<'a> {
     /// The message.
@@ -110,7 +110,7 @@ fn size_limit() -> u64 {
 /// Sets the file's size in bytes.
 ///
 /// # Errors
-/// The system's; `FileTooLarge` as for [`write`].
+/// The system's; `FileTooLarge` as for [`write()`].
 pub fn set_size(file: &File, bytes: u64) -> io::Result<()> {
     if bytes > size_limit() {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
