@@ -126,6 +126,20 @@ static void bad_names(void)
     CHECK(MPI_File_delete(io_folder, MPI_INFO_NULL) != MPI_SUCCESS, "a folder was deleted");
 }
 
+/* As HDF5's tests do: each rank takes away an old file, and opens a new one without a barrier. */
+static void after_deletion(void)
+{
+    for (int round = 0; round < 3; round++) {
+        MPI_File f = MPI_FILE_NULL;
+        usleep((useconds_t)(2000 * test_rank));
+        unlink(io_name);
+        OK(MPI_File_open(MPI_COMM_WORLD, io_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                         &f));
+        io_close(&f);
+    }
+    drop();
+}
+
 static void existence(void)
 {
     int create = MPI_MODE_CREATE | MPI_MODE_RDWR;
@@ -391,6 +405,15 @@ static void hints(void)
     expect_hint(f, "romio_ds_read", "disable");
     MPI_Info_free(&info);
     OK(MPI_File_set_info(f, MPI_INFO_NULL));
+    if (io_strict) { /* what ranks choose alike is the first rank's */
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "romio_cb_read", test_rank == 0 ? "enable" : "disable");
+        MPI_Info_set(info, "cb_buffer_size", test_rank == 0 ? "131072" : "65536");
+        OK(MPI_File_set_info(f, info));
+        expect_hint(f, "romio_cb_read", "enable");
+        expect_hint(f, "cb_buffer_size", "131072");
+        MPI_Info_free(&info);
+    }
     io_close(&f);
     drop();
 }
@@ -470,6 +493,7 @@ int main(int argc, char **argv)
         return fatal();
     access_modes();
     bad_names();
+    after_deletion();
     existence();
     permissions();
     refused_access();

@@ -93,7 +93,7 @@ pub type SharedHints = [u64; 2];
 impl HintKind {
     fn allows(self, value: &str) -> bool {
         match self {
-            HintKind::Choice => matches!(value, "automatic" | "enable" | "disable"),
+            HintKind::Choice => CHOICE_WORDS.contains(&value),
             HintKind::Number => value.trim().parse::<u64>().is_ok_and(|number| number > 0),
             HintKind::Octal => u32::from_str_radix(value.trim(), 8).is_ok_and(|n| n <= 0o7777),
             HintKind::Logical => matches!(value, "true" | "false"),
@@ -125,6 +125,8 @@ pub fn change(in_force: &Info, given: &Info) {
 
 const CHOICES: [AccessChoice; 3] =
     [AccessChoice::Automatic, AccessChoice::Always, AccessChoice::Never];
+/// What ROMIO calls them.
+const CHOICE_WORDS: [&str; 3] = ["automatic", "enable", "disable"];
 
 impl Hints {
     /// What ranks must have alike.
@@ -139,6 +141,18 @@ impl Hints {
         (self.exchange_reads, self.exchange_writes) = (choice(choices), choice(choices >> 2));
         self.aggregators = Some((choices >> 4) as usize).filter(|&number| number > 0);
         self.exchange_block = block;
+    }
+
+    /// Says in `info`, which has what this rank was given, what ranks have alike.
+    pub fn show_shared(&self, info: &Info) {
+        let word = |choice: AccessChoice| CHOICE_WORDS[choice as usize];
+        info.put("romio_cb_read", word(self.exchange_reads));
+        info.put("romio_cb_write", word(self.exchange_writes));
+        info.put("cb_buffer_size", &self.exchange_block.to_string());
+        match self.aggregators {
+            Some(number) => info.put("cb_nodes", &number.to_string()),
+            None => drop(info.remove("cb_nodes")),
+        }
     }
 
     /// What these hints, all of which are [in force](in_force), say. The sizes that were not given
@@ -214,5 +228,17 @@ mod tests {
         other.exchange_writes = AccessChoice::Never;
         other.adopt(changed.shared());
         assert_eq!(other, changed);
+        // Another rank's own hints do not hold where the first rank's do.
+        let own = Info::default();
+        own.put("romio_cb_write", "disable");
+        own.put("cb_nodes", "7");
+        own.put("romio_ds_write", "enable");
+        let mut hints_of_own = Hints::of(&own).unwrap();
+        hints_of_own.adopt(hints.shared());
+        hints_of_own.show_shared(&own);
+        assert_eq!(own.lookup("romio_cb_write").as_deref(), Some("automatic"));
+        assert_eq!(own.lookup("cb_nodes"), None);
+        assert_eq!(own.lookup("cb_buffer_size").as_deref(), Some("65536"));
+        assert_eq!(own.lookup("romio_ds_write").as_deref(), Some("enable"));
     }
 }

@@ -76,13 +76,10 @@ impl Info {
     pub fn delete(handle: u32, key: &str) -> Result<()> {
         let info = Info::resolve_to_change(handle)?;
         check_key(key)?;
-        let mut pairs = lock(&info.0);
-        let i = pairs.iter().position(|(k, _)| k == key).ok_or_else(|| {
+        info.remove(key).map(drop).ok_or_else(|| {
             let reason = "the info object has no such key";
             Error::argument(c::ERR_INFO_NOKEY, "key", quote(key), reason)
-        })?;
-        pairs.remove(i);
-        Ok(())
+        })
     }
 
     /// The value of a key, if it is there.
@@ -133,6 +130,13 @@ impl Info {
             Some((_, old)) => value.clone_into(old),
             None => pairs.push((key.to_owned(), value.to_owned())),
         }
+    }
+
+    /// Takes a pair out, if it is there; returns its value.
+    pub fn remove(&self, key: &str) -> Option<String> {
+        let mut pairs = lock(&self.0);
+        let place = pairs.iter().position(|(k, _)| k == key)?;
+        Some(pairs.remove(place).1)
     }
 
     /// `MPI_Info_create_env` and `MPI_INFO_ENV`: how this program, whose arguments these are, was

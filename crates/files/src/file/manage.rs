@@ -106,7 +106,9 @@ impl File {
 
     /// `MPI_File_get_info`: the hints in force, as a new object.
     pub fn info(&self) -> Info {
-        lock(&self.0.properties).info.duplicate()
+        let info = lock(&self.0.properties).info.duplicate();
+        self.0.shared_file.hints().show_shared(&info);
+        info
     }
 
     /// `MPI_File_set_info`. Blocks until all ranks have called it.

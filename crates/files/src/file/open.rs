@@ -1,16 +1,18 @@
 //! Opening, closing and deleting files (MPI 5.0, 14.2.1 to 14.2.3).
 //!
-//! The first rank opens the file first, and creates it if that is wanted; then all others open it.
-//! In two exchanges each rank says how it went, so that a call fails at all ranks or at none. Ranks
-//! that share memory share the [`SharedWords`] of the file, which the first of them allocates; no
-//! file is made beside the program's.
+//! When all ranks have come, with arguments that go together, the first rank opens the file, and
+//! creates it if that is wanted: so a rank may delete an old file of this name just before the
+//! call. Then all others open it. In an exchange after each of these steps each rank says how it
+//! went, so that a call fails at all ranks or at none. Ranks that share memory share the
+//! [`SharedWords`] of the file, which the first of them allocates; no file is made beside the
+//! program's.
 
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use mica_collective::exchange::ExchangeMembers;
-use mica_collective::members::Members;
+use mica_collective::members::{Members, context::fresh_context};
 use mica_memory::{Block, Region, fill};
 use mica_node::window::PartUser;
 use mica_objects::constants as c;
@@ -33,8 +35,8 @@ use crate::storage::Storage;
 use crate::storage::posix::{Creates, PosixFile, path_of};
 use crate::view::FileView;
 
-/// What a rank tells the others when it has opened the file as the first, or closes it: the access
-/// mode, the cores that it may use, where the shared words lie, and the hints that hold for all.
+/// What a rank tells the others when it comes: a context for the file's traffic, the access mode,
+/// the cores that it may use, and the hints of those that hold for all.
 type Announcement = [u64; 5];
 
 /// Exchanges what each rank has to say; fails at all ranks alike if one has an error.
@@ -50,12 +52,16 @@ struct OfFirst {
     words: Option<(u64, Region)>,
 }
 
-/// What the call is about.
+/// What the call is about, after all ranks have come.
 struct Opening<'a> {
     engine: &'a Engine,
     members: &'a Arc<Members>,
     path: &'a Path,
     name: String,
+    mode: AccessMode,
+    hints: Hints,
+    /// Ranks that access the file for all, where the hints say nothing.
+    aggregators: usize,
     /// Whether all ranks share memory.
     is_shared: bool,
 }
@@ -67,15 +73,38 @@ impl File {
     /// `MPI_ERR_AMODE`, `MPI_ERR_NOT_SAME`; those of the system; `MPI_ERR_NO_MEM`. If the call
     /// fails at one rank, it fails at all.
     pub fn open(parent: &Members, name: &Path, amode: i32, hints: &Info) -> Result<File> {
-        let context = ExchangeMembers::all(parent).agree_on_context()?;
-        let members = &Arc::new(parent.in_context(context, 0..0));
         let engine = process::engine()?;
-        let is_shared = !engine.is_loopback()
-            && (0..members.size()).all(|rank| engine.shares_windows_with(members.peer(rank)));
-        let path = &path_of(name);
-        let name = name.to_string_lossy().into_owned();
-        let opening = Opening { engine, members, path, name, is_shared };
-        opening.open(amode, hints)
+        let info = hints::in_force(hints);
+        let checked = AccessMode::new(amode).and_then(|mode| Ok((mode, Hints::of(&info)?)));
+        let announced = checked.clone().and_then(|(mode, hints)| {
+            let context = match parent.rank() {
+                0 => fresh_context()?,
+                _ => 0,
+            };
+            let [choices, block] = hints.shared();
+            Ok([context, mode.bits() as u64, engine.cores() as u64, choices, block])
+        });
+        let all: Vec<Announcement> = agree(parent, announced)?;
+        let (mode, mut hints) = checked?;
+        if all.iter().any(|one| one[1] != all[0][1]) {
+            let detail = "ranks have different access modes (amode)";
+            return Err(Error::other(c::ERR_NOT_SAME, detail));
+        }
+        let [context, _, cores, choices, block] = all[0];
+        hints.adopt([choices, block]);
+        let members = &Arc::new(parent.in_context(context, 0..0));
+        let opening = Opening {
+            engine,
+            members,
+            path: &path_of(name),
+            name: name.to_string_lossy().into_owned(),
+            mode,
+            hints,
+            aggregators: (cores as usize * engine.nodes() as usize).clamp(1, members.size()),
+            is_shared: !engine.is_loopback()
+                && (0..members.size()).all(|rank| engine.shares_windows_with(members.peer(rank))),
+        };
+        opening.open(info)
     }
 
     /// `MPI_File_close`. Blocks until all ranks have called it.
@@ -120,37 +149,31 @@ pub fn delete(name: &Path) -> Result<()> {
 }
 
 impl Opening<'_> {
-    fn open(&self, amode: i32, given: &Info) -> Result<File> {
-        let info = hints::in_force(given);
-        let checked = self.check(amode, &info);
-        let announced = checked.as_ref().map_err(Error::clone).map(|(mode, hints, first)| {
-            let at = first.words.as_ref().map_or(0, |(offset, _)| *offset);
-            let [choices, block] = hints.shared();
-            [mode.bits() as u64, self.engine.cores() as u64, at, choices, block]
+    fn open(&self, info: Info) -> Result<File> {
+        let (members, mode) = (self.members, self.mode);
+        let first = self.open_first();
+        let announced = first.as_ref().map_err(Error::clone).map(|first| {
+            let words = first.words.as_ref();
+            [words.map_or(0, |(offset, _)| *offset)]
         });
-        let all = agree(self.members, announced)?;
-        let (mode, mut hints, first) = checked?;
-        let [_, cores, _, choices, block] = all[0];
-        hints.adopt([choices, block]);
-        let opened = self.open_after_first(mode, &hints, first, &all);
+        let places = agree(members, announced)?;
+        let opened = self.open_after_first(first?, places[0][0]);
         let opened = opened.and_then(|opened| Ok((opened, FILES.reserve()?)));
         let again = opened.as_ref().map(|((_, _, size), _)| [*size]).map_err(Error::clone);
-        let sizes = agree(self.members, again)?;
+        let size = agree(members, again)?[0][0];
         let ((storage, words, _), handle) = opened?;
-        let (members, size) = (Arc::clone(self.members), sizes[0][0]);
         let words = words.map(|region| SharedWords::new(region, members.rank(), members.size()));
-        let shared = SharedPointer::new(&members, words.clone())?;
-        if mode.appends() && self.members.rank() == 0 {
+        let shared = SharedPointer::new(members, words.clone())?;
+        if mode.appends() && members.rank() == 0 {
             shared.set(size)?;
         }
-        let aggregators = cores as usize * self.engine.nodes() as usize;
         let shared_file = Arc::new(SharedFile {
             name: self.name.clone(),
             guard: FileGuard::new(Arc::clone(&storage), words),
             storage,
-            aggregators: aggregators.clamp(1, members.size()),
-            members,
-            hints: Mutex::new(hints),
+            aggregators: self.aggregators,
+            members: Arc::clone(members),
+            hints: Mutex::new(self.hints),
             counters: self.engine.live_counters(),
             windows: Mutex::new(Vec::new()),
         });
@@ -173,56 +196,44 @@ impl Opening<'_> {
         });
         if mode.appends() {
             // The pointer is at the end before another rank moves it.
-            agree(&file.0.shared_file.members, Ok([]))?;
+            agree(members, Ok([]))?;
         }
         Ok(file)
     }
 
-    /// The arguments; and the first rank's file, which may be new, and its words.
-    fn check(&self, amode: i32, info: &Info) -> Result<(AccessMode, Hints, OfFirst)> {
-        let (mode, hints) = (AccessMode::new(amode)?, Hints::of(info)?);
+    /// The first rank's file, which may be new, and its words.
+    fn open_first(&self) -> Result<OfFirst> {
         if self.members.rank() != 0 {
-            return Ok((mode, hints, OfFirst::default()));
+            return Ok(OfFirst::default());
         }
-        let storage = self.storage(mode, &hints, Creates::Yes)?;
-        let words = self.allocate_words()?;
-        Ok((mode, hints, OfFirst { storage: Some(storage), words }))
+        let storage = self.storage(Creates::Yes)?;
+        Ok(OfFirst { storage: Some(storage), words: self.allocate_words()? })
     }
 
-    /// The file, its shared words, and its size, where file pointers begin at its end.
+    /// The file, its shared words, which lie there in the first rank's memory, and its size, where
+    /// file pointers begin at its end.
     fn open_after_first(
         &self,
-        mode: AccessMode,
-        hints: &Hints,
         first: OfFirst,
-        all: &[Announcement],
+        words_at: u64,
     ) -> Result<(Arc<dyn Storage>, Option<Region>, u64)> {
-        if all.iter().any(|one| one[0] != all[0][0]) {
-            let detail = "ranks have different access modes (amode)";
-            return Err(Error::other(c::ERR_NOT_SAME, detail));
-        }
         let storage = match first.storage {
             Some(storage) => storage,
-            None => self.storage(mode, hints, Creates::No)?,
+            None => self.storage(Creates::No)?,
         };
         let words = match first.words {
             Some((_, region)) => Some(region),
-            None => self.open_words(all[0][2])?,
+            None => self.open_words(words_at)?,
         };
-        let size = match mode.appends() {
+        let size = match self.mode.appends() {
             true => storage.size().map_err(|e| failure::of_name("open", &self.name, &e))?,
             false => 0,
         };
         Ok((storage, words, size))
     }
 
-    fn storage(
-        &self,
-        mode: AccessMode,
-        hints: &Hints,
-        creates: Creates,
-    ) -> Result<Arc<dyn Storage>> {
-        let opened = PosixFile::open(self.path, mode, hints.permissions, creates);
+    fn storage(&self, creates: Creates) -> Result<Arc<dyn Storage>> {
+        let opened = PosixFile::open(self.path, self.mode, self.hints.permissions, creates);
         let file = opened.map_err(|error| failure::of_name("open", &self.name, &error))?;
         Ok(Arc::new(file))
     }
