@@ -192,6 +192,12 @@ pub fn spawn_helper(
     })
 }
 
+/// Whether helpers have a core that no rank needs: one to which none is bound, or more cores than
+/// ranks.
+pub fn has_core_for_helpers(segment: &JobSegment) -> bool {
+    segment.available_cores() > segment.ranks() || helper_mask(segment).is_some()
+}
+
 /// The cores on which the job's helpers may run; `None` to keep the rank's own mask.
 fn helper_mask(segment: &JobSegment) -> Option<CpuSet> {
     // The launcher is not bound, so its mask is what the job may use.

@@ -42,7 +42,7 @@ pub use error::CopyError;
 pub use hardware::dsa::{
     DsaEngine, DsaReport, DsaThreadEngine, NoDevice, QueueInfo, QueueMode, find_queues,
 };
-pub use helper::spawn_helper;
+pub use helper::{has_core_for_helpers, spawn_helper};
 pub use inline::InlineEngine;
 pub use job::{CopyJob, Notify};
 pub use peer::PeerMemory;

@@ -208,8 +208,10 @@ impl File {
             file: self.handle(),
             context: members.collective_context(),
             tags: match coordination {
-                Coordination::Collective => [(); 2].map(|()| members.next_collective_tag(None)),
-                Coordination::Independent => [0; 2],
+                Coordination::Collective => {
+                    Some([(); 2].map(|()| members.next_collective_tag(None)))
+                }
+                Coordination::Independent => None,
             },
         };
         let conclusion = prepared.as_ref().ok().map(|(prepared, elements)| {

@@ -8,8 +8,8 @@
 //! - a blocking call ([`FileOperation::run`]): the calling thread drives the engine, and runs the
 //!   jobs outside it;
 //! - a nonblocking or split one ([`FileOperation::start`]): the messages are exchanged by a
-//!   reaction of the engine, in any call that makes progress; jobs run on a thread of the library
-//!   ([`worker`]).
+//!   reaction of the engine, in any call that makes progress; jobs run on a thread of the library,
+//!   which exchanges messages as well where a core is free ([`worker`]).
 //!
 //! Collective accesses of one file take turns, in the order of their calls, which is the same at
 //! all ranks: so the messages of two never mix, and a later one sees what an earlier one wrote.
@@ -200,13 +200,15 @@ pub struct FileOperation {
     /// The file's handle: errors are raised on it.
     file: u32,
     context: u64,
-    tags: [i32; 2],
+    tags: Option<[i32; 2]>,
     desk: Desk,
     steps: Mutex<Option<Steps>>,
     outcome: Mutex<Option<Outcome>>,
     conclusion: Mutex<Option<Conclusion>>,
     /// A call of the system has been made, or is being made.
     has_job: AtomicBool,
+    /// The thread of the library exchanges its messages.
+    is_exchanged: AtomicBool,
 }
 
 impl fmt::Debug for FileOperation {
@@ -224,8 +226,8 @@ pub struct OperationIdentity {
     pub file: u32,
     /// Context of its messages.
     pub context: u64,
-    /// Their tags, by [`Plane`].
-    pub tags: [i32; 2],
+    /// Their tags, by [`Plane`]; `None` of an access without messages.
+    pub tags: Option<[i32; 2]>,
 }
 
 impl FileOperation {
@@ -247,6 +249,7 @@ impl FileOperation {
             outcome: Mutex::new(None),
             conclusion: Mutex::new(conclusion),
             has_job: AtomicBool::new(false),
+            is_exchanged: AtomicBool::new(false),
         })
     }
 
@@ -272,6 +275,9 @@ impl FileOperation {
     /// When the process has no engine.
     pub fn start(self: &Arc<Self>) -> Result<()> {
         let engine = process::engine()?;
+        // Relaxed: threads see it by the engine's lock.
+        self.is_exchanged
+            .store(self.tags.is_some() && worker::begin_exchange(engine), Ordering::Relaxed);
         engine.enter(|state| {
             state.begin_polling();
             if !self.react(state) {
@@ -291,10 +297,12 @@ impl FileOperation {
         Ok(())
     }
 
-    /// Whether a call of the system is under way, or all is over.
+    /// Whether another thread goes on with it, or all is over.
     fn goes_on_alone(&self) -> bool {
-        // Relaxed: this thread has set it, or another one, which changes how long is waited.
-        self.has_job.load(Ordering::Relaxed) || self.is_complete()
+        // Relaxed: this thread has set them, or another one, which changes how long is waited.
+        self.is_exchanged.load(Ordering::Relaxed)
+            || self.has_job.load(Ordering::Relaxed)
+            || self.is_complete()
     }
 
     /// Waits for one that has been started. Blocks. Returns the bytes that were transferred.
@@ -362,7 +370,7 @@ impl FileOperation {
             return Some(NextStep::Done);
         }
         loop {
-            self.desk.advance(state, self.context, self.tags);
+            self.desk.advance(state, self.context, self.tags.unwrap_or_default());
             let polled = {
                 let mut steps = lock(&self.steps);
                 let steps = steps.as_mut().expect("an operation that is not complete has steps");
@@ -399,6 +407,9 @@ impl Reaction for FileOperation {
                 }
                 Some(NextStep::Done) => {
                     state.end_polling();
+                    if self.is_exchanged.swap(false, Ordering::Relaxed) {
+                        worker::end_exchange();
+                    }
                     return true;
                 }
             }

@@ -33,6 +33,11 @@ pub(crate) struct CompletionNotes {
     pub long_messages: Option<usize>,
     /// The progress thread has the lock.
     pub in_progress_thread: bool,
+    /// A thread that the program has not asked for has the lock
+    /// ([`progress_in_background`](crate::Engine::progress_in_background)).
+    pub in_background: bool,
+    /// It has left a schedule to the program's threads.
+    pub held_back: bool,
     /// Threads of the program that wait in MPI. Counted only where there is a copy engine.
     pub waiting_threads: u32,
     /// The operations that the program looks for among many.

@@ -22,7 +22,7 @@
 //! ([`begin_service`](EngineState::begin_service)).
 
 use crate::engine::progress_wakeup::{IdleThread, ProgressWakeup};
-use crate::engine::{Engine, EngineState};
+use crate::engine::{Engine, EngineState, Fault};
 use mica_channel::offload;
 
 /// Failed polls before the thread parks while a long message is in progress: about 100 us.
@@ -31,7 +31,8 @@ const IDLE_POLLS: u32 = 2000;
 impl Engine {
     /// Starts a thread that works for the rank beside the engine: it blocks all signals and avoids
     /// the cores that ranks are bound to, if there are others. It may [wake](Engine::wake) the
-    /// rank, and must not enter the engine.
+    /// rank, and enters the engine by [`progress_in_background`](Engine::progress_in_background)
+    /// alone.
     ///
     /// # Errors
     /// If no thread can be created.
@@ -41,6 +42,11 @@ impl Engine {
         run: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<()> {
         offload::spawn_helper(&self.segment, name, run).map(drop)
+    }
+
+    /// Whether such a thread has a core of its own.
+    pub fn has_core_for_helpers(&self) -> bool {
+        offload::has_core_for_helpers(&self.segment)
     }
 
     /// Starts the progress thread, if one was requested. To be called once.
@@ -95,6 +101,31 @@ impl Engine {
         })
     }
 
+    /// Makes progress on a thread that the program has not asked for, until `is_over`; it sleeps
+    /// where there is nothing to do, until this rank is [woken](Engine::wake). Messages and
+    /// reactions go on; schedules that may call the program's operators wait for its own calls. The
+    /// lock must be in force ([`set_thread_multiple`](Engine::set_thread_multiple)). Blocks.
+    ///
+    /// # Errors
+    /// Those of progress. The program's next call has the same, and can report it.
+    pub fn progress_in_background(&self, is_over: impl Fn() -> bool) -> Result<(), Fault> {
+        let mut result = Ok(());
+        while result.is_ok() && !is_over() {
+            match self.enter(|state| in_background(state, EngineState::progress)) {
+                Ok(true) => {}
+                Ok(false) => self.sleep_unless(None, |state| {
+                    in_background(state, EngineState::has_work) || is_over()
+                }),
+                Err(fault) => result = Err(fault),
+            }
+        }
+        self.enter(|state| {
+            let held_back = std::mem::take(&mut state.completions.held_back);
+            state.completions.completed |= held_back;
+        });
+        result
+    }
+
     fn park_progress_thread(&self) {
         self.sleep_unless(None, |state| {
             state.completions.in_progress_thread = true;
@@ -103,4 +134,11 @@ impl Engine {
             ready
         });
     }
+}
+
+fn in_background<R>(state: &mut EngineState, f: impl FnOnce(&mut EngineState) -> R) -> R {
+    state.completions.in_background = true;
+    let result = f(state);
+    state.completions.in_background = false;
+    result
 }

@@ -99,6 +99,14 @@ pub struct ScheduleStage {
     pub local: Vec<Arc<dyn StageWork>>,
 }
 
+impl ScheduleStage {
+    /// Whether it does nothing but exchange messages, so that any thread may advance it. Operators
+    /// of the program are in its other parts.
+    pub(crate) fn is_messages_alone(&self) -> bool {
+        self.task.is_none() && self.local.is_empty()
+    }
+}
+
 /// Why a schedule ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduleFailure {

@@ -179,6 +179,10 @@ impl EngineState {
                 let end = running.failure.take().map_or(Ok(()), Err);
                 return self.complete_schedule(index, end);
             };
+            if self.completions.in_background && !stage.is_messages_alone() {
+                self.completions.held_back = true;
+                return;
+            }
             if stage.task.is_some()
                 && let Some(task) = running.tasks.front_mut()
             {
