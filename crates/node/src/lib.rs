@@ -43,7 +43,7 @@ pub use platform::perf;
 pub use platform::process;
 pub use platform::{
     file, identity, page, pmix, proc_mount, process_stat, procmap, sealed_file, signals, ticks,
-    unwind,
+    unwind, uring,
 };
 pub use primitives::baselines::fifo;
 pub(crate) use primitives::hint;

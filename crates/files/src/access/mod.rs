@@ -3,7 +3,7 @@
 //! | the bytes in the file | what is done |
 //! |---|---|
 //! | in one run | one call |
-//! | long runs | a call for each |
+//! | long runs | a call for each; reads together |
 //! | short runs, close together | a block at a time ([`sieve`]) |
 //!
 //! Memory in many short pieces is packed into a block first: the system's lists of pieces
@@ -25,13 +25,15 @@ use mica_policy::files::AccessDirection;
 use crate::failure;
 use crate::guard::FileGuard;
 use crate::hints::Hints;
-use crate::storage::{FilePiece, Storage, Transferred, read_all, write_all};
+use crate::storage::{FilePiece, FileRead, READS_MAX, Storage, Transferred, read_all, write_all};
 use crate::view::FileView;
 
 pub use choice::RunSample;
 
 /// Bytes that are packed at a time.
 const PACKED: usize = 1 << 20;
+/// Bytes of a run above which it is read by itself.
+const TOGETHER_MAX: usize = 256 << 10;
 /// Average bytes of the pieces of memory below which they are packed.
 const SHORT_PIECES: usize = 512;
 
@@ -114,7 +116,7 @@ impl FileAccess<'_> {
         Ok(runs.fold(first, |span, run| span.start.min(run.offset)..span.end.max(run.end())))
     }
 
-    /// A call for each run.
+    /// A call for each run; reads of short ones, which may have to wait for a device, together.
     fn by_runs(
         &self,
         direction: AccessDirection,
@@ -122,32 +124,106 @@ impl FileAccess<'_> {
         data: &View,
     ) -> std::result::Result<Transferred, TypeLayoutError> {
         let packed = Packing::of(data)?;
+        let mut parts = self.parts(stream, packed.room()).peekable();
         let mut done = Transferred::default();
-        for run in self.view.runs(stream.clone()) {
-            let mut at = 0;
-            while at < run.len {
-                let position = (run.position - stream.start + at) as usize;
-                let (part, len) = packed.part(position, (run.len - at) as usize);
-                if direction == AccessDirection::Write {
-                    packed.fill(position, len);
+        let mut batch = Vec::new();
+        while let Some(first) = parts.next() {
+            let moved = match direction {
+                AccessDirection::Write => self.write_part(&first, &packed),
+                AccessDirection::Read => {
+                    let mut bytes = first.len;
+                    let fits = |part: &RunPart, bytes| {
+                        part.len.max(first.len) <= TOGETHER_MAX && bytes + part.len <= packed.room()
+                    };
+                    batch.clear();
+                    batch.push(first);
+                    while batch.len() < READS_MAX
+                        && let Some(next) = parts.next_if(|part| fits(part, bytes))
+                    {
+                        bytes += next.len;
+                        batch.push(next);
+                    }
+                    self.read_parts(&batch, &packed)
                 }
-                let piece = [FilePiece { view: part.view, position: part.position, len }];
-                let moved = match direction {
-                    AccessDirection::Read => read_all(self.storage, run.offset + at, &piece),
-                    AccessDirection::Write => write_all(self.storage, run.offset + at, &piece),
-                };
-                if direction == AccessDirection::Read {
-                    packed.empty(position, moved.bytes as usize);
-                }
-                done.bytes += moved.bytes;
-                if moved.error.is_some() || moved.bytes < len as u64 {
-                    return Ok(Transferred { error: moved.error, ..done });
-                }
-                at += len as u64;
+            };
+            let all = match direction {
+                AccessDirection::Write => first.len,
+                AccessDirection::Read => batch.iter().map(|part| part.len).sum(),
+            };
+            done.bytes += moved.bytes;
+            if moved.error.is_some() || moved.bytes < all as u64 {
+                return Ok(Transferred { error: moved.error, ..done });
             }
         }
         Ok(done)
     }
+
+    /// The runs of a stretch, in parts of at most so many bytes.
+    fn parts(&self, stream: &Range<u64>, most: usize) -> impl Iterator<Item = RunPart> + '_ {
+        let start = stream.start;
+        self.view.runs(stream.clone()).flat_map(move |run| {
+            (0..run.len).step_by(most).map(move |at| RunPart {
+                offset: run.offset + at,
+                position: (run.position - start + at) as usize,
+                len: (run.len - at).min(most as u64) as usize,
+            })
+        })
+    }
+
+    fn write_part(&self, part: &RunPart, packed: &Packing<'_>) -> Transferred {
+        packed.fill(part.position, part.len);
+        write_all(self.storage, part.offset, &[packed.piece(part, 0)])
+    }
+
+    fn read_parts(&self, parts: &[RunPart], packed: &Packing<'_>) -> Transferred {
+        if let [part] = parts {
+            let moved = read_all(self.storage, part.offset, &[packed.piece(part, 0)]);
+            packed.empty(part.position, 0, moved.bytes as usize);
+            return moved;
+        }
+        let mut places = Vec::with_capacity(parts.len());
+        let mut at = 0;
+        for part in parts {
+            places.push(FileRead { offset: part.offset, piece: packed.piece(part, at) });
+            at += part.len;
+        }
+        let results = self.storage.read_together(&places);
+        let mut done = Transferred::default();
+        let mut at = 0;
+        for ((part, read), result) in parts.iter().zip(&places).zip(results) {
+            let moved = go_on(self.storage, read, result);
+            packed.empty(part.position, at, moved.bytes as usize);
+            at += part.len;
+            done.bytes += moved.bytes;
+            if moved.error.is_some() || moved.bytes < part.len as u64 {
+                return Transferred { error: moved.error, ..done };
+            }
+        }
+        done
+    }
+}
+
+/// Reads what is left of a read that has got so far.
+fn go_on(storage: &dyn Storage, read: &FileRead<'_>, result: io::Result<usize>) -> Transferred {
+    let got = match result {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+        Err(error) => return Transferred { bytes: 0, error: Some(error) },
+    };
+    let piece = read.piece;
+    let rest = FilePiece { position: piece.position + got, len: piece.len - got, ..piece };
+    let more = read_all(storage, read.offset + got as u64, &[rest]);
+    Transferred { bytes: got as u64 + more.bytes, ..more }
+}
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug)]
+struct RunPart {
+    /// Its first byte in the file.
+    offset: u64,
+    /// And in the memory.
+    position: usize,
+    len: usize,
 }
 
 /// Memory whose pieces are long enough for the system, or a block that stands in for it.
@@ -167,14 +243,16 @@ impl<'a> Packing<'a> {
         Ok(Packing { data, block })
     }
 
-    /// Where at most `len` bytes from `position` on lie for the system, and how many.
-    fn part(&self, position: usize, len: usize) -> (FilePiece<'_>, usize) {
+    /// Bytes that there is room for at a time.
+    fn room(&self) -> usize {
+        self.block.as_ref().map_or(usize::MAX, |(_, view)| view.len())
+    }
+
+    /// Where a part lies for the system, `at` in the block where there is one.
+    fn piece(&self, part: &RunPart, at: usize) -> FilePiece<'_> {
         match &self.block {
-            None => (FilePiece { view: self.data, position, len }, len),
-            Some((_, view)) => {
-                let len = len.min(view.len());
-                (FilePiece { view, position: 0, len }, len)
-            }
+            None => FilePiece { view: self.data, position: part.position, len: part.len },
+            Some((_, view)) => FilePiece { view, position: at, len: part.len },
         }
     }
 
@@ -185,10 +263,10 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// After a read: unpacks them.
-    fn empty(&self, position: usize, len: usize) {
+    /// After a read: unpacks them from this place of the block, where they are packed.
+    fn empty(&self, position: usize, at: usize, len: usize) {
         if let Some((region, _)) = &self.block {
-            self.data.unpack_at(position, region, len);
+            self.data.unpack_at(position, &region.offset(at as isize), len);
         }
     }
 }

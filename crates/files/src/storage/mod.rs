@@ -13,6 +13,7 @@ use std::io;
 use std::ops::Range;
 
 pub use mica_node::file::{FilePiece, RangeLockKind};
+pub use mica_node::uring::{FileRead, READS_MAX};
 
 /// An open file.
 pub trait Storage: Send + Sync + Debug {
@@ -22,6 +23,13 @@ pub trait Storage: Send + Sync + Debug {
     /// # Errors
     /// The system's.
     fn read(&self, offset: u64, pieces: &[FilePiece<'_>]) -> io::Result<usize>;
+
+    /// Reads several places, as many of them at once as the system can; each has a result as that
+    /// of [`read`](Self::read). An interrupted one is to be read again.
+    fn read_together(&self, reads: &[FileRead<'_>]) -> Vec<io::Result<usize>> {
+        let each = |read: &FileRead<'_>| self.read(read.offset, std::slice::from_ref(&read.piece));
+        reads.iter().map(each).collect()
+    }
 
     /// Writes the pieces one after another from `offset` on; returns how many bytes.
     ///

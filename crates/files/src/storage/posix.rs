@@ -1,4 +1,5 @@
-//! A file of the system, by `preadv` and `pwritev`.
+//! A file of the system, by `preadv` and `pwritev`; reads of many places by io_uring, as far as
+//! they must wait for a device.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -7,9 +8,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use mica_memory::{Block, Shape};
-use mica_node::file;
+use mica_node::{file, uring};
 
-use super::{FilePiece, RangeLockKind, Storage, write_all};
+use super::{FilePiece, FileRead, RangeLockKind, Storage, write_all};
 use crate::amode::AccessMode;
 
 /// Bytes written at a time where storage is allocated by writing.
@@ -104,6 +105,31 @@ impl PosixFile {
 impl Storage for PosixFile {
     fn read(&self, offset: u64, pieces: &[FilePiece<'_>]) -> io::Result<usize> {
         file::read(&self.file, offset, pieces)
+    }
+
+    fn read_together(&self, reads: &[FileRead<'_>]) -> Vec<io::Result<usize>> {
+        // What is in memory is there sooner than a ring.
+        let now = |read: &FileRead<'_>| {
+            file::read_at_once(&self.file, read.offset, std::slice::from_ref(&read.piece))
+        };
+        let mut results: Vec<io::Result<usize>> = reads.iter().map(now).collect();
+        let must_wait = |result: &io::Result<usize>| {
+            let kinds = [ErrorKind::WouldBlock, ErrorKind::Unsupported];
+            result.as_ref().is_err_and(|error| kinds.contains(&error.kind()))
+        };
+        let waiting: Vec<usize> =
+            (0..reads.len()).filter(|&number| must_wait(&results[number])).collect();
+        let late: Vec<FileRead<'_>> = waiting.iter().map(|&number| reads[number]).collect();
+        let together = match late.len() {
+            0 | 1 => None,
+            _ => uring::read_together(&self.file, &late),
+        };
+        let one = |read: &FileRead<'_>| self.read(read.offset, std::slice::from_ref(&read.piece));
+        let late = together.unwrap_or_else(|| late.iter().map(one).collect());
+        for (number, result) in waiting.into_iter().zip(late) {
+            results[number] = result;
+        }
+        results
     }
 
     fn write(&self, offset: u64, pieces: &[FilePiece<'_>]) -> io::Result<usize> {

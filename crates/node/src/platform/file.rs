@@ -26,10 +26,12 @@ pub struct FilePiece<'a> {
     pub len: usize,
 }
 
-/// Which way bytes go.
+/// What is done with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FileDirection {
+enum FileTransfer {
     Read,
+    /// As far as it needs no waiting for a device.
+    ReadAtOnce,
     Write,
 }
 
@@ -39,7 +41,15 @@ enum FileDirection {
 /// # Errors
 /// The system's.
 pub fn read(file: &File, offset: u64, pieces: &[FilePiece<'_>]) -> io::Result<usize> {
-    transfer(file, offset, pieces, FileDirection::Read)
+    transfer(file, offset, pieces, FileTransfer::Read)
+}
+
+/// As [`read`], as far as the bytes are in memory: `WouldBlock` if the first is not.
+///
+/// # Errors
+/// The system's; `Unsupported` where the file system cannot tell.
+pub fn read_at_once(file: &File, offset: u64, pieces: &[FilePiece<'_>]) -> io::Result<usize> {
+    transfer(file, offset, pieces, FileTransfer::ReadAtOnce)
 }
 
 /// Writes the pieces one after another to the file from `offset` on; returns how many bytes, fewer
@@ -52,14 +62,14 @@ pub fn write(file: &File, offset: u64, pieces: &[FilePiece<'_>]) -> io::Result<u
     if offset >= size_limit() && pieces.iter().any(|piece| piece.len > 0) {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     }
-    transfer(file, offset, pieces, FileDirection::Write)
+    transfer(file, offset, pieces, FileTransfer::Write)
 }
 
 fn transfer(
     file: &File,
     offset: u64,
     pieces: &[FilePiece<'_>],
-    direction: FileDirection,
+    transfer: FileTransfer,
 ) -> io::Result<usize> {
     let offset = i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
     let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
@@ -69,9 +79,10 @@ fn transfer(
     // SAFETY: each stretch lies within a view, which promises that its bytes are readable, and
     // writable where something is received into it; the list has `used` elements.
     let done = unsafe {
-        match direction {
-            FileDirection::Read => libc::preadv(fd, list, used, offset),
-            FileDirection::Write => libc::pwritev(fd, list, used, offset),
+        match transfer {
+            FileTransfer::Read => libc::preadv(fd, list, used, offset),
+            FileTransfer::ReadAtOnce => libc::preadv2(fd, list, used, offset, libc::RWF_NOWAIT),
+            FileTransfer::Write => libc::pwritev(fd, list, used, offset),
         }
     };
     usize::try_from(done).map_err(|_| io::Error::last_os_error())

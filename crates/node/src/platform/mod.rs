@@ -17,3 +17,4 @@ pub mod sealed_file;
 pub mod signals;
 pub mod ticks;
 pub mod unwind;
+pub mod uring;
