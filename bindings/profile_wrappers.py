@@ -30,6 +30,7 @@ BEFORE = {
     "MPI_Comm_free": "comm::forget(comm)",
     "MPI_Comm_disconnect": "comm::forget(comm)",
     "MPI_Win_free": "comm::forget(win)",
+    "MPI_File_close": "files::forget(fh)",
     "MPI_Request_free": "persistent::forget(request)",
     "MPI_Type_free": "thread::forget_datatypes()",
 }
@@ -145,8 +146,14 @@ def _traffic(function: Function) -> str:
             return f"CallTraffic::Target {{ win, peer: target_rank, count: {_wide(count)}, datatype }}".replace(
                 "datatype }", f"datatype: {datatype} }}" if datatype != "datatype" else "datatype }")
         return "CallTraffic::Nothing"
+    if base == "mpi_file_open":
+        return "CallTraffic::OpenFile(filename, fh)"
     if base.startswith("mpi_file_") and "buf" in names and "count" in names:
-        return f"CallTraffic::File {{ count: {_wide('count')}, datatype }}"
+        place = "At(offset)" if "offset" in names else "Shared" if re.search("shared|ordered", base) else "Pointer"
+        return f"CallTraffic::File {{ file: fh, place: FilePlace::{place}, count: {_wide('count')}, datatype }}"
+    if base.startswith("mpi_file_") and "fh" in names:
+        use = {"mpi_file_seek": "Seeks", "mpi_file_set_view": "SetsView(etype)"}.get(base, "Manages")
+        return f"CallTraffic::OnFile(fh, FileUse::{use})"
     if "dest" in names:
         count, datatype = ("sendcount", "sendtype") if "sendcount" in names else ("count", "datatype")
         count = f"{_wide('partitions')} * {_wide('count')}" if "partitions" in names else _wide(count)
@@ -215,9 +222,9 @@ def _uses(body: str) -> str:
     if ffi := sorted(words & {"c_char", "c_int", "c_void"}):
         lines.append(f"use std::ffi::{{{', '.join(ffi)}}};")
     lines.append("")
-    crate = sorted(m for m in ("comm", "persistent", "thread") if f"{m}::" in body)
+    crate = sorted(m for m in ("comm", "files", "persistent", "thread") if f"{m}::" in body)
     lines += [f"use crate::{module};" for module in crate]
-    traffic = [t for t in ("CallTraffic", "CollectiveTraffic", "Data", "DataStart", "Flow", "MessageTraffic", "NO_ROOT", "TagPair") if re.search(rf"(?<!::)\b{t}\b", body)]
+    traffic = [t for t in ("CallTraffic", "CollectiveTraffic", "Data", "DataStart", "FilePlace", "FileUse", "Flow", "MessageTraffic", "NO_ROOT", "TagPair") if re.search(rf"(?<!::)\b{t}\b", body)]
     lines.append(f"use crate::traffic::{{{', '.join(traffic)}}};")
     wraps = [name for name in ("wrap", "wrap_collective") if f"{name}! {{" in body]
     lines.append(f"use crate::trampoline::{{{', '.join(wraps)}}};")

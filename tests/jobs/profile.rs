@@ -81,6 +81,39 @@ fn pair(profile: &Value, from: u64, to: u64) -> [u64; 4] {
 }
 
 #[test]
+fn accesses_of_files_are_counted_by_file() {
+    let directory = directory("files");
+    let folder = text(directory.clone());
+    let program = text(Install::find().program("tools/profile_files"));
+    let outcome = profiled(&directory, &["-n", "3", &program, &folder]).run().expect_success();
+    for name in ["one", "shared"] {
+        fs::remove_file(directory.join(name)).expect("the program's file");
+    }
+    let profile = profile(&directory, &outcome);
+    // Calls, bytes, sequential ones of all ranks, and the size class.
+    let found = |file: &str, call: &str| {
+        let of = |record: &&Value| {
+            record["call"] == call && record["file"].as_str().is_some_and(|at| at.ends_with(file))
+        };
+        let records: Vec<_> = list(&profile, "files").iter().filter(of).collect();
+        let sum = |name| records.iter().map(|record| number(record, name)).sum::<u64>();
+        assert_eq!(records.len() as u64, RANKS, "{file}: {call}");
+        assert!(sum("time_ns") > 0, "{file}: {call}");
+        [sum("calls"), sum("bytes"), sum("following"), number(records[0], "class")]
+    };
+    let writes = [10 * RANKS, 10 * 4096 * RANKS, 10 * RANKS, 13];
+    assert_eq!(found("/one", "MPI_File_write_at"), writes);
+    assert_eq!(found("/one", "MPI_File_read"), [2 * RANKS, 2 * 4096 * RANKS, 0, 13]);
+    assert_eq!(found("/one", "MPI_File_seek"), [2 * RANKS, 0, 0, 0]);
+    let ordered = [5 * RANKS, 500 * RANKS, 0, 7];
+    assert_eq!(found("/shared", "MPI_File_write_ordered_begin"), ordered);
+    assert_eq!(found("/shared", "MPI_File_write_ordered_end"), [5 * RANKS, 0, 0, 0]);
+    let report = fs::read_to_string(directory.join("report.txt")).expect("a report");
+    let row = ["/one", "write", "30", "122880", "4096-8191", "100.00"];
+    assert!(report.lines().any(|line| row.iter().all(|word| line.contains(word))), "{report}");
+}
+
+#[test]
 fn known_pattern_is_counted_exactly() {
     let directory = directory("pattern");
     let program = text(Install::find().program("tools/profile_pattern"));

@@ -20,6 +20,7 @@
 //! python   SITE LINE FUNCTION FILE a site that is a line of Python
 //! stack    SITE SITE,SITE,...      a site that is a stack: its return addresses, the call's first
 //! group    NUMBER RANK,RANK,...    world ranks, those of others left out
+//! file     NUMBER NAME             opened by MPI
 //! wait     REASON NS               where the library counts it
 //! stopped  REASON                  there was no room for more records
 //! end      HOW NS [CODE]           HOW: finalized, aborted, exited

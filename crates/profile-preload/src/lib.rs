@@ -20,6 +20,7 @@ mod abi;
 mod clock;
 mod comm;
 mod facts;
+mod files;
 mod generated;
 mod list;
 mod memory;

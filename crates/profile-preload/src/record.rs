@@ -4,12 +4,14 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use mica_profile::model::size_class;
 use mica_profile::rank_tables::{
     ArrivalEntry, COLLECTIVE, MessageTotals, NO_RANK, SpanEntry, SpanKind, WaitingRule,
 };
 
 use crate::clock;
 use crate::comm::{self, CommInfo, FOREIGN};
+use crate::files;
 use crate::persistent::{self, Prepared};
 use crate::recording;
 use crate::sites;
@@ -19,7 +21,7 @@ use crate::traffic::{
     BlockReceiver, CallTraffic, CollectiveTraffic, Data, DataStart, Flow, MessageTraffic, TagPair,
 };
 use crate::trampoline;
-use crate::types::{ROOT, SUCCESS};
+use crate::types::{BYTE, ROOT, SUCCESS};
 
 /// A call that is being timed.
 pub struct TimedCall {
@@ -40,6 +42,16 @@ struct Moved {
     comm_size: u32,
     envelope: Option<Envelope>,
     arrival: Option<(&'static CommInfo, u64, WaitingRule)>,
+    access: Option<FileAccess>,
+}
+
+/// A call on a file.
+#[derive(Clone, Copy)]
+struct FileAccess {
+    /// Number of the file's name.
+    file: u64,
+    /// It begins where the last access ended.
+    follows: bool,
 }
 
 /// What the messages of a call match by besides the ranks.
@@ -150,8 +162,23 @@ impl TimedCall {
                 rule: rule as u32,
             });
         }
+        if let Some(access) = moved.access {
+            self.add_access(tables, access, moved.bytes, time);
+        }
         if end >= tables.next_reading {
             tables.next_reading = clock::note_reading();
+        }
+    }
+
+    #[cold]
+    fn add_access(&self, tables: &mut Tables, access: FileAccess, bytes: u64, time: u64) {
+        let class = u64::from(size_class(bytes));
+        let key = (access.file, u64::from(self.id) << 8 | class);
+        if let Some(totals) = tables.files.entry(key) {
+            totals.calls += 1;
+            totals.bytes += bytes;
+            totals.time_ns += time;
+            totals.following += u64::from(access.follows);
         }
     }
 
@@ -204,8 +231,17 @@ impl TimedCall {
                 }
                 CallTraffic::Start(requests, count) => start_all(tables, requests, count),
                 CallTraffic::Collective(ref collective) => self.collective(tables, collective),
-                CallTraffic::File { count, datatype } => {
-                    Moved { bytes: bytes(tables, count, datatype), ..Moved::default() }
+                CallTraffic::OpenFile(name, file) => {
+                    Moved::on_file(Some((files::register(*file, name, BYTE), false)))
+                }
+                CallTraffic::File { file, place, count, datatype } => {
+                    let bytes = bytes(tables, count, datatype);
+                    let size = |etype| tables.type_size(etype);
+                    let access = files::accessed(file, place, bytes, size);
+                    Moved { bytes, ..Moved::on_file(access) }
+                }
+                CallTraffic::OnFile(file, how) => {
+                    Moved::on_file(files::used(file, how).map(|number| (number, false)))
                 }
             }
         }
@@ -410,7 +446,7 @@ unsafe fn start_all(tables: &mut Tables, requests: *const usize, count: c_int) -
 
 #[inline]
 fn count_message(tables: &mut Tables, id: u16, peer: u64, bytes: u64) {
-    let class = u64::from(u64::BITS - bytes.leading_zeros());
+    let class = u64::from(size_class(bytes));
     add(tables.messages.entry((u64::from(id) << 8 | class, peer)), bytes);
 }
 
@@ -438,6 +474,12 @@ impl Moved {
             envelope: comm.map(|comm| Envelope { comm: comm.key, tags }),
             ..Moved::with(comm, rank)
         }
+    }
+
+    /// Number of the file's name, and whether the access follows the last one.
+    fn on_file(access: Option<(u64, bool)>) -> Moved {
+        let access = access.map(|(file, follows)| FileAccess { file, follows });
+        Moved { access, ..Moved::default() }
     }
 
     fn with(comm: Option<&'static CommInfo>, rank: c_int) -> Moved {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use mica_profile::rank_tables::{
-    ArrivalEntry, CallTotals, MessageTotals, NO_RANK, SPANS_VARIABLE, SpanEntry, SpanKind,
-    ThreadHead,
+    ArrivalEntry, CallTotals, FileTotals, MessageTotals, NO_RANK, SPANS_VARIABLE, SpanEntry,
+    SpanKind, ThreadHead,
 };
 
 use crate::comm::{self, CommInfo};
@@ -37,6 +37,8 @@ unsafe impl Record for CallTotals {}
 // SAFETY: as above.
 unsafe impl Record for MessageTotals {}
 // SAFETY: as above.
+unsafe impl Record for FileTotals {}
+// SAFETY: as above.
 unsafe impl Record for SpanEntry {}
 // SAFETY: as above.
 unsafe impl Record for ArrivalEntry {}
@@ -51,6 +53,8 @@ pub struct Tables {
     pub blocks: RecordTable<MessageTotals>,
     /// Blocks of collectives to all of a group, by its number.
     pub group_blocks: RecordTable<MessageTotals>,
+    /// By number of the file's name, and call and size class.
+    pub files: RecordTable<FileTotals>,
     /// The time line.
     pub spans: SpanList,
     /// Stacks that were walked.
@@ -166,6 +170,7 @@ impl Tables {
             messages: RecordTable::new(&head.messages),
             blocks: RecordTable::new(&head.blocks),
             group_blocks: RecordTable::new(&head.group_blocks),
+            files: RecordTable::new(&head.files),
             spans: SpanList::new(head, max_spans()),
             stacks: StackCache::default(),
             arrivals: RecordList::new(&head.arrivals),

@@ -1,10 +1,11 @@
 //! What a call moves, as its arguments say it. The generated wrappers make a [`CallTraffic`];
 //! `record` turns it into bytes and peers with the sizes and groups that MPI gives.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 use crate::comm::CommInfo;
-use crate::types::{IN_PLACE, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Request, MPI_Win};
+pub use crate::files::{FilePlace, FileUse};
+use crate::types::{IN_PLACE, MPI_Comm, MPI_Count, MPI_Datatype, MPI_File, MPI_Request, MPI_Win};
 
 /// The `root` of collectives that have none.
 pub const NO_ROOT: c_int = c_int::MIN;
@@ -38,13 +39,21 @@ pub enum CallTraffic {
     },
     /// A collective.
     Collective(CollectiveTraffic),
+    /// It opened the file of this name.
+    OpenFile(*const c_char, *const MPI_File),
     /// It reads or writes a file.
     File {
+        /// The file.
+        file: MPI_File,
+        /// Where.
+        place: FilePlace,
         /// Number of elements.
         count: i64,
         /// Their type.
         datatype: MPI_Datatype,
     },
+    /// It does something else with a file.
+    OnFile(MPI_File, FileUse),
 }
 
 /// A message of point-to-point communication.

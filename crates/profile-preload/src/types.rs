@@ -25,6 +25,7 @@ pub type MPI_Status = [c_int; 8];
 pub const SUCCESS: c_int = 0;
 pub const COMM_NULL: MPI_Comm = 0x100;
 pub const COMM_WORLD: MPI_Comm = 0x101;
+pub const BYTE: MPI_Datatype = 0x247;
 pub const WIN_NULL: MPI_Win = 0x110;
 pub const IN_PLACE: usize = 1;
 pub const ROOT: c_int = -4;

@@ -44,6 +44,7 @@ impl Profile {
             calls,
             sizes: (0..4).flat_map(|from| sizes(&ranks, from)).collect(),
             matrix: (0..4).map(pair).collect(),
+            files: Vec::new(),
             late: vec![LateArrival {
                 call: "MPI_Allreduce".into(),
                 site: 2,

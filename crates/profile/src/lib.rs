@@ -22,7 +22,7 @@ pub mod recorded;
 pub mod summary;
 
 pub use model::{
-    CallRecord, JoinedCalls, Language, LateArrival, MessageEnvelope, PairLevel, Profile,
-    ProfiledJob, ProfiledPlace, ProgramSite, RankPair, RankProfile, SizeCount, Timeline,
+    CallRecord, FileRecord, JoinedCalls, Language, LateArrival, MessageEnvelope, PairLevel,
+    Profile, ProfiledJob, ProfiledPlace, ProgramSite, RankPair, RankProfile, SizeCount, Timeline,
     TimelineInterval, Wait,
 };

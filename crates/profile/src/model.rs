@@ -43,6 +43,9 @@ pub struct Profile {
     pub sizes: Vec<SizeCount>,
     /// Communication matrix, pairs that talked only.
     pub matrix: Vec<RankPair>,
+    /// Calls on files by rank, file, name and size class.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRecord>,
     /// Collectives that waited for a rank.
     pub late: Vec<LateArrival>,
     /// Time that the library waited, by reason, where the library says (Mica does).
@@ -234,6 +237,29 @@ pub struct SizeCount {
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
+}
+
+/// The calls of one function by one rank on one file, of one size class.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Caller.
+    pub rank: u32,
+    /// Its name, as the program opened it.
+    pub file: String,
+    /// The function's name.
+    pub call: String,
+    /// Size class of what it reads or writes ([`SizeCount::class`]); 0 of other calls.
+    pub class: u8,
+    /// Number of calls.
+    pub calls: u64,
+    /// Bytes that they read or write: count times size of the datatype, also where a read meets the
+    /// end of the file.
+    pub bytes: u64,
+    /// Sum of their times. A nonblocking access goes on after its call.
+    pub time_ns: u64,
+    /// Accesses that begin where the last one of this rank, by this handle, ended: by offset, or by
+    /// the individual pointer without a seek. None by the shared pointer.
+    pub following: u64,
 }
 
 /// What one rank sent to another.

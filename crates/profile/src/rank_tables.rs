@@ -24,7 +24,7 @@ pub const SPANS_VARIABLE: &str = "MICA_PROFILE_SPANS";
 pub const JOB_VARIABLE: &str = "MICA_PROFILE_JOB";
 
 /// The first word of a file: its form, with a version.
-pub const MAGIC: u64 = u64::from_ne_bytes(*b"micatab1");
+pub const MAGIC: u64 = u64::from_ne_bytes(*b"micatab2");
 
 /// Duration classes: 2^47 ns are 39 hours.
 pub const DURATIONS: usize = 48;
@@ -94,6 +94,8 @@ pub struct ThreadHead {
     pub blocks: AtomicU64,
     /// Blocks of collectives to all of a group, by its number: [`MessageTotals`].
     pub group_blocks: AtomicU64,
+    /// Calls on files by the file's number, and call and class: [`FileTotals`].
+    pub files: AtomicU64,
     /// [`SpanEntry`].
     pub spans: ListHead,
     /// While spans are being joined: those from the first of these to the second are void. The
@@ -152,6 +154,20 @@ pub struct MessageTotals {
     pub messages: u64,
     /// Bytes.
     pub bytes: u64,
+}
+
+/// Calls on a file.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct FileTotals {
+    /// Calls.
+    pub calls: u64,
+    /// Bytes that they read or write.
+    pub bytes: u64,
+    /// Sum of their times.
+    pub time_ns: u64,
+    /// Accesses that begin where the last one of the rank ended.
+    pub following: u64,
 }
 
 /// What a [`SpanEntry`] stands for.
@@ -350,6 +366,8 @@ pub struct ThreadTables {
     pub blocks: Vec<([u64; 2], MessageTotals)>,
     /// By number of the group.
     pub group_blocks: Vec<([u64; 2], MessageTotals)>,
+    /// By number of the file's name, and number of the call times 256 plus class.
+    pub files: Vec<([u64; 2], FileTotals)>,
     /// The time line.
     pub spans: Vec<SpanEntry>,
     /// Arrivals at collectives.
@@ -445,6 +463,7 @@ impl FileBytes<'_> {
             blocks: self.table(word(offset_of!(ThreadHead, blocks))?, FileBytes::amount)?,
             group_blocks: self
                 .table(word(offset_of!(ThreadHead, group_blocks))?, FileBytes::amount)?,
+            files: self.table(word(offset_of!(ThreadHead, files))?, FileBytes::file_totals)?,
             spans: spans.map(|(_, span)| span).collect(),
             arrivals: self.list(at + offset_of!(ThreadHead, arrivals), FileBytes::arrival)?,
         })
@@ -512,6 +531,16 @@ impl FileBytes<'_> {
 
     fn amount(self, at: usize) -> Option<MessageTotals> {
         Some(MessageTotals { messages: self.word(at)?, bytes: self.word(at + 8)? })
+    }
+
+    fn file_totals(self, at: usize) -> Option<FileTotals> {
+        let word = |field: usize| self.word(at + field);
+        Some(FileTotals {
+            calls: word(offset_of!(FileTotals, calls))?,
+            bytes: word(offset_of!(FileTotals, bytes))?,
+            time_ns: word(offset_of!(FileTotals, time_ns))?,
+            following: word(offset_of!(FileTotals, following))?,
+        })
     }
 
     fn span(self, at: usize) -> Option<SpanEntry> {

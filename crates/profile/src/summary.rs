@@ -119,6 +119,77 @@ pub fn even_distribution(ranks: &[RankProfile]) -> BTreeMap<PairLevel, f64> {
     shares
 }
 
+/// What all ranks did with one file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FileSum {
+    /// Its name, as the program opened it.
+    pub file: String,
+    /// Ranks that called.
+    pub ranks: u32,
+    /// Reads and writes.
+    pub directions: [FileDirectionSum; 2],
+    /// Time in calls that do neither.
+    pub other_ns: u64,
+}
+
+/// Accesses of one direction to one file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FileDirectionSum {
+    /// Accesses.
+    pub calls: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their time, with that of the calls that end split ones.
+    pub time_ns: u64,
+    /// Those that begin where the last one of the rank ended.
+    pub following: u64,
+    /// Accesses by size class.
+    pub classes: BTreeMap<u8, u64>,
+}
+
+impl FileSum {
+    /// Reads.
+    pub const READS: usize = 0;
+    /// Writes.
+    pub const WRITES: usize = 1;
+
+    /// Time in all calls.
+    pub fn time_ns(&self) -> u64 {
+        self.directions.iter().map(|sum| sum.time_ns).sum::<u64>() + self.other_ns
+    }
+}
+
+/// The files by name, those that took longest first.
+pub fn by_file(profile: &Profile) -> Vec<FileSum> {
+    let mut sums: BTreeMap<&str, (FileSum, Option<u32>)> = BTreeMap::new();
+    for record in &profile.files {
+        let none = || (FileSum { file: record.file.clone(), ..FileSum::default() }, None);
+        let (sum, last_rank) = sums.entry(&record.file).or_insert_with(none);
+        // Records are sorted by rank first.
+        sum.ranks += u32::from(*last_rank != Some(record.rank));
+        *last_rank = Some(record.rank);
+        let direction = match &record.call {
+            call if call.contains("write") => FileSum::WRITES,
+            call if call.contains("read") => FileSum::READS,
+            _ => {
+                sum.other_ns += record.time_ns;
+                continue;
+            }
+        };
+        let sum = &mut sum.directions[direction];
+        sum.time_ns += record.time_ns;
+        if !record.call.ends_with("_end") {
+            sum.calls += record.calls;
+            sum.bytes += record.bytes;
+            sum.following += record.following;
+            *sum.classes.entry(record.class).or_default() += record.calls;
+        }
+    }
+    let mut sums: Vec<FileSum> = sums.into_values().map(|(sum, _)| sum).collect();
+    sums.sort_by_key(|sum| std::cmp::Reverse(sum.time_ns()));
+    sums
+}
+
 /// How near two ranks are.
 pub fn level(from: &RankProfile, to: &RankProfile) -> PairLevel {
     let near =
@@ -138,6 +209,36 @@ pub fn level(from: &RankProfile, to: &RankProfile) -> PairLevel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::FileRecord;
+
+    #[test]
+    fn files_are_summed_by_direction() {
+        let record = |rank, call: &str, class, calls, following| FileRecord {
+            rank,
+            file: "out".into(),
+            call: call.into(),
+            class,
+            calls,
+            bytes: calls << class >> 1,
+            time_ns: 10,
+            following,
+        };
+        let mut profile = Profile::example();
+        profile.files = vec![
+            record(0, "MPI_File_open", 0, 1, 0),
+            record(0, "MPI_File_write_at", 4, 5, 4),
+            record(1, "MPI_File_read_all_begin", 1, 2, 1),
+            record(1, "MPI_File_read_all_end", 0, 2, 0),
+            record(1, "MPI_File_write", 7, 3, 3),
+        ];
+        let sums = by_file(&profile);
+        assert_eq!((sums.len(), sums[0].ranks, sums[0].time_ns()), (1, 2, 50));
+        let [reads, writes] = &sums[0].directions;
+        assert_eq!((reads.calls, reads.bytes, reads.time_ns, reads.following), (2, 2, 20, 1));
+        assert_eq!((writes.calls, writes.following), (8, 7));
+        assert_eq!(writes.classes, BTreeMap::from([(4, 5), (7, 3)]));
+        assert_eq!(sums[0].other_ns, 10);
+    }
 
     #[test]
     fn example_sums_by_call_and_site() {

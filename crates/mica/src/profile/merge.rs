@@ -6,8 +6,8 @@ use mica_node::ranges::ranges;
 use mica_profile::model::FORMAT;
 use mica_profile::summary::level;
 use mica_profile::{
-    CallRecord, MessageEnvelope, Profile, ProfiledJob, ProgramSite, RankPair, RankProfile,
-    SizeCount, Timeline, TimelineInterval, Wait,
+    CallRecord, FileRecord, MessageEnvelope, Profile, ProfiledJob, ProgramSite, RankPair,
+    RankProfile, SizeCount, Timeline, TimelineInterval, Wait,
 };
 use mica_symbols::Symbolizer;
 
@@ -42,6 +42,7 @@ pub fn merge(mut job: ProfiledJob, ranks: Vec<RankRecords>) -> Profile {
         calls: calls(&ranks, &sites),
         sizes: sizes(&ranks, &profiles),
         matrix: matrix(&ranks),
+        files: files(&ranks),
         late,
         waits: waits(&ranks),
         timeline: timeline(&ranks, &sites),
@@ -262,6 +263,27 @@ fn matrix(ranks: &[RankRecords]) -> Vec<RankPair> {
         }
     }
     pairs.into_values().collect()
+}
+
+fn files(ranks: &[RankRecords]) -> Vec<FileRecord> {
+    let mut files: BTreeMap<_, FileRecord> = BTreeMap::new();
+    for rank in ranks {
+        for calls in &rank.files {
+            let key = (rank.facts.rank, &calls.file, &calls.name, calls.class);
+            let entry = files.entry(key).or_insert_with(|| FileRecord {
+                rank: rank.facts.rank,
+                file: calls.file.clone(),
+                call: calls.name.clone(),
+                class: calls.class,
+                ..FileRecord::default()
+            });
+            entry.calls += calls.totals.calls;
+            entry.bytes += calls.totals.bytes;
+            entry.time_ns += calls.totals.time_ns;
+            entry.following += calls.totals.following;
+        }
+    }
+    files.into_values().collect()
 }
 
 /// The first start of a rank, by kernel.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use comfy_table::Table;
 use mica_node::ranges::ranges;
 use mica_profile::model::class_bounds;
-use mica_profile::summary::{CallSum, by_call_and_site, distribution, even_distribution};
+use mica_profile::summary::{CallSum, by_call_and_site, by_file, distribution, even_distribution};
 use mica_profile::{Language, PairLevel, Profile, ProgramSite, RankProfile};
 
 use crate::draw::page::columns;
@@ -35,6 +35,7 @@ pub fn render(profile: &Profile, sites: usize) -> String {
     part("Most used calls (time of all ranks)", most_used(&sums, MOST_USED, app, mpi as f64));
     part("Aggregate sent message size", sent(&sums, sites));
     part("Messages by size and distance (point-to-point and one-sided)", messages(profile));
+    part("Files (times of all ranks)", files(profile, sites));
     part("Late arrivals: who was waited for in collectives", late(profile, sites));
     part("Waiting by reason (ms of all ranks)", waiting(profile));
     part("Call sites", call_sites(profile, &sums, sites));
@@ -194,6 +195,44 @@ fn messages(profile: &Profile) -> String {
     finish(table)
 }
 
+/// What was done with each file; the size is that of most accesses, and sequential are accesses
+/// that begin where the rank's last one ended.
+fn files(profile: &Profile, rows: usize) -> String {
+    let sums = by_file(profile);
+    if sums.is_empty() {
+        return String::new();
+    }
+    let header = columns(
+        "File | Ranks | Access | Count | Total (bytes) | Most of (bytes) | Sequential % | \
+         Time (ms)",
+    );
+    let mut table = numbers(header, &[0, 2]);
+    let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
+    for sum in sums.iter().take(rows) {
+        let ranks = sum.ranks.to_string();
+        for (access, of) in ["read", "write"].into_iter().zip(&sum.directions) {
+            let Some(class) = of.classes.iter().max_by_key(|(_, calls)| **calls) else {
+                continue;
+            };
+            table.add_row(vec![
+                sum.file.clone(),
+                ranks.clone(),
+                access.to_owned(),
+                of.calls.to_string(),
+                of.bytes.to_string(),
+                bounds(*class.0),
+                percent(of.following as f64, of.calls as f64),
+                ms(of.time_ns),
+            ]);
+        }
+        let mut other = vec![sum.file.clone(), ranks, "other".to_owned()];
+        other.extend([const { String::new() }; 4]);
+        other.push(ms(sum.other_ns));
+        table.add_row(other);
+    }
+    finish(table)
+}
+
 fn late(profile: &Profile, rows: usize) -> String {
     if profile.late.is_empty() {
         return String::new();
@@ -303,12 +342,34 @@ fn finish(table: Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mica_profile::FileRecord;
 
     #[test]
     fn folders_are_left_out_of_places() {
         let place = "void f<int>(char*) /a b/wrap.c:9 < main ring.c:4 < f x/y/z.so+0x12";
         let short = "void f<int>(char*) wrap.c:9 < main ring.c:4 < f z.so+0x12";
         assert_eq!(without_folders(place), short);
+    }
+
+    #[test]
+    fn files_have_a_table() {
+        let mut profile = Profile::example();
+        assert!(!render(&profile, 20).contains("Files"));
+        let write = FileRecord {
+            file: "results.h5".into(),
+            call: "MPI_File_write_at_all".into(),
+            class: 13,
+            calls: 8,
+            bytes: 32_768,
+            time_ns: 2_500_000,
+            following: 6,
+            ..FileRecord::default()
+        };
+        profile.files = vec![write];
+        let text = render(&profile, 20);
+        let row = ["results.h5", "write", "8", "32768", "4096-8191", "75.00", "2.500"];
+        let has = |line: &&str| row.iter().all(|word| line.contains(word));
+        assert!(text.lines().any(|line| has(&line)), "{text}");
     }
 
     #[test]

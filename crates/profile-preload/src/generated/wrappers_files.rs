@@ -4,33 +4,36 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::traffic::CallTraffic;
+use crate::files;
+use crate::traffic::{CallTraffic, FilePlace, FileUse};
 use crate::trampoline::wrap;
 use crate::types::{
     MPI_Comm, MPI_Datatype, MPI_File, MPI_Info, MPI_Offset, MPI_Request, MPI_Status,
 };
 
-wrap! { 68 MPI_File_close(fh: *mut MPI_File) => CallTraffic::Nothing }
+wrap! { 68 MPI_File_close(fh: *mut MPI_File) before { files::forget(fh) } => CallTraffic::Nothing }
 wrap! { 69 MPI_File_delete(filename: *const c_char, info: MPI_Info) => CallTraffic::Nothing }
 
 wrap! {
     70 MPI_File_get_byte_offset(fh: MPI_File, offset: MPI_Offset, disp: *mut MPI_Offset)
-    => CallTraffic::Nothing
+    => CallTraffic::OnFile(fh, FileUse::Manages)
 }
 
 wrap! {
     71 MPI_File_get_position; 72 MPI_File_get_position_shared
     (fh: MPI_File, offset: *mut MPI_Offset)
-    => CallTraffic::Nothing
+    => CallTraffic::OnFile(fh, FileUse::Manages)
 }
 
-wrap! { 73 MPI_File_get_size(fh: MPI_File, size: *mut MPI_Offset) => CallTraffic::Nothing }
+wrap! {
+    73 MPI_File_get_size(fh: MPI_File, size: *mut MPI_Offset)
+    => CallTraffic::OnFile(fh, FileUse::Manages)
+}
 
 wrap! {
-    74 MPI_File_iread, 81 MPI_File_iread_c; 75 MPI_File_iread_all, 76 MPI_File_iread_all_c;
-        82 MPI_File_iread_shared, 83 MPI_File_iread_shared_c
+    74 MPI_File_iread, 81 MPI_File_iread_c; 75 MPI_File_iread_all, 76 MPI_File_iread_all_c
     (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::Pointer, count: count as i64, datatype }
 }
 
 wrap! {
@@ -38,15 +41,20 @@ wrap! {
         79 MPI_File_iread_at_all_c
     (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::At(offset), count: count as i64, datatype }
 }
 
 wrap! {
-    84 MPI_File_iwrite, 91 MPI_File_iwrite_c; 85 MPI_File_iwrite_all, 86 MPI_File_iwrite_all_c;
-        92 MPI_File_iwrite_shared, 93 MPI_File_iwrite_shared_c
+    82 MPI_File_iread_shared, 83 MPI_File_iread_shared_c(fh: MPI_File, buf: *mut c_void, count: Int,
+        datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { file: fh, place: FilePlace::Shared, count: count as i64, datatype }
+}
+
+wrap! {
+    84 MPI_File_iwrite, 91 MPI_File_iwrite_c; 85 MPI_File_iwrite_all, 86 MPI_File_iwrite_all_c
     (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::Pointer, count: count as i64, datatype }
 }
 
 wrap! {
@@ -54,40 +62,43 @@ wrap! {
         89 MPI_File_iwrite_at_all_c
     (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
         request: *mut MPI_Request)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::At(offset), count: count as i64, datatype }
+}
+
+wrap! {
+    92 MPI_File_iwrite_shared, 93 MPI_File_iwrite_shared_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype, request: *mut MPI_Request)
+    => CallTraffic::File { file: fh, place: FilePlace::Shared, count: count as i64, datatype }
 }
 
 wrap! {
     94 MPI_File_open(comm: MPI_Comm, filename: *const c_char, amode: c_int, info: MPI_Info,
         fh: *mut MPI_File)
-    => CallTraffic::On(comm)
+    => CallTraffic::OpenFile(filename, fh)
 }
 
 wrap! {
     95 MPI_File_preallocate; 120 MPI_File_set_size
     (fh: MPI_File, size: MPI_Offset)
-    => CallTraffic::Nothing
+    => CallTraffic::OnFile(fh, FileUse::Manages)
 }
 
 wrap! {
-    96 MPI_File_read, 109 MPI_File_read_c; 97 MPI_File_read_all, 100 MPI_File_read_all_c;
-        110 MPI_File_read_ordered, 113 MPI_File_read_ordered_c; 115 MPI_File_read_shared,
-        116 MPI_File_read_shared_c
+    96 MPI_File_read, 109 MPI_File_read_c; 97 MPI_File_read_all, 100 MPI_File_read_all_c
     (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::Pointer, count: count as i64, datatype }
 }
 
 wrap! {
-    98 MPI_File_read_all_begin, 99 MPI_File_read_all_begin_c; 111 MPI_File_read_ordered_begin,
-        112 MPI_File_read_ordered_begin_c
-    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
+    98 MPI_File_read_all_begin, 99 MPI_File_read_all_begin_c(fh: MPI_File, buf: *mut c_void,
+        count: Int, datatype: MPI_Datatype)
+    => CallTraffic::File { file: fh, place: FilePlace::Pointer, count: count as i64, datatype }
 }
 
 wrap! {
     101 MPI_File_read_all_end; 107 MPI_File_read_at_all_end; 114 MPI_File_read_ordered_end
     (fh: MPI_File, buf: *mut c_void, status: *mut MPI_Status)
-    => CallTraffic::Nothing
+    => CallTraffic::OnFile(fh, FileUse::Manages)
 }
 
 wrap! {
@@ -95,50 +106,67 @@ wrap! {
         106 MPI_File_read_at_all_c
     (fh: MPI_File, offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype,
         status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::At(offset), count: count as i64, datatype }
 }
 
 wrap! {
     104 MPI_File_read_at_all_begin, 105 MPI_File_read_at_all_begin_c(fh: MPI_File,
         offset: MPI_Offset, buf: *mut c_void, count: Int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::At(offset), count: count as i64, datatype }
 }
 
 wrap! {
-    117 MPI_File_seek; 118 MPI_File_seek_shared
-    (fh: MPI_File, offset: MPI_Offset, whence: c_int)
-    => CallTraffic::Nothing
+    110 MPI_File_read_ordered, 113 MPI_File_read_ordered_c; 115 MPI_File_read_shared,
+        116 MPI_File_read_shared_c
+    (fh: MPI_File, buf: *mut c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    => CallTraffic::File { file: fh, place: FilePlace::Shared, count: count as i64, datatype }
 }
 
-wrap! { 119 MPI_File_set_atomicity(fh: MPI_File, flag: c_int) => CallTraffic::Nothing }
+wrap! {
+    111 MPI_File_read_ordered_begin, 112 MPI_File_read_ordered_begin_c(fh: MPI_File,
+        buf: *mut c_void, count: Int, datatype: MPI_Datatype)
+    => CallTraffic::File { file: fh, place: FilePlace::Shared, count: count as i64, datatype }
+}
+
+wrap! {
+    117 MPI_File_seek(fh: MPI_File, offset: MPI_Offset, whence: c_int)
+    => CallTraffic::OnFile(fh, FileUse::Seeks)
+}
+
+wrap! {
+    118 MPI_File_seek_shared(fh: MPI_File, offset: MPI_Offset, whence: c_int)
+    => CallTraffic::OnFile(fh, FileUse::Manages)
+}
+
+wrap! {
+    119 MPI_File_set_atomicity(fh: MPI_File, flag: c_int)
+    => CallTraffic::OnFile(fh, FileUse::Manages)
+}
 
 wrap! {
     121 MPI_File_set_view(fh: MPI_File, disp: MPI_Offset, etype: MPI_Datatype,
         filetype: MPI_Datatype, datarep: *const c_char, info: MPI_Info)
-    => CallTraffic::Nothing
+    => CallTraffic::OnFile(fh, FileUse::SetsView(etype))
 }
 
-wrap! { 122 MPI_File_sync(fh: MPI_File) => CallTraffic::Nothing }
+wrap! { 122 MPI_File_sync(fh: MPI_File) => CallTraffic::OnFile(fh, FileUse::Manages) }
 
 wrap! {
-    123 MPI_File_write, 136 MPI_File_write_c; 124 MPI_File_write_all, 127 MPI_File_write_all_c;
-        137 MPI_File_write_ordered, 140 MPI_File_write_ordered_c; 142 MPI_File_write_shared,
-        143 MPI_File_write_shared_c
+    123 MPI_File_write, 136 MPI_File_write_c; 124 MPI_File_write_all, 127 MPI_File_write_all_c
     (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::Pointer, count: count as i64, datatype }
 }
 
 wrap! {
-    125 MPI_File_write_all_begin, 126 MPI_File_write_all_begin_c; 138 MPI_File_write_ordered_begin,
-        139 MPI_File_write_ordered_begin_c
-    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
+    125 MPI_File_write_all_begin, 126 MPI_File_write_all_begin_c(fh: MPI_File, buf: *const c_void,
+        count: Int, datatype: MPI_Datatype)
+    => CallTraffic::File { file: fh, place: FilePlace::Pointer, count: count as i64, datatype }
 }
 
 wrap! {
     128 MPI_File_write_all_end; 134 MPI_File_write_at_all_end; 141 MPI_File_write_ordered_end
     (fh: MPI_File, buf: *const c_void, status: *mut MPI_Status)
-    => CallTraffic::Nothing
+    => CallTraffic::OnFile(fh, FileUse::Manages)
 }
 
 wrap! {
@@ -146,11 +174,24 @@ wrap! {
         133 MPI_File_write_at_all_c
     (fh: MPI_File, offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype,
         status: *mut MPI_Status)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::At(offset), count: count as i64, datatype }
 }
 
 wrap! {
     131 MPI_File_write_at_all_begin, 132 MPI_File_write_at_all_begin_c(fh: MPI_File,
         offset: MPI_Offset, buf: *const c_void, count: Int, datatype: MPI_Datatype)
-    => CallTraffic::File { count: count as i64, datatype }
+    => CallTraffic::File { file: fh, place: FilePlace::At(offset), count: count as i64, datatype }
+}
+
+wrap! {
+    137 MPI_File_write_ordered, 140 MPI_File_write_ordered_c; 142 MPI_File_write_shared,
+        143 MPI_File_write_shared_c
+    (fh: MPI_File, buf: *const c_void, count: Int, datatype: MPI_Datatype, status: *mut MPI_Status)
+    => CallTraffic::File { file: fh, place: FilePlace::Shared, count: count as i64, datatype }
+}
+
+wrap! {
+    138 MPI_File_write_ordered_begin, 139 MPI_File_write_ordered_begin_c(fh: MPI_File,
+        buf: *const c_void, count: Int, datatype: MPI_Datatype)
+    => CallTraffic::File { file: fh, place: FilePlace::Shared, count: count as i64, datatype }
 }

@@ -73,6 +73,8 @@ pub struct RankFacts {
     /// By the number that other lines use.
     pub sites: BTreeMap<u64, RecordedSite>,
     pub groups: BTreeMap<u64, Vec<u32>>,
+    /// Names of files by number.
+    pub files: BTreeMap<u64, String>,
     /// Nanoseconds by reason.
     pub waits: BTreeMap<String, u64>,
     /// Why there was no room for more records.
@@ -221,6 +223,10 @@ impl RankFacts {
                 let ranks = ranks.map(|rank| rank.parse().ok()).collect::<Option<_>>()?;
                 self.groups.insert(number, ranks);
             }
+            "file" => {
+                let (number, name) = (fields.number()?, fields.text()?);
+                self.files.insert(number, name);
+            }
             "wait" => {
                 let (reason, ns): (String, u64) = (fields.text()?, fields.number()?);
                 *self.waits.entry(reason).or_default() += ns;
@@ -257,6 +263,8 @@ mod tests {
         assert_eq!(facts.end, Some((OwnEnd::Finalized, 90)));
         assert_eq!((&facts.groups[&3][..], facts.groups[&4].len()), (&[0, 1][..], 0));
         assert_eq!(facts.sites[&150], RecordedSite::code("/x".into(), 60));
+        let files = RankFacts::read(&format!("{TEXT}file\t0\tout.h5\n")).expect("a record").files;
+        assert_eq!(files[&0], "out.h5");
         let text = format!("{TEXT}code\t160\t70\t/y\nstack\t7\t150,160\n");
         let callers = vec![("/y".to_owned(), 70)];
         let stack = RecordedSite::Code { object: "/x".into(), offset: 60, callers };

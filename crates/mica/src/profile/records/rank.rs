@@ -1,6 +1,7 @@
 //! What is read of one rank.
 
 use mica_profile::JoinedCalls;
+use mica_profile::rank_tables::FileTotals;
 pub use mica_profile::rank_tables::WaitingRule as CollectiveWaiting;
 
 use super::facts::RankFacts;
@@ -19,6 +20,7 @@ pub struct RankRecords {
     pub calls: Vec<SiteCalls>,
     pub messages: Vec<RecordedMessage>,
     pub blocks: Vec<RecordedBlock>,
+    pub files: Vec<RecordedFileCalls>,
     pub arrivals: Vec<RecordedArrival>,
     pub spans: Vec<RecordedSpan>,
     /// Calls that are not on the time line by themselves.
@@ -66,6 +68,16 @@ pub struct RecordedBlock {
     pub peer: u32,
     pub messages: u64,
     pub bytes: u64,
+}
+
+/// Calls on one file, of one class.
+#[derive(Debug, PartialEq)]
+pub struct RecordedFileCalls {
+    /// As the program opened it.
+    pub file: String,
+    pub name: String,
+    pub class: u8,
+    pub totals: FileTotals,
 }
 
 /// The arrival at a collective.

@@ -9,8 +9,8 @@ use mica_profile::rank_tables::{
 use super::facts::{LoadedRange, RankFacts, RecordedSite};
 use super::jobs::EndedRecords;
 use super::rank::{
-    RankRecords, RecordedArrival, RecordedBlock, RecordedEnvelope, RecordedMessage, RecordedSpan,
-    SiteCalls, UnfinishedCall,
+    RankRecords, RecordedArrival, RecordedBlock, RecordedEnvelope, RecordedFileCalls,
+    RecordedMessage, RecordedSpan, SiteCalls, UnfinishedCall,
 };
 
 /// The call that stops recording.
@@ -68,6 +68,14 @@ impl ThreadReader<'_> {
             class: key[0] as u8,
             messages: amount.messages,
             bytes: amount.bytes,
+        }));
+        records.files.extend(thread.files.iter().filter_map(|(key, totals)| {
+            Some(RecordedFileCalls {
+                file: self.facts.files.get(&key[0])?.clone(),
+                name: self.name((key[1] >> 8) as u16),
+                class: key[1] as u8,
+                totals: *totals,
+            })
         }));
         let to_one = thread.blocks.iter().map(|(key, amount)| (key[0] as u32, amount));
         let to_all = thread.group_blocks.iter().flat_map(|(key, amount)| {

@@ -15,6 +15,7 @@
 
 mod distribution;
 mod facts;
+mod files;
 mod groups;
 mod matrix;
 mod page;

@@ -6,7 +6,7 @@ use mica_profile::Profile;
 use serde_json::json;
 
 use super::view::ProfileView;
-use super::{distribution, facts, matrix, sites, time, timeline, waiting};
+use super::{distribution, facts, files, matrix, sites, time, timeline, waiting};
 use crate::draw::colour::THEME;
 use crate::draw::page;
 use crate::draw::text::script_json;
@@ -26,6 +26,7 @@ pub fn page(profile: &Profile) -> String {
         distribution::by_size(&view),
         distribution::two_dimensional(&view),
         matrix::section(&view),
+        files::section(&view),
         sites::section(&view),
     ];
     let title = format!("MPI profile: {}", profile.job.command.join(" "));
