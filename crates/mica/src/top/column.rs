@@ -12,7 +12,7 @@ use super::rows::{AwaitedPeer, CHANNEL_COUNT, CHANNEL_NAMES, RankRow};
 const CALL_WIDTH: u16 = 18;
 
 /// The columns without channels, those first that are left out last.
-const BY_IMPORTANCE: [Column; 12] = [
+const BY_IMPORTANCE: [Column; 13] = [
     Column::Rank,
     Column::State,
     Column::Call,
@@ -24,11 +24,12 @@ const BY_IMPORTANCE: [Column; 12] = [
     Column::Memory,
     Column::Bytes,
     Column::Messages,
+    Column::Files,
     Column::Unexpected,
 ];
 
 /// The columns without channels from left to right, with their titles and usual widths.
-const FIXED: [(Column, &str, u16); 12] = [
+const FIXED: [(Column, &str, u16); 13] = [
     (Column::Rank, "RANK", 4),
     (Column::Pid, "PID", 7),
     (Column::State, "STATE", 9),
@@ -41,6 +42,7 @@ const FIXED: [(Column, &str, u16); 12] = [
     (Column::Unexpected, "UNEXP", 5),
     (Column::Messages, "MSG/s", 6),
     (Column::Bytes, "B/s", 6),
+    (Column::Files, "FILE/s", 6),
 ];
 
 /// A column of the table.
@@ -58,6 +60,8 @@ pub enum Column {
     Unexpected,
     Messages,
     Bytes,
+    /// Bytes of files.
+    Files,
     /// Bytes of a channel, by its number.
     Channel(usize),
 }
@@ -109,6 +113,7 @@ impl Column {
             Column::Unexpected => number(row.unexpected().map(|queued| queued.to_string())),
             Column::Messages => rate(row.rate().messages),
             Column::Bytes => rate(row.rate().bytes),
+            Column::Files => rate(row.file_rate),
             Column::Channel(at) => rate(row.rates[at].bytes),
         }
     }
@@ -124,6 +129,7 @@ impl Column {
             'u' => Column::Unexpected,
             'n' => Column::Messages,
             'b' => Column::Bytes,
+            'f' => Column::Files,
             _ => return None,
         })
     }
@@ -139,6 +145,7 @@ impl Column {
             Column::Memory => by(&|row| row.resident.map_or(-1.0, |bytes| bytes as f64)),
             Column::Messages => by(&|row| row.rate().messages),
             Column::Bytes => by(&|row| row.rate().bytes),
+            Column::Files => by(&|row| row.file_rate),
             _ => one.rank.cmp(&other.rank),
         }
     }

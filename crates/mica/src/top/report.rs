@@ -118,6 +118,7 @@ fn rank(row: &RankRow) -> Value {
         "resident_bytes": row.resident,
         "messages_per_second": row.rate().messages,
         "bytes_per_second": row.rate().bytes,
+        "file_bytes_per_second": row.file_rate,
         "channels": channels.collect::<Map<_, _>>(),
         "counters": counters(row),
     })

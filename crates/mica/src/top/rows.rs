@@ -173,6 +173,8 @@ pub struct RankRow {
     pub totals: [MovedAmount<u64>; CHANNEL_COUNT],
     /// What was sent in each second of the interval, by channel.
     pub rates: [MovedAmount<f64>; CHANNEL_COUNT],
+    /// Bytes that it read from and wrote to files in each second of the interval.
+    pub file_rate: f64,
 }
 
 impl JobView {
@@ -242,6 +244,7 @@ impl RankRow {
                 messages: rate(old[at].messages, new[at].messages),
                 bytes: rate(old[at].bytes, new[at].bytes),
             }),
+            file_rate: rate(file_bytes(&counters(before)), file_bytes(&counters(after))),
         }
     }
 
@@ -317,6 +320,12 @@ fn sum(amounts: impl Iterator<Item = MovedAmount<f64>>) -> MovedAmount<f64> {
         messages: sum.messages + amount.messages,
         bytes: sum.bytes + amount.bytes,
     })
+}
+
+/// Bytes that a rank has read from and written to files.
+fn file_bytes(counters: &Counters) -> u64 {
+    let read = counters.get(Counter::FileReadBytes);
+    read.saturating_add(counters.get(Counter::FileWriteBytes))
 }
 
 fn totals(counters: &Counters) -> [MovedAmount<u64>; CHANNEL_COUNT] {
@@ -395,6 +404,19 @@ pub(super) mod tests {
             ("MPI_Recv", AwaitedPeer::Rank(0), Some(7))
         );
         assert_eq!(row.activity, Activity::Waits);
+    }
+
+    #[test]
+    fn reads_and_writes_of_files_are_one_rate() {
+        let sample = |read: u64, written: u64| {
+            let mut rank = sample(1, 0, 0, None);
+            let counters = &mut rank.view.as_mut().unwrap().counters;
+            counters.add(Counter::FileReadBytes, read);
+            counters.add(Counter::FileWriteBytes, written);
+            rank
+        };
+        assert_eq!(RankRow::new(&sample(100, 50), &sample(300, 250), 2.0).file_rate, 200.0);
+        assert_eq!(RankRow::new(&sample(9, 0), &sample(u64::MAX, 9), 0.0).file_rate, 0.0);
     }
 
     #[test]

@@ -41,7 +41,7 @@ static DRAWING: Mutex<()> = Mutex::new(());
 /// What the keys do: on one line, or on two where the terminal is narrow.
 const HELP: [&str; 2] = [
     "q quit  w only waiting  arrows, PgUp, PgDn scroll",
-    "sort: r rank  t state  s since  c CPU  m RSS  u unexpected  n messages  b bytes",
+    "sort: r rank  t state  s since  c CPU  m RSS  u unexpected  n messages  b bytes  f files",
 ];
 
 /// What a key asks for.
