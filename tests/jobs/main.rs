@@ -10,6 +10,7 @@ mod collectives;
 mod commands;
 mod documents;
 mod faults;
+mod files;
 mod foreign;
 mod hang;
 mod hosts;
