@@ -11,6 +11,7 @@ use std::ptr;
 use super::bindings as fi;
 use super::keys::RandomKeys;
 use super::library::{FabricInfo, Libfabric};
+use super::queue_events::QueueEvents;
 use crate::transport::NetError;
 
 /// Calls a function of an object's operations table.
@@ -56,9 +57,8 @@ pub(super) struct Endpoint {
     av: *mut fi::fid_av,
     domain: *mut fi::fid_domain,
     fabric: *mut fi::fid_fabric,
-    /// Readable when the completion queue may have an entry; `None` if the provider has no
-    /// descriptor.
-    descriptor: Option<RawFd>,
+    /// Events of the completion queue; `None` if the provider has no descriptor.
+    events: Option<QueueEvents>,
     /// For registrations, where the provider lets us choose keys.
     keys: RandomKeys,
     pub info: FabricInfo,
@@ -88,7 +88,7 @@ impl Endpoint {
             av: ptr::null_mut(),
             domain: ptr::null_mut(),
             fabric,
-            descriptor: None,
+            events: None,
             keys: RandomKeys::new(info.key_bytes()),
             info,
             library,
@@ -143,7 +143,7 @@ impl Endpoint {
                 let to = (&raw mut descriptor).cast();
                 let code = call!(cq, ops, control, fi::FI_GETWAIT as i32, to);
                 if code == 0 && descriptor >= 0 {
-                    self.descriptor = Some(descriptor);
+                    self.events = Some(QueueEvents::of(descriptor));
                 }
             } else {
                 attributes.wait_obj = fi::FI_WAIT_NONE;
@@ -245,14 +245,18 @@ impl Endpoint {
         }
     }
 
-    /// The descriptor to wait for, if the provider has one.
+    /// The descriptor to wait for, if the provider has one: it becomes readable when the completion
+    /// queue may have got an entry.
     pub fn descriptor(&self) -> Option<RawFd> {
-        self.descriptor
+        self.events.as_ref().map(QueueEvents::descriptor)
     }
 
-    /// False if the queue has, or may have, an entry: then the caller must not wait for the
-    /// descriptor.
+    /// False if the queue has, or may have, an entry: then the caller must poll it, and not wait
+    /// for the descriptor.
     pub fn may_wait(&self) -> bool {
+        if self.events.as_ref().is_some_and(QueueEvents::take) {
+            return false;
+        }
         // SAFETY: the object belongs to this fabric.
         unsafe {
             let mut objects = [&raw mut (*self.cq).fid];

@@ -49,6 +49,7 @@ mod operations;
 mod options;
 mod order;
 mod peers;
+mod queue_events;
 mod registration;
 mod remote;
 mod token;
