@@ -130,11 +130,12 @@ pub struct ReceivedList {
 }
 
 impl ReceivedList {
-    /// One that has not arrived, and where its beginning goes.
-    pub fn new() -> Result<(ReceivedList, View), OutOfMemory> {
-        let head = Block::allocate(HEADER)?;
+    /// One that has not arrived, and where its beginning goes: to [`HEADER`] bytes. Until then it
+    /// is empty.
+    pub fn in_memory(head: Region) -> (ReceivedList, View) {
+        mica_memory::fill(&head, 0, HEADER);
         let view = head.clone().view(Shape::Contiguous { bytes: HEADER });
-        Ok((ReceivedList { head, rest: None }, view))
+        (ReceivedList { head, rest: None }, view)
     }
 
     fn words(&self) -> (usize, u64) {
@@ -154,6 +155,11 @@ impl ReceivedList {
         Ok(Some(view))
     }
 
+    /// Bytes of its pieces, when its beginning has arrived.
+    pub fn bytes(&self) -> u64 {
+        self.words().1
+    }
+
     /// The list, when all of it has arrived.
     pub fn list(&self) -> PieceList {
         let (groups, bytes) = self.words();
@@ -162,9 +168,11 @@ impl ReceivedList {
         let first = head[16..].as_chunks().0.iter().take(groups.min(HEADER_GROUPS));
         let mut list = PieceList { groups: first.map(PieceGroup::from_bytes).collect(), bytes };
         if let Some((region, groups)) = &self.rest {
-            let mut rest = vec![0; groups * PieceGroup::BYTES];
-            region.read_bytes(&mut rest);
-            list.groups.extend(rest.as_chunks().0.iter().map(PieceGroup::from_bytes));
+            list.groups.extend((0..*groups).map(|number| {
+                let mut group = [0; PieceGroup::BYTES];
+                region.offset((number * PieceGroup::BYTES) as isize).read_bytes(&mut group);
+                PieceGroup::from_bytes(&group)
+            }));
         }
         list
     }
@@ -242,7 +250,7 @@ mod tests {
                 _ => PieceList::of(&view(&irregular), 0..bytes, &(0..1 << 20)),
             };
             let (head, rest) = list.messages().unwrap();
-            let (mut received, place) = ReceivedList::new().unwrap();
+            let (mut received, place) = ReceivedList::in_memory(Block::allocate(HEADER).unwrap());
             place.copy_from(&head);
             let rest_place = received.expect_rest().unwrap();
             assert_eq!(rest.is_some(), rest_place.is_some());

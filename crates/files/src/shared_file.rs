@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use mica_collective::members::Members;
-use mica_memory::{OutOfMemory, Region, View};
+use mica_memory::{Block, OutOfMemory, Region, View};
 use mica_objects::sync::lock;
 use mica_protocol::CounterRef;
 
 use crate::access::{FileAccess, staging};
 use crate::guard::FileGuard;
 use crate::hints::Hints;
+use crate::pieces::HEADER;
 use crate::storage::Storage;
 use crate::view::FileView;
 
@@ -33,12 +34,21 @@ pub struct SharedFile {
     pub hints: Mutex<Hints>,
     /// Where this rank counts.
     pub counters: CounterRef,
-    /// Memory of the windows of collective accesses, which take turns.
-    pub windows: Mutex<Vec<WindowMemory>>,
+    /// Memory for collective accesses, which take turns.
+    pub aggregator_memory: Mutex<Option<AggregatorMemory>>,
 }
 
 /// Memory of a window, and its bytes as a message.
 pub type WindowMemory = (Region, View);
+
+/// What an aggregator needs memory for before it can promise the others to take part.
+#[derive(Clone, Debug)]
+pub struct AggregatorMemory {
+    /// Those of a round and the next.
+    pub windows: [WindowMemory; 2],
+    /// For each rank, the beginning of its list of pieces.
+    pub heads: Region,
+}
 
 impl SharedFile {
     /// The file, as an access to this view of it needs it.
@@ -63,20 +73,22 @@ impl SharedFile {
         self.hints().aggregators.unwrap_or(self.aggregators)
     }
 
-    /// Memory for two windows of a collective access, of an aggregator. It stays until the file is
-    /// closed, or windows get another size.
+    /// The memory of an aggregator. It stays until the file is closed, or windows get another
+    /// size.
     ///
     /// # Errors
     /// When there is none.
-    pub fn window_memory(&self) -> Result<[WindowMemory; 2], OutOfMemory> {
+    pub fn aggregator_memory(&self) -> Result<AggregatorMemory, OutOfMemory> {
         let bytes = self.hints().exchange_block as usize;
-        let windows = &mut *lock(&self.windows);
-        if windows.first().is_none_or(|(_, view)| view.len() != bytes) {
-            windows.clear();
-            for _ in 0..2 {
-                windows.push(staging(bytes)?);
+        let kept = &mut *lock(&self.aggregator_memory);
+        match kept {
+            Some(memory) if memory.windows[0].1.len() == bytes => Ok(memory.clone()),
+            _ => {
+                *kept = None;
+                let heads = Block::allocate(self.members.size() * HEADER)?;
+                let windows = [staging(bytes)?, staging(bytes)?];
+                Ok(kept.insert(AggregatorMemory { windows, heads }).clone())
             }
         }
-        Ok([windows[0].clone(), windows[1].clone()])
     }
 }

@@ -11,7 +11,8 @@
 //!
 //! Ranks first exchange what each will do ([`AgreedAccess`]), and choose alike whether this pays
 //! ([`exchanges`]). At the end they exchange how it went: an error of one is an error of
-//! all.
+//! all. Others count on a rank's messages: one that meets an error goes through the rounds, sends
+//! what it can (an empty list, where it has no memory for its own), and receives what is due to it.
 
 mod read;
 mod write;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use mica_collective::exchange::check_announced;
 use mica_collective::members::Members;
 use mica_collective::schedule::RoundTransfer;
-use mica_memory::{Block, Shape, View};
+use mica_memory::{Block, Region, Shape, View};
 use mica_node::counters::Counter;
 use mica_objects::constants as c;
 use mica_objects::error::{Error, Result};
@@ -30,7 +31,7 @@ use mica_policy::files::{AccessCosts, AccessDirection, AccessPart, exchanges};
 
 use crate::access::RunSample;
 use crate::operation::{Desk, Plane};
-use crate::pieces::PieceList;
+use crate::pieces::{HEADER, PieceList, ReceivedList, in_window};
 use crate::shared_file::{PROCESSES, SharedFile};
 use crate::view::FileView;
 
@@ -79,19 +80,69 @@ pub struct AgreedAccess {
     pub windows: Windows,
 }
 
-/// What a rank has of a window.
+/// What a rank has of a window of its own or of another aggregator.
 struct WindowShare {
-    /// Rank of the window's aggregator.
-    aggregator: usize,
     list: PieceList,
     data: View,
 }
 
-impl WindowShare {
-    /// The messages that carry the list.
-    fn send_list(&self) -> Result<impl Iterator<Item = RoundTransfer> + use<>> {
-        let (to, (head, rest)) = (self.aggregator, self.list.messages()?);
-        Ok(std::iter::once(head).chain(rest).map(move |view| RoundTransfer::Send { to, view }))
+/// What a rank has in a round.
+#[derive(Default)]
+struct RoundShares {
+    /// Of its own window.
+    own: Option<WindowShare>,
+    /// The messages that carry the lists to other aggregators, and to each its bytes.
+    lists: Vec<RoundTransfer>,
+    others: Vec<(usize, View)>,
+    /// Why the list of one is not sent.
+    error: Option<Error>,
+}
+
+impl RoundShares {
+    /// Adds what goes to another aggregator; nothing but an empty list, if it has an error.
+    fn add(&mut self, to: usize, share: Result<WindowShare>) {
+        let messages = share.and_then(|share| Ok((share.list.messages()?, share.data)));
+        let ((head, rest), data) = messages.unwrap_or_else(|error| {
+            self.error.get_or_insert(error);
+            ((View::empty(), None), View::empty())
+        });
+        let views = std::iter::once(head).chain(rest);
+        self.lists.extend(views.map(|view| RoundTransfer::Send { to, view }));
+        if !data.is_empty() {
+            self.others.push((to, data));
+        }
+    }
+}
+
+/// The lists of a window that its aggregator has received.
+struct ReceivedLists {
+    /// From which rank; `None`: there was no memory for a list of so many bytes.
+    lists: Vec<(usize, Option<PieceList>, u64)>,
+    error: Option<Error>,
+}
+
+impl ReceivedLists {
+    /// Where the bytes of each list lie in the window, by rank: in no order where the list is lost.
+    fn places(&mut self, window: &Region) -> Vec<(usize, View)> {
+        let mut places = Vec::with_capacity(self.lists.len());
+        for (rank, list, bytes) in &self.lists {
+            let placed = list.as_ref().map(|list| in_window(list, window)).transpose();
+            let view = placed.map_err(Error::from).unwrap_or_else(|error| {
+                self.error.get_or_insert(error);
+                None
+            });
+            let anywhere = || window.clone().view(Shape::Contiguous { bytes: *bytes as usize });
+            if *bytes > 0 {
+                places.push((*rank, view.unwrap_or_else(anywhere)));
+            }
+        }
+        places
+    }
+
+    /// All lists, with this rank's own.
+    fn with_own(&self, own: Option<&PieceList>) -> Vec<PieceList> {
+        let received = self.lists.iter().filter_map(|(_, list, _)| list.clone());
+        received.chain(own.cloned()).collect()
     }
 }
 
@@ -155,18 +206,74 @@ impl CollectivePart {
         Ok(AccessPart { start: span.start, end: span.end, bytes, run: sample.average() })
     }
 
-    /// What is due to, or from, the aggregators in a round: the aggregator's rank, this rank's
-    /// pieces of its window, and their bytes.
-    fn shares(&self, agreement: &AgreedAccess, round: u64) -> Result<Vec<WindowShare>> {
-        let part = &agreement.parts[self.members().rank()];
-        let windows = agreement.windows.in_round(round).filter(|(_, window)| part.meets(window));
-        let share = |(aggregator, window): (usize, Range<u64>)| {
-            let within = self.view.within(&self.stream, &window);
-            let from = (within.start - self.stream.start) as usize;
-            let data = self.data.part(from..from + (within.end - within.start) as usize)?;
-            Ok(WindowShare { aggregator, list: PieceList::of(&self.view, within, &window), data })
-        };
-        windows.map(share).collect()
+    /// What is due to, or from, the aggregators in a round.
+    fn shares(&self, agreement: &AgreedAccess, round: u64) -> RoundShares {
+        let me = self.members().rank();
+        let part = &agreement.parts[me];
+        let mut shares = RoundShares::default();
+        for (aggregator, window) in agreement.windows.in_round(round) {
+            if !part.meets(&window) {
+                continue;
+            }
+            let share = self.share(&window);
+            match (aggregator == me, share) {
+                (true, Ok(share)) => shares.own = Some(share),
+                (true, Err(error)) => drop(shares.error.get_or_insert(error)),
+                (false, share) => shares.add(aggregator, share),
+            }
+        }
+        shares
+    }
+
+    /// This rank's pieces of a window, and their bytes.
+    fn share(&self, window: &Range<u64>) -> Result<WindowShare> {
+        let within = self.view.within(&self.stream, window);
+        let from = (within.start - self.stream.start) as usize;
+        let data = self.data.part(from..from + (within.end - within.start) as usize)?;
+        Ok(WindowShare { list: PieceList::of(&self.view, within, window), data })
+    }
+
+    /// As the aggregator of a window: the lists of the ranks that may have pieces in it, without
+    /// this one.
+    async fn receive_lists(
+        &self,
+        desk: &Desk,
+        agreement: &AgreedAccess,
+        window: &Range<u64>,
+        heads: &Region,
+    ) -> ReceivedLists {
+        let (members, me) = (self.members(), self.members().rank());
+        let meets = |&rank: &usize| rank != me && agreement.parts[rank].meets(window);
+        let mut received = Vec::new();
+        let mut transfers = Vec::new();
+        for from in (0..members.size()).filter(meets) {
+            let head = heads.offset((from * HEADER) as isize);
+            let (list, view) = ReceivedList::in_memory(head);
+            received.push((from, list));
+            transfers.push(RoundTransfer::Receive { from, view });
+        }
+        let messages = desk.exchange(members, Plane::Control, transfers);
+        // One that has failed at its rank stays empty.
+        let mut error = desk.exchanged(members, messages).await.err();
+        let mut rests = Vec::new();
+        let mut lost = Vec::new();
+        for (from, list) in &mut received {
+            let from = *from;
+            let rest = list.expect_rest().unwrap_or_else(|no_memory| {
+                error.get_or_insert(no_memory.into());
+                lost.push(from);
+                Some(View::empty())
+            });
+            let receive = rest.map(|view| vec![RoundTransfer::Receive { from, view }]);
+            rests.push(desk.exchange(members, Plane::Control, receive.unwrap_or_default()));
+        }
+        for rest in rests {
+            error = error.or(desk.exchanged(members, rest).await.err());
+        }
+        let lists = received
+            .iter()
+            .map(|(from, list)| (*from, (!lost.contains(from)).then(|| list.list()), list.bytes()));
+        ReceivedLists { lists: lists.collect(), error }
     }
 
     /// This rank's part by itself.
@@ -246,7 +353,7 @@ pub async fn access(
         },
         can_exchange: own.as_ref().is_ok_and(|(access, part)| {
             (part.view.is_ascending() || access.bytes == 0)
-                && (!is_aggregator || file.window_memory().is_ok())
+                && (!is_aggregator || file.aggregator_memory().is_ok())
         }),
         error: own.as_ref().map_or_else(Error::code, |_| c::SUCCESS),
     };

@@ -7,11 +7,11 @@ use mica_collective::schedule::RoundTransfer;
 use mica_memory::{Region, View};
 use mica_objects::error::{Error, Result};
 
-use super::{AgreedAccess, CollectivePart};
+use super::{AgreedAccess, CollectivePart, RoundShares, WindowShare};
 use crate::failure;
 use crate::operation::{Desk, Exchanged, Plane};
 use crate::pieces::{PieceList, covered, in_window};
-use crate::shared_file::SharedFile;
+use crate::shared_file::{AggregatorMemory, SharedFile, WindowMemory};
 use crate::storage::{FilePiece, read_all};
 
 /// A gap between pieces that is read with them, in bytes: a call of the system costs more.
@@ -21,8 +21,6 @@ const GAP_MAX: u64 = 64 << 10;
 struct RequestedRound {
     lists: Exchanged,
     answers: Exchanged,
-    /// Its own pieces of its own window.
-    own: Option<(PieceList, View)>,
 }
 
 impl CollectivePart {
@@ -36,53 +34,71 @@ impl CollectivePart {
     ) -> Result<u64> {
         let windows = &agreement.windows;
         let me = self.members().rank();
-        let index = windows.aggregators.iter().position(|&rank| rank == me);
-        let buffers = match index {
-            None => Vec::new(),
-            Some(_) => self.file.window_memory()?.into(),
+        let aggregator = match windows.aggregators.iter().position(|&rank| rank == me) {
+            None => None,
+            Some(index) => Some((index, self.file.aggregator_memory()?)),
         };
         let mut error: Option<Error> = None;
         let mut requested: Option<RequestedRound> = None;
-        // What the aggregator has sent from each of its buffers.
+        // What the aggregator has sent from each of its windows.
         let mut sent: [Option<Exchanged>; 2] = [None, None];
         for round in 0..windows.rounds() {
-            let now = self.request(desk, agreement, round)?;
-            if let Some(index) = index {
-                let window = windows.of(round, index);
+            let mut shares = self.shares(agreement, round);
+            let now = self.request(desk, &mut shares);
+            error = error.or(shares.error.take());
+            if let Some((index, memory)) = &aggregator {
+                let window = windows.of(round, *index);
                 let turn = (round % 2) as usize;
                 if let Some(before) = sent[turn].take() {
-                    desk.exchanged(self.members(), before).await?;
+                    error = error.or(desk.exchanged(self.members(), before).await.err());
                 }
-                let (sources, mut lists) = self.receive_lists(desk, agreement, &window).await?;
-                lists.extend(now.own.iter().map(|(list, _)| list.clone()));
-                let (region, view) = &buffers[turn];
-                let filled = self.fill(desk, &window, (region, view), lists.clone()).await;
-                error = error.or(filled.err());
-                let mut transfers = Vec::new();
-                for (&to, list) in sources.iter().zip(&lists) {
-                    if list.bytes > 0 {
-                        let view = in_window(list, region)?;
-                        transfers.push(RoundTransfer::Send { to, view });
-                    }
-                }
-                sent[turn] = Some(desk.exchange(self.members(), Plane::Answers, transfers));
-                if let Some((list, data)) = &now.own {
-                    data.copy_from(&in_window(list, region)?);
-                }
+                let place = (&window, memory, turn);
+                let (answers, failed) = self.answer(desk, agreement, place, shares.own).await;
+                sent[turn] = Some(answers);
+                error = error.or(failed);
             }
             if let Some(before) = requested.replace(now) {
-                desk.exchanged(self.members(), before.lists).await?;
-                desk.exchanged(self.members(), before.answers).await?;
+                error = error.or(self.answered(desk, before).await.err());
             }
         }
-        let last = requested.map(|last| [last.lists, last.answers]);
-        for messages in sent.into_iter().flatten().chain(last.into_iter().flatten()) {
-            desk.exchanged(self.members(), messages).await?;
+        if let Some(last) = requested {
+            error = error.or(self.answered(desk, last).await.err());
+        }
+        for messages in sent.into_iter().flatten() {
+            error = error.or(desk.exchanged(self.members(), messages).await.err());
         }
         match error {
             Some(error) => Err(error),
             None => Ok(self.readable(size).end - self.stream.start),
         }
+    }
+
+    /// As the aggregator of a window: reads what ranks want of it, and sends it to them; whatever
+    /// is in memory, where it fails.
+    async fn answer(
+        &self,
+        desk: &Desk,
+        agreement: &AgreedAccess,
+        (window, memory, turn): (&Range<u64>, &AggregatorMemory, usize),
+        own: Option<WindowShare>,
+    ) -> (Exchanged, Option<Error>) {
+        let place = &memory.windows[turn];
+        let mut received = self.receive_lists(desk, agreement, window, &memory.heads).await;
+        let lists = received.with_own(own.as_ref().map(|own| &own.list));
+        let filled = self.fill(desk, window, place, lists).await;
+        let send = |(to, view)| RoundTransfer::Send { to, view };
+        let transfers = received.places(&place.0).into_iter().map(send).collect();
+        let answers = desk.exchange(self.members(), Plane::Answers, transfers);
+        let copied: Result<()> = own.map_or(Ok(()), |own| {
+            own.data.copy_from(&in_window(&own.list, &place.0)?);
+            Ok(())
+        });
+        (answers, received.error.or(filled.err()).or(copied.err()))
+    }
+
+    async fn answered(&self, desk: &Desk, round: RequestedRound) -> Result<()> {
+        let lists = desk.exchanged(self.members(), round.lists).await;
+        desk.exchanged(self.members(), round.answers).await.and(lists)
     }
 
     /// The part of the stream that lies in a file of this size.
@@ -93,24 +109,14 @@ impl CollectivePart {
 
     /// Sends the lists of this rank's pieces in a round to the aggregators, and posts the receives
     /// of their bytes.
-    fn request(&self, desk: &Desk, agreement: &AgreedAccess, round: u64) -> Result<RequestedRound> {
-        let me = self.members().rank();
-        let (mut lists, mut answers) = (Vec::new(), Vec::new());
-        let mut own = None;
-        for share in self.shares(agreement, round)? {
-            if share.aggregator == me {
-                own = Some((share.list, share.data));
-                continue;
-            }
-            lists.extend(share.send_list()?);
-            if !share.data.is_empty() {
-                let (from, view) = (share.aggregator, share.data);
-                answers.push(RoundTransfer::Receive { from, view });
-            }
+    fn request(&self, desk: &Desk, shares: &mut RoundShares) -> RequestedRound {
+        let receive = |(from, view)| RoundTransfer::Receive { from, view };
+        let answers = shares.others.drain(..).map(receive).collect();
+        let lists = std::mem::take(&mut shares.lists);
+        RequestedRound {
+            lists: desk.exchange(self.members(), Plane::Control, lists),
+            answers: desk.exchange(self.members(), Plane::Answers, answers),
         }
-        let lists = desk.exchange(self.members(), Plane::Control, lists);
-        let answers = desk.exchange(self.members(), Plane::Answers, answers);
-        Ok(RequestedRound { lists, answers, own })
     }
 
     /// Reads the bytes of a window that ranks want.
@@ -118,11 +124,11 @@ impl CollectivePart {
         &self,
         desk: &Desk,
         window: &Range<u64>,
-        (region, view): (&Region, &View),
+        memory: &WindowMemory,
         lists: Vec<PieceList>,
     ) -> Result<()> {
         let file = Arc::clone(&self.file);
-        let (region, view, start) = (region.clone(), view.clone(), window.start);
+        let ((region, view), start) = (memory.clone(), window.start);
         desk.run(move || read_window(&file, start, &region, &view, &lists)).await
     }
 }

@@ -8,93 +8,71 @@ use mica_memory::{Region, View};
 use mica_node::counters::Counter;
 use mica_objects::error::{Error, Result};
 
-use super::{AgreedAccess, CollectivePart};
+use super::{AgreedAccess, CollectivePart, RoundShares, WindowShare};
 use crate::access::staging;
 use crate::failure;
 use crate::operation::{Desk, Exchanged, Plane, Running};
-use crate::pieces::{PieceList, ReceivedList, covered, in_window};
-use crate::shared_file::SharedFile;
+use crate::pieces::{PieceList, covered, in_window};
+use crate::shared_file::{AggregatorMemory, SharedFile, WindowMemory};
 use crate::storage::{FilePiece, read_all, write_all};
 
 /// Pieces with gaps between them that are written one by one; more are written with the gaps kept.
 const PIECES_MAX: usize = 8;
-
-/// A window's memory, and the call that writes it.
-struct WindowBuffer {
-    region: Region,
-    view: View,
-    writing: Option<Running<Result<()>>>,
-}
-
-/// What a rank has sent in a round.
-struct SentRound {
-    messages: Exchanged,
-    /// Its own pieces of its own window.
-    own: Option<(PieceList, View)>,
-}
 
 impl CollectivePart {
     /// This rank's part of a write, as a rank with data and as an aggregator.
     pub(super) async fn write(&self, desk: &Desk, agreement: &AgreedAccess) -> Result<u64> {
         let windows = &agreement.windows;
         let me = self.members().rank();
-        let index = windows.aggregators.iter().position(|&rank| rank == me);
-        let mut buffers = match index {
-            None => Vec::new(),
-            Some(_) => self.buffers()?,
+        let aggregator = match windows.aggregators.iter().position(|&rank| rank == me) {
+            None => None,
+            Some(index) => Some((index, self.file.aggregator_memory()?)),
         };
+        // The calls that write what is in the memory of the two windows.
+        let mut writes = [const { None::<Running<Result<()>>> }; 2];
         let mut error: Option<Error> = None;
-        let mut sent: Option<SentRound> = None;
+        let mut sent: Option<Exchanged> = None;
         for round in 0..windows.rounds() {
-            let now = self.send(desk, agreement, round)?;
-            if let Some(index) = index {
-                let window = windows.of(round, index);
-                let buffer = &mut buffers[(round % 2) as usize];
+            let mut shares = self.shares(agreement, round);
+            let now = self.send(desk, &mut shares);
+            error = error.or(shares.error.take());
+            if let Some((index, memory)) = &aggregator {
+                let window = windows.of(round, *index);
+                let turn = (round % 2) as usize;
                 // The one before the last has been written when its memory is filled again.
-                if let Some(writing) = buffer.writing.take() {
+                if let Some(writing) = writes[turn].take() {
                     error = error.or(desk.done(writing).await.err());
                 }
-                let lists = self.receive(desk, agreement, &window, buffer, &now.own).await?;
-                buffer.writing = Some(self.begin_writing(desk, &window, buffer, lists));
+                let received =
+                    self.receive(desk, agreement, (&window, memory, turn), shares.own).await;
+                match received {
+                    Ok(lists) => {
+                        let memory = &memory.windows[turn];
+                        writes[turn] = Some(self.begin_writing(desk, &window, memory, lists));
+                    }
+                    Err(failed) => error = error.or(Some(failed)),
+                }
             }
             if let Some(before) = sent.replace(now) {
-                desk.exchanged(self.members(), before.messages).await?;
+                error = error.or(desk.exchanged(self.members(), before).await.err());
             }
         }
         if let Some(last) = sent {
-            desk.exchanged(self.members(), last.messages).await?;
+            error = error.or(desk.exchanged(self.members(), last).await.err());
         }
-        for buffer in &mut buffers {
-            if let Some(writing) = buffer.writing.take() {
-                error = error.or(desk.done(writing).await.err());
-            }
+        for writing in writes.into_iter().flatten() {
+            error = error.or(desk.done(writing).await.err());
         }
         error.map_or(Ok(self.stream.end - self.stream.start), Err)
     }
 
-    fn buffers(&self) -> Result<Vec<WindowBuffer>> {
-        let memory = self.file.window_memory()?;
-        let buffer = |(region, view)| WindowBuffer { region, view, writing: None };
-        Ok(memory.map(buffer).into())
-    }
-
     /// Sends what is due to the aggregators in a round: to each the list of this rank's pieces, and
     /// their bytes.
-    fn send(&self, desk: &Desk, agreement: &AgreedAccess, round: u64) -> Result<SentRound> {
-        let me = self.members().rank();
-        let mut transfers = Vec::new();
-        let mut own = None;
-        for share in self.shares(agreement, round)? {
-            if share.aggregator == me {
-                own = Some((share.list, share.data));
-                continue;
-            }
-            transfers.extend(share.send_list()?);
-            if !share.data.is_empty() {
-                transfers.push(RoundTransfer::Send { to: share.aggregator, view: share.data });
-            }
-        }
-        Ok(SentRound { messages: desk.exchange(self.members(), Plane::Control, transfers), own })
+    fn send(&self, desk: &Desk, shares: &mut RoundShares) -> Exchanged {
+        let mut transfers = std::mem::take(&mut shares.lists);
+        let bytes = shares.others.drain(..);
+        transfers.extend(bytes.map(|(to, view)| RoundTransfer::Send { to, view }));
+        desk.exchange(self.members(), Plane::Control, transfers)
     }
 
     /// As the aggregator of a window: receives lists, and the bytes into the window's memory.
@@ -102,64 +80,33 @@ impl CollectivePart {
         &self,
         desk: &Desk,
         agreement: &AgreedAccess,
-        window: &Range<u64>,
-        buffer: &WindowBuffer,
-        own: &Option<(PieceList, View)>,
+        (window, memory, turn): (&Range<u64>, &AggregatorMemory, usize),
+        own: Option<WindowShare>,
     ) -> Result<Vec<PieceList>> {
-        let (sources, mut lists) = self.receive_lists(desk, agreement, window).await?;
-        let mut transfers = Vec::new();
-        for (&from, list) in sources.iter().zip(&lists) {
-            if list.bytes > 0 {
-                let view = in_window(list, &buffer.region)?;
-                transfers.push(RoundTransfer::Receive { from, view });
-            }
-        }
+        let region = &memory.windows[turn].0;
+        let mut received = self.receive_lists(desk, agreement, window, &memory.heads).await;
+        let receive = |(from, view)| RoundTransfer::Receive { from, view };
+        let transfers = received.places(region).into_iter().map(receive).collect();
         let messages = desk.exchange(self.members(), Plane::Control, transfers);
-        if let Some((list, data)) = own {
-            in_window(list, &buffer.region)?.copy_from(data);
-            lists.push(list.clone());
-        }
+        let copied: Result<()> = own.as_ref().map_or(Ok(()), |own| {
+            in_window(&own.list, region)?.copy_from(&own.data);
+            Ok(())
+        });
         desk.exchanged(self.members(), messages).await?;
-        Ok(lists)
-    }
-
-    /// The ranks that may have pieces in a window, without this one, and their lists.
-    pub(super) async fn receive_lists(
-        &self,
-        desk: &Desk,
-        agreement: &AgreedAccess,
-        window: &Range<u64>,
-    ) -> Result<(Vec<usize>, Vec<PieceList>)> {
-        let (members, me) = (self.members(), self.members().rank());
-        let meets = |&rank: &usize| rank != me && agreement.parts[rank].meets(window);
-        let sources: Vec<usize> = (0..members.size()).filter(meets).collect();
-        let mut received = Vec::with_capacity(sources.len());
-        let mut transfers = Vec::new();
-        for &from in &sources {
-            let (list, view) = ReceivedList::new()?;
-            received.push(list);
-            transfers.push(RoundTransfer::Receive { from, view });
-        }
-        let heads = desk.exchange(members, Plane::Control, transfers);
-        desk.exchanged(members, heads).await?;
-        let mut transfers = Vec::new();
-        for (&from, list) in sources.iter().zip(&mut received) {
-            transfers.extend(list.expect_rest()?.map(|view| RoundTransfer::Receive { from, view }));
-        }
-        let rests = desk.exchange(members, Plane::Control, transfers);
-        desk.exchanged(members, rests).await?;
-        Ok((sources, received.iter().map(ReceivedList::list).collect()))
+        copied?;
+        received.error.take().map_or(Ok(()), Err)?;
+        Ok(received.with_own(own.as_ref().map(|own| &own.list)))
     }
 
     fn begin_writing(
         &self,
         desk: &Desk,
         window: &Range<u64>,
-        buffer: &WindowBuffer,
+        memory: &WindowMemory,
         lists: Vec<PieceList>,
     ) -> Running<Result<()>> {
         let file = Arc::clone(&self.file);
-        let (region, view, start) = (buffer.region.clone(), buffer.view.clone(), window.start);
+        let ((region, view), start) = (memory.clone(), window.start);
         desk.begin(move || write_window(&file, start, &region, &view, &lists))
     }
 }

@@ -175,7 +175,7 @@ impl Opening<'_> {
             members: Arc::clone(members),
             hints: Mutex::new(self.hints),
             counters: self.engine.live_counters(),
-            windows: Mutex::new(Vec::new()),
+            aggregator_memory: Mutex::new(None),
         });
         let file = handle.fill(|handle| {
             File(Arc::new(FileInner {
