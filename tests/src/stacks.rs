@@ -70,6 +70,8 @@ pub fn stacks(pids: &[i32]) -> String {
 fn gdb(pid: i32) -> String {
     let output = Command::new("timeout")
         .args([
+            // gdb waits with signals blocked for a process that the kernel does not stop.
+            "--kill-after=5",
             "20",
             "gdb",
             "-p",

@@ -44,9 +44,10 @@ impl Engine {
         offload::spawn_helper(&self.segment, name, run).map(drop)
     }
 
-    /// Whether such a thread has a core of its own.
+    /// Whether such a thread has a core of its own. None has on a simulated node, whose one core's
+    /// clock goes with the rank.
     pub fn has_core_for_helpers(&self) -> bool {
-        offload::has_core_for_helpers(&self.segment)
+        !self.waits_for_adapter && offload::has_core_for_helpers(&self.segment)
     }
 
     /// Starts the progress thread, if one was requested. To be called once.

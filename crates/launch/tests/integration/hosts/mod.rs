@@ -348,7 +348,9 @@ fn the_second_signal_kills() {
 
 #[test]
 fn stopping_and_going_on() {
-    let script = "echo $$; sleep 0.3; read line; echo $line";
+    // In the background: a shell that has just begun a command (vfork), which is stopped before it
+    // is there, waits for that and does not stop itself.
+    let script = "sleep 0.3 & echo $$; wait; read line; echo $line";
     let (mut child, pids) = start(&["-n", "2", "--host-timeout", "2"], script, 2);
     send("-TSTP", child.id());
     for pid in pids.iter().chain([&child.id().to_string()]) {
