@@ -2,7 +2,6 @@
  * none waits forever. The file works afterwards.
  *
  * argv: the rank without memory (0) */
-#define _GNU_SOURCE
 #include "io.h"
 
 #include "allocator.h"

@@ -3,7 +3,6 @@
  * Operators of the program are called by its own thread alone meanwhile.
  *
  * argv: rounds (20) */
-#define _GNU_SOURCE
 #include "io.h"
 
 #include <pthread.h>
