@@ -131,7 +131,7 @@ static void after_deletion(void)
 {
     for (int round = 0; round < 3; round++) {
         MPI_File f = MPI_FILE_NULL;
-        usleep((useconds_t)(2000 * test_rank));
+        usleep((useconds_t)(2000 * test_rank)); /* the first has opened when the last deletes */
         unlink(io_name);
         OK(MPI_File_open(MPI_COMM_WORLD, io_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
                          &f));

@@ -64,7 +64,7 @@ static void write_meanwhile(MPI_File f, MPI_Op op, int round, int is_free)
     MPI_Iallreduce(b, sums, N, MPI_INT, op, MPI_COMM_WORLD, &r[0]);
     OK(MPI_File_iwrite_at_all(f, 0, b, N, MPI_INT, &r[1]));
     while (is_free && !is_there(round, file))
-        usleep(200);
+        usleep(200); /* the processor is shared with the other ranks */
     MPI_Waitall(2, r, s);
     IO_COUNT(&s[1], MPI_INT, N, "a write meanwhile");
     io_barrier();

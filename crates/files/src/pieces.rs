@@ -155,14 +155,14 @@ impl ReceivedList {
         Ok(Some(view))
     }
 
-    /// Bytes of its pieces, when its beginning has arrived.
-    pub fn bytes(&self) -> u64 {
-        self.words().1
-    }
-
-    /// The list, when all of it has arrived.
+    /// The list, when all of it has arrived; one piece of as many bytes, where there was no memory
+    /// for its end.
     pub fn list(&self) -> PieceList {
         let (groups, bytes) = self.words();
+        if groups > HEADER_GROUPS && self.rest.is_none() {
+            let whole = PieceGroup { offset: 0, len: bytes as u32, stride: 0, count: 1 };
+            return PieceList { groups: vec![whole], bytes };
+        }
         let mut head = [0; HEADER];
         self.head.read_bytes(&mut head);
         let first = head[16..].as_chunks().0.iter().take(groups.min(HEADER_GROUPS));

@@ -147,6 +147,14 @@ pub struct FileDirectionSum {
     pub classes: BTreeMap<u8, u64>,
 }
 
+impl FileDirectionSum {
+    /// The size class of most accesses; `None` if there are none.
+    pub fn usual_class(&self) -> Option<u8> {
+        let most = self.classes.iter().max_by_key(|(_, calls)| **calls);
+        most.map(|(class, _)| *class)
+    }
+}
+
 impl FileSum {
     /// Reads.
     pub const READS: usize = 0;

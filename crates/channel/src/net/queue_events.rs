@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn what_stays_readable_does_not_keep_a_rank_awake() {
         // As libfabric's: an epoll instance over its signal and another over the connections.
-        // SAFETY: takes plain numbers; the descriptors are nobody else's.
+        // SAFETY: takes plain numbers; the descriptor is new, and the only owner has it.
         let instance = || unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(0)) };
         let watch = |by: &OwnedFd, descriptor: RawFd| {
             let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };

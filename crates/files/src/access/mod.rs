@@ -128,37 +128,32 @@ impl FileAccess<'_> {
         let mut done = Transferred::default();
         let mut batch = Vec::new();
         while let Some(first) = parts.next() {
+            let mut bytes = first.len;
+            let fits = |part: &RunPart, bytes| {
+                part.len.max(first.len) <= TOGETHER_MAX && bytes + part.len <= packed.room()
+            };
+            batch.clear();
+            batch.push(first);
+            while direction == AccessDirection::Read
+                && batch.len() < READS_MAX
+                && let Some(next) = parts.next_if(|part| fits(part, bytes))
+            {
+                bytes += next.len;
+                batch.push(next);
+            }
             let moved = match direction {
                 AccessDirection::Write => self.write_part(&first, &packed),
-                AccessDirection::Read => {
-                    let mut bytes = first.len;
-                    let fits = |part: &RunPart, bytes| {
-                        part.len.max(first.len) <= TOGETHER_MAX && bytes + part.len <= packed.room()
-                    };
-                    batch.clear();
-                    batch.push(first);
-                    while batch.len() < READS_MAX
-                        && let Some(next) = parts.next_if(|part| fits(part, bytes))
-                    {
-                        bytes += next.len;
-                        batch.push(next);
-                    }
-                    self.read_parts(&batch, &packed)
-                }
-            };
-            let all = match direction {
-                AccessDirection::Write => first.len,
-                AccessDirection::Read => batch.iter().map(|part| part.len).sum(),
+                AccessDirection::Read => self.read_parts(&batch, &packed),
             };
             done.bytes += moved.bytes;
-            if moved.error.is_some() || moved.bytes < all as u64 {
+            if moved.error.is_some() || moved.bytes < bytes as u64 {
                 return Ok(Transferred { error: moved.error, ..done });
             }
         }
         Ok(done)
     }
 
-    /// The runs of a stretch, in parts of at most so many bytes.
+    /// The runs of a stretch, in parts of at most `most` bytes.
     fn parts(&self, stream: &Range<u64>, most: usize) -> impl Iterator<Item = RunPart> + '_ {
         let start = stream.start;
         self.view.runs(stream.clone()).flat_map(move |run| {

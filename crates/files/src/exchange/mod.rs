@@ -116,33 +116,31 @@ impl RoundShares {
 
 /// The lists of a window that its aggregator has received.
 struct ReceivedLists {
-    /// From which rank; `None`: there was no memory for a list of so many bytes.
-    lists: Vec<(usize, Option<PieceList>, u64)>,
+    /// With the rank that each is from.
+    lists: Vec<(usize, PieceList)>,
+    /// One of them is not what its rank has sent.
     error: Option<Error>,
 }
 
 impl ReceivedLists {
-    /// Where the bytes of each list lie in the window, by rank: in no order where the list is lost.
+    /// Where the bytes of each list lie in the window, by rank: at its beginning, where there is no
+    /// memory to describe them.
     fn places(&mut self, window: &Region) -> Vec<(usize, View)> {
         let mut places = Vec::with_capacity(self.lists.len());
-        for (rank, list, bytes) in &self.lists {
-            let placed = list.as_ref().map(|list| in_window(list, window)).transpose();
-            let view = placed.map_err(Error::from).unwrap_or_else(|error| {
-                self.error.get_or_insert(error);
-                None
+        for (rank, list) in self.lists.iter().filter(|(_, list)| list.bytes > 0) {
+            let view = in_window(list, window).unwrap_or_else(|error| {
+                self.error.get_or_insert(error.into());
+                window.clone().view(Shape::Contiguous { bytes: list.bytes as usize })
             });
-            let anywhere = || window.clone().view(Shape::Contiguous { bytes: *bytes as usize });
-            if *bytes > 0 {
-                places.push((*rank, view.unwrap_or_else(anywhere)));
-            }
+            places.push((*rank, view));
         }
         places
     }
 
     /// All lists, with this rank's own.
     fn with_own(&self, own: Option<&PieceList>) -> Vec<PieceList> {
-        let received = self.lists.iter().filter_map(|(_, list, _)| list.clone());
-        received.chain(own.cloned()).collect()
+        let received = self.lists.iter().map(|(_, list)| list);
+        received.chain(own).cloned().collect()
     }
 }
 
@@ -256,12 +254,10 @@ impl CollectivePart {
         // One that has failed at its rank stays empty.
         let mut error = desk.exchanged(members, messages).await.err();
         let mut rests = Vec::new();
-        let mut lost = Vec::new();
         for (from, list) in &mut received {
             let from = *from;
             let rest = list.expect_rest().unwrap_or_else(|no_memory| {
                 error.get_or_insert(no_memory.into());
-                lost.push(from);
                 Some(View::empty())
             });
             let receive = rest.map(|view| vec![RoundTransfer::Receive { from, view }]);
@@ -270,9 +266,7 @@ impl CollectivePart {
         for rest in rests {
             error = error.or(desk.exchanged(members, rest).await.err());
         }
-        let lists = received
-            .iter()
-            .map(|(from, list)| (*from, (!lost.contains(from)).then(|| list.list()), list.bytes()));
+        let lists = received.iter().map(|(from, list)| (*from, list.list()));
         ReceivedLists { lists: lists.collect(), error }
     }
 

@@ -43,20 +43,7 @@ enum WorkerStep {
 
 /// Runs a job on the thread; on this one, if there can be no other.
 pub fn submit(job: Job) {
-    let must_start = {
-        let mut queue = lock(&QUEUE);
-        queue.jobs.push_back(job);
-        !std::mem::replace(&mut queue.is_running, true)
-    };
-    if !must_start {
-        return notify();
-    }
-    if !start() {
-        // A limit of the number of processes or of memory.
-        while let Some(job) = next_here() {
-            job();
-        }
-    }
+    add(|queue| queue.jobs.push_back(job));
 }
 
 /// Has the thread exchange the messages of an access until [`end_exchange`]. False: there is no
@@ -70,24 +57,13 @@ pub fn begin_exchange(engine: &Engine) -> bool {
     // windows, which look the window up, are among the messages.
     if !engine.thread_mode().is_shared() {
         engine.set_thread_multiple();
+        mica_rma::share_table();
     }
-    mica_rma::share_table();
-    let must_start = {
-        let mut queue = lock(&QUEUE);
-        queue.served += 1;
-        !std::mem::replace(&mut queue.is_running, true)
-    };
-    if !must_start {
-        ARRIVAL.notify_one();
-        return true;
+    let has_thread = add(|queue| queue.served += 1);
+    if !has_thread {
+        lock(&QUEUE).served -= 1;
     }
-    let started = start();
-    if !started {
-        let mut queue = lock(&QUEUE);
-        queue.served -= 1;
-        queue.is_running = false;
-    }
-    started
+    has_thread
 }
 
 /// The access is over.
@@ -96,8 +72,25 @@ pub fn end_exchange() {
     notify();
 }
 
-fn start() -> bool {
-    process::engine().is_ok_and(|engine| engine.spawn_helper(NAME, work).is_ok())
+/// Adds to what the thread does, and starts it if it does not run. False: there can be none, a
+/// limit of the number of processes or of memory; then its jobs have been run here.
+fn add(to_do: impl FnOnce(&mut WorkerQueue)) -> bool {
+    let must_start = {
+        let mut queue = lock(&QUEUE);
+        to_do(&mut queue);
+        !std::mem::replace(&mut queue.is_running, true)
+    };
+    if !must_start {
+        notify();
+        return true;
+    }
+    let started = process::engine().is_ok_and(|engine| engine.spawn_helper(NAME, work).is_ok());
+    if !started {
+        while let Some(job) = next_here() {
+            job();
+        }
+    }
+    started
 }
 
 /// Lets the thread look at the queue, wherever it sleeps.

@@ -27,8 +27,7 @@ pub trait Storage: Send + Sync + Debug {
     /// Reads several places, as many of them at once as the system can; each has a result as that
     /// of [`read`](Self::read). An interrupted one is to be read again.
     fn read_together(&self, reads: &[FileRead<'_>]) -> Vec<io::Result<usize>> {
-        let each = |read: &FileRead<'_>| self.read(read.offset, std::slice::from_ref(&read.piece));
-        reads.iter().map(each).collect()
+        reads.iter().map(|read| self.read(read.offset, read.pieces())).collect()
     }
 
     /// Writes the pieces one after another from `offset` on; returns how many bytes.

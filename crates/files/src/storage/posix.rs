@@ -109,10 +109,9 @@ impl Storage for PosixFile {
 
     fn read_together(&self, reads: &[FileRead<'_>]) -> Vec<io::Result<usize>> {
         // What is in memory is there sooner than a ring.
-        let now = |read: &FileRead<'_>| {
-            file::read_at_once(&self.file, read.offset, std::slice::from_ref(&read.piece))
-        };
-        let mut results: Vec<io::Result<usize>> = reads.iter().map(now).collect();
+        let at_once =
+            |read: &FileRead<'_>| file::read_at_once(&self.file, read.offset, read.pieces());
+        let mut results: Vec<io::Result<usize>> = reads.iter().map(at_once).collect();
         let must_wait = |result: &io::Result<usize>| {
             let kinds = [ErrorKind::WouldBlock, ErrorKind::Unsupported];
             result.as_ref().is_err_and(|error| kinds.contains(&error.kind()))
@@ -124,7 +123,7 @@ impl Storage for PosixFile {
             0 | 1 => None,
             _ => uring::read_together(&self.file, &late),
         };
-        let one = |read: &FileRead<'_>| self.read(read.offset, std::slice::from_ref(&read.piece));
+        let one = |read: &FileRead<'_>| self.read(read.offset, read.pieces());
         let late = together.unwrap_or_else(|| late.iter().map(one).collect());
         for (number, result) in waiting.into_iter().zip(late) {
             results[number] = result;

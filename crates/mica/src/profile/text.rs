@@ -211,16 +211,14 @@ fn files(profile: &Profile, rows: usize) -> String {
     for sum in sums.iter().take(rows) {
         let ranks = sum.ranks.to_string();
         for (access, of) in ["read", "write"].into_iter().zip(&sum.directions) {
-            let Some(class) = of.classes.iter().max_by_key(|(_, calls)| **calls) else {
-                continue;
-            };
+            let Some(class) = of.usual_class() else { continue };
             table.add_row(vec![
                 sum.file.clone(),
                 ranks.clone(),
                 access.to_owned(),
                 of.calls.to_string(),
                 of.bytes.to_string(),
-                bounds(*class.0),
+                bounds(class),
                 percent(of.following as f64, of.calls as f64),
                 ms(of.time_ns),
             ]);

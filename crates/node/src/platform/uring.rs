@@ -5,7 +5,7 @@
 //! A process has one ring, made when it is first needed and kept. All reads of a call are complete
 //! when it returns, so that the kernel writes to their memory meanwhile alone; one thread at a time
 //! uses the ring. Where there is none, or another thread has it, or the program has closed its
-//! descriptor, the caller is told so and reads one place after another.
+//! descriptor, the result is `None`, and the caller reads one place after another.
 
 use std::fs::File;
 use std::io;
@@ -30,6 +30,13 @@ pub struct FileRead<'a> {
     pub offset: u64,
     /// Where they go.
     pub piece: FilePiece<'a>,
+}
+
+impl<'a> FileRead<'a> {
+    /// Its piece as a list.
+    pub fn pieces(&self) -> &[FilePiece<'a>] {
+        std::slice::from_ref(&self.piece)
+    }
 }
 
 /// The ring of this process.

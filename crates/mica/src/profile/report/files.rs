@@ -46,7 +46,6 @@ pub fn section(view: &ProfileView) -> Section {
 fn rows(sum: &FileSum, longest: u64) -> Vec<Vec<Cell>> {
     let used = ["read", "write"].into_iter().zip(&sum.directions).filter(|(_, of)| of.calls > 0);
     let row = |access: &str, of: &FileDirectionSum| {
-        let most = of.classes.iter().max_by_key(|(_, calls)| **calls);
         let ns = sum.time_ns();
         vec![
             Cell::text(&sum.file),
@@ -57,7 +56,7 @@ fn rows(sum: &FileSum, longest: u64) -> Vec<Vec<Cell>> {
             Cell::number(of.calls as f64, count(of.calls)),
             Cell::number(of.bytes as f64, volume(of.bytes as f64)),
             mean_size(of.bytes, of.calls),
-            Cell::text(most.map_or_else(String::new, |(class, _)| class_range(*class))),
+            Cell::text(of.usual_class().map_or_else(String::new, class_range)),
             Cell::number(of.following as f64, percent(share(of.following, of.calls))),
             Cell::number(of.time_ns as f64, time(of.time_ns as f64 * NS)),
             Cell::number(sum.other_ns as f64, time(sum.other_ns as f64 * NS)),
