@@ -1,7 +1,7 @@
 //! The side of a rank other than 0: it looks for rank 0 until it is there, and gives it what it
 //! puts.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
@@ -23,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const ANSWER: Duration = Duration::from_secs(2);
 /// How much longer than rank 0 this one waits: rank 0 can say which rank is missing.
 const GRACE: Duration = Duration::from_secs(5);
+/// The kind of the error that a rank 0 of another job is.
+const OTHER_JOB: ErrorKind = ErrorKind::PermissionDenied;
 
 /// Waits until rank 0 has let this rank in.
 ///
@@ -33,15 +35,17 @@ pub(super) fn connect(
     deadline: Instant,
     timeout: Duration,
 ) -> Result<PeerConnection, BootstrapError> {
+    let mut told = io::Error::from(ErrorKind::ConnectionRefused);
     loop {
         let found = match &settings.places {
             RootPlaces::Names(names) => by_names(names, settings, deadline),
             RootPlaces::Ports { host, ports } => by_ports(host, ports, settings, deadline),
         };
-        let error = match found {
+        match found {
             Ok(connection) => return Ok(connection),
-            Err(error) => error,
-        };
+            // Rank 0 may have given up a moment ago: what it told before is the reason.
+            Err(error) => told = more_telling(told, error),
+        }
         if Instant::now() >= deadline {
             let place = match &settings.places {
                 RootPlaces::Names(_) => "on this node".to_owned(),
@@ -49,7 +53,7 @@ pub(super) fn connect(
             };
             let what = format!(
                 "rank {} of {} found no rank 0 of its job {place} within {} s \
-                (MICA_JOIN_TIMEOUT): {error}",
+                (MICA_JOIN_TIMEOUT): {told}",
                 settings.rank,
                 settings.size,
                 timeout.as_secs_f64()
@@ -60,30 +64,41 @@ pub(super) fn connect(
     }
 }
 
+/// The error that says more about why rank 0 was not found; of two alike, the newer.
+fn more_telling(old: io::Error, new: io::Error) -> io::Error {
+    let tells = |error: &io::Error| match error.kind() {
+        // Nothing listens.
+        ErrorKind::ConnectionRefused => 0,
+        OTHER_JOB => 2,
+        _ => 1,
+    };
+    if tells(&new) >= tells(&old) { new } else { old }
+}
+
 /// Tries Unix sockets by their names. A name of another user is passed over.
 fn by_names(
     names: &[String],
     settings: &EnvSettings,
     deadline: Instant,
 ) -> io::Result<PeerConnection> {
-    let mut worst = io::Error::from(io::ErrorKind::ConnectionRefused);
+    let mut told = io::Error::from(ErrorKind::ConnectionRefused);
     for name in names {
         let stream = match UnixStream::connect_addr(&UnixAddress::from_abstract_name(name)?) {
             Ok(stream) => stream,
-            // The usual answer of a name that no process has says nothing.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
+            // No process has this name.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue,
             Err(error) => return Err(error),
         };
         if credentials(stream.as_fd())?.uid != own_uid() {
-            worst = io::Error::other("its socket belongs to another user");
+            told = more_telling(told, io::Error::other("its socket belongs to another user"));
             continue;
         }
         match introduce(PeerConnection::new(stream), settings, deadline) {
             Ok(connection) => return Ok(connection),
-            Err(error) => worst = error,
+            Err(error) => told = more_telling(told, error),
         }
     }
-    Err(worst)
+    Err(told)
 }
 
 /// Tries the ports of a host, at each of its addresses.
@@ -93,7 +108,13 @@ fn by_ports(
     settings: &EnvSettings,
     deadline: Instant,
 ) -> io::Result<PeerConnection> {
-    let mut worst = None;
+    let mut told = None;
+    let mut note = |error| {
+        told = Some(match told.take() {
+            Some(old) => more_telling(old, error),
+            None => error,
+        });
+    };
     for address in (host, 0).to_socket_addrs()? {
         for &port in ports {
             let time = left(deadline, ANSWER);
@@ -102,22 +123,20 @@ fn by_ports(
                     stream.set_nodelay(true)?;
                     match introduce(PeerConnection::new(stream), settings, deadline) {
                         Ok(connection) => return Ok(connection),
-                        Err(error) => worst = Some(error),
+                        Err(error) => note(error),
                     }
                 }
                 // Nothing listens at this port.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    worst.get_or_insert(error);
-                }
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => note(error),
                 // The host does not answer: not at other ports, either.
                 Err(error) => {
-                    worst = Some(error);
+                    note(error);
                     break;
                 }
             }
         }
     }
-    Err(worst.unwrap_or_else(|| io::Error::other("the host's name has no address")))
+    Err(told.unwrap_or_else(|| io::Error::other("the host's name has no address")))
 }
 
 /// What is left until the deadline, at most `most`; never zero.
@@ -141,7 +160,7 @@ fn introduce(
     let welcome = connection.receive(WELCOME, deadline);
     let is_ours = welcome.is_ok_and(|bytes| bytes == me.welcome(settings, &of_root));
     is_ours.then_some(connection).ok_or_else(|| {
-        io::Error::other("rank 0 there is of another job, or has another MICA_COOKIE")
+        io::Error::new(OTHER_JOB, "rank 0 there is of another job, or has another MICA_COOKIE")
     })
 }
 
@@ -159,9 +178,7 @@ pub(super) fn fence(
     let what = match root.receive_frame(deadline + GRACE) {
         Ok(RankFrame::Values(all)) => return Ok(all),
         Ok(RankFrame::Failure(text)) => text,
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            "rank 0 does not answer".to_owned()
-        }
+        Err(error) if error.kind() == ErrorKind::TimedOut => "rank 0 does not answer".to_owned(),
         Err(error) => format!("rank 0 was lost: {}", sent.err().unwrap_or(error)),
     };
     Err(BootstrapError::NotMet { what })
