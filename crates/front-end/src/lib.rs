@@ -1,5 +1,6 @@
-//! What a front end of another ABI shares with the library of the standard ABI: the C types
-//! ([`types`]), the table of functions that MPI has no name for ([`table`]), and how a function
+//! What a front end of another ABI, or of Fortran, shares with the library of the standard ABI: the
+//! C types ([`types`]), kinds of parameters ([`argument`]), arrays that are converted
+//! ([`mod@array`]), the table of functions that MPI has no name for ([`table`]), and how a function
 //! gets its two names ([`pair!`]).
 //!
 //! `libmpi_abi.so.1` is the library; it uses the types, and exports the table. A front end of
@@ -7,8 +8,8 @@
 //! arguments. So a process has one library, however many ABIs its parts were built for
 //! (`docs/design/bindings.md`).
 
-#![forbid(unsafe_code)]
-
+pub mod argument;
+pub mod array;
 mod export;
 pub mod table;
 pub mod types;

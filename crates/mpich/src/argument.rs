@@ -1,5 +1,4 @@
-//! Kinds of parameters: how an argument of a function of MPICH's ABI becomes one of the standard
-//! ABI's function, and how a result comes back.
+//! Kinds of parameters of MPICH's ABI.
 //!
 //! Results go to places of this library first, which hold a value that no function writes; so what
 //! the function has not written stays in the program's place as well. A null place stays null: the
@@ -8,93 +7,13 @@
 use std::ffi::c_int;
 use std::marker::PhantomData;
 
+pub use mica_front_end::argument::{Length, ParameterKind, Same};
+use mica_front_end::array::ArrayArgument;
 use mica_front_end::types::MPI_Status;
 
-use crate::array::Converted;
 use crate::status::{MpichStatus, give, is_ignored, untouched};
 use crate::value::ErrorCode;
 use crate::word::WordKind;
-
-/// A kind of parameter.
-pub trait ParameterKind {
-    /// As MPICH's ABI has it.
-    type Given: Copy;
-    /// As the standard ABI has it.
-    type Passed: Copy;
-    /// What is kept during the call.
-    type Held;
-
-    /// Before the call. `len` is the length of an array, 0 else. `None`: no memory.
-    ///
-    /// # Safety
-    /// The argument is as MPI asks of the caller.
-    unsafe fn enter(given: Self::Given, len: usize) -> Option<Self::Held>;
-
-    /// The argument of the call.
-    fn pass(held: &mut Self::Held) -> Self::Passed;
-
-    /// After the call.
-    ///
-    /// # Safety
-    /// As for [`ParameterKind::enter`].
-    #[inline(always)]
-    unsafe fn leave(_held: Self::Held) {}
-}
-
-/// The length of an array, from a parameter that says it. What it says wrongly is reported by the
-/// library, which then reads no element.
-pub trait Length: Copy {
-    /// The number of elements.
-    ///
-    /// # Safety
-    /// An address is null or that of a length.
-    unsafe fn elements(self) -> usize;
-}
-
-impl Length for c_int {
-    unsafe fn elements(self) -> usize {
-        usize::try_from(self).unwrap_or(0)
-    }
-}
-
-impl Length for i64 {
-    unsafe fn elements(self) -> usize {
-        usize::try_from(self).unwrap_or(0)
-    }
-}
-
-impl Length for usize {
-    unsafe fn elements(self) -> usize {
-        self
-    }
-}
-
-impl Length for *mut c_int {
-    unsafe fn elements(self) -> usize {
-        // SAFETY: as the caller promises.
-        unsafe { self.as_ref() }.map_or(0, |&len| usize::try_from(len).unwrap_or(0))
-    }
-}
-
-/// The same in both ABIs.
-#[derive(Debug)]
-pub struct Same<T>(PhantomData<T>);
-
-impl<T: Copy> ParameterKind for Same<T> {
-    type Given = T;
-    type Passed = T;
-    type Held = T;
-
-    #[inline(always)]
-    unsafe fn enter(given: T, _len: usize) -> Option<T> {
-        Some(given)
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut T) -> T {
-        *held
-    }
-}
 
 /// A word of a kind.
 #[derive(Debug)]
@@ -213,44 +132,6 @@ pub unsafe fn made<K: WordKind>(
     // SAFETY: as the caller promises.
     unsafe { held.leave() };
     ErrorCode::to_mpich(code)
-}
-
-/// An array, converted: null stays null.
-#[derive(Debug)]
-pub struct ArrayArgument<W, S> {
-    given: *mut W,
-    len: usize,
-    array: Option<Converted<S>>,
-}
-
-impl<W, S: Copy> ArrayArgument<W, S> {
-    #[inline(always)]
-    fn new(
-        given: *mut W,
-        len: usize,
-        fill: S,
-        element: impl Fn(usize) -> S,
-    ) -> Option<ArrayArgument<W, S>> {
-        let array = match given.is_null() {
-            true => None,
-            false => Some(Converted::new(len, fill, element)?),
-        };
-        Some(ArrayArgument { given, len, array })
-    }
-
-    #[inline(always)]
-    fn pass(&mut self) -> *mut S {
-        self.array.as_mut().map_or(std::ptr::null_mut(), Converted::as_mut_ptr)
-    }
-
-    /// Hands each element and its place to `give`.
-    #[inline(always)]
-    fn leave(self, give: impl Fn(S, *mut W)) {
-        let Some(array) = &self.array else { return };
-        for i in 0..self.len {
-            give(array.get(i), self.given.wrapping_add(i));
-        }
-    }
 }
 
 /// An array of words of a kind that is read.

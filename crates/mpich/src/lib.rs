@@ -12,7 +12,6 @@
 //! 32 bits, there of 64; only predefined handles differ.
 
 mod argument;
-mod array;
 mod by_hand;
 mod callback;
 mod export;

@@ -48,6 +48,47 @@ impl<T: Copy> Converted<T> {
     }
 }
 
+/// An array, converted: null stays null.
+#[derive(Debug)]
+pub struct ArrayArgument<W, S> {
+    given: *mut W,
+    len: usize,
+    array: Option<Converted<S>>,
+}
+
+impl<W, S: Copy> ArrayArgument<W, S> {
+    /// The argument for `len` elements at `given`; `fill` is what unused ones are. `None`: there is
+    /// no memory for them.
+    #[inline(always)]
+    pub fn new(
+        given: *mut W,
+        len: usize,
+        fill: S,
+        element: impl Fn(usize) -> S,
+    ) -> Option<ArrayArgument<W, S>> {
+        let array = match given.is_null() {
+            true => None,
+            false => Some(Converted::new(len, fill, element)?),
+        };
+        Some(ArrayArgument { given, len, array })
+    }
+
+    /// The address for the call.
+    #[inline(always)]
+    pub fn pass(&mut self) -> *mut S {
+        self.array.as_mut().map_or(std::ptr::null_mut(), Converted::as_mut_ptr)
+    }
+
+    /// Hands each element and its place to `give`.
+    #[inline(always)]
+    pub fn leave(self, give: impl Fn(S, *mut W)) {
+        let Some(array) = &self.array else { return };
+        for i in 0..self.len {
+            give(array.get(i), self.given.wrapping_add(i));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
