@@ -105,6 +105,8 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-mpi5", &["mica-abi"]),
     // The front end of another ABI loads the library and calls its functions.
     ("mica-mpich", &["mica-front-end"]),
+    // That of Fortran calls the functions of C by their names.
+    ("mica-fortran", &["mica-front-end"]),
     // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
@@ -198,6 +200,7 @@ const LIBRARY: &[&str] = &[
     "mica-abi",
     "mica-mpi5",
     "mica-mpich",
+    "mica-fortran",
 ];
 
 /// The crates in which `unsafe` is allowed; clippy's `undocumented_unsafe_blocks` checks the
@@ -207,8 +210,10 @@ const UNSAFE: &[&str] = &[
     "mica-node",
     "mica-channel",
     "mica-abi",
+    "mica-front-end",
     "mica-mpi5",
     "mica-mpich",
+    "mica-fortran",
     "mica-profile-preload",
     "mica-sim-plugin",
 ];

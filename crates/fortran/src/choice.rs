@@ -1,0 +1,336 @@
+//! Choice buffers that arrive as descriptors: the address goes on where the elements lie one behind
+//! the other; what stands for a section that is not contiguous is made here
+//! ([`crate::section`]).
+//!
+//! A buffer with one count and datatype is `typed`: one element of a derived datatype. `copied` is
+//! one for which no datatype can stand, since it has a block for each process or an operator works
+//! on it: a contiguous copy, which goes back when the call is over. So is a `partitioned` one, of
+//! which parts go at different times. `contiguous` must be so. Of a `location` only the address
+//! counts.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use mica_front_end::table::FrontEndTable;
+
+use crate::descriptor::{ArraySection, Descriptor, UnknownCompiler};
+use crate::generated::constants as c;
+use crate::section::deferred::{self, RequestUse, SectionPartitions};
+use crate::section::{CopiedSection, SectionAccess, TypedSection, copied, partitions, typed};
+
+unsafe extern "C" {
+    fn PMPI_Comm_call_errhandler(comm: usize, code: c_int) -> c_int;
+    fn PMPI_Add_error_code(class: c_int, code: *mut c_int) -> c_int;
+    fn PMPI_Add_error_string(code: c_int, text: *const c_char) -> c_int;
+    static mica_front_end: FrontEndTable;
+}
+
+/// The functions of the library that MPI has no name for.
+pub fn table() -> &'static FrontEndTable {
+    // SAFETY: the library's, which stays; it comes with this one, and is of its version.
+    unsafe { &mica_front_end }
+}
+
+/// Why a buffer cannot be passed on.
+#[derive(Clone, Copy, Debug)]
+pub enum ChoiceError {
+    /// An error class of MPI.
+    Class(c_int),
+    /// The version of a compiler's descriptors.
+    Unknown(UnknownCompiler),
+}
+
+impl From<UnknownCompiler> for ChoiceError {
+    fn from(unknown: UnknownCompiler) -> ChoiceError {
+        ChoiceError::Unknown(unknown)
+    }
+}
+
+/// Raises the error of a call, and returns its code.
+#[cold]
+pub fn raise(error: ChoiceError) -> c_int {
+    let code = match error {
+        ChoiceError::Class(class) => class,
+        ChoiceError::Unknown(UnknownCompiler(version)) => unknown(version),
+    };
+    // SAFETY: a function of MPI. The error is one of no object (MPI 5.0, 9.3).
+    unsafe { PMPI_Comm_call_errhandler(c::COMM_SELF, code) };
+    code
+}
+
+/// A code for descriptors of an unknown compiler, with a text that says so.
+fn unknown(version: c_int) -> c_int {
+    let text = format!(
+        "this compiler's array descriptors (CFI_VERSION {version}) are not known to Mica, which \
+        knows those of gfortran and flang; include 'mpif.h' needs none\0"
+    );
+    let mut code = c::ERR_OTHER;
+    // SAFETY: functions of MPI; the text ends with a zero.
+    unsafe {
+        if PMPI_Add_error_code(c::ERR_OTHER, &raw mut code) == c::SUCCESS {
+            PMPI_Add_error_string(code, text.as_ptr().cast());
+        }
+    }
+    code
+}
+
+/// Raises the error of a call for whose arguments of `len` elements there is no memory. The name
+/// ends with a zero.
+#[cold]
+pub fn no_memory(call: &'static str, len: usize) -> c_int {
+    let bytes = len.saturating_mul(size_of::<usize>());
+    // SAFETY: the table's function gets a C string that stays.
+    unsafe { (table().out_of_memory)(call.as_ptr().cast(), bytes) }
+}
+
+/// Stores the code of a call where the program wants it.
+///
+/// # Safety
+/// `ierror` is null or writable.
+#[inline(always)]
+pub unsafe fn store(ierror: *mut c_int, code: c_int) {
+    if !ierror.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { ierror.write(code) };
+    }
+}
+
+/// A number of elements, as Fortran has it.
+pub trait ElementCount: Copy + 'static {
+    /// One element.
+    const ONE: &'static Self;
+
+    /// The number.
+    fn number(self) -> i64;
+}
+
+impl ElementCount for c_int {
+    const ONE: &'static c_int = &1;
+
+    fn number(self) -> i64 {
+        self.into()
+    }
+}
+
+impl ElementCount for i64 {
+    const ONE: &'static i64 = &1;
+
+    fn number(self) -> i64 {
+        self
+    }
+}
+
+/// What a buffer's elements are in C: its address, their number and datatype.
+type Described<C> = (*mut c_void, *const C, *const c_int);
+
+/// Stands for the elements of a section during a call.
+#[derive(Debug, Default)]
+pub struct SectionElements(Option<TypedSection>);
+
+impl SectionElements {
+    /// The elements of a call: as they are, if they lie one behind the other.
+    ///
+    /// # Errors
+    /// See [`ChoiceError`].
+    ///
+    /// # Safety
+    /// The arguments are as Fortran passes them.
+    #[inline(always)]
+    pub unsafe fn describe<C: ElementCount>(
+        &mut self,
+        buffer: *const Descriptor,
+        count: *const C,
+        datatype: *const c_int,
+    ) -> Result<Described<C>, ChoiceError> {
+        // SAFETY: as the caller promises.
+        let section = unsafe { Descriptor::section(buffer)? };
+        if section.is_contiguous() {
+            return Ok((section.address, count, datatype));
+        }
+        // SAFETY: as above.
+        unsafe { self.scattered(&section, count, datatype) }
+    }
+
+    #[cold]
+    unsafe fn scattered<C: ElementCount>(
+        &mut self,
+        section: &ArraySection,
+        count: *const C,
+        datatype: *const c_int,
+    ) -> Result<Described<C>, ChoiceError> {
+        // SAFETY: as the caller promises: null or readable.
+        let (Some(&number), Some(&of)) = (unsafe { count.as_ref() }, unsafe { datatype.as_ref() })
+        else {
+            return Ok((section.address, count, datatype));
+        };
+        if number.number() < 0 {
+            // The library reports it.
+            return Ok((section.address, count, datatype));
+        }
+        // SAFETY: the section is the caller's.
+        let made = unsafe { typed(section, number.number(), of) }.map_err(ChoiceError::Class)?;
+        let made = self.0.insert(made);
+        Ok((made.address, C::ONE, &raw const made.datatype))
+    }
+}
+
+/// The contiguous copies that stand for sections during a call.
+#[derive(Debug, Default)]
+pub struct Copies(Vec<CopiedSection>);
+
+impl Copies {
+    /// The address of a buffer of a call, or of its copy.
+    ///
+    /// # Errors
+    /// See [`ChoiceError`].
+    ///
+    /// # Safety
+    /// The descriptor is one of Fortran.
+    #[inline(always)]
+    pub unsafe fn address(
+        &mut self,
+        buffer: *const Descriptor,
+        access: SectionAccess,
+    ) -> Result<*mut c_void, ChoiceError> {
+        // SAFETY: as the caller promises.
+        let section = unsafe { Descriptor::section(buffer)? };
+        if section.is_contiguous() {
+            return Ok(section.address);
+        }
+        // SAFETY: as above.
+        unsafe { self.copy(&section, access) }
+    }
+
+    #[cold]
+    unsafe fn copy(
+        &mut self,
+        section: &ArraySection,
+        access: SectionAccess,
+    ) -> Result<*mut c_void, ChoiceError> {
+        // SAFETY: the section is the caller's.
+        let copy = unsafe { copied(section, access) }.map_err(ChoiceError::Class)?;
+        let address = copy.address();
+        self.0.push(copy);
+        Ok(address)
+    }
+
+    /// After the call, which returned `code`: brings results back, now or when `request` is
+    /// complete.
+    ///
+    /// # Safety
+    /// The request's address is null or readable.
+    #[inline(always)]
+    pub unsafe fn finish(self, code: c_int, request: Option<(*mut c_int, RequestUse)>) {
+        if !self.0.is_empty() {
+            // SAFETY: as the caller promises.
+            unsafe { self.end(code, request) };
+        }
+    }
+
+    #[cold]
+    unsafe fn end(mut self, code: c_int, request: Option<(*mut c_int, RequestUse)>) {
+        match request {
+            None => self.0.iter_mut().for_each(CopiedSection::finish),
+            Some((request, usage)) if code == c::SUCCESS => {
+                // SAFETY: the call has stored it.
+                deferred::keep(unsafe { request.read() }, self.0, usage);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// The section of a partitioned operation, during the call that makes it.
+#[derive(Debug, Default)]
+pub struct PartitionedCopy(Option<(CopiedSection, SectionPartitions)>);
+
+impl PartitionedCopy {
+    /// The address of a buffer of partitions of `count` elements each, or of its copy.
+    ///
+    /// # Errors
+    /// See [`ChoiceError`].
+    ///
+    /// # Safety
+    /// The arguments are as Fortran passes them.
+    pub unsafe fn address<C: ElementCount>(
+        &mut self,
+        buffer: *const Descriptor,
+        (count, datatype): (*const C, *const c_int),
+        access: SectionAccess,
+    ) -> Result<*mut c_void, ChoiceError> {
+        // SAFETY: as the caller promises.
+        let section = unsafe { Descriptor::section(buffer)? };
+        if section.is_contiguous() {
+            return Ok(section.address);
+        }
+        // SAFETY: as above; the section is the caller's.
+        let (copy, partitions) = unsafe {
+            let copy = copied(&section, access).map_err(ChoiceError::Class)?;
+            let partitions = partitions(count.read().number(), datatype.read());
+            (copy, partitions.map_err(ChoiceError::Class)?)
+        };
+        let address = copy.address();
+        self.0 = Some((copy, partitions));
+        Ok(address)
+    }
+
+    /// After the call, which returned `code` and stored the request.
+    ///
+    /// # Safety
+    /// The request's address is readable.
+    pub unsafe fn keep(self, code: c_int, request: *const c_int) {
+        if let Some((copy, partitions)) = self.0
+            && code == c::SUCCESS
+        {
+            // SAFETY: as the caller promises.
+            deferred::keep_partitioned(unsafe { request.read() }, copy, partitions);
+        }
+    }
+}
+
+/// The address of a buffer that must be contiguous.
+///
+/// # Errors
+/// See [`ChoiceError`].
+///
+/// # Safety
+/// The descriptor is one of Fortran.
+#[inline(always)]
+pub unsafe fn contiguous(buffer: *const Descriptor) -> Result<*mut c_void, ChoiceError> {
+    // SAFETY: as the caller promises.
+    let section = unsafe { Descriptor::section(buffer)? };
+    match section.is_contiguous() {
+        true => Ok(section.address),
+        false => Err(ChoiceError::Class(c::ERR_BUFFER)),
+    }
+}
+
+/// The address of a buffer of which nothing else counts.
+///
+/// # Safety
+/// The descriptor is one of Fortran; of one of an unknown compiler, too, the address comes first.
+#[inline(always)]
+pub unsafe fn location(buffer: *const Descriptor) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { Descriptor::address(buffer) }
+}
+
+/// The characters of a text that a descriptor describes, and their number: an interface of C has no
+/// other way to pass both.
+///
+/// # Safety
+/// The descriptor is one of Fortran, of a text.
+#[inline(always)]
+pub unsafe fn text(text: *const Descriptor) -> (*const c_char, usize) {
+    // SAFETY: as the caller promises.
+    unsafe { (Descriptor::address(text).cast_const().cast(), Descriptor::element(text)) }
+}
+
+/// Whether a descriptor is of a compiler that is known, and what it describes is contiguous.
+///
+/// # Safety
+/// The descriptor is one of Fortran.
+#[inline(always)]
+pub unsafe fn is_contiguous(buffer: *const Descriptor) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { Descriptor::section(buffer) }.is_ok_and(|section| section.is_contiguous())
+}

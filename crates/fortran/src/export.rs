@@ -1,0 +1,341 @@
+//! Macros that define the exported functions from the kinds of their parameters; the length of an
+//! array or a text follows its kind in brackets.
+//!
+//! A function of `include 'mpif.h'` and `use mpi` that has no choice buffer is `mpi_x_` and so on;
+//! that of `use mpi_f08` is `mpi_x_f08_`, with the same arguments, of which `ierror` may be
+//! missing. Where there is a choice buffer, `mpif.h` passes its address to `mpi_x_`, and both
+//! modules pass a descriptor to a function of a name of C, `MPI_X_fts` and `MPI_X_f08ts` (MPI 5.0,
+//! 19.1.5).
+//!
+//! They call `MPI_X`, so that tools for C see them; `pmpi_x_` and its kin call `PMPI_X`.
+
+/// Defines functions without choice buffers.
+macro_rules! forward {
+    ($($mpi:ident $lower:literal $upper:literal);+ ($($params:tt)*)) => {
+        $crate::export::forward! { @each ($($params)*) $($mpi $lower $upper;)+ }
+    };
+    (@each $params:tt $mpi:ident $lower:literal $upper:literal; $($more:tt)*) => {
+        $crate::export::forward! { @one $mpi $lower $upper $params }
+        $crate::export::forward! { @each $params $($more)* }
+    };
+    (@each $params:tt) => {};
+    (@one $mpi:ident $lower:literal $upper:literal
+        ($($p:ident: $kind:ty $([$len:expr])?),* $(; $($text:ident),+)?)) => {
+        const _: () = {
+            $crate::export::body! { $mpi($($p: $kind $([$len])?),* $(; $($text),+)?) }
+            $crate::export::exports! { call $mpi [
+                concat!($lower, "_"), concat!($lower, "__"), $lower, $upper,
+                concat!($lower, "_f08_"), concat!($lower, "_f08")
+            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
+            $crate::export::exports! { call profiling [
+                concat!("p", $lower, "_"), concat!("p", $lower, "__"), concat!("p", $lower),
+                concat!("P", $upper),
+                concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
+            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
+        };
+    };
+}
+
+/// Defines functions for large counts without choice buffers, which `mpi_f08` alone has.
+macro_rules! forward_large {
+    ($($mpi:ident $lower:literal);+ ($($params:tt)*)) => {
+        $crate::export::forward_large! { @each ($($params)*) $($mpi $lower;)+ }
+    };
+    (@each $params:tt $mpi:ident $lower:literal; $($more:tt)*) => {
+        $crate::export::forward_large! { @one $mpi $lower $params }
+        $crate::export::forward_large! { @each $params $($more)* }
+    };
+    (@each $params:tt) => {};
+    (@one $mpi:ident $lower:literal
+        ($($p:ident: $kind:ty $([$len:expr])?),* $(; $($text:ident),+)?)) => {
+        const _: () = {
+            $crate::export::body! { $mpi($($p: $kind $([$len])?),* $(; $($text),+)?) }
+            $crate::export::exports! { call $mpi [
+                concat!($lower, "_f08_"), concat!($lower, "_f08")
+            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
+            $crate::export::exports! { call profiling [
+                concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
+            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
+        };
+    };
+}
+
+/// Defines functions with choice buffers. What becomes of a section that is not contiguous follows
+/// for each buffer: see [`crate::choice`].
+macro_rules! choice {
+    ($($mpi:ident $lower:literal $upper:literal);+ ($($params:tt)*) {$($sections:tt)*}) => {
+        $crate::export::choice! { @each ($($params)*) {$($sections)*} $($mpi $lower $upper;)+ }
+    };
+    (@each $params:tt $sections:tt $mpi:ident $lower:literal $upper:literal; $($more:tt)*) => {
+        $crate::export::choice! { @one $mpi $lower $upper $params $sections }
+        $crate::export::choice! { @each $params $sections $($more)* }
+    };
+    (@each $params:tt $sections:tt) => {};
+    (@one $mpi:ident $lower:literal $upper:literal
+        ($($p:ident: $kind:ty $([$len:expr])?),* $(; $($text:ident),+)?) $sections:tt) => {
+        const _: () = {
+            $crate::export::body! { $mpi($($p: $kind $([$len])?),* $(; $($text),+)?) }
+            $crate::export::exports! { call $mpi [
+                concat!($lower, "_"), concat!($lower, "__"), $lower, $upper
+            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
+            $crate::export::exports! { call profiling [
+                concat!("p", $lower, "_"), concat!("p", $lower, "__"), concat!("p", $lower),
+                concat!("P", $upper)
+            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
+            $crate::export::described! { ($($p: $kind),* $(; $($text),+)?) $sections }
+            $crate::export::exports! { described $mpi [
+                concat!(stringify!($mpi), "_fts"), concat!(stringify!($mpi), "_f08ts")
+            ] ($($p: <$kind as $crate::argument::Describable>::Described),*) }
+            $crate::export::exports! { described profiling [
+                concat!("P", stringify!($mpi), "_fts"), concat!("P", stringify!($mpi), "_f08ts")
+            ] ($($p: <$kind as $crate::argument::Describable>::Described),*) }
+        };
+    };
+}
+
+/// Defines functions for large counts with choice buffers.
+macro_rules! choice_large {
+    ($($mpi:ident);+ ($($params:tt)*) {$($sections:tt)*}) => {
+        $crate::export::choice_large! { @each ($($params)*) {$($sections)*} $($mpi;)+ }
+    };
+    (@each $params:tt $sections:tt $mpi:ident; $($more:tt)*) => {
+        $crate::export::choice_large! { @one $mpi $params $sections }
+        $crate::export::choice_large! { @each $params $sections $($more)* }
+    };
+    (@each $params:tt $sections:tt) => {};
+    (@one $mpi:ident
+        ($($p:ident: $kind:ty $([$len:expr])?),* $(; $($text:ident),+)?) $sections:tt) => {
+        const _: () = {
+            $crate::export::body! { $mpi($($p: $kind $([$len])?),* $(; $($text),+)?) }
+            $crate::export::described! { ($($p: $kind),* $(; $($text),+)?) $sections }
+            $crate::export::exports! { described $mpi [
+                concat!(stringify!($mpi), "_f08ts")
+            ] ($($p: <$kind as $crate::argument::Describable>::Described),*) }
+            $crate::export::exports! { described profiling [
+                concat!("P", stringify!($mpi), "_f08ts")
+            ] ($($p: <$kind as $crate::argument::Describable>::Described),*) }
+        };
+    };
+}
+
+/// The functions of C, and one that converts the arguments and calls one of them.
+macro_rules! body {
+    ($mpi:ident($($p:ident: $kind:ty $([$len:expr])?),* $(; $($text:ident),+)?)) => {
+        #[allow(unused_imports, reason = "there may be no parameters")]
+        use $crate::argument::ParameterKind;
+
+        type Call = unsafe extern "C" fn($(<$kind as ParameterKind>::Passed),*) -> c_int;
+
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
+        unsafe extern "C" {
+            fn $mpi($($p: <$kind as ParameterKind>::Passed),*) -> c_int;
+            #[link_name = concat!("P", stringify!($mpi))]
+            fn profiling($($p: <$kind as ParameterKind>::Passed),*) -> c_int;
+        }
+
+        #[inline(always)]
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
+        unsafe fn call(
+            function: Call, $($p: <$kind as ParameterKind>::Given,)* $($($text: usize),+)?
+        ) -> c_int {
+            // SAFETY: the caller of the MPI function promises what the conversions ask for.
+            unsafe {
+                $(
+                    #[allow(unused_mut, unused_assignments, reason = "without a length")]
+                    let mut length = 0;
+                    $(length = $crate::argument::Length::elements($len);)?
+                    let Some(mut $p) = <$kind as ParameterKind>::enter($p, length) else {
+                        return $crate::choice::no_memory(
+                            concat!(stringify!($mpi), "\0"), length);
+                    };
+                )*
+                let code = function($(<$kind as ParameterKind>::pass(&mut $p)),*);
+                $(<$kind as ParameterKind>::leave($p);)*
+                code
+            }
+        }
+    };
+}
+
+/// A function like `call` whose choice buffers are descriptors.
+macro_rules! described {
+    (
+        ($($p:ident: $kind:ty),* $(; $($text:ident),+)?)
+        {
+            $(typed $typed:ident($count:ident, $datatype:ident);)*
+            $(copied $copied:ident($access:ident);)*
+            $(partitioned $parted:ident($each:ident, $of:ident, $use:ident, $made:ident);)*
+            $(contiguous $contiguous:ident;)*
+            $(location $location:ident;)*
+            $(text $characters:ident $length:ident;)*
+            $(request $request:ident $usage:ident;)?
+        }
+    ) => {
+        #[inline(always)]
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
+        unsafe fn described(
+            function: Call, $($p: <$kind as $crate::argument::Describable>::Described,)*
+        ) -> c_int {
+            // SAFETY: as above.
+            unsafe {
+                let are_contiguous = true
+                    $(&& $crate::choice::is_contiguous($typed))*
+                    $(&& $crate::choice::is_contiguous($copied))*
+                    $(&& $crate::choice::is_contiguous($parted))*
+                    $(&& $crate::choice::is_contiguous($contiguous))*
+                    $(&& $crate::choice::is_contiguous($characters))*;
+                if !are_contiguous {
+                    return scattered(function, $($p),*);
+                }
+                $(let $typed = $crate::choice::location($typed);)*
+                $(let $copied = $crate::choice::location($copied);)*
+                $(let $parted = $crate::choice::location($parted);)*
+                $(let $contiguous = $crate::choice::location($contiguous);)*
+                $(let $location = $crate::choice::location($location);)*
+                $(let ($characters, $length) = $crate::choice::text($characters);)*
+                call(function, $($p,)* $($($text),+)?)
+            }
+        }
+
+        #[cold]
+        #[inline(never)]
+        #[allow(clippy::too_many_arguments, reason = "MPI's")]
+        unsafe fn scattered(
+            function: Call, $($p: <$kind as $crate::argument::Describable>::Described,)*
+        ) -> c_int {
+            // SAFETY: as above; what stands for a section lives as long as the call, or is kept for
+            // the request.
+            unsafe {
+                $(
+                    let mut section = $crate::choice::SectionElements::default();
+                    let ($typed, $count, $datatype) =
+                        match section.describe($typed, $count, $datatype) {
+                            Ok(elements) => elements,
+                            Err(error) => return $crate::choice::raise(error),
+                        };
+                )*
+                #[allow(unused_mut, reason = "of few functions")]
+                let mut copies = $crate::choice::Copies::default();
+                $(
+                    let access = $crate::section::SectionAccess::$access;
+                    let $copied = match copies.address($copied, access) {
+                        Ok(address) => address,
+                        Err(error) => return $crate::choice::raise(error),
+                    };
+                )*
+                $(
+                    let mut partitions = $crate::choice::PartitionedCopy::default();
+                    let access = $crate::section::SectionAccess::$use;
+                    let $parted = match partitions.address($parted, ($each, $of), access) {
+                        Ok(address) => address,
+                        Err(error) => return $crate::choice::raise(error),
+                    };
+                )*
+                $(
+                    let $contiguous = match $crate::choice::contiguous($contiguous) {
+                        Ok(address) => address,
+                        Err(error) => return $crate::choice::raise(error),
+                    };
+                )*
+                $(let $location = $crate::choice::location($location);)*
+                $(let ($characters, $length) = $crate::choice::text($characters);)*
+                let code = call(function, $($p,)* $($($text),+)?);
+                #[allow(unused_mut, unused_assignments, reason = "of few functions")]
+                let mut kept = None;
+                $(kept = Some(($request, $crate::section::deferred::RequestUse::$usage));)?
+                copies.finish(code, kept);
+                $(partitions.keep(code, $made);)*
+                code
+            }
+        }
+    };
+}
+
+/// Exports a function under several names.
+macro_rules! exports {
+    ($body:ident $target:ident [$($name:expr),+] $params:tt) => {$(
+        $crate::export::exports! { @one $name, $body $target $params }
+    )+};
+    (@one $name:expr, $body:ident $target:ident
+        ($($p:ident: $type:ty),* $(; $($text:ident),+)?)) => {
+        const _: () = {
+            #[unsafe(export_name = $name)]
+            #[allow(clippy::too_many_arguments, reason = "MPI's")]
+            unsafe extern "C" fn exported(
+                $($p: $type,)* ierror: *mut c_int, $($($text: usize),+)?
+            ) {
+                // SAFETY: the caller of the MPI function promises what it asks for; `ierror` is
+                // null or writable.
+                unsafe {
+                    let code = $body($target, $($p,)* $($($text),+)?);
+                    $crate::choice::store(ierror, code);
+                }
+            }
+        };
+    };
+}
+
+/// Defines a function without choice buffers by an expression within `unsafe`, whose value is the
+/// code: of the function of C, whose type is given, and of what Fortran passes.
+macro_rules! by_hand {
+    ($mpi:ident $lower:literal $upper:literal, $($rest:tt)*) => {
+        $crate::export::by_hand! { @define $mpi [
+            concat!($lower, "_"), concat!($lower, "__"), $lower, $upper,
+            concat!($lower, "_f08_"), concat!($lower, "_f08")
+        ] [
+            concat!("p", $lower, "_"), concat!("p", $lower, "__"), concat!("p", $lower),
+            concat!("P", $upper),
+            concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
+        ] $($rest)* }
+    };
+    ($mpi:ident $lower:literal, $($rest:tt)*) => {
+        $crate::export::by_hand! { @define $mpi [
+            concat!($lower, "_f08_"), concat!($lower, "_f08")
+        ] [
+            concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
+        ] $($rest)* }
+    };
+    (@define $mpi:ident [$($name:expr),+] [$($profiling:expr),+] fn($($c:ty),*),
+        |$function:ident $(, $p:ident: $type:ty)* $(; $($text:ident),+)?| $code:expr) => {
+        const _: () = {
+            type Call = unsafe extern "C" fn($($c),*) -> c_int;
+
+            unsafe extern "C" {
+                fn $mpi($(_: $c),*) -> c_int;
+                #[link_name = concat!("P", stringify!($mpi))]
+                fn profiling($(_: $c),*) -> c_int;
+            }
+
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments, reason = "MPI's")]
+            unsafe fn call($function: Call $(, $p: $type)* $($(, $text: usize)+)?) -> c_int {
+                // SAFETY: the caller of the MPI function promises what it asks for.
+                unsafe { $code }
+            }
+
+            $crate::export::exports! { call $mpi [$($name),+]
+                ($($p: $type),* $(; $($text),+)?) }
+            $crate::export::exports! { call profiling [$($profiling),+]
+                ($($p: $type),* $(; $($text),+)?) }
+        };
+    };
+}
+
+/// Defines a function of one body under the names that compilers give it.
+macro_rules! named {
+    ([$name:expr $(, $more:expr)*] fn $params:tt $($rest:tt)*) => {
+        $crate::export::named! { @one $name, fn $params $($rest)* }
+        $crate::export::named! { [$($more),*] fn $params $($rest)* }
+    };
+    ([] $($rest:tt)*) => {};
+    (@one $name:expr, fn($($p:ident: $type:ty),* $(,)?) $(-> $r:ty)? $body:block) => {
+        const _: () = {
+            #[unsafe(export_name = $name)]
+            unsafe extern "C" fn exported($($p: $type),*) $(-> $r)? $body
+        };
+    };
+}
+
+pub(crate) use {
+    body, by_hand, choice, choice_large, described, exports, forward, forward_large, named,
+};
