@@ -58,7 +58,8 @@ fi
 build=$CARGO_TARGET_DIR/$target
 # Not the release profile: the crates are there from the tests above, and debug assertions run here too. What is loaded into ranks and into
 # the emulator reads the architecture's registers: it is compiled.
-step aarch64-library cargo build --locked -p mica-mpi5 -p mica-mpich -p mica-profile-preload -p mica-sim-plugin --target "$target"
+# shellcheck disable=SC2086 # a list
+step aarch64-library cargo build --locked $LIBRARIES -p mica-profile-preload -p mica-sim-plugin --target "$target"
 mkdir -p "$build/lib"
 # A copy: tests beside this look for what jobs of the installation leave behind.
 cp "$DIST/bin/mpiexec" "$build/lib/mpiexec"

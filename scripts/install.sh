@@ -22,13 +22,15 @@ object 755 "$COMMANDS/mica" "$prefix/bin/mica"
 for name in mpirun mpiexec.mica mpirun.mica; do
     link mpiexec "$prefix/bin/$name"
 done
-for name in mpicc mpicxx mpic++; do
+for name in mpicc mpicxx mpic++ mpiCC mpifort mpif90 mpif77; do
     for end in '' _abi .mica; do
         filled 755 wrappers/mpicc "$prefix/bin/$name$end"
     done
 done
 object 755 "$CARGO_TARGET/release/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 link libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
+object 755 "$CARGO_TARGET/release/libmpifort_abi.so" "$prefix/lib/libmpifort_abi.so.1"
+link libmpifort_abi.so.1 "$prefix/lib/libmpifort_abi.so"
 # MPICH's ABI, under its name and Debian's. Nobody links to it: programs of this ABI are compiled with MPICH.
 object 755 "$CARGO_TARGET/release/libmpi.so" "$prefix/lib/libmpi.so.12"
 link libmpi.so.12 "$prefix/lib/libmpich.so.12"
@@ -37,10 +39,19 @@ object 755 "$COMMANDS/libmica_profile_preload.so" "$prefix/lib/libmica_profile.s
 # What `mica sim` loads into the emulator.
 object 755 "$COMMANDS/libmica_sim_plugin.so" "$prefix/lib/libmica_sim_plugin.so"
 put 644 include/mpi.h "$prefix/include/mpi.h"
+# Fortran's modules as sources, which mpifort compiles: a compiler reads no other compiler's modules.
+put 644 include/fortran/mpif.h "$prefix/include/mpif.h"
+for name in mpi_f08 mpi; do
+    put 644 "include/fortran/$name.f90" "$prefix/share/mica/fortran/$name.f90"
+done
+sources=$(cat include/fortran/mpif.h include/fortran/mpi_f08.f90 include/fortran/mpi.f90 wrappers/mpifort.sh | sha256sum | cut -c 1-16)
+filled 644 wrappers/mpifort.sh "$prefix/share/mica/fortran/mpifort.sh" "s/@SOURCES@/$sources/"
 # The standard's names for pkg-config have the standard's version, Mica's name has Mica's.
-for package in "mica=$(version)" mpi_abi=5.0 mpi=5.0 mpi-c=5.0 mpi-cxx=5.0; do
+for package in "mica=$(version)" mpi_abi=5.0 mpi=5.0 mpi-c=5.0 mpi-cxx=5.0 mpi-fort=5.0; do
     name=${package%=*}
-    filled 644 wrappers/pkgconfig.pc.in "$prefix/lib/pkgconfig/$name.pc" "s/@NAME@/$name/; s/@PACKAGE_VERSION@/${package#*=}/"
+    [ "$name" = mpi-fort ] && libraries='-lmpifort_abi -lmpi_abi' || libraries=-lmpi_abi
+    filled 644 wrappers/pkgconfig.pc.in "$prefix/lib/pkgconfig/$name.pc" \
+        "s/@NAME@/$name/; s/@PACKAGE_VERSION@/${package#*=}/; s/@LIBRARIES@/$libraries/"
 done
 # The programs behind `mica tune`, built as any user's program is, but that they find the library from where they are.
 for name in calibrate calibrate_coll; do

@@ -47,8 +47,8 @@ mpicc_page() {
         NR == 1 {
             sub(/^Usage: mpicc /, "")
             print ".TH MPICC 1 \"\" \"Mica " version "\" Mica\n.nh\n.ad l\n.SH NAME"
-            print "mpicc, mpicxx, mpic++ \\- compile and link MPI programs in C and C++"
-            print ".SH SYNOPSIS\n.B mpicc\n" roff($0) "\n.PP\n.B mpicxx\n" roff($0) "\n.SH DESCRIPTION"
+            print "mpicc, mpicxx, mpic++, mpiCC, mpifort, mpif90, mpif77 \\- compile and link MPI programs in C, C++ and Fortran"
+            print ".SH SYNOPSIS\n.B mpicc\n" roff($0) "\n.PP\n.B mpicxx\n" roff($0) "\n.PP\n.B mpifort\n" roff($0) "\n.SH DESCRIPTION"
             next
         }
         /^  [^ ]/ {
@@ -64,7 +64,7 @@ mpicc_page() {
 }
 made "$man1/mpicc.1" mpicc_page
 made "$man1/mpiexec.1" installed mpiexec --man
-for name in mpirun=mpiexec mpicxx=mpicc mpic++=mpicc; do
+for name in mpirun=mpiexec mpicxx=mpicc mpic++=mpicc mpiCC=mpicc mpifort=mpicc mpif90=mpicc mpif77=mpicc; do
     made "$man1/${name%=*}.1" echo ".so man1/${name#*=}.1"
 done
 installed mica man "$man1"

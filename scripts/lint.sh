@@ -12,7 +12,7 @@ sh scripts/setup.sh lint
 each format cargo fmt --all --check
 each structure cargo test --locked -p mica-structure --lib
 if command -v shellcheck >/dev/null; then
-    each shellcheck shellcheck -x -P scripts:bench scripts/*.sh wrappers/mpicc wrappers/front bindings/*.sh bench/*.sh packaging/*/*.sh packaging/debian/*.p*
+    each shellcheck shellcheck -x -P scripts:bench scripts/*.sh wrappers/mpicc wrappers/mpifort.sh wrappers/front bindings/*.sh bench/*.sh packaging/*/*.sh packaging/debian/*.p*
 fi
 each clippy cargo clippy --workspace --all-targets --locked -- -D warnings
 [ -z "$bad" ] || fail "lint:$bad; see above"

@@ -66,6 +66,10 @@ assert os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")
     # Build systems find Mica: AX_MPI.
     may autoconf autoconf --version
     may autoconf-archive test -e /usr/share/aclocal/ax_mpi.m4
+    # Programs in Fortran, by compilers that write modules of different formats.
+    may gfortran gfortran --version
+    may gfortran-11 gfortran-11 --version
+    may flang-19 sh -c 'command -v flang-new-19 || command -v flang-19'
     # The other architecture.
     may gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
     may libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.so.6

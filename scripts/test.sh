@@ -32,7 +32,8 @@ say "proofs: ${proofs:-none, by what has changed since the last full run}"
 # The library is optimized as a whole, which one core does; the other compiles the tests meanwhile.
 (
     sh scripts/setup.sh python
-    step build-library cargo build --release --locked -p mica-mpi5 -p mica-mpich
+    # shellcheck disable=SC2086 # a list
+    step build-library cargo build --release --locked $LIBRARIES
 ) &
 library=$!
 build_tests() {

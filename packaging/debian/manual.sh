@@ -20,7 +20,7 @@ move() {
 for name in mpiexec mpirun; do
     move "$share/man/man1/$name.1" "$tools/man/man1/$name.mica.1"
 done
-for name in mpicc mpicxx mpic++; do
+for name in mpicc mpicxx mpic++ mpiCC mpifort mpif90 mpif77; do
     move "$share/man/man1/$name.1" "$dev/man/man1/$name.mica.1"
 done
 for page in "$share"/man/man1/*.1; do

@@ -58,7 +58,7 @@ cd /tmp
 
 say "getting a compiler"
 quiet apt-get update
-quiet apt-get install -y --no-install-recommends gcc g++ libc6-dev pkg-config
+quiet apt-get install -y --no-install-recommends gcc g++ gfortran libc6-dev pkg-config
 ldconfig
 files >before
 triplet=$(gcc -print-multiarch)
@@ -82,6 +82,13 @@ for package in mica mpi mpi-c mpi-cxx; do
     gcc -o hello-pc /mica/examples/hello.c $(pkg-config --cflags --libs "$package")
     expect "$(hellos)" mpiexec -n 4 ./hello-pc
 done
+for compiler in mpifort mpif90 mpif77; do
+    "$compiler" -o sum-fortran /mica/tests/builds/fortran/sum_f08.f90
+    quiet mpiexec -n 3 ./sum-fortran
+done
+# shellcheck disable=SC2046 # several words
+gfortran -o sum-fortran /mica/tests/builds/fortran/sum_mpif.f $(pkg-config --cflags --libs mpi-fort)
+quiet mpiexec -n 3 ./sum-fortran
 gcc "-I/usr/include/$triplet/mpi" -o hello-links /mica/examples/hello.c -lmpi
 expect "$(hellos)" mpiexec -n 4 ./hello-links
 mica version
@@ -115,6 +122,7 @@ expect "$(hellos)" mpiexec -n 4 ./hello-mpich
 ldd hello-mpich | grep -q libmpich.so.12 || fail "MPICH's mpicc does not link to MPICH"
 choose mica "$mica/include"
 leads_to /usr/bin/mpicxx "$mica/bin/mpicxx"
+leads_to /usr/bin/mpifort "$mica/bin/mpifort"
 mpicc -o hello-mica /mica/examples/hello.c
 expect "$(hellos)" mpiexec -n 4 ./hello-mica
 ldd hello-mica | grep -q libmpi_abi.so.1 || fail "Mica's mpicc does not link to Mica"

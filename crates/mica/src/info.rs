@@ -95,7 +95,7 @@ pub struct TunableInfo {
 }
 
 /// Variables of Mica that are not tunables.
-const OTHER_VARIABLES: [&str; 16] = [
+const OTHER_VARIABLES: [&str; 18] = [
     SYNTHETIC_VARIABLE,
     "MICA_EXCHANGE",
     COOKIE_VARIABLE,
@@ -112,6 +112,8 @@ const OTHER_VARIABLES: [&str; 16] = [
     "MICA_TERMINAL",
     "MICA_CC",
     "MICA_CXX",
+    "MICA_FC",
+    "MICA_FORTRAN_CACHE",
 ];
 
 impl MachineReport {

@@ -10,8 +10,7 @@ from spack.package import *
 class MicaMpi(MakefilePackage):
     """MPI library for nodes with many cores, with the standard ABI of MPI 5.0.
 
-    There are no Fortran bindings, no MPI-IO and no dynamic processes yet: packages that need
-    these have to take another MPI.
+    There are no dynamic processes yet: packages that need these have to take another MPI.
     """
 
     # Mica has no public address yet. The archive is made in its source tree, and lies where spack
@@ -52,6 +51,8 @@ class MicaMpi(MakefilePackage):
     def setup_run_environment(self, env: EnvironmentModifications) -> None:
         env.set("MPICC", self.prefix.bin.mpicc)
         env.set("MPICXX", self.prefix.bin.mpicxx)
+        for name in ("MPIFC", "MPIF90", "MPIF77"):
+            env.set(name, self.prefix.bin.mpifort)
         if self.spec.satisfies("+libfabric"):
             library = self.spec["libfabric"].prefix.lib.join("libfabric.so.1")
             env.set("MICA_NET_LIBRARY", library)
@@ -62,17 +63,23 @@ class MicaMpi(MakefilePackage):
         self.setup_run_environment(env)
         # The wrappers run what Spack compiles the dependent package with.
         module = dependent_spec.package.module
-        for variable, attribute in (("MICA_CC", "spack_cc"), ("MICA_CXX", "spack_cxx")):
+        for variable, attribute in (
+            ("MICA_CC", "spack_cc"),
+            ("MICA_CXX", "spack_cxx"),
+            ("MICA_FC", "spack_fc"),
+        ):
             if hasattr(module, attribute):
                 env.set(variable, getattr(module, attribute))
 
     def setup_dependent_package(self, module, dependent_spec):
         self.spec.mpicc = self.prefix.bin.mpicc
         self.spec.mpicxx = self.prefix.bin.mpicxx
+        self.spec.mpifc = self.prefix.bin.mpifort
+        self.spec.mpif77 = self.prefix.bin.mpifort
 
     @property
     def libs(self):
-        return find_libraries("libmpi_abi", root=self.prefix.lib)
+        return find_libraries(["libmpifort_abi", "libmpi_abi"], root=self.prefix.lib)
 
     @run_after("install")
     @on_package_attributes(run_tests=True)
