@@ -1,6 +1,7 @@
 //! Build systems find Mica when its `bin` is in PATH, and nothing else is set: CMake's FindMPI,
 //! meson's `dependency('mpi')`, AX_MPI of autoconf-archive; pkg-config finds it by the names of the
-//! standard. `tests/builds` has a program in C and C++ with a description for each of them.
+//! standard. `tests/builds` has a program in C and C++ with a description for each of them, and
+//! `tests/builds/fortran` one by each of Fortran's interfaces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +18,21 @@ struct Project {
 
 impl Project {
     fn new(name: &str) -> Project {
+        Project::of("tests/builds", name)
+    }
+
+    /// The programs in Fortran; none, if there is no such compiler.
+    fn in_fortran(name: &str, compiler: &str) -> Option<Project> {
+        let name = format!("fortran-{name}");
+        works(&[compiler, "--version"]).then(|| Project::of("tests/builds/fortran", &name))
+    }
+
+    fn of(source: &str, name: &str) -> Project {
         let folder = target().join("tests-c/builds").join(name);
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("target is writable");
-        for entry in fs::read_dir(workspace().join("tests/builds")).expect("the program") {
-            let file = entry.expect("a file").path();
+        let entries = fs::read_dir(workspace().join(source)).expect("the program").flatten();
+        for file in entries.map(|entry| entry.path()).filter(|path| path.is_file()) {
             fs::copy(&file, folder.join(file.file_name().expect("a name"))).expect("a copy");
         }
         let bin = Install::find().prefix().join("bin");
@@ -49,10 +60,28 @@ impl Project {
 }
 
 /// The programs ran: each wrote a line.
-fn expect_sums(out: &Outcome) {
+fn expect_sums(out: &Outcome, programs: usize) {
     let sums = out.stdout.lines().filter(|line| line.contains("3 ranks, sum 3, Mica "));
-    assert_eq!(sums.count(), 2, "{}", out.report());
+    assert_eq!(sums.count(), programs, "{}", out.report());
 }
+
+/// meson, or why there is none.
+fn meson() -> Option<PathBuf> {
+    let environment = try_python_environment("meson", "meson==1.12.1 ninja==1.13.2");
+    let environment = environment.map_err(|why| println!("skipped: meson cannot be had: {why}"));
+    environment.ok().map(|environment| environment.join("bin"))
+}
+
+/// Whether autoconf and its macros for MPI are there.
+fn has_autoconf() -> bool {
+    let is_there = Path::new(MACROS).join("ax_mpi.m4").exists();
+    if !is_there {
+        println!("skipped: {MACROS} has no ax_mpi.m4 (Debian: autoconf-archive)");
+    }
+    is_there && works(&["autoconf", "--version"])
+}
+
+const MACROS: &str = "/usr/share/aclocal";
 
 #[test]
 fn cmake_finds_it() {
@@ -63,34 +92,79 @@ fn cmake_finds_it() {
     project.run(&["cmake", "-S", ".", "-B", "build"]);
     project.run(&["cmake", "--build", "build"]);
     let out = project.run(&["ctest", "--test-dir", "build", "--verbose"]);
-    expect_sums(&out);
+    expect_sums(&out, 2);
 }
 
 #[test]
 fn meson_finds_it() {
-    let environment = match try_python_environment("meson", "meson==1.12.1 ninja==1.13.2") {
-        Ok(environment) => environment,
-        Err(why) => return println!("skipped: meson cannot be had: {why}"),
-    };
-    let project = Project::new("meson").with(&environment.join("bin"));
+    let Some(meson) = meson() else { return };
+    let project = Project::new("meson").with(&meson);
     project.run(&["meson", "setup", "build"]);
     let out = project.run(&["meson", "test", "-C", "build", "--verbose"]);
-    expect_sums(&out);
+    expect_sums(&out, 2);
 }
 
 #[test]
 fn autoconf_finds_it() {
-    const MACROS: &str = "/usr/share/aclocal";
-    if !works(&["autoconf", "--version"]) {
+    if !has_autoconf() {
         return;
-    }
-    if !Path::new(MACROS).join("ax_mpi.m4").exists() {
-        return println!("skipped: {MACROS} has no ax_mpi.m4 (Debian: autoconf-archive)");
     }
     let project = Project::new("autoconf");
     project.run(&["autoconf", "--include", MACROS]);
     project.run(&["./configure"]);
-    expect_sums(&project.run(&["make", "check"]));
+    expect_sums(&project.run(&["make", "check"]), 2);
+}
+
+/// With any compiler that CMake is told to use: it names that to the wrapper.
+#[test]
+fn cmake_finds_fortran() {
+    if !works(&["cmake", "--version"]) {
+        return;
+    }
+    for compiler in ["gfortran", "gfortran-11", "flang-new-19", "mpifort"] {
+        let needed = if compiler == "mpifort" { "gfortran" } else { compiler };
+        let Some(project) = Project::in_fortran(compiler, needed) else { continue };
+        let variable = format!("FC={compiler}");
+        project.run(&["env", &variable, "cmake", "-S", ".", "-B", "build"]);
+        project.run(&["cmake", "--build", "build"]);
+        let out = project.run(&["ctest", "--test-dir", "build", "--verbose"]);
+        expect_sums(&out, 3);
+    }
+}
+
+#[test]
+fn meson_finds_fortran() {
+    let Some(meson) = meson() else { return };
+    let Some(project) = Project::in_fortran("meson", "gfortran") else { return };
+    let project = project.with(&meson);
+    project.run(&["meson", "setup", "build"]);
+    let out = project.run(&["meson", "test", "-C", "build", "--verbose"]);
+    expect_sums(&out, 3);
+}
+
+#[test]
+fn autoconf_finds_fortran() {
+    if !has_autoconf() {
+        return;
+    }
+    let Some(project) = Project::in_fortran("autoconf", "gfortran") else { return };
+    project.run(&["autoconf", "--include", MACROS]);
+    project.run(&["./configure"]);
+    expect_sums(&project.run(&["make", "check"]), 3);
+}
+
+/// It knows `mpif.h`, but no compiler's modules.
+#[test]
+fn pkg_config_finds_fortran() {
+    if !works(&["pkg-config", "--version"]) {
+        return;
+    }
+    let Some(project) = Project::in_fortran("pkg-config", "gfortran") else { return };
+    let flags =
+        project.package("mpi-fort", "--cflags") + " " + &project.package("mpi-fort", "--libs");
+    let command = ["gfortran", "sum_mpif.f", "-o", "sum"].into_iter();
+    project.run(&command.chain(flags.split_whitespace()).collect::<Vec<_>>());
+    expect_sums(&project.run(&["mpiexec", "-n", "3", "./sum"]), 1);
 }
 
 #[test]

@@ -9,6 +9,8 @@ use std::process::{Command, Output};
 
 use mica_tests::{Job, target, workspace};
 
+use crate::surroundings::works;
+
 /// Where the installation is to be used.
 const PREFIX: &str = "/opt/mica";
 
@@ -39,7 +41,7 @@ impl Staging {
         let mut built = profiles
             .into_iter()
             .filter(|(profile, folder)| (!is_dev || *profile == "dev") && is_built(folder));
-        let libraries = ["libmpi_abi.so", "libmpi.so"];
+        let libraries = ["libmpi_abi.so", "libmpi.so", "libmpifort_abi.so"];
         let has_libraries = libraries.iter().all(|name| build.join("release").join(name).exists());
         let Some((profile, _)) = built.next().filter(|_| has_libraries) else {
             println!("skipped: nothing is built in {}: sh scripts/build.sh", build.display());
@@ -151,6 +153,7 @@ fn an_installation_is_staged_moved_and_taken_back() {
     assert!(compile.status.success(), "{compile:?}");
     let out = Job::new(moved.join("bin/mpiexec")).args(["-n", "2"]).args([&hello]).run();
     assert_eq!(out.expect_success().stdout.matches("hello from rank").count(), 2);
+    compiles_modules(&moved, &hello);
     let calibrate = moved.join("libexec/mica/calibrate");
     let linked = text_of("readelf", &["-d", calibrate.to_str().expect("UTF-8")]);
     assert!(linked.contains("[$ORIGIN/../../lib]"), "{linked}");
@@ -161,6 +164,20 @@ fn an_installation_is_staged_moved_and_taken_back() {
     assert!(!said.contains("left "), "{said}");
     assert_eq!(names(&tree(&staging.folder)), names(&before));
     assert!(tree(&staging.folder) == before, "a file of others has changed");
+}
+
+/// `mpifort` keeps modules in the installation, which no manifest lists, and which go with it.
+fn compiles_modules(installed: &Path, program: &Path) {
+    if !works(&["gfortran", "--version"]) {
+        return;
+    }
+    let mut compile = Command::new(installed.join("bin/mpifort"));
+    compile.arg(workspace().join("tests/builds/fortran/sum_f08.f90")).arg("-o").arg(program);
+    let done = compile.env_remove("MICA_FORTRAN_CACHE").output().expect("mpifort runs");
+    assert!(done.status.success(), "{done:?}");
+    let out = Job::new(installed.join("bin/mpiexec")).args(["-n", "3"]).args([program]).run();
+    assert!(out.expect_success().stdout.starts_with("3 ranks, sum 3"));
+    assert_eq!(fs::read_dir(installed.join("lib/mica/fortran")).expect("a cache").count(), 2);
 }
 
 /// A path of the installation, from the staging directory.

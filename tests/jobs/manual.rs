@@ -85,7 +85,8 @@ fn every_command_has_a_page() {
     assert!(below.len() > 12, "{below:?}");
     let mut names: Vec<String> =
         below.iter().map(|words| format!("mica-{}", words.join("-"))).collect();
-    names.extend(["mica", "mpiexec", "mpirun", "mpicc", "mpicxx", "mpic++"].map(str::to_owned));
+    let others = "mica mpiexec mpirun mpicc mpicxx mpic++ mpiCC mpifort mpif90 mpif77";
+    names.extend(others.split(' ').map(str::to_owned));
     for name in names {
         let page = share(&install, "man/man1").join(format!("{name}.1"));
         let text = fs::read_to_string(&page);

@@ -111,36 +111,38 @@ fn largest_pair(ranks: &[u32]) -> Vec<u32> {
 
 /// What the runs of a family came to.
 #[derive(Default)]
-struct FamilyRun {
+pub struct FamilyRun {
     passed: usize,
     skipped: Vec<String>,
     failures: Vec<String>,
 }
 
-/// Runs every line of a family on every number of ranks, and again in the other passes that it has;
-/// all failures are reported together. Several lines at a time, as the budget of cores permits.
-fn run(name: &str) {
-    let install = Install::find();
-    let hosts = match list().iter().any(|entry| entry.hosts && family(entry) == name) {
-        true => Namespaces::new(),
-        false => None,
-    };
-    let wanted = std::env::var("MICA_TEST_LINES").unwrap_or_default();
-    let mut lines: VecDeque<(Entry, u32)> = list()
-        .into_iter()
-        .filter(|entry| family(entry) == name && entry.program.contains(&wanted))
-        .flat_map(|entry| entry.ranks.clone().into_iter().map(move |n| (entry.clone(), n)))
-        .collect();
-    // Rounds of as many ranks as possible first: they take longest.
-    lines.make_contiguous().sort_by_key(|(_, ranks)| std::cmp::Reverse(*ranks));
+impl FamilyRun {
+    /// Adds a run of a program in a pass.
+    pub fn add(&mut self, program: &str, pass: &str, verdict: Verdict) {
+        match verdict {
+            Verdict::Passed => self.passed += 1,
+            Verdict::Skipped(why) => self.skipped.push(format!("{program}: {why}")),
+            Verdict::Failed(report) => self.failures.push(format!("{pass} pass: {report}")),
+        }
+    }
+}
+
+/// Runs lines, several at a time, as the budget of cores permits; all failures are reported
+/// together.
+pub fn run_lines<L: Send>(
+    name: &str,
+    lines: VecDeque<L>,
+    run_line: impl Fn(&L, &Mutex<FamilyRun>) + Sync,
+) {
     let (lines, sum) = (Mutex::new(lines), Mutex::new(FamilyRun::default()));
     thread::scope(|scope| {
         for _ in 0..=core_count() {
             scope.spawn(|| {
                 loop {
                     let next = lines.lock().unwrap().pop_front();
-                    let Some((entry, ranks)) = next else { return };
-                    run_line(&install, hosts.as_ref(), &entry, ranks, &sum);
+                    let Some(line) = next else { return };
+                    run_line(&line, &sum);
                 }
             });
         }
@@ -155,6 +157,26 @@ fn run(name: &str) {
         failures.join("\n")
     );
     assert!(passed > 0, "no line of the test list belongs to '{name}'");
+}
+
+/// Runs every line of a family on every number of ranks, and again in the other passes that it has.
+fn run(name: &str) {
+    let install = Install::find();
+    let hosts = match list().iter().any(|entry| entry.hosts && family(entry) == name) {
+        true => Namespaces::new(),
+        false => None,
+    };
+    let wanted = std::env::var("MICA_TEST_LINES").unwrap_or_default();
+    let mut lines: VecDeque<(Entry, u32)> = list()
+        .into_iter()
+        .filter(|entry| family(entry) == name && entry.program.contains(&wanted))
+        .flat_map(|entry| entry.ranks.clone().into_iter().map(move |n| (entry.clone(), n)))
+        .collect();
+    // Rounds of as many ranks as possible first: they take longest.
+    lines.make_contiguous().sort_by_key(|(_, ranks)| std::cmp::Reverse(*ranks));
+    run_lines(name, lines, |(entry, ranks), sum| {
+        run_line(&install, hosts.as_ref(), entry, *ranks, sum);
+    });
 }
 
 /// Runs a line on these ranks in the plain pass, and in each other that it belongs to.
@@ -186,12 +208,7 @@ fn run_line(
         let what = [&[entry.program.clone()], &entry.args[..]].concat().join(" ");
         let group = format!("programs, {}", pass.name());
         record_time(&group, &format!("{what}, {ranks} ranks"), run.wall, run.core);
-        let mut sum = sum.lock().unwrap();
-        match run.verdict {
-            Verdict::Passed => sum.passed += 1,
-            Verdict::Skipped(why) => sum.skipped.push(format!("{}: {why}", entry.program)),
-            Verdict::Failed(report) => sum.failures.push(format!("{} pass: {report}", pass.name())),
-        }
+        sum.lock().unwrap().add(&entry.program, pass.name(), run.verdict);
         run.traffic
     };
     let traffic = one(Pass::Plain);

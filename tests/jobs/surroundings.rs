@@ -122,7 +122,7 @@ fn names_processes_that_cannot_be_killed() {
 }
 
 /// Runs the script in its own mount namespace; `None` where that is refused.
-fn with_mounts(mounts: &str, script: &str) -> Option<Outcome> {
+pub fn with_mounts(mounts: &str, script: &str) -> Option<Outcome> {
     let options: &[&str] = if is_root() { &["-m"] } else { &["-Urm"] };
     let unshare = [&["unshare"], options, &["sh", "-c"]].concat();
     if !works(&[&unshare[..], &[mounts]].concat()) {

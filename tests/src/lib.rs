@@ -9,6 +9,7 @@
 //! Tests assert what happened, never how fast: the watchdog's limit only ends a hang.
 
 mod cores;
+mod fortran;
 mod job;
 mod launchers;
 mod list;
@@ -19,6 +20,7 @@ mod times;
 mod traffic;
 
 pub use cores::{Cores, core_count};
+pub use fortran::FortranStyle;
 pub use job::{
     Job, MARK, Outcome, Running, WATCHDOG, has_ended, processes_with_mark, processor_time,
 };
@@ -113,21 +115,14 @@ impl Install {
         let tool = TOOLS.contains(&source);
         let out_dir =
             target().join("tests-c").join(self.prefix.to_string_lossy().replace('/', "_"));
-        fs::create_dir_all(&out_dir).expect("target is writable");
         let out = out_dir.join(Path::new(source).file_name().expect("a program's name"));
-        // Test binaries run one after the other, but nothing forbids two `cargo test` at once.
-        let lock = File::create(out.with_extension("lock")).expect("target is writable");
-        lock.lock().expect("lock of the program being built");
         let src = dir.join(source).with_extension("c");
         let mut inputs = sources_of(&src);
         inputs.extend([self.bin("mpicc"), self.prefix.join("include/mpi.h")]);
-        if up_to_date(&out, &inputs) {
-            return out;
-        }
         let compiler = if tool { PathBuf::from("cc") } else { self.bin("mpicc") };
-        let fresh = out.with_extension("new");
-        let done = Command::new(&compiler)
-            .args([
+        build(&out, &inputs, |fresh| {
+            let mut compile = Command::new(compiler);
+            compile.args([
                 "-std=c11",
                 "-D_GNU_SOURCE",
                 "-O2",
@@ -139,20 +134,10 @@ impl Install {
                 "-Wextra",
                 "-Werror",
                 "-pthread",
-            ])
-            .arg("-o")
-            .args([&fresh, &src])
-            .arg("-lm")
-            .output()
-            .unwrap_or_else(|e| panic!("{}: {e}", compiler.display()));
-        assert!(
-            done.status.success(),
-            "{} {}:\n{}",
-            compiler.display(),
-            src.display(),
-            String::from_utf8_lossy(&done.stderr)
-        );
-        fs::rename(&fresh, &out).expect("target is writable");
+            ]);
+            compile.arg("-o").args([fresh, &src]).arg("-lm");
+            compile
+        });
         out
     }
 
@@ -184,6 +169,27 @@ impl Install {
     {
         Job::new(self.bin("mpiexec")).args(args)
     }
+}
+
+/// Builds the program `out`, unless it is newer than `inputs`, by the command that writes the file
+/// that it is given.
+///
+/// # Panics
+/// If the command fails, with what it says.
+fn build(out: &Path, inputs: &[PathBuf], compile: impl FnOnce(&Path) -> Command) {
+    fs::create_dir_all(out.parent().expect("a folder in target")).expect("target is writable");
+    // Test binaries run one after the other, but nothing forbids two `cargo test` at once.
+    let lock = File::create(out.with_extension("lock")).expect("target is writable");
+    lock.lock().expect("lock of the program being built");
+    if up_to_date(out, inputs) {
+        return;
+    }
+    let fresh = out.with_extension("new");
+    let mut compile = compile(&fresh);
+    let done = compile.output().unwrap_or_else(|e| panic!("{compile:?}: {e}"));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{compile:?}:\n{said}");
+    fs::rename(&fresh, out).expect("target is writable");
 }
 
 /// A program of `tests/c` and the headers that it may include.

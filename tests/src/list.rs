@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! program ranks=N,N,... [cores=N] [timeout=SECONDS] [fail=WORD,WORD,...] [nocma=no] [basic=no]
-//! [nodes=no] [hosts=yes] [KEY=VALUE ...] [-- ARGS ...]
+//! [nodes=no] [hosts=yes] [styles=STYLE,...] [KEY=VALUE ...] [-- ARGS ...]
 //! ```
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Job, Outcome, Traffic, WATCHDOG, without_table};
+use crate::{FortranStyle, Job, Outcome, Traffic, WATCHDOG, without_table};
 
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The program's name in `tests/c`.
+    /// The program's name in `tests/c` or `tests/fortran`.
     pub program: String,
     /// The program is run once for each of these numbers of ranks.
     pub ranks: Vec<u32>,
@@ -34,6 +34,8 @@ pub struct Entry {
     pub hosts: bool,
     /// Run again built for MPICH's ABI?
     pub mpich: bool,
+    /// The styles in which a program in Fortran is compiled.
+    pub styles: Vec<FortranStyle>,
     /// Variables in the environment.
     pub env: Vec<(String, String)>,
     /// The program's arguments.
@@ -70,6 +72,7 @@ fn parse_line(line: &str) -> Result<Entry, String> {
         nodes: true,
         hosts: false,
         mpich: true,
+        styles: FortranStyle::ALL.to_vec(),
         env: Vec::new(),
         args: Vec::new(),
     };
@@ -85,6 +88,9 @@ fn parse_line(line: &str) -> Result<Entry, String> {
             "ranks" => entry.ranks = value.split(',').map(number).collect::<Result<_, _>>()?,
             "cores" => entry.cores = number(value)? as usize,
             "timeout" => entry.timeout = Duration::from_secs(number(value)?.into()),
+            "styles" => {
+                entry.styles = value.split(',').map(FortranStyle::of).collect::<Result<_, _>>()?;
+            }
             "fail" => entry.fail = Some(value.to_owned()),
             "nocma" if value == "no" => entry.nocma = false,
             "basic" if value == "no" => entry.basic = false,
@@ -216,6 +222,7 @@ mod tests {
             ("prog ranks=1 bogus=2", "line 1: unknown key 'bogus'"),
             ("prog ranks=1 basic=1", "line 1: basic=1: only 'no' has a meaning"),
             ("prog ranks=1 hosts=no", "line 1: hosts=no: only 'yes' has a meaning"),
+            ("prog ranks=1 styles=f08,f77", "line 1: 'f77' is no style"),
             ("prog ranks=1 word", "line 1: 'word' is not KEY=VALUE"),
         ] {
             let message = parse_list(text).unwrap_err();

@@ -1,7 +1,7 @@
 /* What callgrind counts for the instruction guard (tests/jobs/instructions.rs).
  *
  *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE
- *         [test | testany | testsome | testall | iprobe | improbe | start | put | get | fetch | swap | accumulate | lock | post |
+ *         [mpif | f08 | test | testany | testsome | testall | iprobe | improbe | start | put | get | fetch | swap | accumulate | lock | post |
  *          partitions]
  *
  * Rank 0 sends BATCHES times 32 messages of 8 bytes, rank 1 receives them, and only what happens
@@ -9,12 +9,14 @@
  * faster: a receive that waits spins, and spinning has no fixed number of instructions. So a batch
  * is sent whole before its first receive begins, and the ranks take turns through a word of FILE,
  * mapped by both, rather than through MPI: a barrier would make progress, and the messages would be
- * unexpected before their receives are called. With `test` rank 0 instead tests BATCHES times 32
+ * unexpected before their receives are called. With `mpif` and `f08` they go
+ * through the functions that Fortran calls. With `test` rank 0 instead tests BATCHES times 32
  * times a receive without a message yet, or by another call that finds nothing; with `start` the messages go by MPI_Isend to receives that
  * MPI_Irecv has posted before; with the others it accesses rank 1's part of an allocated
  * window as often, but for these: `post` is an exposure by rank 1 and an access by rank 0, in turns;
  * of `partitions`, rank 0 counts those that complete no message, rank 1 those that have arrived.
  * Each rank prints "RANK PID", by which its profile is found. */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdatomic.h>
@@ -28,7 +30,7 @@
 
 enum { BATCH = 32 };
 
-__attribute__((noinline)) void counted_send(const uint64_t *value)
+__attribute__((noinline)) void counted_send(uint64_t *value)
 {
     MPI_Send(value, 8, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
 }
@@ -36,6 +38,44 @@ __attribute__((noinline)) void counted_send(const uint64_t *value)
 __attribute__((noinline)) void counted_receive(uint64_t *value)
 {
     MPI_Recv(value, 8, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* What a compiler of Fortran calls: by addresses, and with a descriptor of TS 29113 (gfortran's version) of one element of 8 bytes. */
+typedef struct {
+    void *address;
+    size_t element;
+    int version;
+    signed char rank, attribute;
+    short type;
+} Descriptor;
+
+static void (*mpi_send)(const void *, int *, int *, int *, int *, int *, int *);
+static void (*mpi_recv)(void *, int *, int *, int *, int *, int *, MPI_Status *, int *);
+static void (*send_f08ts)(const Descriptor *, int *, int *, int *, int *, int *, int *);
+static void (*recv_f08ts)(const Descriptor *, int *, int *, int *, int *, int *, MPI_Status *, int *);
+static int eight = 8, zero = 0, one = 1, bytes, world, code;
+static MPI_Status status;
+
+__attribute__((noinline)) void counted_mpif_send(uint64_t *value)
+{
+    mpi_send(value, &eight, &bytes, &one, &zero, &world, &code);
+}
+
+__attribute__((noinline)) void counted_mpif_receive(uint64_t *value)
+{
+    mpi_recv(value, &eight, &bytes, &zero, &zero, &world, &status, &code);
+}
+
+__attribute__((noinline)) void counted_f08_send(uint64_t *value)
+{
+    const Descriptor buffer = {value, 8, 1, 0, 2, 0};
+    send_f08ts(&buffer, &eight, &bytes, &one, &zero, &world, NULL);
+}
+
+__attribute__((noinline)) void counted_f08_receive(uint64_t *value)
+{
+    const Descriptor buffer = {value, 8, 1, 0, 2, 0};
+    recv_f08ts(&buffer, &eight, &bytes, &zero, &zero, &world, &status, NULL);
 }
 
 __attribute__((noinline)) void counted_start_send(const uint64_t *value, MPI_Request *request)
@@ -193,17 +233,46 @@ static void await(_Atomic uint64_t *turn, uint64_t value)
         nanosleep(&nap, NULL);
 }
 
-static void exchange(_Atomic uint64_t *turn, uint64_t batches, int rank)
+/* Sends and receives, by the name of the interface. */
+static const struct {
+    const char *name;
+    void (*send)(uint64_t *), (*receive)(uint64_t *);
+} interfaces[] = {
+    {"c", counted_send, counted_receive},
+    {"mpif", counted_mpif_send, counted_mpif_receive},
+    {"f08", counted_f08_send, counted_f08_receive},
+};
+
+enum { INTERFACES = sizeof interfaces / sizeof *interfaces };
+
+/* Looks the functions of Fortran up in their library, which lies beside that of C; the program is compiled without a compiler of
+ * Fortran. */
+static void look_up(void)
+{
+    void *library = dlopen("libmpifort_abi.so.1", RTLD_NOW);
+    if (!library)
+        quit("Fortran's library", dlerror());
+    *(void **)&mpi_send = dlsym(library, "mpi_send_");
+    *(void **)&mpi_recv = dlsym(library, "mpi_recv_");
+    *(void **)&send_f08ts = dlsym(library, "MPI_Send_f08ts");
+    *(void **)&recv_f08ts = dlsym(library, "MPI_Recv_f08ts");
+    if (!mpi_send || !mpi_recv || !send_f08ts || !recv_f08ts)
+        quit("Fortran's library", "lacks a function");
+    bytes = MPI_Type_c2f(MPI_BYTE);
+    world = MPI_Comm_c2f(MPI_COMM_WORLD);
+}
+
+static void exchange(_Atomic uint64_t *turn, uint64_t batches, int rank, int interface)
 {
     for (uint64_t batch = 0; batch < batches; batch++) {
         await(turn, 2 * batch + (uint64_t)rank);
         for (uint64_t i = 0; i < BATCH; i++) {
             uint64_t number = batch * BATCH + i, value = number;
             if (rank == 0) {
-                counted_send(&value);
+                interfaces[interface].send(&value);
             } else {
                 value = UINT64_MAX;
-                counted_receive(&value);
+                interfaces[interface].receive(&value);
                 if (value != number)
                     quit("a message is not the one expected", "wrong number");
             }
@@ -373,8 +442,13 @@ int main(int argc, char **argv)
         turn = mmap(NULL, sizeof *turn, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (turn == MAP_FAILED)
         quit("cannot map", argv[2]);
-    if (argc == 3)
-        exchange(turn, batches, rank);
+    int interface = 0;
+    while (interface < INTERFACES && strcmp(interfaces[interface].name, argc == 3 ? "c" : what))
+        interface++;
+    if (interface > 0 && interface < INTERFACES)
+        look_up();
+    if (interface < INTERFACES)
+        exchange(turn, batches, rank, interface);
     else if (test_of(what) < TESTS)
         test(turn, batches, rank, test_of(what));
     else if (!strcmp(what, "start"))

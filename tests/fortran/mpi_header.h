@@ -1,0 +1,3 @@
+#if defined(STYLE_MPIF_H)
+  include 'mpif.h'
+#endif
