@@ -273,6 +273,29 @@ def same_but_for_counts(plain: Function, large: Function) -> tuple[Param, ...] |
     return tuple(params)
 
 
+# Calls with an array of datatypes, one for each process.
+ALL_TO_ALL = re.compile(r"MPI_(I?(?P<neighbor>neighbor_)?alltoallw(_init)?)(_c)?", re.IGNORECASE)
+
+
+def array_length(function: Function, param: Param) -> str:
+    """The length of an array, as a front end computes it: the parameter that says it, the one of the array of requests, or the number of
+    partners."""
+    if param.length or not param.array:
+        return param.length
+    if (found := ALL_TO_ALL.fullmatch(function.name)) and param.kind == "DATATYPE":
+        return f"neighbors(comm).{0 if param.name == 'sendtypes' else 1}" if found["neighbor"] else "partners(comm)"
+    return next((p.length for p in function.params if p.kind == "REQUEST" and p.array), "")
+
+
+def uses_of_types(words: set[str]) -> list[str]:
+    """What a front end's file of functions imports for the types of C among these words."""
+    ffi = sorted(words & {"c_char", "c_int", "c_void"} | {"c_int"})
+    lines = [f"use std::ffi::{{{', '.join(ffi)}}};\n"]
+    if types := sorted(words & {"MPI_Aint", "MPI_Count", "MPI_Offset"}):
+        lines.append(f"use mica_front_end::types::{{{', '.join(types)}}};\n")
+    return lines
+
+
 def wrap(text: str) -> list[str]:
     """The lines of a text within a macro call."""
     return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="        ", break_long_words=False)

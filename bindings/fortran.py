@@ -26,9 +26,6 @@ HANDLES = {
     "WINDOW": "MPI_Win",
 }
 
-# How many processes a call with an array of datatypes has one for.
-ALL_TO_ALL = re.compile(r"MPI_(I?(?P<neighbor>neighbor_)?alltoallw(_init)?)(_c)?", re.IGNORECASE)
-
 # Buffers that hold a block for each of several processes: no datatype of one element can stand for a section.
 SEVERAL_BLOCKS = re.compile(
     r"MPI_I?(?:(?:neighbor_)?(?:(?P<one>(?:all)?gather)(?P<ov>v?)|(?P<all>alltoall)[vw]?)|(?P<scatter>scatter)v?)(?:_init)?(?:_c)?", re.IGNORECASE
@@ -184,11 +181,7 @@ def _macro(name: str, names: str, params: str) -> str:
 
 def _uses(body: str) -> str:
     words = set(re.findall(r"\w+", body))
-    lines = []
-    if ffi := sorted(words & {"c_char", "c_int", "c_void"} | {"c_int"}):
-        lines.append(f"use std::ffi::{{{', '.join(ffi)}}};\n")
-    if types := sorted(words & {"MPI_Aint", "MPI_Count", "MPI_Offset"}):
-        lines.append(f"use mica_front_end::types::{{{', '.join(types)}}};\n")
+    lines = api.uses_of_types(words)
     lines.append(f"use crate::argument::{{{', '.join(sorted(words & PARAMETERS))}}};")
     macros = [m for m in ("choice", "choice_large", "forward", "forward_large") if re.search(rf"\b{m}!", body)]
     lines.append(f"use crate::export::{{{', '.join(macros)}}};")
@@ -255,23 +248,17 @@ KNOWN_PATTERN = r"POLY(?!FUNCTION)\w+"
 
 
 def _length(function: Function, param: Param) -> str:
-    """The length of an array: the parameter that says it, the one of the array of requests, or the number of partners."""
-    if param.length or not param.array:
-        return param.length
-    if ALL_TO_ALL.fullmatch(function.name) and param.kind == "DATATYPE":
-        if ALL_TO_ALL.fullmatch(function.name)["neighbor"]:
-            return f"neighbors(comm).{0 if param.name == 'sendtypes' else 1}"
-        return "partners(comm)"
-    if function.name == "MPI_Cart_sub":
-        return "dimensions(comm)"
-    return next((p.length for p in function.params if p.kind == "REQUEST" and p.array), "")
+    """The length of an array; of the dimensions of a grid no parameter says it."""
+    is_grid = function.name == "MPI_Cart_sub" and param.array
+    return "dimensions(comm)" if is_grid else api.array_length(function, param)
 
 
 def _sections(form: Form) -> str:
     """What becomes of each choice buffer that is no contiguous section (crates/fortran/src/choice.rs)."""
     params = form.c.params
     reduces = any(p.kind == "OPERATION" for p in params) and form.c.family == "collectives"
-    typed, copied, partitioned, contiguous, location = [], [], [], [], []
+    is_partitioned = PARTITIONED.fullmatch(form.name)
+    typed, copied, contiguous, location = [], [], [], []
     for i, param in enumerate(params):
         if param.kind != "BUFFER":
             continue
@@ -280,24 +267,24 @@ def _sections(form: Form) -> str:
         has_elements = len(following) == 2 and following[1].kind == "DATATYPE" and not following[0].depth and not following[1].depth
         if form.name == "MPI_Get_address" or form.name.endswith("_end") or form.name in ONE_ELEMENT:
             location.append(f"location {name}")
-        elif reduces or _has_several_blocks(form.name, param.name) or form.name.removesuffix("_c") in ONE_BLOCK_OF_BYTES:
+        elif reduces or is_partitioned or _has_several_blocks(form.name, param.name) or form.name.removesuffix("_c") in ONE_BLOCK_OF_BYTES:
             copied.append(f"copied {name}({'Reads' if param.const else 'Updates'})")
-        elif PARTITIONED.fullmatch(form.name):
-            partitioned.append(f"partitioned {name}(count, datatype, {'Reads' if param.const else 'Updates'}, request)")
         elif has_elements:
             typed.append(f"typed {name}({following[0].rust_name}, {following[1].rust_name})")
         else:
             contiguous.append(f"contiguous {name}")
     request = next((p.rust_name for p in params if p.kind == "REQUEST" and p.direction == "out"), None)
     texts = [f"text {text} {text}_len" for text in form.texts]
-    lines = typed + copied + partitioned + contiguous + location + texts
-    if request and copied:
+    lines = typed + copied + contiguous + location + texts
+    if is_partitioned:
+        lines.append(f"partitioned {request}(count, datatype)")
+    elif request and copied:
         lines.append(f"request {request} {'Persistent' if PERSISTENT.fullmatch(form.name) else 'Once'}")
     return " { " + "; ".join(lines) + "; }"
 
 
 PARTITIONED = re.compile(r"MPI_P(send|recv)_init(_c)?")
-# Their buffers are so many bytes.
+# A number of bytes describes their buffers.
 ONE_BLOCK_OF_BYTES = {"MPI_Pack", "MPI_Pack_external", "MPI_Unpack", "MPI_Unpack_external"}
 # Their buffers are one element, which lies at the address.
 ONE_ELEMENT = {"MPI_Fetch_and_op", "MPI_Compare_and_swap"}

@@ -52,7 +52,6 @@ KINDS = (("MPI_ADDRESS_KIND", 8), ("MPI_COUNT_KIND", 8), ("MPI_INTEGER_KIND", 4)
 STATUS = (("MPI_STATUS_SIZE", 8), ("MPI_SOURCE", 1), ("MPI_TAG", 2), ("MPI_ERROR", 3))
 
 
-
 def files(functions: list[Function], note: str) -> dict[str, str]:
     """The files of `include/fortran`."""
     all_forms = fortran.forms(functions)
@@ -81,7 +80,8 @@ def _constants() -> list[tuple[str, str, str]]:
     return found
 
 
-LOGICALS = (("MPI_SUBARRAYS_SUPPORTED", True), ("MPI_ASYNC_PROTECTS_NONBLOCKING", True))
+# True where interfaces describe sections and say what is asynchronous.
+LOGICALS = ("MPI_SUBARRAYS_SUPPORTED", "MPI_ASYNC_PROTECTS_NONBLOCKING")
 
 
 def _wrap(line: str, indent: int) -> list[str]:
@@ -122,7 +122,7 @@ def _f08(all_forms: list[Form], note: str) -> str:
         shown = f"{kind}({value})" if kind.startswith("MPI_") else value
         kind = f"type({kind})" if kind.startswith("MPI_") else kind
         out.append(f"  {kind}, parameter :: {name} = {shown}")
-    out += [f"  logical, parameter :: {name} = .{str(value).lower()}." for name, value in LOGICALS]
+    out += [f"  logical, parameter :: {name} = .true." for name in LOGICALS]
     out += ["", *(line for statement in _common("f08") for line in _wrap(statement, 2)), ""]
     out += _abstract_interfaces()
     generics: dict[str, list[Form]] = {}
@@ -197,8 +197,14 @@ def _declarations(params, in_c: bool = False) -> list[str]:
     return [_declaration(p, in_c) for p in ordered]
 
 
-def _header_line(kind: str, name: str, params, tail: str = "") -> str:
-    return f"{kind} {name}({', '.join(p.name for p in params)}){tail}"
+def _procedure(kind: str, name: str, params, declarations: list[str], tail: str = "") -> list[str]:
+    """The interface of a subroutine or a function."""
+    return [
+        *_wrap(f"{kind} {name}({', '.join(p.name for p in params)}){tail}", 4),
+        "      import",
+        *(line for statement in declarations for line in _wrap(statement, 6)),
+        f"    end {kind}",
+    ]
 
 
 def _subroutine_f08(form: Form, prefix: str) -> list[str]:
@@ -208,19 +214,13 @@ def _subroutine_f08(form: Form, prefix: str) -> list[str]:
         name += "ts"
         tail = f' bind(C, name="{name}")'
     params = form.f08.parameters
-    body = ["import", *_declarations(params, form.has_choice)]
-    return [
-        *_wrap(_header_line("subroutine", name, params, tail), 4),
-        *(line for statement in body for line in _wrap(statement, 6)),
-        "    end subroutine",
-    ]
+    return _procedure("subroutine", name, params, _declarations(params, form.has_choice), tail)
 
 
 def _function(express, prefix: str) -> list[str]:
     name = prefix + express.name
     params = express.parameters
-    body = ["import", *_declarations(params), f"{express.return_type} :: {name}"]
-    return [*_wrap(_header_line("function", name, params), 4), *(f"      {line}" for line in body), "    end function"]
+    return _procedure("function", name, params, [*_declarations(params), f"{express.return_type} :: {name}"])
 
 
 def _callbacks():
@@ -245,13 +245,7 @@ def _abstract_interfaces() -> list[str]:
 
 
 def _callback(name: str, express) -> list[str]:
-    params = express.parameters
-    return [
-        *_wrap(_header_line("subroutine", name, params), 4),
-        "      import",
-        *(line for statement in _declarations(params) for line in _wrap(statement, 6)),
-        "    end subroutine",
-    ]
+    return _procedure("subroutine", name, express.parameters, _declarations(express.parameters))
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -273,7 +267,7 @@ def _f90(all_forms: list[Form], note: str) -> str:
     for kind, name, value in _constants():
         kind = "integer" if kind.startswith("MPI_") else kind
         out.append(f"  {kind}, parameter :: {name} = {value}")
-    out += [f"  logical, parameter :: {name} = .{str(value).lower()}." for name, value in LOGICALS]
+    out += [f"  logical, parameter :: {name} = .true." for name in LOGICALS]
     out += ["", *(line for statement in _common("f90") for line in _wrap(statement, 2)), ""]
     out += [f"  external :: {name}" for names in PREDEFINED.values() for name in names if not name.endswith("_C")]
     out += [f"  external :: {name}" for name in DEPRECATED_CALLBACKS]
@@ -313,19 +307,12 @@ def _subroutine_f90(form: Form, prefix: str, suffix: str) -> list[str]:
     in_c = any(p.type == "<type>" for p in params)
     if in_c:
         tail = f' bind(C, name="{name}_fts")'
-    body = ["import", *_declarations_f90(params, in_c, bool(suffix))]
-    return [
-        *_wrap(_header_line("subroutine", name, params, tail), 4),
-        *(line for statement in body for line in _wrap(statement, 6)),
-        "    end subroutine",
-    ]
+    return _procedure("subroutine", name, params, _declarations_f90(params, in_c, bool(suffix)), tail)
 
 
 def _function_f90(form: Form, prefix: str) -> list[str]:
-    express = form.f90
-    name, params = prefix + form.name, express.parameters
-    body = ["import", *_declarations_f90(params), f"{express.return_type} :: {name}"]
-    return [*_wrap(_header_line("function", name, params), 4), *(f"      {line}" for line in body), "    end function"]
+    name, params = prefix + form.name, form.f90.parameters
+    return _procedure("function", name, params, [*_declarations_f90(params), f"{form.returns} :: {name}"])
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -344,10 +331,8 @@ def _header(note: str) -> str:
     for kind, name, value in _constants():
         kind = "INTEGER(KIND=8)" if "KIND" in kind else "INTEGER"
         out += [f"{kind} {name}", f"PARAMETER ({name}={value})"]
-    for name, value in LOGICALS:
-        # No interface describes a section.
-        value = value and name != "MPI_SUBARRAYS_SUPPORTED" and name != "MPI_ASYNC_PROTECTS_NONBLOCKING"
-        out += [f"LOGICAL {name}", f"PARAMETER ({name}=.{str(value).upper()}.)"]
+    for name in LOGICALS:
+        out += [f"LOGICAL {name}", f"PARAMETER ({name}=.FALSE.)"]
     for name, _, kind, dims in SENTINELS:
         out.append(f"{kind} {name}{dims}")
         out.append(f"COMMON /MICA_FORTRAN/ {name}")

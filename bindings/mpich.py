@@ -152,9 +152,6 @@ ENUMERATIONS = (
     ("MPI_T_SOURCE_", "ORDERED UNORDERED"),
 )
 
-# How many processes a call with an array of datatypes has one for: in the array that is sent, in the one that is received.
-ALL_TO_ALL = re.compile(r"MPI_(I?(?P<neighbor>neighbor_)?alltoallw(_init)?)(_c)?", re.IGNORECASE)
-
 # What a file of Rust names without defining it: a function of the standard ABI, or a comment.
 NAMED = re.compile(r"(?:(?:standard|converted|binding)!\(|=\s+)MPI_\w+|//.*")
 DEFINED = re.compile(r"\bMPI_\w+")
@@ -219,11 +216,7 @@ def _macro(name: str, names: str, params: str) -> str:
 
 def _uses(body: str) -> str:
     words = set(re.findall(r"\w+", body))
-    lines = []
-    if ffi := sorted(words & {"c_char", "c_int", "c_void"} | {"c_int"}):
-        lines.append(f"use std::ffi::{{{', '.join(ffi)}}};\n")
-    if types := sorted(words & {"MPI_Aint", "MPI_Count", "MPI_Offset"}):
-        lines.append(f"use mica_front_end::types::{{{', '.join(types)}}};\n")
+    lines = api.uses_of_types(words)
     lines.append(f"use crate::argument::{{{', '.join(sorted(words & PARAMETERS))}}};")
     lines.append("use crate::export::forward;")
     if kinds := sorted(words & set(HANDLES.values())):
@@ -246,7 +239,7 @@ def _kind(function: Function, param: Param) -> str:
     """The parameter's type, a kind of crates/mpich/src/argument.rs, and the length of an array."""
     if param.callback:
         raise SystemExit(f"mpich.py: {function.name} has a callback and must be written by hand")
-    length = _length(function, param)
+    length = api.array_length(function, param)
     out = param.depth and not param.const and param.direction
     if param.kind == "STATUS":
         if param.array:
@@ -280,17 +273,6 @@ def _word(function: Function, param: Param, length: str) -> str | None:
         is_plain = param.array and (not length or kind == "Rank" and function.name != TRANSLATES)
         return None if is_plain else kind
     return None
-
-
-def _length(function: Function, param: Param) -> str:
-    """The length of an array: the parameter that says it, the one of the array of requests, or the number of partners."""
-    if param.length or not param.array:
-        return param.length
-    if ALL_TO_ALL.fullmatch(function.name) and param.kind == "DATATYPE":
-        if ALL_TO_ALL.fullmatch(function.name)["neighbor"]:
-            return f"neighbors(comm).{0 if param.name == 'sendtypes' else 1}"
-        return "partners(comm)"
-    return next((p.length for p in function.params if p.kind == "REQUEST" and p.array), "")
 
 
 def _constants(note: str) -> str:

@@ -120,7 +120,7 @@ by_hand! {
         })
 }
 
-/// Zeroed room for so many characters and a zero.
+/// A zeroed buffer for this number of characters and a terminating zero.
 fn room_for(characters: usize) -> Option<Vec<c_char>> {
     let mut room = Vec::new();
     room.try_reserve_exact(characters.checked_add(1)?).ok()?;
@@ -140,7 +140,7 @@ unsafe fn sized(
     len_of_place: usize,
     call: impl FnOnce(*mut c_int, *mut c_char) -> c_int,
 ) -> c_int {
-    // SAFETY: as the caller promises; the text has room for what the call is told.
+    // SAFETY: as the caller promises; the buffer is as long as the call is told.
     unsafe {
         let wanted = usize::try_from(len.read()).unwrap_or(0);
         let Some(mut text) = room_for(wanted) else {

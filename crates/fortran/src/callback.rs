@@ -365,8 +365,8 @@ register! {
     MPI_Count, read_large write_large
 }
 
-/// Defines the functions that stand for "no conversion": nobody calls them, and their addresses
-/// are known.
+/// Defines `MPI_CONVERSION_FN_NULL` and its kin, which are never called, and a comparison with
+/// their addresses.
 macro_rules! null_conversions {
     ($($name:ident = $symbol:literal;)*) => {
         $(

@@ -4,17 +4,17 @@
 //!
 //! A buffer with one count and datatype is `typed`: one element of a derived datatype. `copied` is
 //! one for which no datatype can stand, since it has a block for each process or an operator works
-//! on it: a contiguous copy, which goes back when the call is over. So is a `partitioned` one, of
-//! which parts go at different times. `contiguous` must be so. Of a `location` only the address
+//! on it: a contiguous copy, which goes back when the call is over; parts of it at different times,
+//! if the request is `partitioned`. `contiguous` must be so. Of a `location` only the address
 //! counts.
 
 use std::ffi::{c_char, c_int, c_void};
 
 use mica_front_end::table::FrontEndTable;
 
-use crate::descriptor::{ArraySection, Descriptor, UnknownCompiler};
+use crate::descriptor::{Descriptor, UnknownCompiler};
 use crate::generated::constants as c;
-use crate::section::deferred::{self, RequestUse, SectionPartitions};
+use crate::section::deferred::{self, RequestUse};
 use crate::section::{CopiedSection, SectionAccess, TypedSection, copied, partitions, typed};
 
 unsafe extern "C" {
@@ -134,7 +134,6 @@ impl SectionElements {
     ///
     /// # Safety
     /// The arguments are as Fortran passes them.
-    #[inline(always)]
     pub unsafe fn describe<C: ElementCount>(
         &mut self,
         buffer: *const Descriptor,
@@ -142,32 +141,14 @@ impl SectionElements {
         datatype: *const c_int,
     ) -> Result<Described<C>, ChoiceError> {
         // SAFETY: as the caller promises.
-        let section = unsafe { Descriptor::section(buffer)? };
-        if section.is_contiguous() {
-            return Ok((section.address, count, datatype));
-        }
-        // SAFETY: as above.
-        unsafe { self.scattered(&section, count, datatype) }
-    }
-
-    #[cold]
-    unsafe fn scattered<C: ElementCount>(
-        &mut self,
-        section: &ArraySection,
-        count: *const C,
-        datatype: *const c_int,
-    ) -> Result<Described<C>, ChoiceError> {
-        // SAFETY: as the caller promises: null or readable.
-        let (Some(&number), Some(&of)) = (unsafe { count.as_ref() }, unsafe { datatype.as_ref() })
-        else {
-            return Ok((section.address, count, datatype));
-        };
-        if number.number() < 0 {
-            // The library reports it.
+        let (section, number, of) =
+            unsafe { (Descriptor::section(buffer)?, count.read().number(), datatype.read()) };
+        // What is wrong with a count below 0 the library reports.
+        if section.is_contiguous() || number < 0 {
             return Ok((section.address, count, datatype));
         }
         // SAFETY: the section is the caller's.
-        let made = unsafe { typed(section, number.number(), of) }.map_err(ChoiceError::Class)?;
+        let made = unsafe { typed(&section, number, of) }.map_err(ChoiceError::Class)?;
         let made = self.0.insert(made);
         Ok((made.address, C::ONE, &raw const made.datatype))
     }
@@ -185,7 +166,6 @@ impl Copies {
     ///
     /// # Safety
     /// The descriptor is one of Fortran.
-    #[inline(always)]
     pub unsafe fn address(
         &mut self,
         buffer: *const Descriptor,
@@ -196,18 +176,8 @@ impl Copies {
         if section.is_contiguous() {
             return Ok(section.address);
         }
-        // SAFETY: as above.
-        unsafe { self.copy(&section, access) }
-    }
-
-    #[cold]
-    unsafe fn copy(
-        &mut self,
-        section: &ArraySection,
-        access: SectionAccess,
-    ) -> Result<*mut c_void, ChoiceError> {
         // SAFETY: the section is the caller's.
-        let copy = unsafe { copied(section, access) }.map_err(ChoiceError::Class)?;
+        let copy = unsafe { copied(&section, access) }.map_err(ChoiceError::Class)?;
         let address = copy.address();
         self.0.push(copy);
         Ok(address)
@@ -217,20 +187,11 @@ impl Copies {
     /// complete.
     ///
     /// # Safety
-    /// The request's address is null or readable.
-    #[inline(always)]
-    pub unsafe fn finish(self, code: c_int, request: Option<(*mut c_int, RequestUse)>) {
-        if !self.0.is_empty() {
-            // SAFETY: as the caller promises.
-            unsafe { self.end(code, request) };
-        }
-    }
-
-    #[cold]
-    unsafe fn end(mut self, code: c_int, request: Option<(*mut c_int, RequestUse)>) {
+    /// The request's address is readable.
+    pub unsafe fn finish(mut self, code: c_int, request: Option<(*const c_int, RequestUse)>) {
         match request {
             None => self.0.iter_mut().for_each(CopiedSection::finish),
-            Some((request, usage)) if code == c::SUCCESS => {
+            Some((request, usage)) if code == c::SUCCESS && !self.0.is_empty() => {
                 // SAFETY: the call has stored it.
                 deferred::keep(unsafe { request.read() }, self.0, usage);
             }
@@ -239,52 +200,20 @@ impl Copies {
     }
 }
 
-/// The section of a partitioned operation, during the call that makes it.
-#[derive(Debug, Default)]
-pub struct PartitionedCopy(Option<(CopiedSection, SectionPartitions)>);
-
-impl PartitionedCopy {
-    /// The address of a buffer of partitions of `count` elements each, or of its copy.
-    ///
-    /// # Errors
-    /// See [`ChoiceError`].
-    ///
-    /// # Safety
-    /// The arguments are as Fortran passes them.
-    pub unsafe fn address<C: ElementCount>(
-        &mut self,
-        buffer: *const Descriptor,
-        (count, datatype): (*const C, *const c_int),
-        access: SectionAccess,
-    ) -> Result<*mut c_void, ChoiceError> {
-        // SAFETY: as the caller promises.
-        let section = unsafe { Descriptor::section(buffer)? };
-        if section.is_contiguous() {
-            return Ok(section.address);
-        }
-        // SAFETY: as above; the section is the caller's.
-        let (copy, partitions) = unsafe {
-            let copy = copied(&section, access).map_err(ChoiceError::Class)?;
-            let partitions = partitions(count.read().number(), datatype.read());
-            (copy, partitions.map_err(ChoiceError::Class)?)
-        };
-        let address = copy.address();
-        self.0 = Some((copy, partitions));
-        Ok(address)
-    }
-
-    /// After the call, which returned `code` and stored the request.
-    ///
-    /// # Safety
-    /// The request's address is readable.
-    pub unsafe fn keep(self, code: c_int, request: *const c_int) {
-        if let Some((copy, partitions)) = self.0
-            && code == c::SUCCESS
-        {
-            // SAFETY: as the caller promises.
-            deferred::keep_partitioned(unsafe { request.read() }, copy, partitions);
-        }
-    }
+/// What a request of partitions is for, each of so many elements of a datatype.
+///
+/// # Errors
+/// See [`ChoiceError`].
+///
+/// # Safety
+/// The arguments are as Fortran passes them.
+pub unsafe fn partitioned<C: ElementCount>(
+    count: *const C,
+    datatype: *const c_int,
+) -> Result<RequestUse, ChoiceError> {
+    // SAFETY: as the caller promises.
+    let partitions = unsafe { partitions(count.read().number(), datatype.read()) };
+    partitions.map(RequestUse::Partitioned).map_err(ChoiceError::Class)
 }
 
 /// The address of a buffer that must be contiguous.
@@ -294,7 +223,6 @@ impl PartitionedCopy {
 ///
 /// # Safety
 /// The descriptor is one of Fortran.
-#[inline(always)]
 pub unsafe fn contiguous(buffer: *const Descriptor) -> Result<*mut c_void, ChoiceError> {
     // SAFETY: as the caller promises.
     let section = unsafe { Descriptor::section(buffer)? };

@@ -164,11 +164,11 @@ macro_rules! described {
         {
             $(typed $typed:ident($count:ident, $datatype:ident);)*
             $(copied $copied:ident($access:ident);)*
-            $(partitioned $parted:ident($each:ident, $of:ident, $use:ident, $made:ident);)*
             $(contiguous $contiguous:ident;)*
             $(location $location:ident;)*
             $(text $characters:ident $length:ident;)*
             $(request $request:ident $usage:ident;)?
+            $(partitioned $parted:ident($each:ident, $of:ident);)?
         }
     ) => {
         #[inline(always)]
@@ -181,7 +181,6 @@ macro_rules! described {
                 let are_contiguous = true
                     $(&& $crate::choice::is_contiguous($typed))*
                     $(&& $crate::choice::is_contiguous($copied))*
-                    $(&& $crate::choice::is_contiguous($parted))*
                     $(&& $crate::choice::is_contiguous($contiguous))*
                     $(&& $crate::choice::is_contiguous($characters))*;
                 if !are_contiguous {
@@ -189,7 +188,6 @@ macro_rules! described {
                 }
                 $(let $typed = $crate::choice::location($typed);)*
                 $(let $copied = $crate::choice::location($copied);)*
-                $(let $parted = $crate::choice::location($parted);)*
                 $(let $contiguous = $crate::choice::location($contiguous);)*
                 $(let $location = $crate::choice::location($location);)*
                 $(let ($characters, $length) = $crate::choice::text($characters);)*
@@ -224,14 +222,6 @@ macro_rules! described {
                     };
                 )*
                 $(
-                    let mut partitions = $crate::choice::PartitionedCopy::default();
-                    let access = $crate::section::SectionAccess::$use;
-                    let $parted = match partitions.address($parted, ($each, $of), access) {
-                        Ok(address) => address,
-                        Err(error) => return $crate::choice::raise(error),
-                    };
-                )*
-                $(
                     let $contiguous = match $crate::choice::contiguous($contiguous) {
                         Ok(address) => address,
                         Err(error) => return $crate::choice::raise(error),
@@ -239,12 +229,20 @@ macro_rules! described {
                 )*
                 $(let $location = $crate::choice::location($location);)*
                 $(let ($characters, $length) = $crate::choice::text($characters);)*
-                let code = call(function, $($p,)* $($($text),+)?);
                 #[allow(unused_mut, unused_assignments, reason = "of few functions")]
-                let mut kept = None;
-                $(kept = Some(($request, $crate::section::deferred::RequestUse::$usage));)?
+                let mut kept: Option<(*const c_int, $crate::section::deferred::RequestUse)> = None;
+                $(
+                    let usage = $crate::section::deferred::RequestUse::$usage;
+                    kept = Some(($request.cast_const(), usage));
+                )?
+                $(
+                    kept = match $crate::choice::partitioned($each, $of) {
+                        Ok(usage) => Some(($parted.cast_const(), usage)),
+                        Err(error) => return $crate::choice::raise(error),
+                    };
+                )?
+                let code = call(function, $($p,)* $($($text),+)?);
                 copies.finish(code, kept);
-                $(partitions.keep(code, $made);)*
                 code
             }
         }

@@ -5,8 +5,8 @@
 //! what that returned. A null address is passed on: the library reports it. A null count counts as
 //! -1, which the library reports as well.
 //!
-//! Operations on copies of sections ([`deferred`]) are finished here: whoever completes a request
-//! takes its copies out of the table before the call. Programs without such operations pay for one
+//! Operations on copies of sections ([`deferred`]) are finished here: a call that completes a
+//! request takes its copies out of the table first. Programs without such operations pay for one
 //! load.
 
 mod arrays;

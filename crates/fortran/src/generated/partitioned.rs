@@ -13,7 +13,8 @@ choice! {
     MPI_Precv_init "mpi_precv_init" "MPI_PRECV_INIT"(buf: ChoiceBuffer, partitions: In<c_int>,
         count: In<MPI_Count>, datatype: Handle, source: In<c_int>, tag: In<c_int>, comm: Handle,
         info: Handle, request: OutHandle) {
-        partitioned buf(count, datatype, Updates, request);
+        copied buf(Updates);
+        partitioned request(count, datatype);
     }
 }
 
@@ -21,6 +22,7 @@ choice! {
     MPI_Psend_init "mpi_psend_init" "MPI_PSEND_INIT"(buf: ChoiceBuffer, partitions: In<c_int>,
         count: In<MPI_Count>, datatype: Handle, dest: In<c_int>, tag: In<c_int>, comm: Handle,
         info: Handle, request: OutHandle) {
-        partitioned buf(count, datatype, Reads, request);
+        copied buf(Reads);
+        partitioned request(count, datatype);
     }
 }

@@ -14,8 +14,8 @@ use super::spread::TakeApart;
 use super::tree::{MaybeTree, TreeParts, TypeTree, fields, repeat};
 use crate::generated::constants as c;
 
-/// Takes datatypes apart, each one once. Trees have handles that are freed with it, so whoever
-/// creates a datatype from a tree keeps it until then.
+/// Takes datatypes apart, each one once. The handles in trees are freed with it: keep it until
+/// the datatype is created.
 #[derive(Debug, Default)]
 pub struct TypeDecoder {
     known: HashMap<usize, MaybeTree>,

@@ -17,10 +17,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::copied::CopiedSection;
 
-/// The partitions of a buffer: each is so many bytes, of which some may be no data.
+/// Where the partitions of a buffer lie, in bytes of the virtual buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct SectionPartitions {
-    /// From one partition to the next, in the virtual buffer.
+    /// From one partition to the next.
     pub distance: i64,
     /// Where the data of a partition begin.
     pub first: i64,
@@ -40,9 +40,7 @@ impl SectionPartitions {
 #[derive(Debug)]
 struct OperationCopies {
     sections: Vec<CopiedSection>,
-    /// Of a partitioned operation, which has one copy.
-    partitions: Option<SectionPartitions>,
-    is_persistent: bool,
+    usage: RequestUse,
     /// Whether MPI may have written what is not in the section yet.
     is_active: bool,
 }
@@ -77,42 +75,27 @@ pub fn any() -> bool {
     ENTRIES.load(Ordering::Relaxed) != 0
 }
 
-/// Whether a request is for one operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a request is for.
+#[derive(Clone, Copy, Debug)]
 pub enum RequestUse {
-    /// It is for the operation that has begun.
+    /// The operation that has begun.
     Once,
-    /// It is persistent: for each operation that will be started.
+    /// Each operation that will be started.
     Persistent,
+    /// Each operation that will be started, of a buffer in partitions.
+    Partitioned(SectionPartitions),
 }
 
 /// Keeps the copies of an operation's request.
-pub fn keep(request: c_int, copies: Vec<CopiedSection>, usage: RequestUse) {
-    let is_persistent = usage == RequestUse::Persistent;
-    let copies = OperationCopies {
-        sections: copies,
-        partitions: None,
-        is_persistent,
-        is_active: !is_persistent,
-    };
-    LockedTable::lock().0.insert(request, copies);
+pub fn keep(request: c_int, sections: Vec<CopiedSection>, usage: RequestUse) {
+    let is_active = matches!(usage, RequestUse::Once);
+    LockedTable::lock().0.insert(request, OperationCopies { sections, usage, is_active });
 }
 
-/// Keeps the copy of a partitioned operation.
-pub fn keep_partitioned(request: c_int, copy: CopiedSection, partitions: SectionPartitions) {
-    let copies = OperationCopies {
-        sections: vec![copy],
-        partitions: Some(partitions),
-        is_persistent: true,
-        is_active: false,
-    };
-    LockedTable::lock().0.insert(request, copies);
-}
-
-/// SectionPartitions of a send are ready: the copy gets what the section has there.
+/// Partitions of a send are ready: the copy gets what the section has there.
 pub fn ready(request: c_int, partitions: impl IntoIterator<Item = c_int>) {
     if let Some(copies) = LockedTable::lock().0.get_mut(&request)
-        && let Some(of) = copies.partitions
+        && let RequestUse::Partitioned(of) = copies.usage
     {
         for partition in partitions {
             copies.sections.iter_mut().for_each(|copy| copy.refresh_part(of.part(partition)));
@@ -123,7 +106,7 @@ pub fn ready(request: c_int, partitions: impl IntoIterator<Item = c_int>) {
 /// A partition of a receive has arrived: the section gets it.
 pub fn arrived(request: c_int, partition: c_int) {
     if let Some(copies) = LockedTable::lock().0.get_mut(&request)
-        && let Some(of) = copies.partitions
+        && let RequestUse::Partitioned(of) = copies.usage
         && copies.is_active
     {
         copies.sections.iter_mut().for_each(|copy| copy.finish_part(of.part(partition)));
@@ -156,7 +139,7 @@ impl Taken {
     /// persistent operation go back into the table.
     pub fn complete(mut self) {
         self.copies.finish();
-        if self.copies.is_persistent {
+        if !matches!(self.copies.usage, RequestUse::Once) {
             self.put_back();
         }
     }
