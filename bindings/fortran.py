@@ -44,14 +44,13 @@ COMBINERS = (
 RUST_CONSTANTS = (
     ("SUCCESS", "c_int"), ("ERR_BUFFER", "c_int"), ("ERR_COUNT", "c_int"), ("ERR_TYPE", "c_int"), ("ERR_OTHER", "c_int"),
     ("ERR_PENDING", "c_int"), ("ERR_IN_STATUS", "c_int"), ("ERR_NO_MEM", "c_int"), ("UNDEFINED", "c_int"),
-    ("CART", "c_int"), ("GRAPH", "c_int"), ("DIST_GRAPH", "c_int"),
     *((f"COMBINER_{name}", "c_int") for name in COMBINERS), ("ORDER_C", "c_int"),
     ("DISTRIBUTE_BLOCK", "c_int"), ("DISTRIBUTE_CYCLIC", "c_int"), ("DISTRIBUTE_DFLT_DARG", "c_int"),
     ("TAG_UB", "c_int"), ("IO", "c_int"), ("HOST", "c_int"), ("WTIME_IS_GLOBAL", "c_int"), ("APPNUM", "c_int"), ("LASTUSEDCODE", "c_int"),
     ("UNIVERSE_SIZE", "c_int"), ("WIN_SIZE", "c_int"), ("WIN_DISP_UNIT", "c_int"), ("WIN_CREATE_FLAVOR", "c_int"),
     ("WIN_MODEL", "c_int"),
     ("IN_PLACE", "usize"), ("BUFFER_AUTOMATIC", "usize"), ("UNWEIGHTED", "usize"), ("WEIGHTS_EMPTY", "usize"),
-    ("COMM_SELF", "usize"), ("COMM_NULL", "usize"), ("BYTE", "usize"), ("DATATYPE_NULL", "usize"),
+    ("COMM_SELF", "usize"), ("BYTE", "usize"), ("DATATYPE_NULL", "usize"),
 )
 
 

@@ -117,9 +117,6 @@ SINGLE = (
     ("LASTUSEDCODE", "MPI_LASTUSEDCODE", "c_int"),
     ("WIN_CREATE_FLAVOR", "MPI_WIN_CREATE_FLAVOR", "c_int"),
     ("WIN_MODEL", "MPI_WIN_MODEL", "c_int"),
-    ("CART", "MPI_CART", "c_int"),
-    ("GRAPH", "MPI_GRAPH", "c_int"),
-    ("DIST_GRAPH", "MPI_DIST_GRAPH", "c_int"),
 )
 # Pairs of single constants: name in Rust, name in C, type.
 SINGLE_PAIRS = (

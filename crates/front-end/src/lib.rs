@@ -1,7 +1,8 @@
 //! What a front end of another ABI, or of Fortran, shares with the library of the standard ABI: the
 //! C types ([`types`]), kinds of parameters ([`argument`]), arrays that are converted
-//! ([`mod@array`]), the table of functions that MPI has no name for ([`table`]), and how a function
-//! gets its two names ([`pair!`]).
+//! ([`mod@array`]) and the lengths of those that no parameter says ([`processes`]), the table of
+//! functions that MPI has no name for ([`table`]), and how a function gets its two names
+//! ([`pair!`]).
 //!
 //! `libmpi_abi.so.1` is the library; it uses the types, and exports the table. A front end of
 //! another ABI (`crates/mpich`) loads that library and calls its `PMPI_` functions with converted
@@ -11,5 +12,6 @@
 pub mod argument;
 pub mod array;
 mod export;
+pub mod processes;
 pub mod table;
 pub mod types;

@@ -22,12 +22,6 @@ pub const ERR_IN_STATUS: c_int = 19;
 pub const ERR_NO_MEM: c_int = 39;
 /// `MPI_UNDEFINED`.
 pub const UNDEFINED: c_int = -32766;
-/// `MPI_CART`.
-pub const CART: c_int = 211;
-/// `MPI_GRAPH`.
-pub const GRAPH: c_int = 212;
-/// `MPI_DIST_GRAPH`.
-pub const DIST_GRAPH: c_int = 213;
 /// `MPI_COMBINER_NAMED`.
 pub const COMBINER_NAMED: c_int = 101;
 /// `MPI_COMBINER_DUP`.
@@ -102,8 +96,6 @@ pub const UNWEIGHTED: usize = 10;
 pub const WEIGHTS_EMPTY: usize = 11;
 /// `MPI_COMM_SELF`.
 pub const COMM_SELF: usize = 258;
-/// `MPI_COMM_NULL`.
-pub const COMM_NULL: usize = 256;
 /// `MPI_BYTE`.
 pub const BYTE: usize = 583;
 /// `MPI_DATATYPE_NULL`.

@@ -499,12 +499,6 @@ pub const LASTUSEDCODE: c_int = 1681915915;
 pub const WIN_CREATE_FLAVOR: c_int = 1711276039;
 /// `MPI_WIN_MODEL` of MPICH's ABI.
 pub const WIN_MODEL: c_int = 1711276041;
-/// `MPI_CART` of MPICH's ABI.
-pub const CART: c_int = 2;
-/// `MPI_GRAPH` of MPICH's ABI.
-pub const GRAPH: c_int = 1;
-/// `MPI_DIST_GRAPH` of MPICH's ABI.
-pub const DIST_GRAPH: c_int = 3;
 /// `MPI_BUFFER_AUTOMATIC`.
 pub const BUFFER_AUTOMATIC: (usize, usize) = (18446744073709551614, 2);
 /// `MPI_DISPLACEMENT_CURRENT`.
