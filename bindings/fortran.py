@@ -43,7 +43,7 @@ COMBINERS = (
 # Values that crates/fortran needs: name in Rust, type.
 RUST_CONSTANTS = (
     ("SUCCESS", "c_int"), ("ERR_BUFFER", "c_int"), ("ERR_COUNT", "c_int"), ("ERR_TYPE", "c_int"), ("ERR_OTHER", "c_int"),
-    ("ERR_PENDING", "c_int"), ("ERR_IN_STATUS", "c_int"), ("ERR_NO_MEM", "c_int"), ("UNDEFINED", "c_int"),
+    ("ERR_NO_MEM", "c_int"), ("UNDEFINED", "c_int"),
     *((f"COMBINER_{name}", "c_int") for name in COMBINERS), ("ORDER_C", "c_int"),
     ("DISTRIBUTE_BLOCK", "c_int"), ("DISTRIBUTE_CYCLIC", "c_int"), ("DISTRIBUTE_DFLT_DARG", "c_int"),
     ("TAG_UB", "c_int"), ("IO", "c_int"), ("HOST", "c_int"), ("WTIME_IS_GLOBAL", "c_int"), ("APPNUM", "c_int"), ("LASTUSEDCODE", "c_int"),

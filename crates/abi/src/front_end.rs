@@ -8,17 +8,18 @@ use mica_mpi::attribute::{self as keys, AttributeOwner};
 use mica_mpi::constants as c;
 use mica_mpi::errhandler::{Errhandler, HandlerFamily};
 use mica_mpi::op::{Op, OperatorFunction};
-use mica_mpi::{Error, Result, buffered, raise};
+use mica_mpi::request::{self, RequestFollower};
+use mica_mpi::{Error, Result, buffered, datatype, init, raise};
 
 use crate::convert::Out;
 use crate::raise::{ErrorTarget, finish};
 use crate::shims::attribute::{copy_by, delete_by};
 use crate::shims::op::{order, pieces, pointer};
 use crate::table::{
-    CallbackState, CopyCallback, DeleteCallback, ErrorCallback, FrontEndTable, LAYOUT,
-    OperatorCallback, object,
+    CallbackState, CopyCallback, DeleteCallback, EndCallback, ErrorCallback, FrontEndTable, LAYOUT,
+    OperatorCallback, RequestCallback, event, object,
 };
-use crate::types::{MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Op};
+use crate::types::{MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Op, MPI_Request};
 
 /// The table that the library exports.
 pub const TABLE: FrontEndTable = FrontEndTable {
@@ -29,6 +30,9 @@ pub const TABLE: FrontEndTable = FrontEndTable {
     unsupported,
     out_of_memory,
     limit_bsend_overhead,
+    follow_request,
+    datatype_serial,
+    at_end,
 };
 
 /// A state whose owners share it; the last one frees it.
@@ -171,4 +175,54 @@ unsafe extern "C" fn out_of_memory(call: *const c_char, bytes: usize) -> c_int {
 
 unsafe extern "C" fn limit_bsend_overhead(bytes: c_int) {
     buffered::limit_overhead(bytes);
+}
+
+/// Follows a request for a front end.
+struct FrontEndFollower {
+    callback: RequestCallback,
+    state: SharedState,
+}
+
+impl FrontEndFollower {
+    fn call(&self, event: c_int, partition: c_int) {
+        // SAFETY: the front end's function, with its state.
+        unsafe { (self.callback)(event, partition, self.state.address()) }
+    }
+}
+
+impl RequestFollower for FrontEndFollower {
+    fn starting(&self) {
+        self.call(event::STARTING, 0);
+    }
+
+    fn completed(&self) {
+        self.call(event::COMPLETED, 0);
+    }
+
+    fn ready(&self, partition: i32) {
+        self.call(event::READY, partition);
+    }
+
+    fn arrived(&self, partition: i32) {
+        self.call(event::ARRIVED, partition);
+    }
+}
+
+unsafe extern "C" fn follow_request(
+    request: MPI_Request,
+    callback: RequestCallback,
+    state: CallbackState,
+) -> c_int {
+    let follower = FrontEndFollower { callback, state: SharedState(state) };
+    let followed = request::follow(request.raw(), Arc::new(follower));
+    finish("a call that starts an operation", followed, || ErrorTarget::Default)
+}
+
+unsafe extern "C" fn datatype_serial(datatype: MPI_Datatype) -> u64 {
+    datatype::serial_of(datatype.raw()).unwrap_or(0)
+}
+
+unsafe extern "C" fn at_end(callback: EndCallback) {
+    // SAFETY: the front end's function, which may be called when MPI ends.
+    init::at_end(Arc::new(move || unsafe { callback() }));
 }

@@ -12,9 +12,9 @@ use mica_front_end::table::object;
 
 use crate::argument::{flag_to_c, flag_to_fortran, to_c, to_fortran};
 use crate::callback::{Function, by_table, program, state};
-use crate::choice::table;
 use crate::export::{by_hand, named};
 use crate::generated::constants as c;
+use crate::table::table;
 
 /// The addresses of the integers that Fortran has set.
 static PLACES: Mutex<Option<HashSet<usize>>> = Mutex::new(None);

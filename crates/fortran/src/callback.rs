@@ -8,9 +8,9 @@ use mica_front_end::types::{MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Offset,
 
 use crate::argument::{flag_to_c, flag_to_fortran, to_fortran};
 use crate::by_hand::{new_handle, text};
-use crate::choice::table;
 use crate::export::{by_hand, named};
 use crate::generated::constants as c;
+use crate::table::table;
 
 /// An address of a function of the program.
 pub type Function = *const c_void;

@@ -10,24 +10,16 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use mica_front_end::table::FrontEndTable;
-
 use crate::descriptor::{Descriptor, UnknownCompiler};
 use crate::generated::constants as c;
 use crate::section::deferred::{self, RequestUse};
 use crate::section::{CopiedSection, SectionAccess, TypedSection, copied, partitions, typed};
+use crate::table::table;
 
 unsafe extern "C" {
     fn PMPI_Comm_call_errhandler(comm: usize, code: c_int) -> c_int;
     fn PMPI_Add_error_code(class: c_int, code: *mut c_int) -> c_int;
     fn PMPI_Add_error_string(code: c_int, text: *const c_char) -> c_int;
-    static mica_front_end: FrontEndTable;
-}
-
-/// The functions of the library that MPI has no name for.
-pub fn table() -> &'static FrontEndTable {
-    // SAFETY: the library's, which stays; it comes with this one, and is of its version.
-    unsafe { &mica_front_end }
 }
 
 /// Why a buffer cannot be passed on.
@@ -184,19 +176,38 @@ impl Copies {
     }
 
     /// After the call, which returned `code`: brings results back, now or when `request` is
-    /// complete.
+    /// complete. Returns the code of the whole.
     ///
     /// # Safety
     /// The request's address is readable.
-    pub unsafe fn finish(mut self, code: c_int, request: Option<(*const c_int, RequestUse)>) {
+    #[inline(always)]
+    pub unsafe fn finish(self, code: c_int, request: Option<(*const c_int, RequestUse)>) -> c_int {
+        if self.0.is_empty() {
+            return code;
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.bring_back(code, request) }
+    }
+
+    /// As [`Copies::finish`], if there are any.
+    ///
+    /// # Safety
+    /// The request's address is readable.
+    #[inline(never)]
+    unsafe fn bring_back(
+        mut self,
+        code: c_int,
+        request: Option<(*const c_int, RequestUse)>,
+    ) -> c_int {
         match request {
             None => self.0.iter_mut().for_each(CopiedSection::finish),
-            Some((request, usage)) if code == c::SUCCESS && !self.0.is_empty() => {
+            Some((request, usage)) if code == c::SUCCESS => {
                 // SAFETY: the call has stored it.
-                deferred::keep(unsafe { request.read() }, self.0, usage);
+                return deferred::keep(unsafe { request.read() }, self.0, usage);
             }
             Some(_) => {}
         }
+        code
     }
 }
 

@@ -242,8 +242,7 @@ macro_rules! described {
                     };
                 )?
                 let code = call(function, $($p,)* $($($text),+)?);
-                copies.finish(code, kept);
-                code
+                copies.finish(code, kept)
             }
         }
     };

@@ -21,4 +21,5 @@ mod processes;
 mod processes_exports;
 mod section;
 mod sentinel;
+mod table;
 mod text;

@@ -7,13 +7,13 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::types::{MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Op};
+use crate::types::{MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Op, MPI_Request};
 
 /// The name of the exported table, with its final zero.
 pub const SYMBOL: &[u8] = b"mica_front_end\0";
 
 /// Changes whenever [`FrontEndTable`] does.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 
 /// A callback's state. `drop` is called once, after the last call of the callback.
 #[repr(C)]
@@ -38,6 +38,27 @@ pub type CopyCallback =
 
 /// Deletes an attribute: object, keyval, value, state.
 pub type DeleteCallback = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
+
+/// Learns of an [`event`] of a request: the event, the partition if it is about one, state. It
+/// calls neither MPI nor the program.
+pub type RequestCallback = unsafe extern "C" fn(c_int, c_int, *mut c_void);
+
+/// Frees what a front end keeps in MPI.
+pub type EndCallback = unsafe extern "C" fn();
+
+/// The events of a request that is followed.
+pub mod event {
+    use std::ffi::c_int;
+
+    /// A persistent operation is about to start.
+    pub const STARTING: c_int = 0;
+    /// The operation is complete, or could not be started. May come more than once.
+    pub const COMPLETED: c_int = 1;
+    /// A partition is about to be marked as ready.
+    pub const READY: c_int = 2;
+    /// A partition was found to have arrived.
+    pub const ARRIVED: c_int = 3;
+}
 
 /// The kinds of objects that callbacks are for.
 pub mod object {
@@ -95,4 +116,14 @@ pub struct FrontEndTable {
     /// A buffered send is charged this many bytes beside its data, unless it is charged less:
     /// `MPI_BSEND_OVERHEAD` of the other ABI.
     pub limit_bsend_overhead: unsafe extern "C" fn(c_int),
+    /// Has the callback called at the events of a request that a call has just returned, whichever
+    /// part of the program makes the calls. The state is dropped with the request, which is before
+    /// the operation is complete if the program frees the request first.
+    pub follow_request: unsafe extern "C" fn(MPI_Request, RequestCallback, CallbackState) -> c_int,
+    /// A number of a datatype that no other one gets, unlike its handle; 0 where the handle is a
+    /// constant or names none.
+    pub datatype_serial: unsafe extern "C" fn(MPI_Datatype) -> u64,
+    /// Has the callback called whenever MPI ends: the world model and all sessions. It may free
+    /// datatypes, and call no other function that communicates or starts or ends MPI.
+    pub at_end: unsafe extern "C" fn(EndCallback),
 }

@@ -5,7 +5,7 @@
 //! has finished, this rank announces that in the job segment, and a session that is opened later
 //! revokes it; the world model can start only once.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use mica_protocol::Engine;
@@ -37,6 +37,16 @@ pub(crate) const THREAD_LEVELS: [(i32, &str); 4] = [
 
 /// Number of users of the engine: the world model and the open sessions.
 static USERS: Mutex<usize> = Mutex::new(0);
+
+/// Called when the last user leaves.
+static AT_END: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>> = Mutex::new(Vec::new());
+
+/// Has `function` called whenever the last user of the engine leaves, while MPI still works. It may
+/// free objects; it may neither communicate nor start or end MPI, since no other thread can
+/// meanwhile.
+pub fn at_end(function: Arc<dyn Fn() + Send + Sync>) {
+    lock(&AT_END).push(function);
+}
 
 /// Adds a user of the engine and starts it for the first one. `promise` is what the first user
 /// promises for all.
@@ -88,6 +98,8 @@ pub(crate) fn leave() -> Result<()> {
     let mut users = lock(&USERS);
     if *users == 1 {
         buffered::release_all()?;
+        let at_end = lock(&AT_END).clone();
+        at_end.iter().for_each(|function| function());
         let engine = process::engine()?;
         late::publish(engine);
         execute::flush_account();

@@ -209,6 +209,14 @@ impl<T> HandleTable<T> {
         slots.take(index)
     }
 
+    /// Puts `object` in the place of the one that `handle` names, and returns that. `None`: it
+    /// names none, and `object` is dropped.
+    pub fn replace(&self, handle: u32, object: T) -> Option<T> {
+        let index = self.kind.index(handle)?;
+        let mut slots = self.slots.lock();
+        slots.used.get_mut(index)?.as_mut().map(|place| std::mem::replace(place, object))
+    }
+
     /// Whether `handle` named an object that is gone.
     pub fn had(&self, handle: u32) -> bool {
         let slots = self.slots.lock();
@@ -395,6 +403,15 @@ mod tests {
         drop(table.reserve().unwrap());
         assert_eq!(first.fill(|handle| handle as usize), HandleKind::Win.handle(0) as usize);
         assert_eq!((table.len(), second), (2, HandleKind::Win.handle(1)));
+    }
+
+    #[test]
+    fn a_replaced_object_leaves_its_handle_to_the_new_one() {
+        let table = HandleTable::new(HandleKind::Request);
+        let handle = table.insert(1).unwrap();
+        assert_eq!(table.replace(handle, 2), Some(1));
+        assert_eq!(table.remove(handle), Some(2));
+        assert_eq!((table.replace(handle, 3), table.len()), (None, 0));
     }
 
     /// All handles of a kind, of objects that take no memory of their own.

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 
 use mica_front_end::types::MPI_Status;
 
-use super::request_array::{RequestArray, count_at, is_set};
+use super::request_array::{RequestArray, count_at};
 use crate::choice::no_memory;
 use crate::generated::constants as c;
 
@@ -24,8 +24,6 @@ pub type StatusAllFunction =
 /// `MPI_Request_get_status_any`, `MPI_Request_get_status_some`.
 pub type StatusIndexFunction =
     unsafe extern "C" fn(c_int, *const usize, *mut c_int, *mut c_int, *mut MPI_Status) -> c_int;
-/// `MPI_Startall`.
-pub type StartallFunction = unsafe extern "C" fn(c_int, *mut usize) -> c_int;
 
 /// What is no index and no number of MPI's: the library has stored nothing.
 const UNWRITTEN: c_int = c_int::MIN;
@@ -69,35 +67,6 @@ fn from_one(index: c_int) -> c_int {
     if index == c::UNDEFINED { index } else { index + 1 }
 }
 
-/// Whether request `i` is completed after a call for all of them that returned `code`.
-///
-/// # Safety
-/// `statuses` is null or has an element for each request.
-unsafe fn is_completed(code: c_int, statuses: *const MPI_Status, i: usize) -> bool {
-    // SAFETY: as the caller promises.
-    let error = || unsafe { (*statuses.add(i)).MPI_ERROR };
-    code == c::SUCCESS
-        || (code == c::ERR_IN_STATUS && !statuses.is_null() && error() != c::ERR_PENDING)
-}
-
-/// `MPI_STARTALL`.
-///
-/// # Safety
-/// The arguments are as MPI asks of the caller.
-pub unsafe fn startall(call: StartallFunction, count: *const c_int, requests: *mut c_int) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let count = count_at(count);
-        let Some(mut array) = RequestArray::new(count, requests) else {
-            return no_memory("MPI_Startall\0", count as usize);
-        };
-        array.starting();
-        let code = call(count, array.as_mut_ptr());
-        array.write_back();
-        code
-    }
-}
-
 /// `MPI_WAITALL`.
 ///
 /// # Safety
@@ -111,11 +80,11 @@ pub unsafe fn waitall(
     // SAFETY: as the caller promises.
     unsafe {
         let count = count_at(count);
-        let Some(mut array) = RequestArray::taking(count, requests) else {
+        let Some(mut array) = RequestArray::new(count, requests) else {
             return no_memory("MPI_Waitall\0", count as usize);
         };
         let code = call(count, array.as_mut_ptr(), statuses);
-        array.complete(|i| is_completed(code, statuses, i));
+        array.write_back();
         code
     }
 }
@@ -134,12 +103,11 @@ pub unsafe fn testall(
     // SAFETY: as the caller promises.
     unsafe {
         let count = count_at(count);
-        let Some(mut array) = RequestArray::taking(count, requests) else {
+        let Some(mut array) = RequestArray::new(count, requests) else {
             return no_memory("MPI_Testall\0", count as usize);
         };
         let code = call(count, array.as_mut_ptr(), flag, statuses);
-        let is_over = code != c::SUCCESS || is_set(flag);
-        array.complete(|i| is_over && is_completed(code, statuses, i));
+        array.write_back();
         code
     }
 }
@@ -158,12 +126,12 @@ pub unsafe fn waitany(
     // SAFETY: as the caller promises.
     unsafe {
         let count = count_at(count);
-        let Some(mut array) = RequestArray::taking(count, requests) else {
+        let Some(mut array) = RequestArray::new(count, requests) else {
             return no_memory("MPI_Waitany\0", count as usize);
         };
         let mut found = IntegerResult::new(index);
         let code = call(count, array.as_mut_ptr(), found.for_library(), status);
-        array.complete(|i| i as c_int == found.value);
+        array.write_back();
         found.store(from_one);
         code
     }
@@ -184,12 +152,12 @@ pub unsafe fn testany(
     // SAFETY: as the caller promises.
     unsafe {
         let count = count_at(count);
-        let Some(mut array) = RequestArray::taking(count, requests) else {
+        let Some(mut array) = RequestArray::new(count, requests) else {
             return no_memory("MPI_Testany\0", count as usize);
         };
         let mut found = IntegerResult::new(index);
         let code = call(count, array.as_mut_ptr(), found.for_library(), flag, status);
-        array.complete(|i| i as c_int == found.value);
+        array.write_back();
         found.store(from_one);
         code
     }
@@ -210,13 +178,13 @@ pub unsafe fn waitsome(
     // SAFETY: as the caller promises.
     unsafe {
         let count = count_at(incount);
-        let Some(mut array) = RequestArray::taking(count, requests) else {
+        let Some(mut array) = RequestArray::new(count, requests) else {
             return no_memory("MPI_Waitsome\0", count as usize);
         };
         let mut number = IntegerResult::new(outcount);
         let code = call(count, array.as_mut_ptr(), number.for_library(), indices, statuses);
         let found = found_indices(&number, indices);
-        array.complete(|i| found.contains(&(i as c_int)));
+        array.write_back();
         found.iter_mut().for_each(|index| *index += 1);
         number.store(|number| number);
         code
@@ -249,13 +217,10 @@ pub unsafe fn request_get_status_all(
     // SAFETY: as the caller promises; requests that are observed are not written.
     unsafe {
         let (count, requests) = (count_at(count), requests.cast_mut());
-        let Some(mut array) = RequestArray::taking(count, requests) else {
+        let Some(mut array) = RequestArray::new(count, requests) else {
             return no_memory("MPI_Request_get_status_all\0", count as usize);
         };
-        let code = call(count, array.as_mut_ptr(), flag, statuses);
-        let are_completed = code == c::SUCCESS && is_set(flag);
-        array.observe(|_| are_completed);
-        code
+        call(count, array.as_mut_ptr(), flag, statuses)
     }
 }
 
@@ -274,12 +239,11 @@ pub unsafe fn request_get_status_any(
     // SAFETY: as the caller promises; requests that are observed are not written.
     unsafe {
         let (count, requests) = (count_at(count), requests.cast_mut());
-        let Some(mut array) = RequestArray::taking(count, requests) else {
+        let Some(mut array) = RequestArray::new(count, requests) else {
             return no_memory("MPI_Request_get_status_any\0", count as usize);
         };
         let mut found = IntegerResult::new(index);
         let code = call(count, array.as_mut_ptr(), found.for_library(), flag, status);
-        array.observe(|i| i as c_int == found.value);
         found.store(from_one);
         code
     }
@@ -300,13 +264,12 @@ pub unsafe fn request_get_status_some(
     // SAFETY: as the caller promises; requests that are observed are not written.
     unsafe {
         let (count, requests) = (count_at(incount), requests.cast_mut());
-        let Some(mut array) = RequestArray::taking(count, requests) else {
+        let Some(mut array) = RequestArray::new(count, requests) else {
             return no_memory("MPI_Request_get_status_some\0", count as usize);
         };
         let mut number = IntegerResult::new(outcount);
         let code = call(count, array.as_mut_ptr(), number.for_library(), indices, statuses);
         let found = found_indices(&number, indices);
-        array.observe(|i| found.contains(&(i as c_int)));
         found.iter_mut().for_each(|index| *index += 1);
         number.store(|number| number);
         code

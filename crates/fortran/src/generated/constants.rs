@@ -14,10 +14,6 @@ pub const ERR_COUNT: c_int = 2;
 pub const ERR_TYPE: c_int = 3;
 /// `MPI_ERR_OTHER`.
 pub const ERR_OTHER: c_int = 16;
-/// `MPI_ERR_PENDING`.
-pub const ERR_PENDING: c_int = 18;
-/// `MPI_ERR_IN_STATUS`.
-pub const ERR_IN_STATUS: c_int = 19;
 /// `MPI_ERR_NO_MEM`.
 pub const ERR_NO_MEM: c_int = 39;
 /// `MPI_UNDEFINED`.

@@ -6,8 +6,25 @@ use std::ffi::c_int;
 
 use mica_front_end::types::MPI_Count;
 
-use crate::argument::{ChoiceBuffer, Handle, In, OutHandle};
-use crate::export::choice;
+use crate::argument::{ChoiceBuffer, Handle, In, OutHandle, OutLogical, Same};
+use crate::export::{choice, forward};
+
+forward! {
+    MPI_Parrived "mpi_parrived" "MPI_PARRIVED"(request: Handle, partition: In<c_int>,
+        flag: OutLogical)
+}
+
+forward! { MPI_Pready "mpi_pready" "MPI_PREADY"(partition: In<c_int>, request: Handle) }
+
+forward! {
+    MPI_Pready_list "mpi_pready_list" "MPI_PREADY_LIST"(length: In<c_int>,
+        array_of_partitions: Same<*const c_int>, request: Handle)
+}
+
+forward! {
+    MPI_Pready_range "mpi_pready_range" "MPI_PREADY_RANGE"(partition_low: In<c_int>,
+        partition_high: In<c_int>, request: Handle)
+}
 
 choice! {
     MPI_Precv_init "mpi_precv_init" "MPI_PRECV_INIT"(buf: ChoiceBuffer, partitions: In<c_int>,

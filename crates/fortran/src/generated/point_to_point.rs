@@ -6,7 +6,9 @@ use std::ffi::c_int;
 
 use mica_front_end::types::MPI_Count;
 
-use crate::argument::{ChoiceBuffer, Handle, In, InOutHandle, OutHandle, OutLogical, Same, Status};
+use crate::argument::{
+    ChoiceBuffer, Handle, Handles, In, InOutHandle, OutHandle, OutLogical, Same, Status,
+};
 use crate::export::{choice, choice_large, forward, forward_large};
 
 choice! {
@@ -61,7 +63,12 @@ choice_large! {
 
 forward! { MPI_Buffer_flush "mpi_buffer_flush" "MPI_BUFFER_FLUSH"() }
 forward! { MPI_Buffer_iflush "mpi_buffer_iflush" "MPI_BUFFER_IFLUSH"(request: OutHandle) }
-forward! { MPI_Cancel "mpi_cancel" "MPI_CANCEL"(request: InOutHandle) }
+
+forward! {
+    MPI_Cancel "mpi_cancel" "MPI_CANCEL"; MPI_Request_free "mpi_request_free" "MPI_REQUEST_FREE";
+        MPI_Start "mpi_start" "MPI_START"
+    (request: InOutHandle)
+}
 
 choice! {
     MPI_Comm_attach_buffer "mpi_comm_attach_buffer" "MPI_COMM_ATTACH_BUFFER"(comm: Handle,
@@ -205,6 +212,11 @@ choice_large! {
     }
 }
 
+forward! {
+    MPI_Request_get_status "mpi_request_get_status" "MPI_REQUEST_GET_STATUS"(request: Handle,
+        flag: OutLogical, status: Status)
+}
+
 choice! {
     MPI_Sendrecv "mpi_sendrecv" "MPI_SENDRECV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, dest: In<c_int>, sendtag: In<c_int>, recvbuf: ChoiceBuffer,
@@ -263,6 +275,10 @@ forward! {
 }
 
 forward! {
+    MPI_Startall "mpi_startall" "MPI_STARTALL"(count: In<c_int>, array_of_requests: Handles[count])
+}
+
+forward! {
     MPI_Status_get_error "mpi_status_get_error" "MPI_STATUS_GET_ERROR"(status: Status,
         err: Same<*mut c_int>)
 }
@@ -291,6 +307,10 @@ forward! {
     MPI_Status_set_tag "mpi_status_set_tag" "MPI_STATUS_SET_TAG"(status: Status, tag: In<c_int>)
 }
 
+forward! { MPI_Test "mpi_test" "MPI_TEST"(request: InOutHandle, flag: OutLogical, status: Status) }
+
 forward! {
     MPI_Test_cancelled "mpi_test_cancelled" "MPI_TEST_CANCELLED"(status: Status, flag: OutLogical)
 }
+
+forward! { MPI_Wait "mpi_wait" "MPI_WAIT"(request: InOutHandle, status: Status) }

@@ -1,21 +1,20 @@
 //! Copies of sections that belong to operations in progress: nonblocking ones until they are
 //! completed, persistent ones until their request is freed.
 //!
-//! A call that completes requests takes their copies out of the table before it calls MPI
-//! ([`take`]), and afterwards finishes them, puts them back, or both ([`Taken`]). For when MPI has
-//! completed a nonblocking operation, its handle may become that of another thread's operation
-//! before this thread looks; no other thread may complete the same request meanwhile (MPI 5.0,
-//! 11.6.1).
-//!
-//! Programs without such operations read one counter for each call.
+//! The request carries them ([`FrontEndTable::follow_request`]), so the sections get what MPI has
+//! written whichever part of the program completes it, in Fortran or in C.
 
-use std::collections::BTreeMap;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::mem::{forget, take};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
+
+use mica_front_end::table::{CallbackState, event};
+use mica_front_end::types::MPI_Request;
 
 use super::copied::CopiedSection;
+use crate::argument::to_c;
+use crate::table::table;
 
 /// Where the partitions of a buffer lie, in bytes of the virtual buffer.
 #[derive(Clone, Copy, Debug)]
@@ -36,45 +35,6 @@ impl SectionPartitions {
     }
 }
 
-/// The copies of one operation.
-#[derive(Debug)]
-struct OperationCopies {
-    sections: Vec<CopiedSection>,
-    usage: RequestUse,
-    /// Whether MPI may have written what is not in the section yet.
-    is_active: bool,
-}
-
-/// The copies by the request's handle in Fortran.
-static TABLE: Mutex<BTreeMap<c_int, OperationCopies>> = Mutex::new(BTreeMap::new());
-
-/// The length of [`TABLE`], written while it is locked.
-///
-/// Relaxed: a thread that completes a request has got it from the thread that made it, and with it
-/// the count that included it.
-static ENTRIES: AtomicUsize = AtomicUsize::new(0);
-
-/// The table, locked. The count is set when it is unlocked.
-struct LockedTable(MutexGuard<'static, BTreeMap<c_int, OperationCopies>>);
-
-impl LockedTable {
-    fn lock() -> LockedTable {
-        LockedTable(TABLE.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Drop for LockedTable {
-    fn drop(&mut self) {
-        ENTRIES.store(self.0.len(), Ordering::Relaxed);
-    }
-}
-
-/// Whether any operation has copies.
-#[inline]
-pub fn any() -> bool {
-    ENTRIES.load(Ordering::Relaxed) != 0
-}
-
 /// What a request is for.
 #[derive(Clone, Copy, Debug)]
 pub enum RequestUse {
@@ -86,89 +46,77 @@ pub enum RequestUse {
     Partitioned(SectionPartitions),
 }
 
-/// Keeps the copies of an operation's request.
-pub fn keep(request: c_int, sections: Vec<CopiedSection>, usage: RequestUse) {
-    let is_active = matches!(usage, RequestUse::Once);
-    LockedTable::lock().0.insert(request, OperationCopies { sections, usage, is_active });
-}
-
-/// Partitions of a send are ready: the copy gets what the section has there.
-pub fn ready(request: c_int, partitions: impl IntoIterator<Item = c_int>) {
-    if let Some(copies) = LockedTable::lock().0.get_mut(&request)
-        && let RequestUse::Partitioned(of) = copies.usage
-    {
-        for partition in partitions {
-            copies.sections.iter_mut().for_each(|copy| copy.refresh_part(of.part(partition)));
-        }
-    }
-}
-
-/// A partition of a receive has arrived: the section gets it.
-pub fn arrived(request: c_int, partition: c_int) {
-    if let Some(copies) = LockedTable::lock().0.get_mut(&request)
-        && let RequestUse::Partitioned(of) = copies.usage
-        && copies.is_active
-    {
-        copies.sections.iter_mut().for_each(|copy| copy.finish_part(of.part(partition)));
-    }
-}
-
-/// A persistent operation is about to start: its copies get what the sections have now.
-pub fn starting(request: c_int) {
-    if let Some(copies) = LockedTable::lock().0.get_mut(&request) {
-        copies.sections.iter_mut().for_each(CopiedSection::refresh);
-        copies.is_active = true;
-    }
-}
-
-/// Copies that are out of the table.
+/// The copies of one request's operations.
 #[derive(Debug)]
-pub struct Taken {
-    request: c_int,
-    copies: OperationCopies,
+struct OperationCopies {
+    sections: Vec<CopiedSection>,
+    usage: RequestUse,
+    /// Whether MPI may have written what is not in the section yet.
+    is_active: bool,
 }
 
-/// Takes the copies of a request out of the table.
-pub fn take(request: c_int) -> Option<Taken> {
-    let copies = LockedTable::lock().0.remove(&request)?;
-    Some(Taken { request, copies })
+/// Keeps the copies with a request (a handle in Fortran), and returns what MPI says of that.
+pub fn keep(request: c_int, sections: Vec<CopiedSection>, usage: RequestUse) -> c_int {
+    let is_active = matches!(usage, RequestUse::Once);
+    let copies = Mutex::new(OperationCopies { sections, usage, is_active });
+    let state = CallbackState { state: Box::into_raw(Box::new(copies)).cast(), drop: drop_copies };
+    let request = MPI_Request(to_c(request));
+    // SAFETY: the table's function; the callback gets this state.
+    unsafe { (table().follow_request)(request, learn, state) }
 }
 
-impl Taken {
-    /// The operation is completed: the sections get what MPI has written. The copies of a
-    /// persistent operation go back into the table.
-    pub fn complete(mut self) {
-        self.copies.finish();
-        if !matches!(self.copies.usage, RequestUse::Once) {
-            self.put_back();
-        }
+/// Learns of an event of the request. Threads may do so at the same time, for different partitions.
+unsafe extern "C" fn learn(what: c_int, partition: c_int, state: *mut c_void) {
+    // SAFETY: `keep` has made the state, which lives until `drop_copies`.
+    let copies = unsafe { &*state.cast::<Mutex<OperationCopies>>() };
+    let mut copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+    match what {
+        event::STARTING => copies.start(),
+        event::COMPLETED => copies.finish(),
+        event::READY => copies.ready(partition),
+        event::ARRIVED => copies.arrived(partition),
+        _ => {}
     }
+}
 
-    /// The operation is completed, but its request is still to be: the sections get what MPI has
-    /// written, once.
-    pub fn observe(mut self) {
-        self.copies.finish();
-        self.put_back();
-    }
-
-    /// The operation goes on.
-    pub fn put_back(self) {
-        LockedTable::lock().0.insert(self.request, self.copies);
-    }
-
-    /// The request was freed. If the operation was active, MPI may still use the copies, which
-    /// therefore stay for good.
-    pub fn free(self) {
-        if self.copies.is_active {
-            std::mem::forget(self.copies.sections);
-        }
+/// The request is gone. If it was freed while its operation was active, MPI may still use the
+/// copies, which therefore stay for good.
+unsafe extern "C" fn drop_copies(state: *mut c_void) {
+    // SAFETY: `keep` has made the state, and no callback uses it any longer.
+    let copies = *unsafe { Box::from_raw(state.cast::<Mutex<OperationCopies>>()) };
+    let copies = copies.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if copies.is_active {
+        forget(copies.sections);
     }
 }
 
 impl OperationCopies {
+    /// The copies get what the sections have now.
+    fn start(&mut self) {
+        self.sections.iter_mut().for_each(CopiedSection::refresh);
+        self.is_active = true;
+    }
+
+    /// The sections get what MPI has written, once.
     fn finish(&mut self) {
-        if std::mem::take(&mut self.is_active) {
+        if take(&mut self.is_active) {
             self.sections.iter_mut().for_each(CopiedSection::finish);
+        }
+    }
+
+    /// The copies get what the sections have in a partition that is ready to be sent.
+    fn ready(&mut self, partition: c_int) {
+        if let RequestUse::Partitioned(of) = self.usage {
+            self.sections.iter_mut().for_each(|copy| copy.refresh_part(of.part(partition)));
+        }
+    }
+
+    /// The sections get a partition that has arrived.
+    fn arrived(&mut self, partition: c_int) {
+        if let RequestUse::Partitioned(of) = self.usage
+            && self.is_active
+        {
+            self.sections.iter_mut().for_each(|copy| copy.finish_part(of.part(partition)));
         }
     }
 }

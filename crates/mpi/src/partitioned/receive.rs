@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use mica_memory::{Block, Region, Shape, View, try_with_capacity};
-use mica_protocol::{EngineState, Fault, MatchPattern, Pending, Reaction, RecvId, WaitKind};
+use mica_protocol::{EngineState, Fault, MatchPattern, Pending, Poll, Reaction, RecvId, WaitKind};
 
 use super::marks::PartitionMarks;
 use super::meeting::{ChannelKey, ChannelReceiver};
@@ -407,21 +407,36 @@ pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
         return Ok(true);
     }
     let asked = request::look_persistent(handle, |receiver: &PartitionedReceiver| {
-        let partition = receiver.buffer.check(partition, "partition")?;
-        Ok(receiver.arrived.has(partition))
+        receiver.buffer.check(partition, "partition").map(|number| receiver.arrived.has(number))
     })?;
-    match asked.unwrap_or_else(|| Err(no_receive(handle)))? {
-        true => Ok(true),
-        false => look_for(handle, partition as usize),
+    match asked {
+        Some(Ok(false)) => {}
+        Some(answer) => return answer,
+        None => return parrived_followed(handle, partition),
     }
+    let poll = process::begin_poll()?;
+    let receiver: Arc<PartitionedReceiver> =
+        request::persistent_operation(handle)?.ok_or_else(|| no_receive(handle))?;
+    look_for(poll, &receiver, partition as usize)
+}
+
+/// As [`parrived`], for a request that is followed.
+#[cold]
+fn parrived_followed(handle: u32, partition: i32) -> Result<bool> {
+    let (receiver, follower) = request::followed_operation::<PartitionedReceiver>(handle)?
+        .ok_or_else(|| no_receive(handle))?;
+    let number = receiver.buffer.check(partition, "partition")?;
+    let has_arrived =
+        receiver.arrived.has(number) || look_for(process::begin_poll()?, &receiver, number)?;
+    if has_arrived {
+        follower.arrived(partition);
+    }
+    Ok(has_arrived)
 }
 
 /// Makes progress for a partition that has not arrived; whether it has then.
 #[inline(never)]
-fn look_for(handle: u32, partition: usize) -> Result<bool> {
-    let poll = process::begin_poll()?;
-    let receiver: Arc<PartitionedReceiver> =
-        request::persistent_operation(handle)?.ok_or_else(|| no_receive(handle))?;
+fn look_for(poll: Poll<'static>, receiver: &PartitionedReceiver, partition: usize) -> Result<bool> {
     let question = |state: &mut EngineState, arrived: &mut bool| {
         if receiver.has(state, partition) {
             return Ok(Some(()));

@@ -276,25 +276,43 @@ pub fn pready(
     let marked = request::look_persistent(handle, |sender: &Sender| {
         sender.mark(handle, &mut partitions, argument)
     })?;
-    let complete = marked.unwrap_or_else(|| Err(not_active(handle)))?;
-    match complete {
+    let Some(marked) = marked else {
+        return pready_followed(handle, partitions, argument);
+    };
+    match marked? {
         None => Ok(()),
-        Some(message) => go_on(handle, message, partitions, argument),
+        Some(message) => {
+            let sender: Arc<Sender> =
+                request::persistent_operation(handle)?.ok_or_else(|| not_active(handle))?;
+            go_on(&sender, handle, Some(message), partitions, argument)
+        }
     }
 }
 
-/// Sends a message that is complete, and goes on to mark partitions.
+/// As [`pready`], for a request that is followed.
+#[cold]
+fn pready_followed(
+    handle: u32,
+    partitions: impl Iterator<Item = i32>,
+    argument: &'static str,
+) -> Result<()> {
+    let (sender, follower) =
+        request::followed_operation::<Sender>(handle)?.ok_or_else(|| not_active(handle))?;
+    let mut partitions = partitions.inspect(|&partition| follower.ready(partition));
+    let complete = sender.mark(handle, &mut partitions, argument)?;
+    go_on(&sender, handle, complete, partitions, argument)
+}
+
+/// Sends the message that is complete, if one is, and goes on to mark partitions.
 #[inline(never)]
 fn go_on(
+    sender: &Sender,
     handle: u32,
-    message: usize,
+    mut complete: Option<usize>,
     mut partitions: impl Iterator<Item = i32>,
     argument: &'static str,
 ) -> Result<()> {
-    let sender: Arc<Sender> =
-        request::persistent_operation(handle)?.ok_or_else(|| not_active(handle))?;
     process::engine()?.enter(|state| {
-        let mut complete = Some(message);
         while let Some(message) = complete {
             sender.send(state, message)?;
             complete = sender.mark(handle, &mut partitions, argument)?;

@@ -2,6 +2,7 @@
 //! and `many` have the wait and test families.
 
 mod complete;
+mod followed;
 mod many;
 mod plain;
 
@@ -27,6 +28,8 @@ use mica_collective::members::outcome;
 use mica_collective::{CallLabel, execute};
 
 pub use complete::{status, test, test_all, wait, wait_all};
+pub(crate) use followed::followed_operation;
+pub use followed::{RequestFollower, follow};
 pub use many::{FoundRequests, status_any, status_some, test_any, test_some, wait_any, wait_some};
 pub use plain::{RequestElement, wait_plain, wait_plain_among};
 
@@ -70,6 +73,11 @@ pub trait RequestOperation: Any + Send + Sync + Debug {
 
     /// Context of its messages, if they are no communicator's.
     fn context(&self) -> Option<u64> {
+        None
+    }
+
+    /// The request whose description in reports is its own.
+    fn described_by(&self) -> Option<Request> {
         None
     }
 
@@ -417,14 +425,17 @@ impl Request {
             RequestWork::Persistent(persistent) => {
                 lock(&persistent.active).as_ref()?.pending(state)
             }
-            RequestWork::Custom(operation) => Some(Pending {
-                context: match &self.comm {
-                    Some(comm) => Some(comm.context()),
-                    None => operation.context(),
-                },
-                name: Some(operation.name().into()),
-                ..Pending::of(WaitKind::Requests)
-            }),
+            RequestWork::Custom(operation) => match operation.described_by() {
+                Some(request) => request.pending(state),
+                None => Some(Pending {
+                    context: match &self.comm {
+                        Some(comm) => Some(comm.context()),
+                        None => operation.context(),
+                    },
+                    name: Some(operation.name().into()),
+                    ..Pending::of(WaitKind::Requests)
+                }),
+            },
         }
     }
 

@@ -20,7 +20,7 @@ mod representation;
 mod signature;
 
 use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use mica_memory::{OutOfMemory, Shape, TypeLayout, TypeLayoutError, try_concat};
@@ -69,6 +69,8 @@ impl Deref for TypeHandle {
 struct TypeInner {
     /// 0 while the datatype has no handle.
     handle: AtomicU32,
+    /// No other datatype of the process has or had it.
+    serial: u64,
     core: Arc<TypeCore>,
     committed: AtomicBool,
     name: Mutex<String>,
@@ -133,6 +135,12 @@ pub fn shape_of(handle: u32, address: usize, count: i64) -> Result<Shape> {
         Some(bytes) => Ok(Shape::Contiguous { bytes }),
         None => shape_of_derived(handle, address, count),
     }
+}
+
+/// The serial number of the datatype that a handle names, if it names one that has no constant:
+/// unlike the handle, no later datatype gets it.
+pub fn serial_of(handle: u32) -> Option<u64> {
+    TABLE.look(handle, |datatype| datatype.0.serial)
 }
 
 /// What a predefined datatype is made of.
@@ -393,8 +401,12 @@ impl Datatype {
 
     // flag: a state that is copied from the datatype that it is made of, not a choice.
     fn with_core(core: Arc<TypeCore>, committed: bool, attributes: AttributeSet) -> Datatype {
+        // Relaxed: that numbers differ is all that matters.
+        static SERIALS: AtomicU64 = AtomicU64::new(1);
+        let serial = SERIALS.fetch_add(1, Ordering::Relaxed);
         Datatype(TypeHandle::Counted(Arc::new(TypeInner {
             handle: AtomicU32::new(0),
+            serial,
             core,
             committed: AtomicBool::new(committed),
             name: Mutex::default(),
