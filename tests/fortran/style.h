@@ -12,6 +12,7 @@
 #define MPI_INFO_T type(MPI_Info)
 #define MPI_ERRHANDLER_T type(MPI_Errhandler)
 #define MPI_MESSAGE_T type(MPI_Message)
+#define MPI_SESSION_T type(MPI_Session)
 ! A status, an array of n of them, and their parts.
 #define DECLARE_STATUS(s) type(MPI_Status) :: s
 #define DECLARE_STATUSES(s, n) type(MPI_Status) :: s(n)
@@ -35,6 +36,7 @@
 #define MPI_INFO_T integer
 #define MPI_ERRHANDLER_T integer
 #define MPI_MESSAGE_T integer
+#define MPI_SESSION_T integer
 #define DECLARE_STATUS(s) integer :: s(MPI_STATUS_SIZE)
 #define DECLARE_STATUSES(s, n) integer :: s(MPI_STATUS_SIZE, n)
 #define NTH(s, i) s(:, i)

@@ -88,33 +88,44 @@ impl ParameterKind for ChoiceBuffer {
     }
 }
 
-/// An address for which a variable of the common block may stand: of a status, of statuses, of
-/// error codes, of weights.
-#[derive(Debug)]
-pub struct SentinelPlace<T>(PhantomData<T>);
+/// Defines kinds of addresses for which a variable of the common block may stand.
+macro_rules! sentinel_places {
+    ($($(#[$doc:meta])* $kind:ident = $to_c:path;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $kind<T>(PhantomData<T>);
 
-impl<T> Describable for SentinelPlace<T> {
-    type Described = *mut T;
+        impl<T> Describable for $kind<T> {
+            type Described = *mut T;
+        }
+
+        impl<T> ParameterKind for $kind<T> {
+            type Given = *mut T;
+            type Passed = *mut T;
+            type Held = *mut T;
+
+            #[inline(always)]
+            unsafe fn enter(given: *mut T, _len: usize) -> Option<*mut T> {
+                Some($to_c(given))
+            }
+
+            #[inline(always)]
+            fn pass(held: &mut *mut T) -> *mut T {
+                *held
+            }
+        }
+    )*};
 }
 
-impl<T> ParameterKind for SentinelPlace<T> {
-    type Given = *mut T;
-    type Passed = *mut T;
-    type Held = *mut T;
-
-    #[inline(always)]
-    unsafe fn enter(given: *mut T, _len: usize) -> Option<*mut T> {
-        Some(sentinel::place(given))
-    }
-
-    #[inline(always)]
-    fn pass(held: &mut *mut T) -> *mut T {
-        *held
-    }
+sentinel_places! {
+    /// An address of error codes or weights.
+    SentinelPlace = sentinel::place;
+    /// An address of what may be ignored.
+    IgnorablePlace = sentinel::unless_ignored;
 }
 
 /// A status, or several: the same in C.
-pub type Status = SentinelPlace<MPI_Status>;
+pub type Status = IgnorablePlace<MPI_Status>;
 
 /// The word in C for a handle of Fortran.
 #[inline(always)]

@@ -9,7 +9,6 @@ use crate::argument::{ParameterKind, to_c, to_fortran};
 use crate::descriptor::Descriptor;
 use crate::export::{by_hand, named};
 use crate::generated::constants as c;
-use crate::section;
 use crate::text::{CText, InInfoText, InText, UNTOUCHED, give};
 
 // C's arguments of the program are no arguments in Fortran.
@@ -26,12 +25,6 @@ by_hand! {
     MPI_Info_create_env "mpi_info_create_env" "MPI_INFO_CREATE_ENV",
     fn(c_int, *mut c_void, *mut usize),
     |function, info: *mut c_int| new_handle(info, |info| function(0, null_mut(), info))
-}
-by_hand! { MPI_Finalize "mpi_finalize" "MPI_FINALIZE", fn(),
-    |function| {
-        section::forget_all();
-        function()
-    }
 }
 
 /// Stores the handle that `make` makes, if it does.

@@ -9,11 +9,13 @@
 //! counts.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::rc::Rc;
 
+use crate::argument::to_fortran;
 use crate::descriptor::{Descriptor, UnknownCompiler};
 use crate::generated::constants as c;
 use crate::section::deferred::{self, RequestUse};
-use crate::section::{CopiedSection, SectionAccess, TypedSection, copied, partitions, typed};
+use crate::section::{CopiedSection, KeptType, SectionAccess, copied, kept, partitions, typed};
 use crate::table::table;
 
 unsafe extern "C" {
@@ -114,9 +116,14 @@ impl ElementCount for i64 {
 /// What a buffer's elements are in C: its address, their number and datatype.
 type Described<C> = (*mut c_void, *const C, *const c_int);
 
-/// Stands for the elements of a section during a call.
+/// Stands for the elements of a section during a call: one element of a datatype, which may be
+/// freed with this, since a started operation may still use it then.
 #[derive(Debug, Default)]
-pub struct SectionElements(Option<TypedSection>);
+pub struct SectionElements {
+    /// The datatype's handle in Fortran.
+    datatype: c_int,
+    kept: Option<Rc<KeptType>>,
+}
 
 impl SectionElements {
     /// The elements of a call: as they are, if they lie one behind the other.
@@ -126,6 +133,7 @@ impl SectionElements {
     ///
     /// # Safety
     /// The arguments are as Fortran passes them.
+    #[inline(always)]
     pub unsafe fn describe<C: ElementCount>(
         &mut self,
         buffer: *const Descriptor,
@@ -135,14 +143,21 @@ impl SectionElements {
         // SAFETY: as the caller promises.
         let (section, number, of) =
             unsafe { (Descriptor::section(buffer)?, count.read().number(), datatype.read()) };
-        // What is wrong with a count below 0 the library reports.
-        if section.is_contiguous() || number < 0 {
+        if section.is_packed() {
             return Ok((section.address, count, datatype));
         }
-        // SAFETY: the section is the caller's.
-        let made = unsafe { typed(&section, number, of) }.map_err(ChoiceError::Class)?;
-        let made = self.0.insert(made);
-        Ok((made.address, C::ONE, &raw const made.datatype))
+        let kept = match kept(&section, number, of) {
+            Some(kept) => kept,
+            // What is wrong with a count below 0 the library reports.
+            None if section.is_contiguous() || number < 0 => {
+                return Ok((section.address, count, datatype));
+            }
+            None => typed(&section, number, of).map_err(ChoiceError::Class)?,
+        };
+        let address = section.address.wrapping_byte_offset(kept.at as isize);
+        self.datatype = to_fortran(kept.handle);
+        self.kept = Some(kept);
+        Ok((address, C::ONE, &raw const self.datatype))
     }
 }
 
@@ -264,12 +279,13 @@ pub unsafe fn text(text: *const Descriptor) -> (*const c_char, usize) {
     unsafe { (Descriptor::address(text).cast_const().cast(), Descriptor::element(text)) }
 }
 
-/// Whether a descriptor is of a compiler that is known, and what it describes is contiguous.
+/// Whether a descriptor is of a compiler that is known, and what it describes is contiguous by the
+/// [quick test](crate::descriptor::ArraySection::is_packed).
 ///
 /// # Safety
 /// The descriptor is one of Fortran.
 #[inline(always)]
-pub unsafe fn is_contiguous(buffer: *const Descriptor) -> bool {
+pub unsafe fn is_packed(buffer: *const Descriptor) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { Descriptor::section(buffer) }.is_ok_and(|section| section.is_contiguous())
+    unsafe { Descriptor::section(buffer) }.is_ok_and(|section| section.is_packed())
 }

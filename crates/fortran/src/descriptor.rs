@@ -95,6 +95,28 @@ impl Descriptor {
 }
 
 impl ArraySection<'_> {
+    /// Whether each dimension continues the one before it: a test of few registers, which leaves
+    /// the arguments of a call where they are. What is packed is contiguous; an empty array may be
+    /// contiguous without.
+    #[inline(always)]
+    pub fn is_packed(&self) -> bool {
+        let [first, more @ ..] = self.dimensions else {
+            return true;
+        };
+        let mut expected = self.element as isize;
+        if first.stride != expected && first.extent != 1 {
+            return false;
+        }
+        expected = expected.wrapping_mul(first.extent);
+        for dimension in more {
+            if dimension.stride != expected && dimension.extent != 1 {
+                return false;
+            }
+            expected = expected.wrapping_mul(dimension.extent);
+        }
+        true
+    }
+
     /// Whether the elements lie one behind the other, or there is at most one. An array of assumed
     /// size does, as far as it goes. No other array has an extent below 0 but an empty one of
     /// gfortran's.

@@ -179,12 +179,12 @@ macro_rules! described {
             // SAFETY: as above.
             unsafe {
                 let are_contiguous = true
-                    $(&& $crate::choice::is_contiguous($typed))*
-                    $(&& $crate::choice::is_contiguous($copied))*
-                    $(&& $crate::choice::is_contiguous($contiguous))*
-                    $(&& $crate::choice::is_contiguous($characters))*;
+                    $(&& $crate::choice::is_packed($typed))*
+                    $(&& $crate::choice::is_packed($copied))*
+                    $(&& $crate::choice::is_packed($contiguous))*
+                    $(&& $crate::choice::is_packed($characters))*;
                 if !are_contiguous {
-                    return scattered(function, $($p),*);
+                    return scattered($($p,)* function);
                 }
                 $(let $typed = $crate::choice::location($typed);)*
                 $(let $copied = $crate::choice::location($copied);)*
@@ -195,11 +195,12 @@ macro_rules! described {
             }
         }
 
-        #[cold]
+        // The arguments come first, as the exported function gets them: so they are in their
+        // registers already, and a call that needs none of this moves none of them.
         #[inline(never)]
         #[allow(clippy::too_many_arguments, reason = "MPI's")]
         unsafe fn scattered(
-            function: Call, $($p: <$kind as $crate::argument::Describable>::Described,)*
+            $($p: <$kind as $crate::argument::Describable>::Described,)* function: Call,
         ) -> c_int {
             // SAFETY: as above; what stands for a section lives as long as the call, or is kept for
             // the request.

@@ -90,8 +90,17 @@ fn special_buffer(address: *mut c_void, word: usize) -> *mut c_void {
     }
 }
 
-/// The address that C has for a place of a status, of statuses, or of error codes, or for an array
-/// of weights: null for what is ignored.
+/// The address that C has for a place of a status or of statuses: null for those that are ignored.
+#[inline(always)]
+pub fn unless_ignored<T>(address: *mut T) -> *mut T {
+    match word(address.cast()) {
+        None => address,
+        Some(_) => std::ptr::null_mut(),
+    }
+}
+
+/// The address that C has for a place of error codes, or for an array of weights: null for what is
+/// ignored.
 #[inline(always)]
 pub fn place<T>(address: *mut T) -> *mut T {
     match word(address.cast()) {

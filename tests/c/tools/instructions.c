@@ -1,7 +1,7 @@
 /* What callgrind counts for the instruction guard (tests/jobs/instructions.rs).
  *
  *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE
- *         [mpif | f08 | test | testany | testsome | testall | iprobe | improbe | start | put | get | fetch | swap | accumulate | lock | post |
+ *         [mpif | f08 | vector | section | test | testany | testsome | testall | iprobe | improbe | start | put | get | fetch | swap | accumulate | lock | post |
  *          partitions]
  *
  * Rank 0 sends BATCHES times 32 messages of 8 bytes, rank 1 receives them, and only what happens
@@ -10,7 +10,8 @@
  * is sent whole before its first receive begins, and the ranks take turns through a word of FILE,
  * mapped by both, rather than through MPI: a barrier would make progress, and the messages would be
  * unexpected before their receives are called. With `mpif` and `f08` they go
- * through the functions that Fortran calls. With `test` rank 0 instead tests BATCHES times 32
+ * through the functions that Fortran calls; with `section` the message is a section of an array that Fortran
+ * sends, with `vector` the same by a committed datatype. With `test` rank 0 instead tests BATCHES times 32
  * times a receive without a message yet, or by another call that finds nothing; with `start` the messages go by MPI_Isend to receives that
  * MPI_Irecv has posted before; with the others it accesses rank 1's part of an allocated
  * window as often, but for these: `post` is an exposure by rank 1 and an access by rank 0, in turns;
@@ -76,6 +77,35 @@ __attribute__((noinline)) void counted_f08_receive(uint64_t *value)
 {
     const Descriptor buffer = {value, 8, 1, 0, 2, 0};
     recv_f08ts(&buffer, &eight, &bytes, &zero, &zero, &world, &status, NULL);
+}
+
+/* Ten numbers, each the first one of four. */
+enum { NUMBERS = 10 };
+static uint64_t matrix[NUMBERS][4];
+static MPI_Datatype column;
+static int ten = NUMBERS, numbers;
+
+__attribute__((noinline)) void counted_vector_send(uint64_t *value)
+{
+    matrix[0][0] = *value;
+    MPI_Send(matrix, 1, column, 1, 0, MPI_COMM_WORLD);
+}
+
+__attribute__((noinline)) void counted_section_send(uint64_t *value)
+{
+    const struct {
+        Descriptor head;
+        intptr_t lower, extent, stride;
+    } section = {{matrix, 8, 1, 1, 2, 0}, 0, NUMBERS, sizeof *matrix};
+    matrix[0][0] = *value;
+    send_f08ts(&section.head, &ten, &numbers, &one, &zero, &world, NULL);
+}
+
+__attribute__((noinline)) void counted_numbers_receive(uint64_t *value)
+{
+    uint64_t all[NUMBERS];
+    MPI_Recv(all, NUMBERS, MPI_UINT64_T, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    *value = all[0];
 }
 
 __attribute__((noinline)) void counted_start_send(const uint64_t *value, MPI_Request *request)
@@ -241,6 +271,8 @@ static const struct {
     {"c", counted_send, counted_receive},
     {"mpif", counted_mpif_send, counted_mpif_receive},
     {"f08", counted_f08_send, counted_f08_receive},
+    {"vector", counted_vector_send, counted_numbers_receive},
+    {"section", counted_section_send, counted_numbers_receive},
 };
 
 enum { INTERFACES = sizeof interfaces / sizeof *interfaces };
@@ -259,7 +291,10 @@ static void look_up(void)
     if (!mpi_send || !mpi_recv || !send_f08ts || !recv_f08ts)
         quit("Fortran's library", "lacks a function");
     bytes = MPI_Type_c2f(MPI_BYTE);
+    numbers = MPI_Type_c2f(MPI_UINT64_T);
     world = MPI_Comm_c2f(MPI_COMM_WORLD);
+    MPI_Type_vector(NUMBERS, 1, 4, MPI_UINT64_T, &column);
+    MPI_Type_commit(&column);
 }
 
 static void exchange(_Atomic uint64_t *turn, uint64_t batches, int rank, int interface)

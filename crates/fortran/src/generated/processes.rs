@@ -31,6 +31,7 @@ forward! {
 forward! { MPI_Comm_disconnect "mpi_comm_disconnect" "MPI_COMM_DISCONNECT"(comm: InOutHandle) }
 forward! { MPI_Comm_get_parent "mpi_comm_get_parent" "MPI_COMM_GET_PARENT"(parent: OutHandle) }
 forward! { MPI_Comm_join "mpi_comm_join" "MPI_COMM_JOIN"(fd: In<c_int>, intercomm: OutHandle) }
+forward! { MPI_Finalize "mpi_finalize" "MPI_FINALIZE"() }
 
 forward! {
     MPI_Finalized "mpi_finalized" "MPI_FINALIZED";

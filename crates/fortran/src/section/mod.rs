@@ -30,8 +30,8 @@ mod pieces;
 mod spread;
 mod tree;
 
-use std::ffi::{c_int, c_void};
-use std::sync::Arc;
+use std::ffi::c_int;
+use std::rc::Rc;
 
 use self::cache::TypeKey;
 use self::create::{WholeData, create};
@@ -41,50 +41,34 @@ use self::geometry::SectionBytes;
 use self::library::{PMPI_Type_get_extent_c, PMPI_Type_get_true_extent_c, check};
 use self::pieces::TypePieces;
 use self::spread::spread;
-use crate::argument::{to_c, to_fortran};
+use crate::argument::to_c;
 use crate::descriptor::ArraySection;
 use crate::generated::constants as c;
 
+pub use self::cache::KeptType;
 pub use self::copied::{CopiedSection, SectionAccess, copied};
 
-/// Elements of a section as one element of a datatype. The datatype is freed with this, which is
-/// allowed while a started operation uses it.
-#[derive(Debug)]
-pub struct TypedSection {
-    /// Where the element lies.
-    pub address: *mut c_void,
-    /// The datatype's handle in Fortran.
-    pub datatype: c_int,
-    _data: Arc<WholeData>,
+/// The datatype of which one element is `count` elements of `datatype` (a handle in Fortran), laid
+/// over a section that is not contiguous, if it is kept from an earlier call.
+#[inline(always)]
+pub fn kept(section: &ArraySection, count: i64, datatype: c_int) -> Option<Rc<KeptType>> {
+    cache::find(count, to_c(datatype), section.element, section.dimensions)
 }
 
-/// `count` elements of `datatype` (a handle in Fortran), laid over a section.
+/// Makes that datatype, and keeps it.
 ///
 /// # Errors
-/// The error class: `MPI_ERR_COUNT` for a negative count, `MPI_ERR_BUFFER` when the elements go
-/// beyond the section, `MPI_ERR_TYPE` for `MPI_DATATYPE_NULL` and for datatypes that are nested
-/// deeper than 500, `MPI_ERR_NO_MEM`.
-///
-/// # Safety
-/// MPI is initialized. (The section's memory is not accessed.)
-pub unsafe fn typed(
-    section: &ArraySection,
-    count: i64,
-    datatype: c_int,
-) -> Result<TypedSection, c_int> {
-    if count < 0 {
-        return Err(c::ERR_COUNT);
-    }
-    let key = TypeKey { count, datatype: to_c(datatype), section };
-    let data = cache::find_or(key, || lay_out(key))?;
-    let address = section.address.wrapping_byte_offset(data.at as isize);
-    let datatype = to_fortran(data.datatype.handle());
-    Ok(TypedSection { address, datatype, _data: data })
+/// The error class: `MPI_ERR_BUFFER` when the elements go beyond the section, `MPI_ERR_TYPE` for
+/// `MPI_DATATYPE_NULL` and for datatypes that are nested deeper than 500, `MPI_ERR_NO_MEM`.
+#[cold]
+#[inline(never)]
+pub fn typed(section: &ArraySection, count: i64, datatype: c_int) -> Result<Rc<KeptType>, c_int> {
+    let datatype = to_c(datatype);
+    let data = lay_out(section, count, datatype)?;
+    cache::keep(TypeKey::new(count, datatype, section)?, data)
 }
 
-#[cold]
-fn lay_out(key: TypeKey) -> Result<WholeData, c_int> {
-    let TypeKey { count, datatype, section } = key;
+fn lay_out(section: &ArraySection, count: i64, datatype: usize) -> Result<WholeData, c_int> {
     let section = SectionBytes::new(section)?;
     let mut pieces = TypePieces::default();
     // Keeps handles that the pieces have.
@@ -123,10 +107,4 @@ pub unsafe fn partitions(count: i64, datatype: c_int) -> Result<SectionPartition
     }
     let data = extent.saturating_mul(count - 1).saturating_add(data);
     Ok(SectionPartitions { distance: extent.saturating_mul(count), first, data })
-}
-
-/// Frees the datatypes that are kept for sections that are passed again. For `MPI_Finalize`, which
-/// they must not outlive.
-pub fn forget_all() {
-    cache::clear();
 }
