@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 import api
+import mpich
 import pympistandard
 from api import Function, Param
 
@@ -35,6 +36,8 @@ WITH_C_PTR = ("MPI_Alloc_mem", "MPI_Win_allocate", "MPI_Win_allocate_shared", "M
 
 PERSISTENT = re.compile(r"MPI_\w+_init(_c)?")
 
+MPICH_TABLE = "mpich-abi-constants.tsv"
+
 # Constructors of datatypes.
 COMBINERS = (
     "NAMED", "DUP", "CONTIGUOUS", "VECTOR", "HVECTOR", "INDEXED", "HINDEXED", "INDEXED_BLOCK", "HINDEXED_BLOCK", "STRUCT", "SUBARRAY", "DARRAY",
@@ -50,8 +53,21 @@ RUST_CONSTANTS = (
     ("UNIVERSE_SIZE", "c_int"), ("WIN_SIZE", "c_int"), ("WIN_DISP_UNIT", "c_int"), ("WIN_CREATE_FLAVOR", "c_int"),
     ("WIN_MODEL", "c_int"),
     ("IN_PLACE", "usize"), ("BUFFER_AUTOMATIC", "usize"), ("UNWEIGHTED", "usize"), ("WEIGHTS_EMPTY", "usize"),
-    ("COMM_SELF", "usize"), ("BYTE", "usize"), ("DATATYPE_NULL", "usize"),
+    *((name, "Word") for name in (
+        "COMM_SELF", "DATATYPE_NULL", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "LONG_DOUBLE", "REAL", "INTEGER",
+        "DOUBLE_PRECISION", "FLOAT_INT", "DOUBLE_INT", "LONG_INT", "SHORT_INT", "LONG_DOUBLE_INT", "2INT", "2REAL", "2INTEGER",
+        "2DOUBLE_PRECISION",
+    )),
 )
+# Those of MPICH's ABI alone.
+MPICH_CONSTANTS = (("STATUS_IGNORE", "usize"), ("COMM_NULL", "Word"), ("CART", "c_int"), ("GRAPH", "c_int"), ("DIST_GRAPH", "c_int"))
+# Keys that MPI has, whose numbers differ in C and Fortran of MPICH's ABI.
+KEYVALS = (
+    "TAG_UB", "IO", "HOST", "WTIME_IS_GLOBAL", "APPNUM", "LASTUSEDCODE", "UNIVERSE_SIZE", "WIN_BASE", "WIN_SIZE", "WIN_DISP_UNIT",
+    "WIN_CREATE_FLAVOR", "WIN_MODEL",
+)
+# Addresses that are the same in Mica's libraries of both ABIs, since its libmpi.so.12 takes them from the other.
+OF_THE_STANDARD = ("UNWEIGHTED", "WEIGHTS_EMPTY")
 
 
 @dataclass(frozen=True)
@@ -124,8 +140,11 @@ def _types(express) -> list[str]:
 
 def by_hand(source: Path, candidates: list[str]) -> set[str]:
     """The functions that the crate defines without the generator."""
-    text = "".join(path.read_text() for path in sorted(source.glob("*.rs")))
-    lower = set(re.findall(r'"(mpi_\w+?)"', text)) | {name.lower() for name in re.findall(r'"(MPI_\w+?)(?:_fts)?"', text)}
+    paths = [*sorted(source.glob("*.rs")), source / "standard/by_hand.rs"]
+    text = "".join(path.read_text() for path in paths)
+    lower = {f"mpi_{name}" for name in re.findall(r'"(\w+)"\s+"[A-Z0-9_]+"', text)} | {f"mpi_{name}_c" for name in re.findall(r'large "(\w+)"', text)}
+    found = re.findall(r"\b(MPI_\w+_c) \"|\b(MPI_\w+_c),|\"(MPI_\w+)_fts\"", text)
+    lower |= {name.lower() for names in found for name in names if name}
     return {name for name in candidates if name.lower() in lower}
 
 
@@ -136,7 +155,8 @@ def files(functions: list[Function], source: Path, note: str) -> dict[str, str]:
     wanted = [f for f in all_forms if f.name not in own]
     if missing := [f.name for f in wanted if f.c is None]:
         raise SystemExit(f"fortran.py: no function of C for {', '.join(missing)}: write it by hand")
-    texts = {"constants.rs": _rust_constants(note)}
+    texts = {"standard_constants.rs": _standard_constants(note), "mpich_constants.rs": _mpich_constants(note)}
+    texts["mpich_handles.rs"] = _mpich_handles(note)
     families = []
     for family, chapter, _ in api.FAMILIES:
         members = [f for f in wanted if f.c.family == family]
@@ -145,14 +165,16 @@ def files(functions: list[Function], source: Path, note: str) -> dict[str, str]:
         families.append(family)
         body = api.paragraphs([_macro(*call) for call in api.together([_call(f) for f in members])])
         texts[f"{family}.rs"] = f"//! Functions of MPI 5.0, chapter {chapter}.\n//!\n//! {note}\n\n{_uses(body)}\n\n{body}\n"
-    modules = "\n".join(["pub mod constants;", *(f"mod {family};" for family in sorted(families))])
+    by_abi = ["#[cfg(mpich_abi)]\npub mod mpich_constants;", "#[cfg(mpich_abi)]\nmod mpich_handles;",
+              "#[cfg(not(mpich_abi))]\npub mod standard_constants;"]
+    modules = "\n".join([*(f"mod {family};" for family in sorted(families)), *by_abi])
     texts["mod.rs"] = f"//! The functions, by chapter of the standard, and the constants.\n//!\n//! {note}\n\n{modules}\n"
     return texts
 
 
 def _call(form: Form) -> tuple[str, str, str]:
     """Macro, name and parameters of a function."""
-    lower = form.name.lower()
+    lower = form.name.lower().removeprefix("mpi_").removesuffix("_c" if form.large else "")
     texts = form.texts
     params = ", ".join(f"{p.rust_name}: {_kind(form, p)}".replace(" ", api.GLUE) for p in form.c.params)
     trailing = f"; {', '.join(f'{t}_len' for t in texts)}" if texts else ""
@@ -160,8 +182,6 @@ def _call(form: Form) -> tuple[str, str, str]:
     if form.name in WITH_C_PTR:
         name += f'; {form.name} "{lower}_cptr" "{lower.upper()}_CPTR"'
     macro = ("choice" if form.has_choice else "forward") + ("_large!" if form.large else "!")
-    if macro == "choice_large!":
-        name = form.name
     sections = _sections(form) if form.has_choice else ""
     return macro, name.replace(" ", api.GLUE), f"({params}{trailing}){sections}"
 
@@ -192,8 +212,8 @@ def _uses(body: str) -> str:
 
 
 PARAMETERS = {
-    "ChoiceBuffer", "Handle", "Handles", "In", "InLogical", "InLogicals", "InOutHandle", "OutHandle", "OutHandles", "OutLogical",
-    "OutLogicals", "SentinelPlace", "Same", "Status",
+    "ChoiceBuffer", "File", "Handle", "Handles", "In", "InLogical", "InLogicals", "InOutFile", "InOutHandle", "OutFile", "OutHandle",
+    "OutHandles", "OutLogical", "OutLogicals", "SentinelPlace", "Same", "Status",
 }
 
 
@@ -211,9 +231,10 @@ def _kind(form: Form, param: Param) -> str:
     if param.kind in HANDLES:
         if param.array:
             return ("OutHandles" if out == "out" else "Handles") + f"[{length}]"
+        word = "File" if param.kind == "FILE" else "Handle"
         if not param.depth:
-            return "Handle"
-        return "OutHandle" if out == "out" else "InOutHandle"
+            return word
+        return f"Out{word}" if out == "out" else f"InOut{word}"
     if param.kind == "LOGICAL":
         if param.array:
             return ("OutLogicals" if out == "out" else "InLogicals") + f"[{length}]"
@@ -298,9 +319,54 @@ def _has_several_blocks(function: str, buffer: str) -> bool:
     return buffer == ("sendbuf" if found["scatter"] else "recvbuf")
 
 
-def _rust_constants(note: str) -> str:
-    values = dict(api.constants())
-    out = ["//! Constants of the standard ABI.", "//!", f"//! {note}", "", "use std::ffi::c_int;", ""]
-    for name, kind in RUST_CONSTANTS:
-        out += [f"/// `MPI_{name}`.", f"pub const {name}: {kind} = {values[f'MPI_{name}']};"]
+def _rust_name(name: str) -> str:
+    """A name cannot start with a digit."""
+    return f"TWO_{name[1:]}S" if name[0] == "2" else name
+
+
+def _constants(abi: str, values: dict[str, int], wanted: tuple, note: str) -> list[str]:
+    """The lines of an ABI's constants."""
+    out = [f"//! Constants of {abi}.", "//!", f"//! {note}", "", "use std::ffi::c_int;", "", "use crate::abi::Word;", ""]
+    for name, kind in wanted:
+        value = values[f"MPI_{name}"]
+        value = value % 2**64 if kind == "usize" else value
+        out += [f"/// `MPI_{name}`.", f"pub const {_rust_name(name)}: {kind} = {_signed(value) if kind == 'Word' else value};"]
+    return out
+
+
+def _signed(handle: int) -> int:
+    """A handle of 32 bits as an integer of C."""
+    return handle - 2**32 if handle >= 2**31 else handle
+
+
+def _standard_constants(note: str) -> str:
+    return "\n".join(_constants("the standard ABI", dict(api.constants()), RUST_CONSTANTS, note)) + "\n"
+
+
+def _mpich_constants(note: str) -> str:
+    values = dict(api.constants(MPICH_TABLE))
+    values |= {name: value for name, value in api.constants() if name.removeprefix("MPI_") in OF_THE_STANDARD}
+    out = _constants("MPICH's ABI", values, RUST_CONSTANTS + MPICH_CONSTANTS, note)
+    keyvals = ", ".join(str(values[f"MPI_{name}"]) for name in KEYVALS)
+    out += ["/// Keys of attributes that MPI has.", f"pub const KEYVALS: [c_int; {len(KEYVALS)}] = [{keyvals}];"]
+    datatypes = sorted({_signed(value) for name, value in _mpich_handles_of("DATATYPE", values)})
+    listed = ", ".join(map(str, datatypes))
+    out += ["/// Handles of datatypes that MPI has, in order.", f"pub const DATATYPES: [Word; {len(datatypes)}] = [{listed}];"]
     return "\n".join(out) + "\n"
+
+
+def _mpich_handles_of(kind: str, values: dict[str, int]) -> list[tuple[str, int]]:
+    pattern = mpich.HANDLE_FAMILIES[kind]
+    if pattern is None:
+        return [(name, value) for name, value in values.items() if name.startswith("MPI") and mpich.is_datatype(value)]
+    return [(name, value) for name, value in values.items() if re.fullmatch(pattern, name)]
+
+
+def _mpich_handles(note: str) -> str:
+    """Handles as variables of MPICH's module `mpi_f08_compile_constants`."""
+    values = dict(api.constants(MPICH_TABLE))
+    rows = [row for kind in mpich.HANDLE_FAMILIES for row in _mpich_handles_of(kind, values)]
+    rows += [("MPI_DATATYPE_NULL", values["MPI_DATATYPE_NULL"]), ("MPI_FILE_NULL", 0)]
+    lines = [f'    "{name.lower()}" = {_signed(value)};' for name, value in rows if name.startswith("MPI_")]
+    head = ["//! The predefined handles as variables of MPICH's module.", "//!", f"//! {note}", ""]
+    return "\n".join([*head, "use crate::mpich::modules::link_constants;", "", "link_constants! {", *lines, "}"]) + "\n"

@@ -292,7 +292,7 @@ def _constants(note: str) -> str:
             raise SystemExit(f"mpich-abi-constants.tsv: no {', '.join(missing)}")
         out += ["", f"/// {_first_words(pattern)}", f"pub const {family}: &[(c_int, c_int)] = &[", *_rows(pairs), "];"]
     # By the kind of object that a handle of MPICH names.
-    types = [n for n in standard if (mpich.get(n, 0) & 0xFFFFFFFF) >> 24 in (0x4C, 0x8C)]
+    types = [n for n in standard if is_datatype(mpich.get(n, 0))]
     for family, pattern in HANDLE_FAMILIES.items():
         named = [n for n in standard if re.fullmatch(pattern, n)] if pattern else ["MPI_DATATYPE_NULL", *types]
         pairs = [(n, mpich[n] & 0xFFFFFFFF, standard[n]) for n in named if n in mpich]
@@ -308,6 +308,11 @@ def _constants(note: str) -> str:
     for rust, name in STANDARD:
         out += [f"/// `{name}` of the standard ABI.", f"pub const {rust}: usize = {standard[name]};"]
     return "\n".join(out) + "\n"
+
+
+def is_datatype(handle: int) -> bool:
+    """Whether a handle of MPICH is that of a predefined datatype."""
+    return (handle & 0xFFFFFFFF) >> 24 in (0x4C, 0x8C)
 
 
 def _first_words(pattern: str) -> str:

@@ -17,7 +17,7 @@ else
 fi
 
 for library in "$CARGO_TARGET/release/libmpi_abi.so" "$CARGO_TARGET/release/libmpi.so" "$CARGO_TARGET/release/libmpifort_abi.so" \
-    "$COMMANDS/libmica_profile_preload.so" "$COMMANDS/libmica_sim_plugin.so"; do
+    "$CARGO_TARGET/release/libmpifort.so" "$COMMANDS/libmica_profile_preload.so" "$COMMANDS/libmica_sim_plugin.so"; do
     if readelf -d "$library" | grep -E 'NEEDED.*(hwloc|udev)'; then
         fail "$library must not need hwloc"
     fi

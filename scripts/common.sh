@@ -18,7 +18,7 @@ LOGS=$BUILD/logs
 # How mpiexec and mica are compiled: a profile of Cargo.toml, and its directory below $CARGO_TARGET.
 COMMANDS_PROFILE=${MICA_COMMANDS_PROFILE:-commands}
 COMMANDS=$CARGO_TARGET/$COMMANDS_PROFILE
-LIBRARIES='-p mica-mpi5 -p mica-mpich -p mica-fortran'    # the crates of the libraries that programs are linked with
+LIBRARIES='-p mica-mpi5 -p mica-mpich -p mica-fortran -p mica-mpich-fortran'    # the crates of the libraries that programs are linked with
 [ "$COMMANDS_PROFILE" != dev ] || COMMANDS=$CARGO_TARGET/debug
 mkdir -p "$LOGS" 2>/dev/null || true        # setup.sh says it if that cannot be
 

@@ -31,9 +31,11 @@ object 755 "$CARGO_TARGET/release/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 link libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
 object 755 "$CARGO_TARGET/release/libmpifort_abi.so" "$prefix/lib/libmpifort_abi.so.1"
 link libmpifort_abi.so.1 "$prefix/lib/libmpifort_abi.so"
-# MPICH's ABI, under its name and Debian's. Nobody links to it: programs of this ABI are compiled with MPICH.
+# MPICH's ABI for C and for Fortran, under its names and Debian's. Nobody links to it: programs of this ABI are compiled with MPICH.
 object 755 "$CARGO_TARGET/release/libmpi.so" "$prefix/lib/libmpi.so.12"
 link libmpi.so.12 "$prefix/lib/libmpich.so.12"
+object 755 "$CARGO_TARGET/release/libmpifort.so" "$prefix/lib/libmpifort.so.12"
+link libmpifort.so.12 "$prefix/lib/libmpichfort.so.12"
 # What `mica profile` loads into the ranks.
 object 755 "$COMMANDS/libmica_profile_preload.so" "$prefix/lib/libmica_profile.so"
 # What `mica sim` loads into the emulator.

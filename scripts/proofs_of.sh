@@ -34,7 +34,7 @@ proofs_of() {
         # Words that ranks share, and calls of the kernel with the program's memory.
         crates/files/src/*) echo thread address aarch64 ;;
         crates/abi/src/*) echo thread address aarch64 ;;
-        crates/mpi5/src/* | crates/front-end/src/* | crates/mpich/src/* | crates/fortran/src/* | include/*) echo address aarch64 ;;
+        crates/mpi5/src/* | crates/front-end/src/* | crates/mpich/src/* | crates/fortran/src/* | crates/mpich-fortran/* | include/*) echo address aarch64 ;;
         # Compiled for the other architecture: they read its registers, or hold words that processes share.
         crates/sim-plugin/* | crates/profile-preload/* | crates/bootstrap/src/*) echo aarch64 ;;
         # Pure code, tools and the launcher: their tests run always.

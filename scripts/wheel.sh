@@ -90,7 +90,7 @@ installation() {
 
 # The licences of what build.sh compiles in. Those of crates are what deny.toml allows.
 licences() {
-    "$tools/bin/python" scripts/third_party.py "$target" mica-mpi5 mica-mpich mica-fortran mica-profile-preload mica-sim-plugin mica-launch mica \
+    "$tools/bin/python" scripts/third_party.py "$target" mica-mpi5 mica-mpich mica-fortran mica-mpich-fortran mica-profile-preload mica-sim-plugin mica-launch mica \
         >"$wheels/crates"
 }
 

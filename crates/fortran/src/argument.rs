@@ -11,10 +11,9 @@ use std::marker::PhantomData;
 
 pub use mica_front_end::argument::{Length, ParameterKind, Same};
 use mica_front_end::array::ArrayArgument;
-use mica_front_end::types::MPI_Status;
 
-use crate::descriptor::Descriptor;
-use crate::sentinel;
+use crate::abi::descriptor::Descriptor;
+use crate::abi::{FileWord, Status as StatusInC, Word, sentinel};
 
 /// A kind of parameter of functions with choice buffers.
 pub trait Describable: ParameterKind {
@@ -36,7 +35,7 @@ macro_rules! passed_alike {
 }
 
 passed_alike! {
-    Handle OutHandle InOutHandle Handles OutHandles InLogical OutLogical InLogicals OutLogicals
+    Handles OutHandles InLogical OutLogical InLogicals OutLogicals
 }
 
 /// A number, which C takes by value.
@@ -125,55 +124,109 @@ sentinel_places! {
 }
 
 /// A status, or several: the same in C.
-pub type Status = IgnorablePlace<MPI_Status>;
+pub type Status = IgnorablePlace<StatusInC>;
+
+/// What C has for a handle.
+pub trait HandleWord: Copy + PartialEq {
+    /// No function of MPI stores this.
+    const NONE: Self;
+
+    /// The word for a handle of Fortran.
+    fn to_c(handle: c_int) -> Self;
+
+    /// The handle of Fortran.
+    fn to_fortran(self) -> c_int;
+
+    /// The handle in the table of the library of C, which has words.
+    #[inline(always)]
+    fn to_table(self) -> usize {
+        self.to_fortran() as u32 as usize
+    }
+}
+
+/// An address, whose low half is the handle of Fortran.
+impl HandleWord for usize {
+    const NONE: usize = usize::MAX;
+
+    #[inline(always)]
+    fn to_c(handle: c_int) -> usize {
+        handle as u32 as usize
+    }
+
+    #[inline(always)]
+    fn to_fortran(self) -> c_int {
+        self as u32 as c_int
+    }
+}
+
+/// The handle of Fortran itself.
+impl HandleWord for c_int {
+    const NONE: c_int = -1;
+
+    #[inline(always)]
+    fn to_c(handle: c_int) -> c_int {
+        handle
+    }
+
+    #[inline(always)]
+    fn to_fortran(self) -> c_int {
+        self
+    }
+}
 
 /// The word in C for a handle of Fortran.
 #[inline(always)]
-pub fn to_c(handle: c_int) -> usize {
-    handle as u32 as usize
+pub fn to_c(handle: c_int) -> Word {
+    Word::to_c(handle)
 }
 
 /// The handle of Fortran for a word in C.
 #[inline(always)]
-pub fn to_fortran(handle: usize) -> c_int {
-    handle as u32 as c_int
+pub fn to_fortran(handle: Word) -> c_int {
+    handle.to_fortran()
 }
-
-/// No function of MPI stores this.
-const NONE: usize = usize::MAX;
 
 /// A handle.
 #[derive(Debug)]
-pub struct Handle;
+pub struct HandleOf<W>(PhantomData<W>);
 
-impl ParameterKind for Handle {
+/// A handle of anything but a file.
+pub type Handle = HandleOf<Word>;
+/// A file's handle.
+pub type File = HandleOf<FileWord>;
+
+impl<W: HandleWord> Describable for HandleOf<W> {
+    type Described = *const c_int;
+}
+
+impl<W: HandleWord> ParameterKind for HandleOf<W> {
     type Given = *const c_int;
-    type Passed = usize;
-    type Held = usize;
+    type Passed = W;
+    type Held = W;
 
     #[inline(always)]
-    unsafe fn enter(given: *const c_int, _len: usize) -> Option<usize> {
+    unsafe fn enter(given: *const c_int, _len: usize) -> Option<W> {
         // SAFETY: as the caller promises.
-        Some(to_c(unsafe { given.read() }))
+        Some(W::to_c(unsafe { given.read() }))
     }
 
     #[inline(always)]
-    fn pass(held: &mut usize) -> usize {
+    fn pass(held: &mut W) -> W {
         *held
     }
 }
 
 /// A place of Fortran for a handle, and C's.
 #[derive(Debug)]
-pub struct HandlePlace {
+pub struct HandlePlace<W> {
     place: *mut c_int,
-    before: usize,
-    result: usize,
+    before: W,
+    result: W,
 }
 
-impl HandlePlace {
+impl<W: HandleWord> HandlePlace<W> {
     #[inline(always)]
-    fn pass(&mut self) -> *mut usize {
+    fn pass(&mut self) -> *mut W {
         &raw mut self.result
     }
 
@@ -183,36 +236,46 @@ impl HandlePlace {
     unsafe fn leave(self) {
         if self.result != self.before {
             // SAFETY: as the caller promises.
-            unsafe { self.place.write(to_fortran(self.result)) };
+            unsafe { self.place.write(self.result.to_fortran()) };
         }
     }
 }
 
-/// Defines a kind of place for a handle by what is in it before the call.
+/// Defines a kind of place for a handle by what is in it before the call, and its names for files
+/// and for all else.
 macro_rules! handle_places {
-    ($($(#[$doc:meta])* $kind:ident($given:ident) = $before:expr;)*) => {$(
+    ($($(#[$doc:meta])* $kind:ident $other:ident $file:ident($given:ident) = $before:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $kind;
+        pub struct $kind<W>(PhantomData<W>);
 
-        impl ParameterKind for $kind {
+        $(#[$doc])*
+        pub type $other = $kind<Word>;
+        $(#[$doc])*
+        pub type $file = $kind<FileWord>;
+
+        impl<W: HandleWord> Describable for $kind<W> {
+            type Described = *mut c_int;
+        }
+
+        impl<W: HandleWord> ParameterKind for $kind<W> {
             type Given = *mut c_int;
-            type Passed = *mut usize;
-            type Held = HandlePlace;
+            type Passed = *mut W;
+            type Held = HandlePlace<W>;
 
             #[inline(always)]
-            unsafe fn enter($given: *mut c_int, _len: usize) -> Option<HandlePlace> {
+            unsafe fn enter($given: *mut c_int, _len: usize) -> Option<HandlePlace<W>> {
                 let before = $before;
                 Some(HandlePlace { place: $given, before, result: before })
             }
 
             #[inline(always)]
-            fn pass(held: &mut HandlePlace) -> *mut usize {
+            fn pass(held: &mut HandlePlace<W>) -> *mut W {
                 held.pass()
             }
 
             #[inline(always)]
-            unsafe fn leave(held: HandlePlace) {
+            unsafe fn leave(held: HandlePlace<W>) {
                 // SAFETY: as the caller promises.
                 unsafe { held.leave() }
             }
@@ -222,10 +285,10 @@ macro_rules! handle_places {
 
 handle_places! {
     /// A place for a new handle.
-    OutHandle(_given) = NONE;
+    OutHandleOf OutHandle OutFile(_given) = W::NONE;
     /// A handle that the call may change.
     // SAFETY: readable.
-    InOutHandle(given) = to_c(unsafe { given.read() });
+    InOutHandleOf InOutHandle InOutFile(given) = W::to_c(unsafe { given.read() });
 }
 
 /// An array of handles that is read.
@@ -234,16 +297,16 @@ pub struct Handles;
 
 impl ParameterKind for Handles {
     type Given = *const c_int;
-    type Passed = *mut usize;
-    type Held = ArrayArgument<c_int, usize>;
+    type Passed = *mut Word;
+    type Held = ArrayArgument<c_int, Word>;
 
     unsafe fn enter(given: *const c_int, len: usize) -> Option<Self::Held> {
         // SAFETY: readable for as many elements.
         let element = |i| to_c(unsafe { given.add(i).read() });
-        ArrayArgument::new(given.cast_mut(), len, NONE, element)
+        ArrayArgument::new(given.cast_mut(), len, Word::NONE, element)
     }
 
-    fn pass(held: &mut Self::Held) -> *mut usize {
+    fn pass(held: &mut Self::Held) -> *mut Word {
         held.pass()
     }
 }
@@ -254,20 +317,20 @@ pub struct OutHandles;
 
 impl ParameterKind for OutHandles {
     type Given = *mut c_int;
-    type Passed = *mut usize;
-    type Held = ArrayArgument<c_int, usize>;
+    type Passed = *mut Word;
+    type Held = ArrayArgument<c_int, Word>;
 
     unsafe fn enter(given: *mut c_int, len: usize) -> Option<Self::Held> {
-        ArrayArgument::new(given, len, NONE, |_| NONE)
+        ArrayArgument::new(given, len, Word::NONE, |_| Word::NONE)
     }
 
-    fn pass(held: &mut Self::Held) -> *mut usize {
+    fn pass(held: &mut Self::Held) -> *mut Word {
         held.pass()
     }
 
     unsafe fn leave(held: Self::Held) {
         held.leave(|element, place| {
-            if element != NONE {
+            if element != Word::NONE {
                 // SAFETY: writable for as many elements.
                 unsafe { place.write(to_fortran(element)) };
             }

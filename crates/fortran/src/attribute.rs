@@ -10,11 +10,11 @@ use std::sync::Mutex;
 
 use mica_front_end::table::object;
 
-use crate::argument::{flag_to_c, flag_to_fortran, to_c, to_fortran};
+use crate::abi::names::callback;
+use crate::abi::{Word, constants as c, keyval_to_c, table};
+use crate::argument::{HandleWord, flag_to_c, flag_to_fortran, to_c};
 use crate::callback::{Function, by_table, program, state};
-use crate::export::{by_hand, named};
-use crate::generated::constants as c;
-use crate::table::table;
+use crate::export::by_hand;
 
 /// The addresses of the integers that Fortran has set.
 static PLACES: Mutex<Option<HashSet<usize>>> = Mutex::new(None);
@@ -95,7 +95,7 @@ unsafe extern "C" fn copy(
     place: *mut c_void,
     wanted: *mut c_int,
 ) -> c_int {
-    let (mut object, mut keyval) = (to_fortran(object), keyval);
+    let (mut object, mut keyval) = (object.to_fortran(), keyval);
     let (mut flag, mut code) = (0, c::SUCCESS);
     let (mut given, mut copied) = (value_to_fortran(value), 0_i64);
     // SAFETY: the library passes the state of this key, and places for the results; the program's
@@ -129,7 +129,7 @@ unsafe extern "C" fn delete(
     value: *mut c_void,
     state: *mut c_void,
 ) -> c_int {
-    let (mut object, mut keyval, mut code) = (to_fortran(object), keyval, c::SUCCESS);
+    let (mut object, mut keyval, mut code) = (object.to_fortran(), keyval, c::SUCCESS);
     let mut given = value_to_fortran(value);
     // SAFETY: as above.
     unsafe {
@@ -171,13 +171,13 @@ macro_rules! keys {
 }
 
 keys! {
-    "mpi_comm_create_keyval" "MPI_COMM_CREATE_KEYVAL" object::COMM;
-    "mpi_type_create_keyval" "MPI_TYPE_CREATE_KEYVAL" object::DATATYPE;
-    "mpi_win_create_keyval" "MPI_WIN_CREATE_KEYVAL" object::WIN;
+    "comm_create_keyval" "COMM_CREATE_KEYVAL" object::COMM;
+    "type_create_keyval" "TYPE_CREATE_KEYVAL" object::DATATYPE;
+    "win_create_keyval" "WIN_CREATE_KEYVAL" object::WIN;
 }
 
 by_table! {
-    "mpi_keyval_create" "MPI_KEYVAL_CREATE"
+    "keyval_create" "KEYVAL_CREATE"
         (copy_fn: Function, delete_fn: Function, keyval: *mut c_int, extra: *const c_int)
         create_keyval(object::COMM, Key {
             copies: copy_fn, deletes: delete_fn, extra: extra.read().into(), is_narrow: true,
@@ -189,10 +189,10 @@ macro_rules! attributes {
     ($($set:ident $set_lower:literal $set_upper:literal
         $get:ident $get_lower:literal $get_upper:literal $t:ty;)*) => {$(
         by_hand! {
-            $set $set_lower $set_upper, fn(usize, c_int, *mut c_void),
+            $set $set_lower $set_upper, fn(Word, c_int, *mut c_void),
             |function, object: *const c_int, keyval: *const c_int, value: *const $t| {
                 let value = value_to_c(value.read().into());
-                let code = function(to_c(object.read()), keyval.read(), value);
+                let code = function(to_c(object.read()), keyval_to_c(keyval.read()), value);
                 if code != c::SUCCESS {
                     forget(value);
                 }
@@ -200,16 +200,16 @@ macro_rules! attributes {
             }
         }
         by_hand! {
-            $get $get_lower $get_upper, fn(usize, c_int, *mut *mut c_void, *mut c_int),
+            $get $get_lower $get_upper, fn(Word, c_int, *mut *mut c_void, *mut c_int),
             |function, object: *const c_int, keyval: *const c_int, value: *mut $t,
                 flag: *mut c_int| {
                 let (mut found, mut is_set) = (std::ptr::null_mut(), 0);
-                let code = function(to_c(object.read()), keyval.read(), &raw mut found,
-                    &raw mut is_set);
+                let keyval = keyval_to_c(keyval.read());
+                let code = function(to_c(object.read()), keyval, &raw mut found, &raw mut is_set);
                 if code == c::SUCCESS {
                     flag.write(flag_to_fortran(is_set));
                     if is_set != 0 {
-                        value.write(value_of(keyval.read(), found) as $t);
+                        value.write(value_of(keyval, found) as $t);
                     }
                 }
                 code
@@ -219,23 +219,22 @@ macro_rules! attributes {
 }
 
 attributes! {
-    MPI_Comm_set_attr "mpi_comm_set_attr" "MPI_COMM_SET_ATTR"
-        MPI_Comm_get_attr "mpi_comm_get_attr" "MPI_COMM_GET_ATTR" i64;
-    MPI_Type_set_attr "mpi_type_set_attr" "MPI_TYPE_SET_ATTR"
-        MPI_Type_get_attr "mpi_type_get_attr" "MPI_TYPE_GET_ATTR" i64;
-    MPI_Win_set_attr "mpi_win_set_attr" "MPI_WIN_SET_ATTR"
-        MPI_Win_get_attr "mpi_win_get_attr" "MPI_WIN_GET_ATTR" i64;
-    MPI_Attr_put "mpi_attr_put" "MPI_ATTR_PUT" MPI_Attr_get "mpi_attr_get" "MPI_ATTR_GET" c_int;
+    MPI_Comm_set_attr "comm_set_attr" "COMM_SET_ATTR"
+        MPI_Comm_get_attr "comm_get_attr" "COMM_GET_ATTR" i64;
+    MPI_Type_set_attr "type_set_attr" "TYPE_SET_ATTR"
+        MPI_Type_get_attr "type_get_attr" "TYPE_GET_ATTR" i64;
+    MPI_Win_set_attr "win_set_attr" "WIN_SET_ATTR"
+        MPI_Win_get_attr "win_get_attr" "WIN_GET_ATTR" i64;
+    MPI_Attr_put "attr_put" "ATTR_PUT" MPI_Attr_get "attr_get" "ATTR_GET" c_int;
 }
 
 /// Defines the callbacks of keys that MPI has: what they do is what a program's would.
 macro_rules! predefined {
     (copy $t:ty, |$given:ident| $copied:expr, $($lower:literal $upper:literal)+) => {$(
-        predefined! { @copy [concat!($lower, "_"), concat!($lower, "__"), $lower, $upper]
-            $t, |$given| $copied }
+        predefined! { @copy [$lower $upper] $t, |$given| $copied }
     )+};
-    (@copy $names:tt $t:ty, |$given:ident| $copied:expr) => {
-        named! { $names
+    (@copy [$lower:literal $upper:literal] $t:ty, |$given:ident| $copied:expr) => {
+        callback! { $lower $upper
             fn(_object: *const c_int, _keyval: *const c_int, _extra: *const c_void,
                 $given: *const $t, copied: *mut $t, flag: *mut c_int, ierror: *mut c_int) {
                 // SAFETY: the caller passes what MPI says to a function of this kind.
@@ -251,7 +250,7 @@ macro_rules! predefined {
         }
     };
     (delete $($lower:literal $upper:literal)+) => {$(
-        named! { [concat!($lower, "_"), concat!($lower, "__"), $lower, $upper]
+        callback! { $lower $upper
             fn(_object: *const c_int, _keyval: *const c_int, _value: *const c_void,
                 _extra: *const c_void, ierror: *mut c_int) {
                 // SAFETY: as above.
@@ -262,13 +261,13 @@ macro_rules! predefined {
 }
 
 predefined! { copy i64, |_given| None,
-"mpi_comm_null_copy_fn" "MPI_COMM_NULL_COPY_FN"
-"mpi_type_null_copy_fn" "MPI_TYPE_NULL_COPY_FN" "mpi_win_null_copy_fn" "MPI_WIN_NULL_COPY_FN" }
-predefined! { copy c_int, |_given| None, "mpi_null_copy_fn" "MPI_NULL_COPY_FN" }
+"comm_null_copy_fn" "COMM_NULL_COPY_FN"
+"type_null_copy_fn" "TYPE_NULL_COPY_FN" "win_null_copy_fn" "WIN_NULL_COPY_FN" }
+predefined! { copy c_int, |_given| None, "null_copy_fn" "NULL_COPY_FN" }
 predefined! { copy i64, |given| Some(given.read()),
-"mpi_comm_dup_fn" "MPI_COMM_DUP_FN" "mpi_type_dup_fn" "MPI_TYPE_DUP_FN"
-"mpi_win_dup_fn" "MPI_WIN_DUP_FN" }
-predefined! { copy c_int, |given| Some(given.read()), "mpi_dup_fn" "MPI_DUP_FN" }
-predefined! { delete "mpi_comm_null_delete_fn" "MPI_COMM_NULL_DELETE_FN"
-"mpi_type_null_delete_fn" "MPI_TYPE_NULL_DELETE_FN"
-"mpi_win_null_delete_fn" "MPI_WIN_NULL_DELETE_FN" "mpi_null_delete_fn" "MPI_NULL_DELETE_FN" }
+"comm_dup_fn" "COMM_DUP_FN" "type_dup_fn" "TYPE_DUP_FN"
+"win_dup_fn" "WIN_DUP_FN" }
+predefined! { copy c_int, |given| Some(given.read()), "dup_fn" "DUP_FN" }
+predefined! { delete "comm_null_delete_fn" "COMM_NULL_DELETE_FN"
+"type_null_delete_fn" "TYPE_NULL_DELETE_FN"
+"win_null_delete_fn" "WIN_NULL_DELETE_FN" "null_delete_fn" "NULL_DELETE_FN" }

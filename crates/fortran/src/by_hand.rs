@@ -3,27 +3,27 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-use mica_front_end::types::{MPI_Aint, MPI_Status};
+use mica_front_end::types::MPI_Aint;
 
-use crate::argument::{ParameterKind, to_c, to_fortran};
-use crate::descriptor::Descriptor;
-use crate::export::{by_hand, named};
-use crate::generated::constants as c;
+use crate::abi::names::{function, older, profiling_function, profiling_older};
+use crate::abi::{Status, Word, constants as c};
+use crate::argument::{HandleWord, ParameterKind, to_c};
+use crate::export::by_hand;
 use crate::text::{CText, InInfoText, InText, UNTOUCHED, give};
 
 // C's arguments of the program are no arguments in Fortran.
-by_hand! { MPI_Init "mpi_init" "MPI_INIT", fn(*mut c_int, *mut c_void),
+by_hand! { MPI_Init "init" "INIT", fn(*mut c_int, *mut c_void),
     |function| function(null_mut(), null_mut())
 }
 by_hand! {
-    MPI_Init_thread "mpi_init_thread" "MPI_INIT_THREAD",
+    MPI_Init_thread "init_thread" "INIT_THREAD",
     fn(*mut c_int, *mut c_void, c_int, *mut c_int),
     |function, required: *const c_int, provided: *mut c_int|
         function(null_mut(), null_mut(), required.read(), provided)
 }
 by_hand! {
-    MPI_Info_create_env "mpi_info_create_env" "MPI_INFO_CREATE_ENV",
-    fn(c_int, *mut c_void, *mut usize),
+    MPI_Info_create_env "info_create_env" "INFO_CREATE_ENV",
+    fn(c_int, *mut c_void, *mut Word),
     |function, info: *mut c_int| new_handle(info, |info| function(0, null_mut(), info))
 }
 
@@ -31,39 +31,55 @@ by_hand! {
 ///
 /// # Safety
 /// The place is null or writable; `make` gets null or a place of its own.
-pub unsafe fn new_handle(place: *mut c_int, make: impl FnOnce(*mut usize) -> c_int) -> c_int {
+pub unsafe fn new_handle(place: *mut c_int, make: impl FnOnce(*mut Word) -> c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { new_handle_of(place, make) }
+}
+
+/// The same for a handle that C has as another word than most.
+///
+/// # Safety
+/// As for [`new_handle`].
+pub unsafe fn new_handle_of<W: HandleWord>(
+    place: *mut c_int,
+    make: impl FnOnce(*mut W) -> c_int,
+) -> c_int {
     if place.is_null() {
         return make(null_mut());
     }
-    let mut handle = 0;
+    let mut handle = W::NONE;
     let code = make(&raw mut handle);
     if code == c::SUCCESS {
         // SAFETY: as the caller promises.
-        unsafe { place.write(to_fortran(handle)) };
+        unsafe { place.write(handle.to_fortran()) };
     }
     code
 }
 
 // A status is the same in all interfaces.
-named! { ["mpi_status_f2f08_", "mpi_status_f2f08__", "mpi_status_f2f08", "MPI_STATUS_F2F08",
-    "mpi_status_f2f08_f08_", "mpi_status_f2f08_f08", "pmpi_status_f2f08_", "pmpi_status_f2f08__",
-    "pmpi_status_f2f08", "PMPI_STATUS_F2F08", "pmpi_status_f2f08_f08_", "pmpi_status_f2f08_f08",
-    "mpi_status_f082f_", "mpi_status_f082f__", "mpi_status_f082f", "MPI_STATUS_F082F",
-    "mpi_status_f082f_f08_", "mpi_status_f082f_f08", "pmpi_status_f082f_", "pmpi_status_f082f__",
-    "pmpi_status_f082f", "PMPI_STATUS_F082F", "pmpi_status_f082f_f08_", "pmpi_status_f082f_f08"]
-    fn(from: *const MPI_Status, to: *mut MPI_Status, ierror: *mut c_int) {
-        // SAFETY: the caller passes the addresses of two statuses.
-        unsafe {
-            to.write(from.read());
-            crate::choice::store(ierror, c::SUCCESS);
+macro_rules! copies {
+    ($($define:ident $lower:literal $upper:literal;)*) => {$(
+        $define! { $lower $upper
+            fn(from: *const Status, to: *mut Status, ierror: *mut c_int) {
+                // SAFETY: the caller passes the addresses of two statuses.
+                unsafe {
+                    to.write(from.read());
+                    crate::choice::store(ierror, c::SUCCESS);
+                }
+            }
         }
-    }
+    )*};
+}
+
+copies! {
+    function "status_f2f08" "STATUS_F2F08"; profiling_function "status_f2f08" "STATUS_F2F08";
+    function "status_f082f" "STATUS_F082F"; profiling_function "status_f082f" "STATUS_F082F";
 }
 
 // The length of a value counts no zero in Fortran.
 by_hand! {
-    MPI_Info_get "mpi_info_get" "MPI_INFO_GET",
-    fn(usize, *const c_char, c_int, *mut c_char, *mut c_int),
+    MPI_Info_get "info_get" "INFO_GET",
+    fn(Word, *const c_char, c_int, *mut c_char, *mut c_int),
     |function, info: *const c_int, key: *const c_char, valuelen: *const c_int, value: *mut c_char,
         flag: *mut c_int; key_len, value_len| {
         let Some(mut key) = InInfoText::enter(key, key_len) else {
@@ -86,8 +102,8 @@ by_hand! {
     }
 }
 by_hand! {
-    MPI_Info_get_string "mpi_info_get_string" "MPI_INFO_GET_STRING",
-    fn(usize, *const c_char, *mut c_int, *mut c_char, *mut c_int),
+    MPI_Info_get_string "info_get_string" "INFO_GET_STRING",
+    fn(Word, *const c_char, *mut c_int, *mut c_char, *mut c_int),
     |function, info: *const c_int, key: *const c_char, buflen: *mut c_int, value: *mut c_char,
         flag: *mut c_int; key_len, value_len| {
         let Some(mut key) = InInfoText::enter(key, key_len) else {
@@ -104,8 +120,8 @@ by_hand! {
     }
 }
 by_hand! {
-    MPI_Session_get_nth_pset "mpi_session_get_nth_pset" "MPI_SESSION_GET_NTH_PSET",
-    fn(usize, usize, c_int, *mut c_int, *mut c_char),
+    MPI_Session_get_nth_pset "session_get_nth_pset" "SESSION_GET_NTH_PSET",
+    fn(Word, Word, c_int, *mut c_int, *mut c_char),
     |function, session: *const c_int, info: *const c_int, n: *const c_int, pset_len: *mut c_int,
         pset_name: *mut c_char; pset_name_len|
         sized("MPI_Session_get_nth_pset\0", pset_len, pset_name, pset_name_len, |len, text| {
@@ -156,32 +172,28 @@ unsafe fn sized(
 /// Where an attached buffer was is no address that Fortran's `mpif.h` and `mpi` could use: they get
 /// its size alone, `mpi_f08` gets both.
 macro_rules! detach {
-    ($mpi:ident $lower:literal $upper:literal, $large:ident $lower_large:literal,
-        ($($p:ident),*)) => {
-        detach! { @f08 $mpi $lower, c_int, ($($p),*) }
-        detach! { @f08 $large $lower_large, i64, ($($p),*) }
-        detach! { @names [stringify!($mpi)] [
-            concat!($lower, "_"), concat!($lower, "__"), $lower, $upper,
-            concat!(stringify!($mpi), "_fts")
-        ] ($($p),*) }
-        detach! { @names [concat!("P", stringify!($mpi))] [
-            concat!("p", $lower, "_"), concat!("p", $lower, "__"), concat!("p", $lower),
-            concat!("P", $upper), concat!("P", stringify!($mpi), "_fts")
-        ] ($($p),*) }
-    };
-    (@f08 $mpi:ident $lower:literal, $int:ty, ($($p:ident),*)) => {
+    ($mpi:ident $lower:literal $upper:literal, $large:ident, ($($p:ident),*)) => {
         by_hand! {
-            $mpi $lower, fn($(detach!(@usize $p),)* *mut *mut c_void, *mut $int),
-            |function $(, $p: *const c_int)*, buffer_addr: *mut *mut c_void, size: *mut $int|
+            f08 $mpi $lower, fn($(detach!(@word $p),)* *mut *mut c_void, *mut c_int),
+            |function $(, $p: *const c_int)*, buffer_addr: *mut *mut c_void, size: *mut c_int|
                 function($(to_c($p.read()),)* buffer_addr, size)
         }
+        by_hand! {
+            $large $lower, fn($(detach!(@word $p),)* *mut *mut c_void, *mut i64),
+            |function $(, $p: *const c_int)*, buffer_addr: *mut *mut c_void, size: *mut i64|
+                function($(to_c($p.read()),)* buffer_addr, size)
+        }
+        detach! { @older older [stringify!($mpi)] $mpi $lower $upper ($($p),*) }
+        detach! { @older profiling_older [concat!("P", stringify!($mpi))]
+            $mpi $lower $upper ($($p),*) }
     };
-    (@names [$called:expr] $names:tt ($($p:ident),*)) => {
-        named! { $names
+    (@older $define:ident [$called:expr] $mpi:ident $lower:literal $upper:literal
+        ($($p:ident),*)) => {
+        $define! { $mpi $lower $upper
             fn($($p: *const c_int,)* _buffer: *const c_void, size: *mut c_int, ierror: *mut c_int) {
                 unsafe extern "C" {
                     #[link_name = $called]
-                    fn detach($($p: usize,)* buffer: *mut *mut c_void, size: *mut c_int) -> c_int;
+                    fn detach($($p: Word,)* buffer: *mut *mut c_void, size: *mut c_int) -> c_int;
                 }
                 let mut buffer = null_mut();
                 // SAFETY: the caller of the MPI function promises what it asks for.
@@ -192,35 +204,30 @@ macro_rules! detach {
             }
         }
     };
-    (@usize $p:ident) => { usize };
+    (@word $p:ident) => { Word };
 }
 
 detach! {
-    MPI_Buffer_detach "mpi_buffer_detach" "MPI_BUFFER_DETACH",
-    MPI_Buffer_detach_c "mpi_buffer_detach_c", ()
+    MPI_Buffer_detach "buffer_detach" "BUFFER_DETACH",
+    MPI_Buffer_detach_c, ()
 }
 detach! {
-    MPI_Comm_detach_buffer "mpi_comm_detach_buffer" "MPI_COMM_DETACH_BUFFER",
-    MPI_Comm_detach_buffer_c "mpi_comm_detach_buffer_c", (comm)
+    MPI_Comm_detach_buffer "comm_detach_buffer" "COMM_DETACH_BUFFER",
+    MPI_Comm_detach_buffer_c, (comm)
 }
 detach! {
-    MPI_Session_detach_buffer "mpi_session_detach_buffer" "MPI_SESSION_DETACH_BUFFER",
-    MPI_Session_detach_buffer_c "mpi_session_detach_buffer_c", (session)
+    MPI_Session_detach_buffer "session_detach_buffer" "SESSION_DETACH_BUFFER",
+    MPI_Session_detach_buffer_c, (session)
 }
 
 /// Functions that return a value, by their names in all interfaces.
 macro_rules! functions {
     ($($mpi:ident $profiling:ident $lower:literal $upper:literal $params:tt -> $r:ty;)*) => {$(
-        functions! { @one $mpi [
-            concat!($lower, "_"), concat!($lower, "__"), $lower, $upper
-        ] $params -> $r }
-        functions! { @one $profiling [
-            concat!("p", $lower, "_"), concat!("p", $lower, "__"), concat!("p", $lower),
-            concat!("P", $upper)
-        ] $params -> $r }
+        functions! { @one function $mpi $lower $upper $params -> $r }
+        functions! { @one profiling_function $profiling $lower $upper $params -> $r }
     )*};
-    (@one $mpi:ident $names:tt ($($p:ident),*) -> $r:ty) => {
-        named! { $names fn($($p: *const MPI_Aint),*) -> $r {
+    (@one $define:ident $mpi:ident $lower:literal $upper:literal ($($p:ident),*) -> $r:ty) => {
+        $define! { $lower $upper fn($($p: *const MPI_Aint),*) -> $r {
             unsafe extern "C" {
                 fn $mpi($($p: MPI_Aint),*) -> $r;
             }
@@ -231,10 +238,10 @@ macro_rules! functions {
 }
 
 functions! {
-    MPI_Wtime PMPI_Wtime "mpi_wtime" "MPI_WTIME" () -> f64;
-    MPI_Wtick PMPI_Wtick "mpi_wtick" "MPI_WTICK" () -> f64;
-    MPI_Aint_add PMPI_Aint_add "mpi_aint_add" "MPI_AINT_ADD" (base, disp) -> MPI_Aint;
-    MPI_Aint_diff PMPI_Aint_diff "mpi_aint_diff" "MPI_AINT_DIFF" (addr1, addr2) -> MPI_Aint;
+    MPI_Wtime PMPI_Wtime "wtime" "WTIME" () -> f64;
+    MPI_Wtick PMPI_Wtick "wtick" "WTICK" () -> f64;
+    MPI_Aint_add PMPI_Aint_add "aint_add" "AINT_ADD" (base, disp) -> MPI_Aint;
+    MPI_Aint_diff PMPI_Aint_diff "aint_diff" "AINT_DIFF" (addr1, addr2) -> MPI_Aint;
 }
 
 unsafe extern "C" {
@@ -242,15 +249,13 @@ unsafe extern "C" {
     fn PMPI_Pcontrol(level: c_int, ...) -> c_int;
 }
 
-named! { ["mpi_pcontrol_", "mpi_pcontrol__", "mpi_pcontrol", "MPI_PCONTROL", "mpi_pcontrol_f08_",
-    "mpi_pcontrol_f08"]
+function! { "pcontrol" "PCONTROL"
     fn(level: *const c_int) {
         // SAFETY: the caller passes the address of a number.
         unsafe { MPI_Pcontrol(level.read()) };
     }
 }
-named! { ["pmpi_pcontrol_", "pmpi_pcontrol__", "pmpi_pcontrol", "PMPI_PCONTROL",
-    "pmpi_pcontrol_f08_", "pmpi_pcontrol_f08"]
+profiling_function! { "pcontrol" "PCONTROL"
     fn(level: *const c_int) {
         // SAFETY: as above.
         unsafe { PMPI_Pcontrol(level.read()) };
@@ -258,27 +263,8 @@ named! { ["pmpi_pcontrol_", "pmpi_pcontrol__", "pmpi_pcontrol", "PMPI_PCONTROL",
 }
 
 // Since the compiler does not know what it does, the buffer is in memory when it returns.
-named! { ["mpi_f_sync_reg_", "mpi_f_sync_reg__", "mpi_f_sync_reg", "MPI_F_SYNC_REG",
-    "pmpi_f_sync_reg_", "pmpi_f_sync_reg__", "pmpi_f_sync_reg", "PMPI_F_SYNC_REG",
-    "MPI_F_sync_reg_fts", "MPI_F_sync_reg_f08ts", "PMPI_F_sync_reg_fts", "PMPI_F_sync_reg_f08ts"]
-    fn(_buf: *const c_void) {}
-}
-
-named! { ["MPI_Sizeof_fts", "MPI_Sizeof_f08ts", "PMPI_Sizeof_fts", "PMPI_Sizeof_f08ts"]
-    fn(x: *const Descriptor, size: *mut c_int, ierror: *mut c_int) {
-        // SAFETY: a descriptor of Fortran, and places for numbers.
-        unsafe {
-            let code = match Descriptor::section(x) {
-                Ok(section) => {
-                    size.write(section.element as c_int);
-                    c::SUCCESS
-                }
-                Err(unknown) => crate::choice::raise(unknown.into()),
-            };
-            crate::choice::store(ierror, code);
-        }
-    }
-}
+function! { "f_sync_reg" "F_SYNC_REG" fn(_buf: *const c_void) {} }
+profiling_function! { "f_sync_reg" "F_SYNC_REG" fn(_buf: *const c_void) {} }
 
 /// A text for a function that reads it, or the code of an error.
 ///

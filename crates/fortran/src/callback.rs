@@ -6,11 +6,11 @@ use std::ffi::{c_char, c_int, c_void};
 use mica_front_end::table::{CallbackState, object};
 use mica_front_end::types::{MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Offset, MPI_Op};
 
-use crate::argument::{flag_to_c, flag_to_fortran, to_fortran};
-use crate::by_hand::{new_handle, text};
-use crate::export::{by_hand, named};
-use crate::generated::constants as c;
-use crate::table::table;
+use crate::abi::conversions::is_null_conversion;
+use crate::abi::{Word, constants as c, table};
+use crate::argument::{HandleWord, flag_to_c, flag_to_fortran, to_fortran};
+use crate::by_hand::{new_handle, new_handle_of, text};
+use crate::export::by_hand;
 
 /// An address of a function of the program.
 pub type Function = *const c_void;
@@ -54,7 +54,7 @@ unsafe extern "C" fn apply(
     datatype: MPI_Datatype,
     state: *mut c_void,
 ) {
-    let mut datatype = to_fortran(datatype.0);
+    let mut datatype = datatype.0.to_fortran();
     // SAFETY: the library passes the state of this operator and `count` elements; the program's
     // function has the parameters that MPI says. The count of a small one is an `INTEGER`.
     unsafe {
@@ -100,54 +100,57 @@ unsafe fn create_operator(
     // SAFETY: the table's function; the state goes with the callback.
     unsafe {
         let commute = flag_to_c(commute.read());
-        new_handle(op, |op| {
+        new_handle_of(op, |op: *mut usize| {
             (table().op_create)(Some(apply), state, most, commute, op.cast::<MPI_Op>())
         })
     }
 }
 
-/// Defines functions that the table of the library serves, by all their names: a tool of C's has
-/// none of them to see.
+/// Who calls a function that the table serves, by the name of the program's function or of the one
+/// for tools: the table has one for both.
+#[derive(Clone, Copy)]
+pub struct TableCaller;
+
+/// Defines functions that the table of the library serves: a tool of C's has none of them to see.
 macro_rules! by_table {
     () => {};
+    (large $lower:literal $params:tt $code:expr; $($more:tt)*) => {
+        $crate::callback::by_table! { @define large [$lower] $params $code }
+        $crate::callback::by_table! { $($more)* }
+    };
+    (older $lower:literal $upper:literal $params:tt $code:expr; $($more:tt)*) => {
+        $crate::callback::by_table! { @define by_address [$lower $upper] $params $code }
+        $crate::callback::by_table! { $($more)* }
+    };
     ($lower:literal $upper:literal $params:tt $code:expr; $($more:tt)*) => {
-        $crate::callback::by_table! { @names [
-            concat!($lower, "_"), concat!($lower, "__"), $lower, $upper,
-            concat!("p", $lower, "_"), concat!("p", $lower, "__"), concat!("p", $lower),
-            concat!("P", $upper),
-            concat!($lower, "_f08_"), concat!($lower, "_f08"),
-            concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
-        ] $params $code }
+        $crate::callback::by_table! { @define plain [$lower $upper] $params $code }
         $crate::callback::by_table! { $($more)* }
     };
-    ($lower:literal $params:tt $code:expr; $($more:tt)*) => {
-        $crate::callback::by_table! { @names [
-            concat!($lower, "_f08_"), concat!($lower, "_f08"),
-            concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
-        ] $params $code }
-        $crate::callback::by_table! { $($more)* }
-    };
-    (@names $names:tt ($($p:ident: $t:ty),*) $code:expr) => {
-        named! { $names fn($($p: $t,)* ierror: *mut c_int) {
-            // SAFETY: the caller of the MPI function promises what it asks for.
-            unsafe {
-                let code = $code;
-                crate::choice::store(ierror, code);
+    (@define $form:ident [$($names:tt)+] ($($p:ident: $t:ty),*) $code:expr) => {
+        const _: () = {
+            use $crate::callback::TableCaller as program;
+            use $crate::callback::TableCaller as profiling;
+
+            unsafe fn call(_caller: program, $($p: $t),*) -> c_int {
+                // SAFETY: the caller of the MPI function promises what it asks for.
+                unsafe { $code }
             }
-        } }
+
+            $crate::abi::names::$form! { program $($names)+ ($($p: $t),*) }
+        };
     };
 }
 pub(crate) use by_table;
 
 by_table! {
-    "mpi_op_create" "MPI_OP_CREATE" (user_fn: Function, commute: *const c_int, op: *mut c_int)
+    "op_create" "OP_CREATE" (user_fn: Function, commute: *const c_int, op: *mut c_int)
         create_operator(user_fn, OperatorCount::Small, commute, op);
-    "mpi_op_create_c" (user_fn: Function, commute: *const c_int, op: *mut c_int)
+    large "op_create" (user_fn: Function, commute: *const c_int, op: *mut c_int)
         create_operator(user_fn, OperatorCount::Large, commute, op);
 }
 
 unsafe extern "C" fn handle(object: usize, code: c_int, state: *mut c_void) {
-    let (mut object, mut code) = (to_fortran(object), code);
+    let (mut object, mut code) = (object.to_fortran(), code);
     // SAFETY: the state is the address of the program's function, which has these parameters.
     unsafe {
         program!(state.cast_const() => fn(*mut c_int, *mut c_int))(&raw mut object, &raw mut code)
@@ -160,11 +163,11 @@ unsafe extern "C" fn nothing_to_free(_state: *mut c_void) {}
 ///
 /// # Safety
 /// `errhandler` is null or writable.
-unsafe fn create_errhandler(kind: c_int, function: Function, errhandler: *mut c_int) -> c_int {
+pub unsafe fn create_errhandler(kind: c_int, function: Function, errhandler: *mut c_int) -> c_int {
     let state = CallbackState { state: function.cast_mut(), drop: nothing_to_free };
     // SAFETY: the table's function.
     unsafe {
-        new_handle(errhandler, |errhandler| {
+        new_handle_of(errhandler, |errhandler: *mut usize| {
             (table().create_errhandler)(
                 kind,
                 Some(handle),
@@ -176,16 +179,16 @@ unsafe fn create_errhandler(kind: c_int, function: Function, errhandler: *mut c_
 }
 
 by_table! {
-    "mpi_comm_create_errhandler" "MPI_COMM_CREATE_ERRHANDLER"
+    "comm_create_errhandler" "COMM_CREATE_ERRHANDLER"
         (function: Function, errhandler: *mut c_int)
         create_errhandler(object::COMM, function, errhandler);
-    "mpi_win_create_errhandler" "MPI_WIN_CREATE_ERRHANDLER"
+    "win_create_errhandler" "WIN_CREATE_ERRHANDLER"
         (function: Function, errhandler: *mut c_int)
         create_errhandler(object::WIN, function, errhandler);
-    "mpi_file_create_errhandler" "MPI_FILE_CREATE_ERRHANDLER"
+    "file_create_errhandler" "FILE_CREATE_ERRHANDLER"
         (function: Function, errhandler: *mut c_int)
         create_errhandler(object::FILE, function, errhandler);
-    "mpi_session_create_errhandler" "MPI_SESSION_CREATE_ERRHANDLER"
+    "session_create_errhandler" "SESSION_CREATE_ERRHANDLER"
         (function: Function, errhandler: *mut c_int)
         create_errhandler(object::SESSION, function, errhandler);
 }
@@ -242,8 +245,8 @@ type Free = unsafe extern "C" fn(*mut c_void) -> c_int;
 type Cancel = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
 
 by_hand! {
-    MPI_Grequest_start "mpi_grequest_start" "MPI_GREQUEST_START",
-    fn(Query, Free, Cancel, *mut c_void, *mut usize),
+    MPI_Grequest_start "grequest_start" "GREQUEST_START",
+    fn(Query, Free, Cancel, *mut c_void, *mut Word),
     |function, query_fn: Function, free_fn: Function, cancel_fn: Function, extra_state: *const i64,
         request: *mut c_int| {
         let (query_of, free_of, cancel_of) = (query_fn, free_fn, cancel_fn);
@@ -275,7 +278,7 @@ macro_rules! conversions {
     ($($name:ident $field:ident $count:ty;)*) => {$(
         unsafe extern "C" fn $name(
             userbuf: *mut c_void,
-            datatype: usize,
+            datatype: Word,
             count: $count,
             filebuf: *mut c_void,
             position: MPI_Offset,
@@ -305,7 +308,7 @@ conversions! {
     write_large write MPI_Count;
 }
 
-unsafe extern "C" fn extent(datatype: usize, extent: *mut i64, state: *mut c_void) -> c_int {
+unsafe extern "C" fn extent(datatype: Word, extent: *mut i64, state: *mut c_void) -> c_int {
     let (mut datatype, mut code) = (to_fortran(datatype), c::SUCCESS);
     // SAFETY: as above.
     unsafe {
@@ -322,9 +325,9 @@ unsafe extern "C" fn extent(datatype: usize, extent: *mut i64, state: *mut c_voi
 
 /// A conversion function of C, or null for `MPI_CONVERSION_FN_NULL`.
 type Conversion<C> = Option<
-    unsafe extern "C" fn(*mut c_void, usize, C, *mut c_void, MPI_Offset, *mut c_void) -> c_int,
+    unsafe extern "C" fn(*mut c_void, Word, C, *mut c_void, MPI_Offset, *mut c_void) -> c_int,
 >;
-type Extent = unsafe extern "C" fn(usize, *mut i64, *mut c_void) -> c_int;
+type Extent = unsafe extern "C" fn(Word, *mut i64, *mut c_void) -> c_int;
 
 /// Defines `MPI_Register_datarep`, of counts of a type.
 macro_rules! register {
@@ -357,45 +360,10 @@ macro_rules! register {
 }
 
 register! {
-    [MPI_Register_datarep "mpi_register_datarep" "MPI_REGISTER_DATAREP"] "MPI_Register_datarep\0",
+    [MPI_Register_datarep "register_datarep" "REGISTER_DATAREP"] "MPI_Register_datarep\0",
     c_int, read_small write_small
 }
 register! {
-    [MPI_Register_datarep_c "mpi_register_datarep_c"] "MPI_Register_datarep_c\0",
+    [MPI_Register_datarep_c "register_datarep"] "MPI_Register_datarep_c\0",
     MPI_Count, read_large write_large
-}
-
-/// Defines `MPI_CONVERSION_FN_NULL` and its kin, which are never called, and a comparison with
-/// their addresses.
-macro_rules! null_conversions {
-    ($($name:ident = $symbol:literal;)*) => {
-        $(
-            #[unsafe(export_name = $symbol)]
-            extern "C" fn $name() {}
-        )*
-
-        /// Whether a function of the program is `MPI_CONVERSION_FN_NULL` or its kin. A program that
-        /// is no position-independent one has an address of its own for a function of a library.
-        fn is_null_conversion(function: Function) -> bool {
-            let own = [$($name as *const c_void),*];
-            let names = [$(concat!($symbol, "\0")),*];
-            let of_program = |name: &&str| {
-                // SAFETY: a name, with its zero.
-                let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast()) };
-                found.cast_const() == function
-            };
-            own.contains(&function) || names.iter().any(of_program)
-        }
-    };
-}
-
-null_conversions! {
-    null = "mpi_conversion_fn_null_";
-    null_two = "mpi_conversion_fn_null__";
-    null_none = "mpi_conversion_fn_null";
-    null_capitals = "MPI_CONVERSION_FN_NULL";
-    null_large = "mpi_conversion_fn_null_c_";
-    null_large_two = "mpi_conversion_fn_null_c__";
-    null_large_none = "mpi_conversion_fn_null_c";
-    null_large_capitals = "MPI_CONVERSION_FN_NULL_C";
 }

@@ -11,15 +11,15 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::rc::Rc;
 
+use crate::abi::descriptor::{Descriptor, DimensionRoom, KNOWN_COMPILERS};
+use crate::abi::{Word, constants as c, table};
 use crate::argument::to_fortran;
-use crate::descriptor::{Descriptor, UnknownCompiler};
-use crate::generated::constants as c;
+use crate::descriptor::UnknownCompiler;
 use crate::section::deferred::{self, RequestUse};
 use crate::section::{CopiedSection, KeptType, SectionAccess, copied, kept, partitions, typed};
-use crate::table::table;
 
 unsafe extern "C" {
-    fn PMPI_Comm_call_errhandler(comm: usize, code: c_int) -> c_int;
+    fn PMPI_Comm_call_errhandler(comm: Word, code: c_int) -> c_int;
     fn PMPI_Add_error_code(class: c_int, code: *mut c_int) -> c_int;
     fn PMPI_Add_error_string(code: c_int, text: *const c_char) -> c_int;
 }
@@ -54,8 +54,8 @@ pub fn raise(error: ChoiceError) -> c_int {
 /// A code for descriptors of an unknown compiler, with a text that says so.
 fn unknown(version: c_int) -> c_int {
     let text = format!(
-        "this compiler's array descriptors (CFI_VERSION {version}) are not known to Mica, which \
-        knows those of gfortran and flang; include 'mpif.h' needs none\0"
+        "this compiler's array descriptors (version {version}) are not known to Mica, which knows \
+        those of {KNOWN_COMPILERS}; include 'mpif.h' needs none\0"
     );
     let mut code = c::ERR_OTHER;
     // SAFETY: functions of MPI; the text ends with a zero.
@@ -140,9 +140,11 @@ impl SectionElements {
         count: *const C,
         datatype: *const c_int,
     ) -> Result<Described<C>, ChoiceError> {
+        let mut room = DimensionRoom::default();
         // SAFETY: as the caller promises.
-        let (section, number, of) =
-            unsafe { (Descriptor::section(buffer)?, count.read().number(), datatype.read()) };
+        let (section, number, of) = unsafe {
+            (Descriptor::section(buffer, &mut room)?, count.read().number(), datatype.read())
+        };
         if section.is_packed() {
             return Ok((section.address, count, datatype));
         }
@@ -178,8 +180,9 @@ impl Copies {
         buffer: *const Descriptor,
         access: SectionAccess,
     ) -> Result<*mut c_void, ChoiceError> {
+        let mut room = DimensionRoom::default();
         // SAFETY: as the caller promises.
-        let section = unsafe { Descriptor::section(buffer)? };
+        let section = unsafe { Descriptor::section(buffer, &mut room)? };
         if section.is_contiguous() {
             return Ok(section.address);
         }
@@ -250,8 +253,9 @@ pub unsafe fn partitioned<C: ElementCount>(
 /// # Safety
 /// The descriptor is one of Fortran.
 pub unsafe fn contiguous(buffer: *const Descriptor) -> Result<*mut c_void, ChoiceError> {
+    let mut room = DimensionRoom::default();
     // SAFETY: as the caller promises.
-    let section = unsafe { Descriptor::section(buffer)? };
+    let section = unsafe { Descriptor::section(buffer, &mut room)? };
     match section.is_contiguous() {
         true => Ok(section.address),
         false => Err(ChoiceError::Class(c::ERR_BUFFER)),
@@ -268,17 +272,6 @@ pub unsafe fn location(buffer: *const Descriptor) -> *mut c_void {
     unsafe { Descriptor::address(buffer) }
 }
 
-/// The characters of a text that a descriptor describes, and their number: an interface of C has no
-/// other way to pass both.
-///
-/// # Safety
-/// The descriptor is one of Fortran, of a text.
-#[inline(always)]
-pub unsafe fn text(text: *const Descriptor) -> (*const c_char, usize) {
-    // SAFETY: as the caller promises.
-    unsafe { (Descriptor::address(text).cast_const().cast(), Descriptor::element(text)) }
-}
-
 /// Whether a descriptor is of a compiler that is known, and what it describes is contiguous by the
 /// [quick test](crate::descriptor::ArraySection::is_packed).
 ///
@@ -287,5 +280,5 @@ pub unsafe fn text(text: *const Descriptor) -> (*const c_char, usize) {
 #[inline(always)]
 pub unsafe fn is_packed(buffer: *const Descriptor) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { Descriptor::section(buffer) }.is_ok_and(|section| section.is_packed())
+    unsafe { Descriptor::is_packed(buffer) }
 }

@@ -1,14 +1,11 @@
-//! What Fortran passes for a choice buffer that may be a section of an array: a descriptor of
-//! ISO/IEC TS 29113 (Fortran 2018, 18.5.3), whose layout is the compiler's.
-//!
-//! The fields that are read here are laid out alike by gfortran and flang, whose descriptors are
-//! told apart by their version. Another compiler's would be read wrongly, so it is refused.
+//! Arrays and sections of arrays that Fortran passes for choice buffers, as their descriptors
+//! describe them ([`crate::abi::descriptor`]).
 
 use std::ffi::{c_int, c_void};
 
 /// `CFI_dim_t`: one dimension.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SectionDimension {
     /// The lowest subscript. Nothing follows from it.
     pub lower_bound: isize,
@@ -18,21 +15,8 @@ pub struct SectionDimension {
     pub stride: isize,
 }
 
-/// `CFI_cdesc_t`, as far as compilers agree on it. The dimensions follow.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Descriptor {
-    address: *mut c_void,
-    element: usize,
-    version: c_int,
-    rank: u8,
-    /// Attribute and type, in an order of the compiler's.
-    others: [u8; 3],
-    dimensions: [SectionDimension; 0],
-}
-
-/// `CFI_VERSION` of gfortran, of flang to version 19, and of later ones.
-const VERSIONS: [c_int; 3] = [1, 20_180_515, 20_240_719];
+/// The dimensions that an array of Fortran may have.
+pub const MAX_RANK: usize = 15;
 
 /// A compiler whose descriptors are not known, by their version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,51 +31,6 @@ pub struct ArraySection<'a> {
     pub element: usize,
     /// From the one whose elements follow one another first.
     pub dimensions: &'a [SectionDimension],
-}
-
-impl Descriptor {
-    /// The address of the first element.
-    ///
-    /// # Safety
-    /// `this` is a descriptor.
-    #[inline(always)]
-    pub unsafe fn address(this: *const Descriptor) -> *mut c_void {
-        // SAFETY: as the caller promises.
-        unsafe { (*this).address }
-    }
-
-    /// The bytes of an element, or of a text.
-    ///
-    /// # Safety
-    /// `this` is a descriptor.
-    #[inline(always)]
-    pub unsafe fn element(this: *const Descriptor) -> usize {
-        // SAFETY: as the caller promises.
-        unsafe { (*this).element }
-    }
-
-    /// What is described.
-    ///
-    /// # Errors
-    /// When the descriptor is of an unknown compiler.
-    ///
-    /// # Safety
-    /// `this` is a descriptor, which stays for `'a`.
-    #[inline(always)]
-    pub unsafe fn section<'a>(
-        this: *const Descriptor,
-    ) -> Result<ArraySection<'a>, UnknownCompiler> {
-        // SAFETY: as the caller promises.
-        let known = unsafe { &*this };
-        if !VERSIONS.contains(&known.version) {
-            return Err(UnknownCompiler(known.version));
-        }
-        // SAFETY: as many dimensions follow as the rank says.
-        let dimensions = unsafe {
-            std::slice::from_raw_parts((&raw const (*this).dimensions).cast(), known.rank.into())
-        };
-        Ok(ArraySection { address: known.address, element: known.element, dimensions })
-    }
 }
 
 impl ArraySection<'_> {

@@ -1,11 +1,10 @@
 //! Macros that define the exported functions from the kinds of their parameters; the length of an
-//! array or a text follows its kind in brackets.
+//! array or a text follows its kind in brackets. The names of the functions are the ABI's:
+//! [`crate::abi::names`].
 //!
-//! A function of `include 'mpif.h'` and `use mpi` that has no choice buffer is `mpi_x_` and so on;
-//! that of `use mpi_f08` is `mpi_x_f08_`, with the same arguments, of which `ierror` may be
-//! missing. Where there is a choice buffer, `mpif.h` passes its address to `mpi_x_`, and both
-//! modules pass a descriptor to a function of a name of C, `MPI_X_fts` and `MPI_X_f08ts` (MPI 5.0,
-//! 19.1.5).
+//! A function without choice buffers is one for all interfaces of Fortran, whose arguments are
+//! addresses; in `mpi_f08`, `ierror` may be missing. A choice buffer is an address in one function,
+//! a descriptor in another.
 //!
 //! They call `MPI_X`, so that tools for C see them; `pmpi_x_` and its kin call `PMPI_X`.
 
@@ -23,20 +22,14 @@ macro_rules! forward {
         ($($p:ident: $kind:ty $([$len:expr])?),* $(; $($text:ident),+)?)) => {
         const _: () = {
             $crate::export::body! { $mpi($($p: $kind $([$len])?),* $(; $($text),+)?) }
-            $crate::export::exports! { call $mpi [
-                concat!($lower, "_"), concat!($lower, "__"), $lower, $upper,
-                concat!($lower, "_f08_"), concat!($lower, "_f08")
-            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
-            $crate::export::exports! { call profiling [
-                concat!("p", $lower, "_"), concat!("p", $lower, "__"), concat!("p", $lower),
-                concat!("P", $upper),
-                concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
-            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
+            $crate::abi::names::plain! { $mpi $lower $upper
+                ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
         };
     };
 }
 
-/// Defines functions for large counts without choice buffers, which `mpi_f08` alone has.
+/// Defines functions for large counts without choice buffers, which `mpi_f08` alone has. Their
+/// names are made of the one without `_c`.
 macro_rules! forward_large {
     ($($mpi:ident $lower:literal);+ ($($params:tt)*)) => {
         $crate::export::forward_large! { @each ($($params)*) $($mpi $lower;)+ }
@@ -50,12 +43,8 @@ macro_rules! forward_large {
         ($($p:ident: $kind:ty $([$len:expr])?),* $(; $($text:ident),+)?)) => {
         const _: () = {
             $crate::export::body! { $mpi($($p: $kind $([$len])?),* $(; $($text),+)?) }
-            $crate::export::exports! { call $mpi [
-                concat!($lower, "_f08_"), concat!($lower, "_f08")
-            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
-            $crate::export::exports! { call profiling [
-                concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
-            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
+            $crate::abi::names::large! { $mpi $lower
+                ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
         };
     };
 }
@@ -75,45 +64,32 @@ macro_rules! choice {
         ($($p:ident: $kind:ty $([$len:expr])?),* $(; $($text:ident),+)?) $sections:tt) => {
         const _: () = {
             $crate::export::body! { $mpi($($p: $kind $([$len])?),* $(; $($text),+)?) }
-            $crate::export::exports! { call $mpi [
-                concat!($lower, "_"), concat!($lower, "__"), $lower, $upper
-            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
-            $crate::export::exports! { call profiling [
-                concat!("p", $lower, "_"), concat!("p", $lower, "__"), concat!("p", $lower),
-                concat!("P", $upper)
-            ] ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
+            $crate::abi::names::by_address! { $mpi $lower $upper
+                ($($p: <$kind as ParameterKind>::Given),* $(; $($text),+)?) }
             $crate::export::described! { ($($p: $kind),* $(; $($text),+)?) $sections }
-            $crate::export::exports! { described $mpi [
-                concat!(stringify!($mpi), "_fts"), concat!(stringify!($mpi), "_f08ts")
-            ] ($($p: <$kind as $crate::argument::Describable>::Described),*) }
-            $crate::export::exports! { described profiling [
-                concat!("P", stringify!($mpi), "_fts"), concat!("P", stringify!($mpi), "_f08ts")
-            ] ($($p: <$kind as $crate::argument::Describable>::Described),*) }
+            $crate::abi::names::by_descriptor! { $mpi $lower
+                ($($p: <$kind as $crate::argument::Describable>::Described),* $(; $($text),+)?) }
         };
     };
 }
 
 /// Defines functions for large counts with choice buffers.
 macro_rules! choice_large {
-    ($($mpi:ident);+ ($($params:tt)*) {$($sections:tt)*}) => {
-        $crate::export::choice_large! { @each ($($params)*) {$($sections)*} $($mpi;)+ }
+    ($($mpi:ident $lower:literal);+ ($($params:tt)*) {$($sections:tt)*}) => {
+        $crate::export::choice_large! { @each ($($params)*) {$($sections)*} $($mpi $lower;)+ }
     };
-    (@each $params:tt $sections:tt $mpi:ident; $($more:tt)*) => {
-        $crate::export::choice_large! { @one $mpi $params $sections }
+    (@each $params:tt $sections:tt $mpi:ident $lower:literal; $($more:tt)*) => {
+        $crate::export::choice_large! { @one $mpi $lower $params $sections }
         $crate::export::choice_large! { @each $params $sections $($more)* }
     };
     (@each $params:tt $sections:tt) => {};
-    (@one $mpi:ident
+    (@one $mpi:ident $lower:literal
         ($($p:ident: $kind:ty $([$len:expr])?),* $(; $($text:ident),+)?) $sections:tt) => {
         const _: () = {
             $crate::export::body! { $mpi($($p: $kind $([$len])?),* $(; $($text),+)?) }
             $crate::export::described! { ($($p: $kind),* $(; $($text),+)?) $sections }
-            $crate::export::exports! { described $mpi [
-                concat!(stringify!($mpi), "_f08ts")
-            ] ($($p: <$kind as $crate::argument::Describable>::Described),*) }
-            $crate::export::exports! { described profiling [
-                concat!("P", stringify!($mpi), "_f08ts")
-            ] ($($p: <$kind as $crate::argument::Describable>::Described),*) }
+            $crate::abi::names::large_by_descriptor! { $mpi $lower
+                ($($p: <$kind as $crate::argument::Describable>::Described),* $(; $($text),+)?) }
         };
     };
 }
@@ -175,6 +151,7 @@ macro_rules! described {
         #[allow(clippy::too_many_arguments, reason = "MPI's")]
         unsafe fn described(
             function: Call, $($p: <$kind as $crate::argument::Describable>::Described,)*
+            $($($text: usize),+)?
         ) -> c_int {
             // SAFETY: as above.
             unsafe {
@@ -182,15 +159,18 @@ macro_rules! described {
                     $(&& $crate::choice::is_packed($typed))*
                     $(&& $crate::choice::is_packed($copied))*
                     $(&& $crate::choice::is_packed($contiguous))*
-                    $(&& $crate::choice::is_packed($characters))*;
+                    $(&& $crate::abi::descriptor::is_known_text($characters))*;
                 if !are_contiguous {
-                    return scattered($($p,)* function);
+                    return scattered($($p,)* $($($text,)+)? function);
                 }
                 $(let $typed = $crate::choice::location($typed);)*
                 $(let $copied = $crate::choice::location($copied);)*
                 $(let $contiguous = $crate::choice::location($contiguous);)*
                 $(let $location = $crate::choice::location($location);)*
-                $(let ($characters, $length) = $crate::choice::text($characters);)*
+                $(
+                    let ($characters, $length) =
+                        $crate::abi::descriptor::text($characters, $length);
+                )*
                 call(function, $($p,)* $($($text),+)?)
             }
         }
@@ -200,7 +180,8 @@ macro_rules! described {
         #[inline(never)]
         #[allow(clippy::too_many_arguments, reason = "MPI's")]
         unsafe fn scattered(
-            $($p: <$kind as $crate::argument::Describable>::Described,)* function: Call,
+            $($p: <$kind as $crate::argument::Describable>::Described,)* $($($text: usize,)+)?
+            function: Call,
         ) -> c_int {
             // SAFETY: as above; what stands for a section lives as long as the call, or is kept for
             // the request.
@@ -229,7 +210,10 @@ macro_rules! described {
                     };
                 )*
                 $(let $location = $crate::choice::location($location);)*
-                $(let ($characters, $length) = $crate::choice::text($characters);)*
+                $(
+                    let ($characters, $length) =
+                        $crate::abi::descriptor::text($characters, $length);
+                )*
                 #[allow(unused_mut, unused_assignments, reason = "of few functions")]
                 let mut kept: Option<(*const c_int, $crate::section::deferred::RequestUse)> = None;
                 $(
@@ -274,26 +258,26 @@ macro_rules! exports {
 }
 
 /// Defines a function without choice buffers by an expression within `unsafe`, whose value is the
-/// code: of the function of C, whose type is given, and of what Fortran passes.
+/// code: of the function of C, whose type is given, and of what Fortran passes. It is for all
+/// interfaces, for those that are older than `mpi_f08` (`older`), for `mpi_f08` alone (`f08`, and
+/// those for large counts, which have one name), or begins with `MPIX_` (`extension`).
 macro_rules! by_hand {
     ($mpi:ident $lower:literal $upper:literal, $($rest:tt)*) => {
-        $crate::export::by_hand! { @define $mpi [
-            concat!($lower, "_"), concat!($lower, "__"), $lower, $upper,
-            concat!($lower, "_f08_"), concat!($lower, "_f08")
-        ] [
-            concat!("p", $lower, "_"), concat!("p", $lower, "__"), concat!("p", $lower),
-            concat!("P", $upper),
-            concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
-        ] $($rest)* }
+        $crate::export::by_hand! { @define plain [$mpi $lower $upper] $mpi $($rest)* }
+    };
+    (older $mpi:ident $lower:literal $upper:literal, $($rest:tt)*) => {
+        $crate::export::by_hand! { @define by_address [$mpi $lower $upper] $mpi $($rest)* }
+    };
+    (f08 $mpi:ident $lower:literal, $($rest:tt)*) => {
+        $crate::export::by_hand! { @define f08 [$mpi $lower] $mpi $($rest)* }
+    };
+    (extension $mpi:ident $lower:literal $upper:literal, $($rest:tt)*) => {
+        $crate::export::by_hand! { @define extension [$mpi $lower $upper] $mpi $($rest)* }
     };
     ($mpi:ident $lower:literal, $($rest:tt)*) => {
-        $crate::export::by_hand! { @define $mpi [
-            concat!($lower, "_f08_"), concat!($lower, "_f08")
-        ] [
-            concat!("p", $lower, "_f08_"), concat!("p", $lower, "_f08")
-        ] $($rest)* }
+        $crate::export::by_hand! { @define large [$mpi $lower] $mpi $($rest)* }
     };
-    (@define $mpi:ident [$($name:expr),+] [$($profiling:expr),+] fn($($c:ty),*),
+    (@define $form:ident [$($names:tt)+] $mpi:ident fn($($c:ty),*),
         |$function:ident $(, $p:ident: $type:ty)* $(; $($text:ident),+)?| $code:expr) => {
         const _: () = {
             type Call = unsafe extern "C" fn($($c),*) -> c_int;
@@ -311,10 +295,7 @@ macro_rules! by_hand {
                 unsafe { $code }
             }
 
-            $crate::export::exports! { call $mpi [$($name),+]
-                ($($p: $type),* $(; $($text),+)?) }
-            $crate::export::exports! { call profiling [$($profiling),+]
-                ($($p: $type),* $(; $($text),+)?) }
+            $crate::abi::names::$form! { $($names)+ ($($p: $type),* $(; $($text),+)?) }
         };
     };
 }
@@ -334,6 +315,31 @@ macro_rules! named {
     };
 }
 
+/// Defines `MPI_CONVERSION_FN_NULL` and its kin, which are never called, and a comparison with
+/// their addresses.
+macro_rules! null_conversions {
+    ($($name:ident = $symbol:literal;)*) => {
+        $(
+            #[unsafe(export_name = $symbol)]
+            extern "C" fn $name() {}
+        )*
+
+        /// Whether a function of the program is `MPI_CONVERSION_FN_NULL` or its kin. A program that
+        /// is no position-independent one has an address of its own for a function of a library.
+        pub fn is_null_conversion(function: *const std::ffi::c_void) -> bool {
+            let own = [$($name as *const std::ffi::c_void),*];
+            let names = [$(concat!($symbol, "\0")),*];
+            let of_program = |name: &&str| {
+                // SAFETY: a name, with its zero.
+                let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast()) };
+                found.cast_const() == function
+            };
+            own.contains(&function) || names.iter().any(of_program)
+        }
+    };
+}
+
 pub(crate) use {
     body, by_hand, choice, choice_large, described, exports, forward, forward_large, named,
+    null_conversions,
 };

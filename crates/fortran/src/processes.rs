@@ -4,25 +4,27 @@ use std::ffi::c_int;
 
 use mica_front_end::processes::ProcessQueries;
 
+use crate::abi::{PROCESSES, Word};
 use crate::argument::to_c;
 
 unsafe extern "C" {
-    fn PMPI_Comm_test_inter(comm: usize, flag: *mut c_int) -> c_int;
-    fn PMPI_Comm_size(comm: usize, size: *mut c_int) -> c_int;
-    fn PMPI_Comm_remote_size(comm: usize, size: *mut c_int) -> c_int;
-    fn PMPI_Comm_rank(comm: usize, rank: *mut c_int) -> c_int;
-    fn PMPI_Topo_test(comm: usize, status: *mut c_int) -> c_int;
-    fn PMPI_Cartdim_get(comm: usize, ndims: *mut c_int) -> c_int;
-    fn PMPI_Graph_neighbors_count(comm: usize, rank: c_int, nneighbors: *mut c_int) -> c_int;
+    fn PMPI_Comm_test_inter(comm: Word, flag: *mut c_int) -> c_int;
+    fn PMPI_Comm_size(comm: Word, size: *mut c_int) -> c_int;
+    fn PMPI_Comm_remote_size(comm: Word, size: *mut c_int) -> c_int;
+    fn PMPI_Comm_rank(comm: Word, rank: *mut c_int) -> c_int;
+    fn PMPI_Topo_test(comm: Word, status: *mut c_int) -> c_int;
+    fn PMPI_Cartdim_get(comm: Word, ndims: *mut c_int) -> c_int;
+    fn PMPI_Graph_neighbors_count(comm: Word, rank: c_int, nneighbors: *mut c_int) -> c_int;
     fn PMPI_Dist_graph_neighbors_count(
-        comm: usize,
+        comm: Word,
         indegree: *mut c_int,
         outdegree: *mut c_int,
         weighted: *mut c_int,
     ) -> c_int;
 }
 
-const QUERIES: ProcessQueries = ProcessQueries {
+const QUERIES: ProcessQueries<Word> = ProcessQueries {
+    constants: PROCESSES,
     test_inter: PMPI_Comm_test_inter,
     size: PMPI_Comm_size,
     remote_size: PMPI_Comm_remote_size,
@@ -43,7 +45,7 @@ pub unsafe fn partners(comm: *const c_int) -> usize {
 }
 
 /// The dimensions of the grid that `comm` has, a handle of C.
-pub fn dimensions(comm: usize) -> usize {
+pub fn dimensions(comm: Word) -> usize {
     QUERIES.dimensions(comm)
 }
 

@@ -2,10 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 
+use crate::abi::{Word, sentinel};
 use crate::argument::to_c;
 use crate::by_hand::{new_handle, text};
 use crate::export::by_hand;
-use crate::sentinel;
 use crate::text::{CText, characters};
 
 /// Texts of C, and the array of their addresses, which ends with a null.
@@ -37,8 +37,8 @@ impl Texts {
 }
 
 by_hand! {
-    MPI_Comm_spawn "mpi_comm_spawn" "MPI_COMM_SPAWN",
-    fn(*const c_char, *const *const c_char, c_int, usize, c_int, usize, *mut usize, *mut c_int),
+    MPI_Comm_spawn "comm_spawn" "COMM_SPAWN",
+    fn(*const c_char, *const *const c_char, c_int, Word, c_int, Word, *mut Word, *mut c_int),
     |function, command: *const c_char, argv: *const c_char, maxprocs: *const c_int,
         info: *const c_int, root: *const c_int, comm: *const c_int, intercomm: *mut c_int,
         errcodes: *mut c_int; command_len, argv_len| {
@@ -63,9 +63,9 @@ by_hand! {
 }
 
 by_hand! {
-    MPI_Comm_spawn_multiple "mpi_comm_spawn_multiple" "MPI_COMM_SPAWN_MULTIPLE",
-    fn(c_int, *const *const c_char, *const *const *const c_char, *const c_int, *const usize, c_int,
-        usize, *mut usize, *mut c_int),
+    MPI_Comm_spawn_multiple "comm_spawn_multiple" "COMM_SPAWN_MULTIPLE",
+    fn(c_int, *const *const c_char, *const *const *const c_char, *const c_int, *const Word, c_int,
+        Word, *mut Word, *mut c_int),
     |function, count: *const c_int, commands: *const c_char, argvs: *const c_char,
         maxprocs: *const c_int, infos: *const c_int, root: *const c_int, comm: *const c_int,
         intercomm: *mut c_int, errcodes: *mut c_int; command_len, argv_len| {
@@ -90,7 +90,7 @@ by_hand! {
         let names_of: Vec<_> = names.iter().map(CText::as_ptr).collect();
         let argv_of: Vec<_> = arguments.iter().map(|texts| texts.addresses.as_ptr()).collect();
         let argvs = if has_arguments { argv_of.as_ptr() } else { std::ptr::null() };
-        let infos: Vec<usize> = (0..number).map(|i| to_c(infos.add(i).read())).collect();
+        let infos: Vec<Word> = (0..number).map(|i| to_c(infos.add(i).read())).collect();
         new_handle(intercomm, |intercomm| function(
             count.read(), names_of.as_ptr(), argvs, maxprocs, infos.as_ptr(), root.read(),
             to_c(comm.read()), intercomm, sentinel::place(errcodes),

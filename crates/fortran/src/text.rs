@@ -3,8 +3,8 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
+use crate::abi::descriptor::DescribedText;
 use crate::argument::{Describable, ParameterKind};
-use crate::descriptor::Descriptor;
 
 /// Texts up to this length are converted without an allocation.
 const SHORT: usize = 120;
@@ -67,7 +67,7 @@ pub unsafe fn characters<'a>(given: *const c_char, len: usize) -> &'a [u8] {
 pub struct InText;
 
 impl Describable for InText {
-    type Described = *const Descriptor;
+    type Described = DescribedText;
 }
 
 impl ParameterKind for InText {

@@ -3,41 +3,52 @@
 
 use std::ffi::c_int;
 
-/// `MPI_COMM_NULL`.
-const COMM_NULL: usize = 0x100;
-// What `MPI_Topo_test` says.
-const CART: c_int = 211;
-const GRAPH: c_int = 212;
-const DIST_GRAPH: c_int = 213;
+/// Constants of an ABI whose handles of communicators are of a type.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessConstants<H> {
+    /// `MPI_COMM_NULL`.
+    pub null: H,
+    /// Of what `MPI_Topo_test` says, `MPI_CART`.
+    pub cart: c_int,
+    /// `MPI_GRAPH`.
+    pub graph: c_int,
+    /// `MPI_DIST_GRAPH`.
+    pub dist_graph: c_int,
+}
+
+/// Those of the standard ABI.
+pub const STANDARD: ProcessConstants<usize> =
+    ProcessConstants { null: 0x100, cart: 211, graph: 212, dist_graph: 213 };
 
 /// A function of a communicator with one result.
-pub type CommunicatorQuery = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
+pub type CommunicatorQuery<H> = unsafe extern "C" fn(H, *mut c_int) -> c_int;
 
-/// The functions of the standard ABI that say it: whoever makes this passes functions of MPI, which
-/// store their results and return a code.
+/// The functions of an ABI that say it: whoever makes this passes functions of MPI, which store
+/// their results and return a code.
 #[derive(Clone, Copy, Debug)]
-pub struct ProcessQueries {
+pub struct ProcessQueries<H> {
+    /// What they say, and which communicator is none.
+    pub constants: ProcessConstants<H>,
     /// `MPI_Comm_test_inter`.
-    pub test_inter: CommunicatorQuery,
+    pub test_inter: CommunicatorQuery<H>,
     /// `MPI_Comm_size`.
-    pub size: CommunicatorQuery,
+    pub size: CommunicatorQuery<H>,
     /// `MPI_Comm_remote_size`.
-    pub remote_size: CommunicatorQuery,
+    pub remote_size: CommunicatorQuery<H>,
     /// `MPI_Comm_rank`.
-    pub rank: CommunicatorQuery,
+    pub rank: CommunicatorQuery<H>,
     /// `MPI_Topo_test`.
-    pub topology: CommunicatorQuery,
+    pub topology: CommunicatorQuery<H>,
     /// `MPI_Cartdim_get`.
-    pub dimensions: CommunicatorQuery,
+    pub dimensions: CommunicatorQuery<H>,
     /// `MPI_Graph_neighbors_count`.
-    pub graph_neighbors: unsafe extern "C" fn(usize, c_int, *mut c_int) -> c_int,
+    pub graph_neighbors: unsafe extern "C" fn(H, c_int, *mut c_int) -> c_int,
     /// `MPI_Dist_graph_neighbors_count`: to receive from, to send to, whether they have weights.
-    pub dist_graph_neighbors:
-        unsafe extern "C" fn(usize, *mut c_int, *mut c_int, *mut c_int) -> c_int,
+    pub dist_graph_neighbors: unsafe extern "C" fn(H, *mut c_int, *mut c_int, *mut c_int) -> c_int,
 }
 
 /// What a function says of a communicator, 0 if it fails.
-fn ask(query: CommunicatorQuery, comm: usize) -> c_int {
+fn ask<H>(query: CommunicatorQuery<H>, comm: H) -> c_int {
     let mut answer = 0;
     // SAFETY: one of `ProcessQueries`, and a place for its result.
     let code = unsafe { query(comm, &raw mut answer) };
@@ -48,11 +59,11 @@ fn number(answer: c_int) -> usize {
     usize::try_from(answer).unwrap_or(0)
 }
 
-impl ProcessQueries {
+impl<H: Copy + PartialEq> ProcessQueries<H> {
     /// The processes that each process of `comm` exchanges data with: those of the other group,
     /// where there is one.
-    pub fn partners(&self, comm: usize) -> usize {
-        if comm == COMM_NULL {
+    pub fn partners(&self, comm: H) -> usize {
+        if comm == self.constants.null {
             return 0;
         }
         number(match ask(self.test_inter, comm) {
@@ -62,31 +73,31 @@ impl ProcessQueries {
     }
 
     /// The dimensions of the grid that `comm` has.
-    pub fn dimensions(&self, comm: usize) -> usize {
-        if comm == COMM_NULL || ask(self.topology, comm) != CART {
+    pub fn dimensions(&self, comm: H) -> usize {
+        if comm == self.constants.null || ask(self.topology, comm) != self.constants.cart {
             return 0;
         }
         number(ask(self.dimensions, comm))
     }
 
     /// The neighbours of this process in `comm`, to send to and to receive from.
-    pub fn neighbors(&self, comm: usize) -> (usize, usize) {
-        if comm == COMM_NULL {
+    pub fn neighbors(&self, comm: H) -> (usize, usize) {
+        if comm == self.constants.null {
             return (0, 0);
         }
         let (mut to, mut from, mut weighted) = (0, 0, 0);
         match ask(self.topology, comm) {
-            CART => {
+            found if found == self.constants.cart => {
                 to = 2 * ask(self.dimensions, comm);
                 from = to;
             }
-            GRAPH => {
+            found if found == self.constants.graph => {
                 let rank = ask(self.rank, comm);
                 // SAFETY: as `ProcessQueries` says, and a place for its result.
                 unsafe { (self.graph_neighbors)(comm, rank, &raw mut to) };
                 from = to;
             }
-            DIST_GRAPH => {
+            found if found == self.constants.dist_graph => {
                 let counts = self.dist_graph_neighbors;
                 // SAFETY: as `ProcessQueries` says, and places for its results.
                 unsafe { counts(comm, &raw mut from, &raw mut to, &raw mut weighted) };
@@ -137,7 +148,8 @@ mod tests {
         0
     }
 
-    const QUERIES: ProcessQueries = ProcessQueries {
+    const QUERIES: ProcessQueries<usize> = ProcessQueries {
+        constants: STANDARD,
         test_inter: fails,
         size: three,
         remote_size: itself,
@@ -150,17 +162,18 @@ mod tests {
 
     #[test]
     fn neighbors_are_those_of_the_topology() {
-        let [cart, graph, dist_graph] = [CART, GRAPH, DIST_GRAPH].map(|topology| topology as usize);
+        let [cart, graph, dist_graph] =
+            [STANDARD.cart, STANDARD.graph, STANDARD.dist_graph].map(|kind| kind as usize);
         assert_eq!(QUERIES.neighbors(cart), (6, 6));
         assert_eq!(QUERIES.neighbors(graph), (13, 13));
         assert_eq!(QUERIES.neighbors(dist_graph), (6, 4));
-        assert_eq!((QUERIES.neighbors(1), QUERIES.neighbors(COMM_NULL)), ((0, 0), (0, 0)));
+        assert_eq!((QUERIES.neighbors(1), QUERIES.neighbors(STANDARD.null)), ((0, 0), (0, 0)));
         assert_eq!((QUERIES.dimensions(cart), QUERIES.dimensions(graph)), (3, 0));
     }
 
     #[test]
     fn partners_are_the_other_group_where_there_is_one() {
-        assert_eq!((QUERIES.partners(9), QUERIES.partners(COMM_NULL)), (3, 0));
+        assert_eq!((QUERIES.partners(9), QUERIES.partners(STANDARD.null)), (3, 0));
         assert_eq!(ProcessQueries { test_inter: three, ..QUERIES }.partners(9), 9);
         assert_eq!(ProcessQueries { size: fails, ..QUERIES }.partners(9), 0);
     }

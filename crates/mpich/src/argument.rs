@@ -11,7 +11,7 @@ pub use mica_front_end::argument::{Length, ParameterKind, Same};
 use mica_front_end::array::ArrayArgument;
 use mica_front_end::types::MPI_Status;
 
-use crate::status::{MpichStatus, give, is_ignored, untouched};
+use crate::status::{MpichStatus, from_standard, give, is_ignored, to_standard, untouched};
 use crate::value::ErrorCode;
 use crate::word::WordKind;
 
@@ -234,7 +234,7 @@ impl ParameterKind for InStatus {
             return Some(None);
         }
         // SAFETY: readable.
-        Some(Some(unsafe { given.read() }.to_standard()))
+        Some(Some(to_standard(unsafe { given.read() })))
     }
 
     #[inline(always)]
@@ -266,7 +266,7 @@ impl ParameterKind for InOutStatus {
     unsafe fn leave(held: Self::Held) {
         if let (place, Some(status)) = held {
             // SAFETY: writable.
-            unsafe { place.write(MpichStatus::from_standard(&status)) };
+            unsafe { place.write(from_standard(&status)) };
         }
     }
 }

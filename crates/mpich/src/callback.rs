@@ -12,12 +12,12 @@ use crate::argument::made;
 use crate::export::standard;
 use crate::handle::{Comm, Errhandler, MpichDatatype, MpichFile, Op, Request, Session, Win};
 use crate::library::table;
-use crate::status::MpichStatus;
+use crate::status::{MpichStatus, from_standard, to_standard};
 use crate::value::{ErrorCode, Keyval};
 use crate::word::WordKind;
 
 /// A state that the library frees after the last call of its callbacks.
-fn state<T>(value: T) -> CallbackState {
+pub fn state<T>(value: T) -> CallbackState {
     unsafe extern "C" fn drop<T>(state: *mut c_void) {
         // SAFETY: the library passes what `state` has made, once.
         std::mem::drop(unsafe { Box::from_raw(state.cast::<T>()) });
@@ -280,10 +280,10 @@ struct Generalized {
 unsafe extern "C" fn query(state: *mut c_void, status: *mut MPI_Status) -> c_int {
     // SAFETY: the library passes the state of this request, and a status.
     let (own, status) = unsafe { (&*state.cast::<Generalized>(), &mut *status) };
-    let mut converted = MpichStatus::from_standard(status);
+    let mut converted = from_standard(status);
     // SAFETY: the program's function, called as MPI says.
     let code = unsafe { (own.query)(own.extra, &raw mut converted) };
-    *status = converted.to_standard();
+    *status = to_standard(converted);
     ErrorCode::to_standard(code)
 }
 

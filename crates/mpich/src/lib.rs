@@ -16,6 +16,7 @@ mod by_hand;
 mod callback;
 mod export;
 mod extensions;
+mod front_end;
 mod generated;
 mod handle;
 mod library;

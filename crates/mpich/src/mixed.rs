@@ -13,8 +13,12 @@ use std::path::Path;
 
 use crate::library::{STANDARD, end, file_at, own_file};
 
-/// Names that MPICH's ABI goes by (SONAMEs of MPICH, Intel MPI and Debian).
-const MPICH: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
+/// Names that MPICH's ABI goes by (SONAMEs of MPICH, Intel MPI and Debian), in C and Fortran: a
+/// part in Fortran may need no other.
+const MPICH: [&str; 4] =
+    ["libmpi.so.12", "libmpich.so.12", "libmpifort.so.12", "libmpichfort.so.12"];
+/// Names that the standard ABI goes by.
+const STANDARD_ABI: [&str; 2] = [STANDARD, "libmpifort_abi.so.1"];
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -31,7 +35,7 @@ extern "C" fn refuse_mixed() {
         return;
     };
     let (is_ours, other): (bool, &[&str]) = match own_file() {
-        Some(own) if own == first => (true, &[STANDARD]),
+        Some(own) if own == first => (true, &STANDARD_ABI),
         _ if is_named(&first, &[STANDARD]) => (false, &MPICH),
         // A tool that wraps MPI's functions, or another MPI: none of ours to judge.
         _ => return,

@@ -3,63 +3,42 @@
 
 use std::ffi::c_int;
 
+pub use mica_front_end::mpich::MpichStatus;
 use mica_front_end::types::MPI_Status;
 
 use crate::value::{ErrorCode, NO_VALUE, Rank, Tag};
 use crate::word::WordKind;
 
-/// `MPI_Status` of MPICH's ABI.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(non_snake_case, reason = "the names are C's")]
-pub struct MpichStatus {
-    /// Low half of the number of bytes.
-    pub count_lo: c_int,
-    /// High half of the number of bytes, and in the lowest bit whether it was cancelled.
-    pub count_hi_and_cancelled: c_int,
-    /// Rank of the sender.
-    pub MPI_SOURCE: c_int,
-    /// Tag of the message.
-    pub MPI_TAG: c_int,
-    /// Error code.
-    pub MPI_ERROR: c_int,
+/// The status in the standard ABI.
+pub fn to_standard(own: MpichStatus) -> MPI_Status {
+    let mut status = MPI_Status {
+        MPI_SOURCE: Rank::to_standard(own.MPI_SOURCE),
+        MPI_TAG: Tag::to_standard(own.MPI_TAG),
+        MPI_ERROR: ErrorCode::to_standard(own.MPI_ERROR),
+        ..MPI_Status::default()
+    };
+    let high = u64::from(own.count_hi_and_cancelled as u32 >> 1);
+    status.set_bytes(u64::from(own.count_lo as u32) | high << 32);
+    status.set_cancelled(own.count_hi_and_cancelled & 1 != 0);
+    status
 }
 
-const _: () = assert!(size_of::<MpichStatus>() == 20 && align_of::<MpichStatus>() == 4);
+/// Takes over a status of the standard ABI, but for its error.
+#[inline(always)]
+fn take(own: &mut MpichStatus, status: &MPI_Status) {
+    let bytes = status.bytes();
+    own.count_lo = bytes as c_int;
+    own.count_hi_and_cancelled = ((bytes >> 32) as c_int) << 1 | c_int::from(status.cancelled());
+    own.MPI_SOURCE = Rank::to_mpich(status.MPI_SOURCE);
+    own.MPI_TAG = Tag::to_mpich(status.MPI_TAG);
+}
 
-impl MpichStatus {
-    /// The status in the standard ABI.
-    pub fn to_standard(self) -> MPI_Status {
-        let mut status = MPI_Status {
-            MPI_SOURCE: Rank::to_standard(self.MPI_SOURCE),
-            MPI_TAG: Tag::to_standard(self.MPI_TAG),
-            MPI_ERROR: ErrorCode::to_standard(self.MPI_ERROR),
-            ..MPI_Status::default()
-        };
-        let high = u64::from(self.count_hi_and_cancelled as u32 >> 1);
-        status.set_bytes(u64::from(self.count_lo as u32) | high << 32);
-        status.set_cancelled(self.count_hi_and_cancelled & 1 != 0);
-        status
-    }
-
-    /// Takes over a status of the standard ABI, but for its error.
-    #[inline(always)]
-    fn take(&mut self, status: &MPI_Status) {
-        let bytes = status.bytes();
-        self.count_lo = bytes as c_int;
-        self.count_hi_and_cancelled =
-            ((bytes >> 32) as c_int) << 1 | c_int::from(status.cancelled());
-        self.MPI_SOURCE = Rank::to_mpich(status.MPI_SOURCE);
-        self.MPI_TAG = Tag::to_mpich(status.MPI_TAG);
-    }
-
-    /// The status in MPICH's ABI.
-    pub fn from_standard(status: &MPI_Status) -> MpichStatus {
-        let mut own =
-            MpichStatus { MPI_ERROR: ErrorCode::to_mpich(status.MPI_ERROR), ..Default::default() };
-        own.take(status);
-        own
-    }
+/// The status in MPICH's ABI.
+pub fn from_standard(status: &MPI_Status) -> MpichStatus {
+    let mut own =
+        MpichStatus { MPI_ERROR: ErrorCode::to_mpich(status.MPI_ERROR), ..Default::default() };
+    take(&mut own, status);
+    own
 }
 
 /// A status for the library to write.
@@ -76,7 +55,7 @@ pub fn untouched() -> MPI_Status {
 pub unsafe fn give(status: &MPI_Status, to: *mut MpichStatus) {
     if status.MPI_SOURCE != NO_VALUE {
         let mut own = MpichStatus::default();
-        own.take(status);
+        take(&mut own, status);
         // SAFETY: as the caller promises.
         unsafe {
             (*to).count_lo = own.count_lo;
@@ -109,10 +88,10 @@ mod tests {
                 let mut status = MPI_Status { MPI_SOURCE: -1, MPI_TAG: -2, ..Default::default() };
                 status.set_bytes(bytes);
                 status.set_cancelled(cancelled);
-                let own = MpichStatus::from_standard(&status);
+                let own = from_standard(&status);
                 assert_eq!((own.MPI_SOURCE, own.MPI_TAG), (-2, -1));
                 assert_eq!(own.count_hi_and_cancelled & 1, c_int::from(cancelled));
-                assert_eq!(own.to_standard(), status);
+                assert_eq!(to_standard(own), status);
             }
         }
     }

@@ -107,6 +107,8 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-mpich", &["mica-front-end"]),
     // That of Fortran calls the functions of C by their names.
     ("mica-fortran", &["mica-front-end"]),
+    // The same source for MPICH's ABI.
+    ("mica-mpich-fortran", &["mica-front-end"]),
     // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
     // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
@@ -201,6 +203,7 @@ const LIBRARY: &[&str] = &[
     "mica-mpi5",
     "mica-mpich",
     "mica-fortran",
+    "mica-mpich-fortran",
 ];
 
 /// The crates in which `unsafe` is allowed; clippy's `undocumented_unsafe_blocks` checks the
@@ -214,6 +217,7 @@ const UNSAFE: &[&str] = &[
     "mica-mpi5",
     "mica-mpich",
     "mica-fortran",
+    "mica-mpich-fortran",
     "mica-profile-preload",
     "mica-sim-plugin",
 ];

@@ -4,26 +4,23 @@
 
 use std::ffi::c_int;
 
-use mica_front_end::types::MPI_Status;
-
 use super::request_array::{RequestArray, count_at};
+use crate::abi::{Status, Word, constants as c};
 use crate::choice::no_memory;
-use crate::generated::constants as c;
 
 /// `MPI_Waitall`.
-pub type WaitallFunction = unsafe extern "C" fn(c_int, *mut usize, *mut MPI_Status) -> c_int;
+pub type WaitallFunction = unsafe extern "C" fn(c_int, *mut Word, *mut Status) -> c_int;
 /// `MPI_Testall`, `MPI_Waitany`: a flag or an index.
-pub type ArrayFunction =
-    unsafe extern "C" fn(c_int, *mut usize, *mut c_int, *mut MPI_Status) -> c_int;
+pub type ArrayFunction = unsafe extern "C" fn(c_int, *mut Word, *mut c_int, *mut Status) -> c_int;
 /// `MPI_Testany`: an index and a flag. `MPI_Waitsome`, `MPI_Testsome`: their number and indices.
 pub type IndexFunction =
-    unsafe extern "C" fn(c_int, *mut usize, *mut c_int, *mut c_int, *mut MPI_Status) -> c_int;
+    unsafe extern "C" fn(c_int, *mut Word, *mut c_int, *mut c_int, *mut Status) -> c_int;
 /// `MPI_Request_get_status_all`.
 pub type StatusAllFunction =
-    unsafe extern "C" fn(c_int, *const usize, *mut c_int, *mut MPI_Status) -> c_int;
+    unsafe extern "C" fn(c_int, *const Word, *mut c_int, *mut Status) -> c_int;
 /// `MPI_Request_get_status_any`, `MPI_Request_get_status_some`.
 pub type StatusIndexFunction =
-    unsafe extern "C" fn(c_int, *const usize, *mut c_int, *mut c_int, *mut MPI_Status) -> c_int;
+    unsafe extern "C" fn(c_int, *const Word, *mut c_int, *mut c_int, *mut Status) -> c_int;
 
 /// What is no index and no number of MPI's: the library has stored nothing.
 const UNWRITTEN: c_int = c_int::MIN;
@@ -75,7 +72,7 @@ pub unsafe fn waitall(
     call: WaitallFunction,
     count: *const c_int,
     requests: *mut c_int,
-    statuses: *mut MPI_Status,
+    statuses: *mut Status,
 ) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
@@ -98,7 +95,7 @@ pub unsafe fn testall(
     count: *const c_int,
     requests: *mut c_int,
     flag: *mut c_int,
-    statuses: *mut MPI_Status,
+    statuses: *mut Status,
 ) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
@@ -121,7 +118,7 @@ pub unsafe fn waitany(
     count: *const c_int,
     requests: *mut c_int,
     index: *mut c_int,
-    status: *mut MPI_Status,
+    status: *mut Status,
 ) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
@@ -147,7 +144,7 @@ pub unsafe fn testany(
     requests: *mut c_int,
     index: *mut c_int,
     flag: *mut c_int,
-    status: *mut MPI_Status,
+    status: *mut Status,
 ) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
@@ -173,7 +170,7 @@ pub unsafe fn waitsome(
     requests: *mut c_int,
     outcount: *mut c_int,
     indices: *mut c_int,
-    statuses: *mut MPI_Status,
+    statuses: *mut Status,
 ) -> c_int {
     // SAFETY: as the caller promises.
     unsafe {
@@ -212,7 +209,7 @@ pub unsafe fn request_get_status_all(
     count: *const c_int,
     requests: *const c_int,
     flag: *mut c_int,
-    statuses: *mut MPI_Status,
+    statuses: *mut Status,
 ) -> c_int {
     // SAFETY: as the caller promises; requests that are observed are not written.
     unsafe {
@@ -234,7 +231,7 @@ pub unsafe fn request_get_status_any(
     requests: *const c_int,
     index: *mut c_int,
     flag: *mut c_int,
-    status: *mut MPI_Status,
+    status: *mut Status,
 ) -> c_int {
     // SAFETY: as the caller promises; requests that are observed are not written.
     unsafe {
@@ -259,7 +256,7 @@ pub unsafe fn request_get_status_some(
     requests: *const c_int,
     outcount: *mut c_int,
     indices: *mut c_int,
-    statuses: *mut MPI_Status,
+    statuses: *mut Status,
 ) -> c_int {
     // SAFETY: as the caller promises; requests that are observed are not written.
     unsafe {

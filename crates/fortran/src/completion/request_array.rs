@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 
 use mica_front_end::array::Converted;
 
+use crate::abi::Word;
 use crate::argument::{to_c, to_fortran};
 
 /// The number of requests, by the address that Fortran passes: -1 for none.
@@ -22,7 +23,7 @@ pub unsafe fn count_at(count: *const c_int) -> c_int {
 pub struct RequestArray {
     requests: *mut c_int,
     len: usize,
-    handles: Converted<usize>,
+    handles: Converted<Word>,
 }
 
 impl RequestArray {
@@ -48,7 +49,7 @@ impl RequestArray {
 
     /// The handles' address for C; null if the program's was null.
     #[inline(always)]
-    pub fn as_mut_ptr(&mut self) -> *mut usize {
+    pub fn as_mut_ptr(&mut self) -> *mut Word {
         if self.requests.is_null() { null_mut() } else { self.handles.as_mut_ptr() }
     }
 

@@ -13,7 +13,7 @@ use crate::export::{choice, choice_large, forward};
 use crate::processes::partners;
 
 choice! {
-    MPI_Allgather "mpi_allgather" "MPI_ALLGATHER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Allgather "allgather" "ALLGATHER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
         comm: Handle) {
         typed sendbuf(sendcount, sendtype);
@@ -22,7 +22,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Allgather_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Allgather_c "allgather"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
@@ -30,7 +30,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Allgather_init "mpi_allgather_init" "MPI_ALLGATHER_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Allgather_init "allgather_init" "ALLGATHER_INIT"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
         recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -40,9 +40,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Allgather_init_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle,
-        info: Handle, request: OutHandle) {
+    MPI_Allgather_init_c "allgather_init"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle,
+        comm: Handle, info: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Persistent;
@@ -50,7 +50,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Allgatherv "mpi_allgatherv" "MPI_ALLGATHERV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Allgatherv "allgatherv" "ALLGATHERV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>,
         displs: Same<*const c_int>, recvtype: Handle, comm: Handle) {
         typed sendbuf(sendcount, sendtype);
@@ -59,7 +59,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Allgatherv_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Allgatherv_c "allgatherv"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
         recvtype: Handle, comm: Handle) {
         typed sendbuf(sendcount, sendtype);
@@ -68,7 +68,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Allgatherv_init "mpi_allgatherv_init" "MPI_ALLGATHERV_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Allgatherv_init "allgatherv_init" "ALLGATHERV_INIT"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const c_int>, displs: Same<*const c_int>, recvtype: Handle, comm: Handle,
         info: Handle, request: OutHandle) {
@@ -79,9 +79,10 @@ choice! {
 }
 
 choice_large! {
-    MPI_Allgatherv_init_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
+    MPI_Allgatherv_init_c "allgatherv_init"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>,
+        displs: Same<*const MPI_Aint>, recvtype: Handle, comm: Handle, info: Handle,
+        request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Persistent;
@@ -89,8 +90,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Allreduce "mpi_allreduce" "MPI_ALLREDUCE"; MPI_Exscan "mpi_exscan" "MPI_EXSCAN";
-        MPI_Scan "mpi_scan" "MPI_SCAN"
+    MPI_Allreduce "allreduce" "ALLREDUCE"; MPI_Exscan "exscan" "EXSCAN"; MPI_Scan "scan" "SCAN"
     (sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<c_int>, datatype: Handle, op: Handle,
         comm: Handle) {
         copied sendbuf(Reads);
@@ -99,7 +99,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Allreduce_c; MPI_Exscan_c; MPI_Scan_c
+    MPI_Allreduce_c "allreduce"; MPI_Exscan_c "exscan"; MPI_Scan_c "scan"
     (sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
         op: Handle, comm: Handle) {
         copied sendbuf(Reads);
@@ -108,9 +108,8 @@ choice_large! {
 }
 
 choice! {
-    MPI_Allreduce_init "mpi_allreduce_init" "MPI_ALLREDUCE_INIT";
-        MPI_Exscan_init "mpi_exscan_init" "MPI_EXSCAN_INIT";
-        MPI_Scan_init "mpi_scan_init" "MPI_SCAN_INIT"
+    MPI_Allreduce_init "allreduce_init" "ALLREDUCE_INIT";
+        MPI_Exscan_init "exscan_init" "EXSCAN_INIT"; MPI_Scan_init "scan_init" "SCAN_INIT"
     (sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<c_int>, datatype: Handle, op: Handle,
         comm: Handle, info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -120,7 +119,8 @@ choice! {
 }
 
 choice_large! {
-    MPI_Allreduce_init_c; MPI_Exscan_init_c; MPI_Scan_init_c
+    MPI_Allreduce_init_c "allreduce_init"; MPI_Exscan_init_c "exscan_init";
+        MPI_Scan_init_c "scan_init"
     (sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
         op: Handle, comm: Handle, info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -130,7 +130,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Alltoall "mpi_alltoall" "MPI_ALLTOALL"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Alltoall "alltoall" "ALLTOALL"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
         comm: Handle) {
         copied sendbuf(Reads);
@@ -139,7 +139,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Alltoall_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Alltoall_c "alltoall"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -147,9 +147,9 @@ choice_large! {
 }
 
 choice! {
-    MPI_Alltoall_init "mpi_alltoall_init" "MPI_ALLTOALL_INIT"(sendbuf: ChoiceBuffer,
-        sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
-        recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
+    MPI_Alltoall_init "alltoall_init" "ALLTOALL_INIT"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
+        comm: Handle, info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
         request request Persistent;
@@ -157,9 +157,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Alltoall_init_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle,
-        info: Handle, request: OutHandle) {
+    MPI_Alltoall_init_c "alltoall_init"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle,
+        comm: Handle, info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
         request request Persistent;
@@ -167,17 +167,16 @@ choice_large! {
 }
 
 choice! {
-    MPI_Alltoallv "mpi_alltoallv" "MPI_ALLTOALLV"(sendbuf: ChoiceBuffer,
-        sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
-        recvtype: Handle, comm: Handle) {
+    MPI_Alltoallv "alltoallv" "ALLTOALLV"(sendbuf: ChoiceBuffer, sendcounts: Same<*const c_int>,
+        sdispls: Same<*const c_int>, sendtype: Handle, recvbuf: ChoiceBuffer,
+        recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>, recvtype: Handle, comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
     }
 }
 
 choice_large! {
-    MPI_Alltoallv_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
+    MPI_Alltoallv_c "alltoallv"(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
         sdispls: Same<*const MPI_Aint>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>, recvtype: Handle,
         comm: Handle) {
@@ -187,7 +186,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Alltoallv_init "mpi_alltoallv_init" "MPI_ALLTOALLV_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Alltoallv_init "alltoallv_init" "ALLTOALLV_INIT"(sendbuf: ChoiceBuffer,
         sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
         recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
@@ -198,7 +197,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Alltoallv_init_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
+    MPI_Alltoallv_init_c "alltoallv_init"(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
         sdispls: Same<*const MPI_Aint>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>, recvtype: Handle,
         comm: Handle, info: Handle, request: OutHandle) {
@@ -209,17 +208,17 @@ choice_large! {
 }
 
 choice! {
-    MPI_Alltoallw "mpi_alltoallw" "MPI_ALLTOALLW"(sendbuf: ChoiceBuffer,
-        sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtypes: Handles[partners(comm)], recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>,
-        rdispls: Same<*const c_int>, recvtypes: Handles[partners(comm)], comm: Handle) {
+    MPI_Alltoallw "alltoallw" "ALLTOALLW"(sendbuf: ChoiceBuffer, sendcounts: Same<*const c_int>,
+        sdispls: Same<*const c_int>, sendtypes: Handles[partners(comm)], recvbuf: ChoiceBuffer,
+        recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
+        recvtypes: Handles[partners(comm)], comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
     }
 }
 
 choice_large! {
-    MPI_Alltoallw_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
+    MPI_Alltoallw_c "alltoallw"(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
         sdispls: Same<*const MPI_Aint>, sendtypes: Handles[partners(comm)], recvbuf: ChoiceBuffer,
         recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
         recvtypes: Handles[partners(comm)], comm: Handle) {
@@ -229,7 +228,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Alltoallw_init "mpi_alltoallw_init" "MPI_ALLTOALLW_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Alltoallw_init "alltoallw_init" "ALLTOALLW_INIT"(sendbuf: ChoiceBuffer,
         sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
         sendtypes: Handles[partners(comm)], recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>,
         rdispls: Same<*const c_int>, recvtypes: Handles[partners(comm)], comm: Handle, info: Handle,
@@ -241,7 +240,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Alltoallw_init_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
+    MPI_Alltoallw_init_c "alltoallw_init"(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
         sdispls: Same<*const MPI_Aint>, sendtypes: Handles[partners(comm)], recvbuf: ChoiceBuffer,
         recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
         recvtypes: Handles[partners(comm)], comm: Handle, info: Handle, request: OutHandle) {
@@ -251,52 +250,51 @@ choice_large! {
     }
 }
 
-forward! { MPI_Barrier "mpi_barrier" "MPI_BARRIER"(comm: Handle) }
+forward! { MPI_Barrier "barrier" "BARRIER"(comm: Handle) }
 
 forward! {
-    MPI_Barrier_init "mpi_barrier_init" "MPI_BARRIER_INIT"(comm: Handle, info: Handle,
-        request: OutHandle)
+    MPI_Barrier_init "barrier_init" "BARRIER_INIT"(comm: Handle, info: Handle, request: OutHandle)
 }
 
 choice! {
-    MPI_Bcast "mpi_bcast" "MPI_BCAST"(buffer: ChoiceBuffer, count: In<c_int>, datatype: Handle,
+    MPI_Bcast "bcast" "BCAST"(buffer: ChoiceBuffer, count: In<c_int>, datatype: Handle,
         root: In<c_int>, comm: Handle) {
         typed buffer(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_Bcast_c(buffer: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, root: In<c_int>,
-        comm: Handle) {
+    MPI_Bcast_c "bcast"(buffer: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
+        root: In<c_int>, comm: Handle) {
         typed buffer(count, datatype);
     }
 }
 
 choice! {
-    MPI_Bcast_init "mpi_bcast_init" "MPI_BCAST_INIT"(buffer: ChoiceBuffer, count: In<c_int>,
+    MPI_Bcast_init "bcast_init" "BCAST_INIT"(buffer: ChoiceBuffer, count: In<c_int>,
         datatype: Handle, root: In<c_int>, comm: Handle, info: Handle, request: OutHandle) {
         typed buffer(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_Bcast_init_c(buffer: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, root: In<c_int>,
-        comm: Handle, info: Handle, request: OutHandle) {
+    MPI_Bcast_init_c "bcast_init"(buffer: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
+        root: In<c_int>, comm: Handle, info: Handle, request: OutHandle) {
         typed buffer(count, datatype);
     }
 }
 
 choice! {
-    MPI_Gather "mpi_gather" "MPI_GATHER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
-        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
-        root: In<c_int>, comm: Handle) {
+    MPI_Gather "gather" "GATHER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>, sendtype: Handle,
+        recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle, root: In<c_int>,
+        comm: Handle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
     }
 }
 
 choice_large! {
-    MPI_Gather_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Gather_c "gather"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>,
         comm: Handle) {
         typed sendbuf(sendcount, sendtype);
@@ -305,7 +303,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Gather_init "mpi_gather_init" "MPI_GATHER_INIT"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Gather_init "gather_init" "GATHER_INIT"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
         root: In<c_int>, comm: Handle, info: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -315,9 +313,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Gather_init_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>,
-        comm: Handle, info: Handle, request: OutHandle) {
+    MPI_Gather_init_c "gather_init"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle,
+        root: In<c_int>, comm: Handle, info: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Persistent;
@@ -325,16 +323,16 @@ choice_large! {
 }
 
 choice! {
-    MPI_Gatherv "mpi_gatherv" "MPI_GATHERV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
-        sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>,
-        displs: Same<*const c_int>, recvtype: Handle, root: In<c_int>, comm: Handle) {
+    MPI_Gatherv "gatherv" "GATHERV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>, sendtype: Handle,
+        recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, displs: Same<*const c_int>,
+        recvtype: Handle, root: In<c_int>, comm: Handle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
     }
 }
 
 choice_large! {
-    MPI_Gatherv_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Gatherv_c "gatherv"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
         recvtype: Handle, root: In<c_int>, comm: Handle) {
         typed sendbuf(sendcount, sendtype);
@@ -343,10 +341,10 @@ choice_large! {
 }
 
 choice! {
-    MPI_Gatherv_init "mpi_gatherv_init" "MPI_GATHERV_INIT"(sendbuf: ChoiceBuffer,
-        sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer,
-        recvcounts: Same<*const c_int>, displs: Same<*const c_int>, recvtype: Handle,
-        root: In<c_int>, comm: Handle, info: Handle, request: OutHandle) {
+    MPI_Gatherv_init "gatherv_init" "GATHERV_INIT"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>,
+        displs: Same<*const c_int>, recvtype: Handle, root: In<c_int>, comm: Handle, info: Handle,
+        request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Persistent;
@@ -354,9 +352,10 @@ choice! {
 }
 
 choice_large! {
-    MPI_Gatherv_init_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle, root: In<c_int>, comm: Handle, info: Handle, request: OutHandle) {
+    MPI_Gatherv_init_c "gatherv_init"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>,
+        displs: Same<*const MPI_Aint>, recvtype: Handle, root: In<c_int>, comm: Handle,
+        info: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Persistent;
@@ -364,7 +363,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Iallgather "mpi_iallgather" "MPI_IALLGATHER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Iallgather "iallgather" "IALLGATHER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
         comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -374,7 +373,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Iallgather_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Iallgather_c "iallgather"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle,
         request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -384,7 +383,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Iallgatherv "mpi_iallgatherv" "MPI_IALLGATHERV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Iallgatherv "iallgatherv" "IALLGATHERV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>,
         displs: Same<*const c_int>, recvtype: Handle, comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -394,9 +393,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Iallgatherv_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle, comm: Handle, request: OutHandle) {
+    MPI_Iallgatherv_c "iallgatherv"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>,
+        displs: Same<*const MPI_Aint>, recvtype: Handle, comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Once;
@@ -404,8 +403,8 @@ choice_large! {
 }
 
 choice! {
-    MPI_Iallreduce "mpi_iallreduce" "MPI_IALLREDUCE"; MPI_Iexscan "mpi_iexscan" "MPI_IEXSCAN";
-        MPI_Iscan "mpi_iscan" "MPI_ISCAN"
+    MPI_Iallreduce "iallreduce" "IALLREDUCE"; MPI_Iexscan "iexscan" "IEXSCAN";
+        MPI_Iscan "iscan" "ISCAN"
     (sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<c_int>, datatype: Handle, op: Handle,
         comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -415,7 +414,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Iallreduce_c; MPI_Iexscan_c; MPI_Iscan_c
+    MPI_Iallreduce_c "iallreduce"; MPI_Iexscan_c "iexscan"; MPI_Iscan_c "iscan"
     (sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
         op: Handle, comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -425,7 +424,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Ialltoall "mpi_ialltoall" "MPI_IALLTOALL"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Ialltoall "ialltoall" "IALLTOALL"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
         comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -435,7 +434,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ialltoall_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Ialltoall_c "ialltoall"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle,
         request: OutHandle) {
         copied sendbuf(Reads);
@@ -445,10 +444,10 @@ choice_large! {
 }
 
 choice! {
-    MPI_Ialltoallv "mpi_ialltoallv" "MPI_IALLTOALLV"(sendbuf: ChoiceBuffer,
-        sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
-        recvtype: Handle, comm: Handle, request: OutHandle) {
+    MPI_Ialltoallv "ialltoallv" "IALLTOALLV"(sendbuf: ChoiceBuffer, sendcounts: Same<*const c_int>,
+        sdispls: Same<*const c_int>, sendtype: Handle, recvbuf: ChoiceBuffer,
+        recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>, recvtype: Handle, comm: Handle,
+        request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
         request request Once;
@@ -456,7 +455,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ialltoallv_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
+    MPI_Ialltoallv_c "ialltoallv"(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
         sdispls: Same<*const MPI_Aint>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>, recvtype: Handle,
         comm: Handle, request: OutHandle) {
@@ -467,11 +466,10 @@ choice_large! {
 }
 
 choice! {
-    MPI_Ialltoallw "mpi_ialltoallw" "MPI_IALLTOALLW"(sendbuf: ChoiceBuffer,
-        sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>,
-        sendtypes: Handles[partners(comm)], recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>,
-        rdispls: Same<*const c_int>, recvtypes: Handles[partners(comm)], comm: Handle,
-        request: OutHandle) {
+    MPI_Ialltoallw "ialltoallw" "IALLTOALLW"(sendbuf: ChoiceBuffer, sendcounts: Same<*const c_int>,
+        sdispls: Same<*const c_int>, sendtypes: Handles[partners(comm)], recvbuf: ChoiceBuffer,
+        recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
+        recvtypes: Handles[partners(comm)], comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
         request request Once;
@@ -479,7 +477,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ialltoallw_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
+    MPI_Ialltoallw_c "ialltoallw"(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
         sdispls: Same<*const MPI_Aint>, sendtypes: Handles[partners(comm)], recvbuf: ChoiceBuffer,
         recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
         recvtypes: Handles[partners(comm)], comm: Handle, request: OutHandle) {
@@ -489,26 +487,26 @@ choice_large! {
     }
 }
 
-forward! { MPI_Ibarrier "mpi_ibarrier" "MPI_IBARRIER"(comm: Handle, request: OutHandle) }
+forward! { MPI_Ibarrier "ibarrier" "IBARRIER"(comm: Handle, request: OutHandle) }
 
 choice! {
-    MPI_Ibcast "mpi_ibcast" "MPI_IBCAST"(buffer: ChoiceBuffer, count: In<c_int>, datatype: Handle,
+    MPI_Ibcast "ibcast" "IBCAST"(buffer: ChoiceBuffer, count: In<c_int>, datatype: Handle,
         root: In<c_int>, comm: Handle, request: OutHandle) {
         typed buffer(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_Ibcast_c(buffer: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, root: In<c_int>,
-        comm: Handle, request: OutHandle) {
+    MPI_Ibcast_c "ibcast"(buffer: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
+        root: In<c_int>, comm: Handle, request: OutHandle) {
         typed buffer(count, datatype);
     }
 }
 
 choice! {
-    MPI_Igather "mpi_igather" "MPI_IGATHER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
-        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
-        root: In<c_int>, comm: Handle, request: OutHandle) {
+    MPI_Igather "igather" "IGATHER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>, sendtype: Handle,
+        recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle, root: In<c_int>,
+        comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Once;
@@ -516,7 +514,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Igather_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Igather_c "igather"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>,
         comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -526,7 +524,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Igatherv "mpi_igatherv" "MPI_IGATHERV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Igatherv "igatherv" "IGATHERV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>,
         displs: Same<*const c_int>, recvtype: Handle, root: In<c_int>, comm: Handle,
         request: OutHandle) {
@@ -537,7 +535,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Igatherv_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Igatherv_c "igatherv"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
         recvtype: Handle, root: In<c_int>, comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -547,9 +545,8 @@ choice_large! {
 }
 
 choice! {
-    MPI_Ireduce "mpi_ireduce" "MPI_IREDUCE"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
-        count: In<c_int>, datatype: Handle, op: Handle, root: In<c_int>, comm: Handle,
-        request: OutHandle) {
+    MPI_Ireduce "ireduce" "IREDUCE"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<c_int>,
+        datatype: Handle, op: Handle, root: In<c_int>, comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
         request request Once;
@@ -557,7 +554,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ireduce_c(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<MPI_Count>,
+    MPI_Ireduce_c "ireduce"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<MPI_Count>,
         datatype: Handle, op: Handle, root: In<c_int>, comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -566,7 +563,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Ireduce_scatter "mpi_ireduce_scatter" "MPI_IREDUCE_SCATTER"(sendbuf: ChoiceBuffer,
+    MPI_Ireduce_scatter "ireduce_scatter" "IREDUCE_SCATTER"(sendbuf: ChoiceBuffer,
         recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, datatype: Handle, op: Handle,
         comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -576,7 +573,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ireduce_scatter_c(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
+    MPI_Ireduce_scatter_c "ireduce_scatter"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const MPI_Count>, datatype: Handle, op: Handle, comm: Handle,
         request: OutHandle) {
         copied sendbuf(Reads);
@@ -586,7 +583,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Ireduce_scatter_block "mpi_ireduce_scatter_block" "MPI_IREDUCE_SCATTER_BLOCK"(sendbuf: ChoiceBuffer,
+    MPI_Ireduce_scatter_block "ireduce_scatter_block" "IREDUCE_SCATTER_BLOCK"(sendbuf: ChoiceBuffer,
         recvbuf: ChoiceBuffer, recvcount: In<c_int>, datatype: Handle, op: Handle, comm: Handle,
         request: OutHandle) {
         copied sendbuf(Reads);
@@ -596,8 +593,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ireduce_scatter_block_c(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
-        recvcount: In<MPI_Count>, datatype: Handle, op: Handle, comm: Handle, request: OutHandle) {
+    MPI_Ireduce_scatter_block_c "ireduce_scatter_block"(sendbuf: ChoiceBuffer,
+        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, datatype: Handle, op: Handle, comm: Handle,
+        request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
         request request Once;
@@ -605,7 +603,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Iscatter "mpi_iscatter" "MPI_ISCATTER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Iscatter "iscatter" "ISCATTER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
         root: In<c_int>, comm: Handle, request: OutHandle) {
         typed recvbuf(recvcount, recvtype);
@@ -615,7 +613,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Iscatter_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Iscatter_c "iscatter"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>,
         comm: Handle, request: OutHandle) {
         typed recvbuf(recvcount, recvtype);
@@ -625,10 +623,9 @@ choice_large! {
 }
 
 choice! {
-    MPI_Iscatterv "mpi_iscatterv" "MPI_ISCATTERV"(sendbuf: ChoiceBuffer,
-        sendcounts: Same<*const c_int>, displs: Same<*const c_int>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle, root: In<c_int>,
-        comm: Handle, request: OutHandle) {
+    MPI_Iscatterv "iscatterv" "ISCATTERV"(sendbuf: ChoiceBuffer, sendcounts: Same<*const c_int>,
+        displs: Same<*const c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
+        recvtype: Handle, root: In<c_int>, comm: Handle, request: OutHandle) {
         typed recvbuf(recvcount, recvtype);
         copied sendbuf(Reads);
         request request Once;
@@ -636,7 +633,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Iscatterv_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
+    MPI_Iscatterv_c "iscatterv"(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
         displs: Same<*const MPI_Aint>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>, comm: Handle,
         request: OutHandle) {
@@ -646,22 +643,19 @@ choice_large! {
     }
 }
 
-forward! {
-    MPI_Op_commutative "mpi_op_commutative" "MPI_OP_COMMUTATIVE"(op: Handle, commute: OutLogical)
-}
-
-forward! { MPI_Op_free "mpi_op_free" "MPI_OP_FREE"(op: InOutHandle) }
+forward! { MPI_Op_commutative "op_commutative" "OP_COMMUTATIVE"(op: Handle, commute: OutLogical) }
+forward! { MPI_Op_free "op_free" "OP_FREE"(op: InOutHandle) }
 
 choice! {
-    MPI_Reduce "mpi_reduce" "MPI_REDUCE"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
-        count: In<c_int>, datatype: Handle, op: Handle, root: In<c_int>, comm: Handle) {
+    MPI_Reduce "reduce" "REDUCE"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<c_int>,
+        datatype: Handle, op: Handle, root: In<c_int>, comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
     }
 }
 
 choice_large! {
-    MPI_Reduce_c(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<MPI_Count>,
+    MPI_Reduce_c "reduce"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<MPI_Count>,
         datatype: Handle, op: Handle, root: In<c_int>, comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -669,18 +663,8 @@ choice_large! {
 }
 
 choice! {
-    MPI_Reduce_init "mpi_reduce_init" "MPI_REDUCE_INIT"(sendbuf: ChoiceBuffer,
-        recvbuf: ChoiceBuffer, count: In<c_int>, datatype: Handle, op: Handle, root: In<c_int>,
-        comm: Handle, info: Handle, request: OutHandle) {
-        copied sendbuf(Reads);
-        copied recvbuf(Updates);
-        request request Persistent;
-    }
-}
-
-choice_large! {
-    MPI_Reduce_init_c(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer, count: In<MPI_Count>,
-        datatype: Handle, op: Handle, root: In<c_int>, comm: Handle, info: Handle,
+    MPI_Reduce_init "reduce_init" "REDUCE_INIT"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
+        count: In<c_int>, datatype: Handle, op: Handle, root: In<c_int>, comm: Handle, info: Handle,
         request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -688,24 +672,34 @@ choice_large! {
     }
 }
 
+choice_large! {
+    MPI_Reduce_init_c "reduce_init"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
+        count: In<MPI_Count>, datatype: Handle, op: Handle, root: In<c_int>, comm: Handle,
+        info: Handle, request: OutHandle) {
+        copied sendbuf(Reads);
+        copied recvbuf(Updates);
+        request request Persistent;
+    }
+}
+
 choice! {
-    MPI_Reduce_local "mpi_reduce_local" "MPI_REDUCE_LOCAL"(inbuf: ChoiceBuffer,
-        inoutbuf: ChoiceBuffer, count: In<c_int>, datatype: Handle, op: Handle) {
+    MPI_Reduce_local "reduce_local" "REDUCE_LOCAL"(inbuf: ChoiceBuffer, inoutbuf: ChoiceBuffer,
+        count: In<c_int>, datatype: Handle, op: Handle) {
         copied inbuf(Reads);
         copied inoutbuf(Updates);
     }
 }
 
 choice_large! {
-    MPI_Reduce_local_c(inbuf: ChoiceBuffer, inoutbuf: ChoiceBuffer, count: In<MPI_Count>,
-        datatype: Handle, op: Handle) {
+    MPI_Reduce_local_c "reduce_local"(inbuf: ChoiceBuffer, inoutbuf: ChoiceBuffer,
+        count: In<MPI_Count>, datatype: Handle, op: Handle) {
         copied inbuf(Reads);
         copied inoutbuf(Updates);
     }
 }
 
 choice! {
-    MPI_Reduce_scatter "mpi_reduce_scatter" "MPI_REDUCE_SCATTER"(sendbuf: ChoiceBuffer,
+    MPI_Reduce_scatter "reduce_scatter" "REDUCE_SCATTER"(sendbuf: ChoiceBuffer,
         recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, datatype: Handle, op: Handle,
         comm: Handle) {
         copied sendbuf(Reads);
@@ -714,7 +708,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Reduce_scatter_c(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
+    MPI_Reduce_scatter_c "reduce_scatter"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const MPI_Count>, datatype: Handle, op: Handle, comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -722,7 +716,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Reduce_scatter_block "mpi_reduce_scatter_block" "MPI_REDUCE_SCATTER_BLOCK"(sendbuf: ChoiceBuffer,
+    MPI_Reduce_scatter_block "reduce_scatter_block" "REDUCE_SCATTER_BLOCK"(sendbuf: ChoiceBuffer,
         recvbuf: ChoiceBuffer, recvcount: In<c_int>, datatype: Handle, op: Handle, comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -730,7 +724,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Reduce_scatter_block_c(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
+    MPI_Reduce_scatter_block_c "reduce_scatter_block"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
         recvcount: In<MPI_Count>, datatype: Handle, op: Handle, comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -738,7 +732,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Reduce_scatter_block_init "mpi_reduce_scatter_block_init" "MPI_REDUCE_SCATTER_BLOCK_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Reduce_scatter_block_init "reduce_scatter_block_init" "REDUCE_SCATTER_BLOCK_INIT"(sendbuf: ChoiceBuffer,
         recvbuf: ChoiceBuffer, recvcount: In<c_int>, datatype: Handle, op: Handle, comm: Handle,
         info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -748,9 +742,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Reduce_scatter_block_init_c(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
-        recvcount: In<MPI_Count>, datatype: Handle, op: Handle, comm: Handle, info: Handle,
-        request: OutHandle) {
+    MPI_Reduce_scatter_block_init_c "reduce_scatter_block_init"(sendbuf: ChoiceBuffer,
+        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, datatype: Handle, op: Handle, comm: Handle,
+        info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
         request request Persistent;
@@ -758,7 +752,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Reduce_scatter_init "mpi_reduce_scatter_init" "MPI_REDUCE_SCATTER_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Reduce_scatter_init "reduce_scatter_init" "REDUCE_SCATTER_INIT"(sendbuf: ChoiceBuffer,
         recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, datatype: Handle, op: Handle,
         comm: Handle, info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -768,7 +762,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Reduce_scatter_init_c(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
+    MPI_Reduce_scatter_init_c "reduce_scatter_init"(sendbuf: ChoiceBuffer, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const MPI_Count>, datatype: Handle, op: Handle, comm: Handle,
         info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -778,46 +772,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Scatter "mpi_scatter" "MPI_SCATTER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
-        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
-        root: In<c_int>, comm: Handle) {
-        typed recvbuf(recvcount, recvtype);
-        copied sendbuf(Reads);
-    }
-}
-
-choice_large! {
-    MPI_Scatter_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>,
-        comm: Handle) {
-        typed recvbuf(recvcount, recvtype);
-        copied sendbuf(Reads);
-    }
-}
-
-choice! {
-    MPI_Scatter_init "mpi_scatter_init" "MPI_SCATTER_INIT"(sendbuf: ChoiceBuffer,
-        sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
-        recvtype: Handle, root: In<c_int>, comm: Handle, info: Handle, request: OutHandle) {
-        typed recvbuf(recvcount, recvtype);
-        copied sendbuf(Reads);
-        request request Persistent;
-    }
-}
-
-choice_large! {
-    MPI_Scatter_init_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>,
-        comm: Handle, info: Handle, request: OutHandle) {
-        typed recvbuf(recvcount, recvtype);
-        copied sendbuf(Reads);
-        request request Persistent;
-    }
-}
-
-choice! {
-    MPI_Scatterv "mpi_scatterv" "MPI_SCATTERV"(sendbuf: ChoiceBuffer,
-        sendcounts: Same<*const c_int>, displs: Same<*const c_int>, sendtype: Handle,
+    MPI_Scatter "scatter" "SCATTER"(sendbuf: ChoiceBuffer, sendcount: In<c_int>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle, root: In<c_int>,
         comm: Handle) {
         typed recvbuf(recvcount, recvtype);
@@ -826,7 +781,45 @@ choice! {
 }
 
 choice_large! {
-    MPI_Scatterv_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
+    MPI_Scatter_c "scatter"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>,
+        comm: Handle) {
+        typed recvbuf(recvcount, recvtype);
+        copied sendbuf(Reads);
+    }
+}
+
+choice! {
+    MPI_Scatter_init "scatter_init" "SCATTER_INIT"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle,
+        root: In<c_int>, comm: Handle, info: Handle, request: OutHandle) {
+        typed recvbuf(recvcount, recvtype);
+        copied sendbuf(Reads);
+        request request Persistent;
+    }
+}
+
+choice_large! {
+    MPI_Scatter_init_c "scatter_init"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle,
+        root: In<c_int>, comm: Handle, info: Handle, request: OutHandle) {
+        typed recvbuf(recvcount, recvtype);
+        copied sendbuf(Reads);
+        request request Persistent;
+    }
+}
+
+choice! {
+    MPI_Scatterv "scatterv" "SCATTERV"(sendbuf: ChoiceBuffer, sendcounts: Same<*const c_int>,
+        displs: Same<*const c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
+        recvtype: Handle, root: In<c_int>, comm: Handle) {
+        typed recvbuf(recvcount, recvtype);
+        copied sendbuf(Reads);
+    }
+}
+
+choice_large! {
+    MPI_Scatterv_c "scatterv"(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
         displs: Same<*const MPI_Aint>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>, comm: Handle) {
         typed recvbuf(recvcount, recvtype);
@@ -835,7 +828,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Scatterv_init "mpi_scatterv_init" "MPI_SCATTERV_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Scatterv_init "scatterv_init" "SCATTERV_INIT"(sendbuf: ChoiceBuffer,
         sendcounts: Same<*const c_int>, displs: Same<*const c_int>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcount: In<c_int>, recvtype: Handle, root: In<c_int>,
         comm: Handle, info: Handle, request: OutHandle) {
@@ -846,7 +839,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Scatterv_init_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
+    MPI_Scatterv_init_c "scatterv_init"(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
         displs: Same<*const MPI_Aint>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcount: In<MPI_Count>, recvtype: Handle, root: In<c_int>, comm: Handle, info: Handle,
         request: OutHandle) {

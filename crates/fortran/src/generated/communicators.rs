@@ -8,176 +8,165 @@ use crate::argument::{Handle, In, InLogical, InOutHandle, OutHandle, OutLogical,
 use crate::export::forward;
 use crate::text::{InText, OutText};
 
-forward! { MPI_Attr_delete "mpi_attr_delete" "MPI_ATTR_DELETE"(comm: Handle, keyval: In<c_int>) }
+forward! { MPI_Attr_delete "attr_delete" "ATTR_DELETE"(comm: Handle, keyval: In<c_int>) }
 
 forward! {
-    MPI_Comm_compare "mpi_comm_compare" "MPI_COMM_COMPARE"(comm1: Handle, comm2: Handle,
+    MPI_Comm_compare "comm_compare" "COMM_COMPARE"(comm1: Handle, comm2: Handle,
         result: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Comm_create "mpi_comm_create" "MPI_COMM_CREATE"(comm: Handle, group: Handle,
+    MPI_Comm_create "comm_create" "COMM_CREATE"(comm: Handle, group: Handle, newcomm: OutHandle)
+}
+
+forward! {
+    MPI_Comm_create_group "comm_create_group" "COMM_CREATE_GROUP"(comm: Handle, group: Handle,
+        tag: In<c_int>, newcomm: OutHandle)
+}
+
+forward! {
+    MPI_Comm_delete_attr "comm_delete_attr" "COMM_DELETE_ATTR"(comm: Handle, comm_keyval: In<c_int>)
+}
+
+forward! { MPI_Comm_dup "comm_dup" "COMM_DUP"(comm: Handle, newcomm: OutHandle) }
+
+forward! {
+    MPI_Comm_dup_with_info "comm_dup_with_info" "COMM_DUP_WITH_INFO"(comm: Handle, info: Handle,
         newcomm: OutHandle)
 }
 
+forward! { MPI_Comm_free "comm_free" "COMM_FREE"(comm: InOutHandle) }
+
 forward! {
-    MPI_Comm_create_group "mpi_comm_create_group" "MPI_COMM_CREATE_GROUP"(comm: Handle,
-        group: Handle, tag: In<c_int>, newcomm: OutHandle)
+    MPI_Comm_free_keyval "comm_free_keyval" "COMM_FREE_KEYVAL"(comm_keyval: Same<*mut c_int>)
 }
 
-forward! {
-    MPI_Comm_delete_attr "mpi_comm_delete_attr" "MPI_COMM_DELETE_ATTR"(comm: Handle,
-        comm_keyval: In<c_int>)
-}
-
-forward! { MPI_Comm_dup "mpi_comm_dup" "MPI_COMM_DUP"(comm: Handle, newcomm: OutHandle) }
+forward! { MPI_Comm_get_info "comm_get_info" "COMM_GET_INFO"(comm: Handle, info_used: OutHandle) }
 
 forward! {
-    MPI_Comm_dup_with_info "mpi_comm_dup_with_info" "MPI_COMM_DUP_WITH_INFO"(comm: Handle,
-        info: Handle, newcomm: OutHandle)
-}
-
-forward! { MPI_Comm_free "mpi_comm_free" "MPI_COMM_FREE"(comm: InOutHandle) }
-
-forward! {
-    MPI_Comm_free_keyval "mpi_comm_free_keyval" "MPI_COMM_FREE_KEYVAL"(comm_keyval: Same<*mut c_int>)
-}
-
-forward! {
-    MPI_Comm_get_info "mpi_comm_get_info" "MPI_COMM_GET_INFO"(comm: Handle, info_used: OutHandle)
-}
-
-forward! {
-    MPI_Comm_get_name "mpi_comm_get_name" "MPI_COMM_GET_NAME"(comm: Handle,
+    MPI_Comm_get_name "comm_get_name" "COMM_GET_NAME"(comm: Handle,
         comm_name: OutText[comm_name_len], resultlen: Same<*mut c_int>; comm_name_len)
 }
 
 forward! {
-    MPI_Comm_group "mpi_comm_group" "MPI_COMM_GROUP";
-        MPI_Comm_remote_group "mpi_comm_remote_group" "MPI_COMM_REMOTE_GROUP"
+    MPI_Comm_group "comm_group" "COMM_GROUP";
+        MPI_Comm_remote_group "comm_remote_group" "COMM_REMOTE_GROUP"
     (comm: Handle, group: OutHandle)
 }
 
 forward! {
-    MPI_Comm_idup "mpi_comm_idup" "MPI_COMM_IDUP"(comm: Handle, newcomm: OutHandle,
-        request: OutHandle)
+    MPI_Comm_idup "comm_idup" "COMM_IDUP"(comm: Handle, newcomm: OutHandle, request: OutHandle)
 }
 
 forward! {
-    MPI_Comm_idup_with_info "mpi_comm_idup_with_info" "MPI_COMM_IDUP_WITH_INFO"(comm: Handle,
-        info: Handle, newcomm: OutHandle, request: OutHandle)
+    MPI_Comm_idup_with_info "comm_idup_with_info" "COMM_IDUP_WITH_INFO"(comm: Handle, info: Handle,
+        newcomm: OutHandle, request: OutHandle)
 }
 
-forward! { MPI_Comm_rank "mpi_comm_rank" "MPI_COMM_RANK"(comm: Handle, rank: Same<*mut c_int>) }
+forward! { MPI_Comm_rank "comm_rank" "COMM_RANK"(comm: Handle, rank: Same<*mut c_int>) }
 
 forward! {
-    MPI_Comm_remote_size "mpi_comm_remote_size" "MPI_COMM_REMOTE_SIZE";
-        MPI_Comm_size "mpi_comm_size" "MPI_COMM_SIZE"
+    MPI_Comm_remote_size "comm_remote_size" "COMM_REMOTE_SIZE";
+        MPI_Comm_size "comm_size" "COMM_SIZE"
     (comm: Handle, size: Same<*mut c_int>)
 }
 
-forward! { MPI_Comm_set_info "mpi_comm_set_info" "MPI_COMM_SET_INFO"(comm: Handle, info: Handle) }
+forward! { MPI_Comm_set_info "comm_set_info" "COMM_SET_INFO"(comm: Handle, info: Handle) }
 
 forward! {
-    MPI_Comm_set_name "mpi_comm_set_name" "MPI_COMM_SET_NAME"(comm: Handle,
+    MPI_Comm_set_name "comm_set_name" "COMM_SET_NAME"(comm: Handle,
         comm_name: InText[comm_name_len]; comm_name_len)
 }
 
 forward! {
-    MPI_Comm_split "mpi_comm_split" "MPI_COMM_SPLIT"(comm: Handle, color: In<c_int>, key: In<c_int>,
+    MPI_Comm_split "comm_split" "COMM_SPLIT"(comm: Handle, color: In<c_int>, key: In<c_int>,
         newcomm: OutHandle)
 }
 
 forward! {
-    MPI_Comm_split_type "mpi_comm_split_type" "MPI_COMM_SPLIT_TYPE"(comm: Handle,
-        split_type: In<c_int>, key: In<c_int>, info: Handle, newcomm: OutHandle)
+    MPI_Comm_split_type "comm_split_type" "COMM_SPLIT_TYPE"(comm: Handle, split_type: In<c_int>,
+        key: In<c_int>, info: Handle, newcomm: OutHandle)
 }
 
-forward! {
-    MPI_Comm_test_inter "mpi_comm_test_inter" "MPI_COMM_TEST_INTER"(comm: Handle, flag: OutLogical)
-}
+forward! { MPI_Comm_test_inter "comm_test_inter" "COMM_TEST_INTER"(comm: Handle, flag: OutLogical) }
 
 forward! {
-    MPI_Group_compare "mpi_group_compare" "MPI_GROUP_COMPARE"(group1: Handle, group2: Handle,
+    MPI_Group_compare "group_compare" "GROUP_COMPARE"(group1: Handle, group2: Handle,
         result: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Group_difference "mpi_group_difference" "MPI_GROUP_DIFFERENCE";
-        MPI_Group_intersection "mpi_group_intersection" "MPI_GROUP_INTERSECTION";
-        MPI_Group_union "mpi_group_union" "MPI_GROUP_UNION"
+    MPI_Group_difference "group_difference" "GROUP_DIFFERENCE";
+        MPI_Group_intersection "group_intersection" "GROUP_INTERSECTION";
+        MPI_Group_union "group_union" "GROUP_UNION"
     (group1: Handle, group2: Handle, newgroup: OutHandle)
 }
 
 forward! {
-    MPI_Group_excl "mpi_group_excl" "MPI_GROUP_EXCL";
-        MPI_Group_incl "mpi_group_incl" "MPI_GROUP_INCL"
+    MPI_Group_excl "group_excl" "GROUP_EXCL"; MPI_Group_incl "group_incl" "GROUP_INCL"
     (group: Handle, n: In<c_int>, ranks: Same<*const c_int>, newgroup: OutHandle)
 }
 
-forward! { MPI_Group_free "mpi_group_free" "MPI_GROUP_FREE"(group: InOutHandle) }
+forward! { MPI_Group_free "group_free" "GROUP_FREE"(group: InOutHandle) }
 
 forward! {
-    MPI_Group_range_excl "mpi_group_range_excl" "MPI_GROUP_RANGE_EXCL";
-        MPI_Group_range_incl "mpi_group_range_incl" "MPI_GROUP_RANGE_INCL"
+    MPI_Group_range_excl "group_range_excl" "GROUP_RANGE_EXCL";
+        MPI_Group_range_incl "group_range_incl" "GROUP_RANGE_INCL"
     (group: Handle, n: In<c_int>, ranges: Same<*mut [c_int; 3]>, newgroup: OutHandle)
 }
 
-forward! { MPI_Group_rank "mpi_group_rank" "MPI_GROUP_RANK"(group: Handle, rank: Same<*mut c_int>) }
-forward! { MPI_Group_size "mpi_group_size" "MPI_GROUP_SIZE"(group: Handle, size: Same<*mut c_int>) }
+forward! { MPI_Group_rank "group_rank" "GROUP_RANK"(group: Handle, rank: Same<*mut c_int>) }
+forward! { MPI_Group_size "group_size" "GROUP_SIZE"(group: Handle, size: Same<*mut c_int>) }
 
 forward! {
-    MPI_Group_translate_ranks "mpi_group_translate_ranks" "MPI_GROUP_TRANSLATE_RANKS"(group1: Handle,
+    MPI_Group_translate_ranks "group_translate_ranks" "GROUP_TRANSLATE_RANKS"(group1: Handle,
         n: In<c_int>, ranks1: Same<*const c_int>, group2: Handle, ranks2: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Intercomm_create "mpi_intercomm_create" "MPI_INTERCOMM_CREATE"(local_comm: Handle,
+    MPI_Intercomm_create "intercomm_create" "INTERCOMM_CREATE"(local_comm: Handle,
         local_leader: In<c_int>, peer_comm: Handle, remote_leader: In<c_int>, tag: In<c_int>,
         newintercomm: OutHandle)
 }
 
 forward! {
-    MPI_Intercomm_merge "mpi_intercomm_merge" "MPI_INTERCOMM_MERGE"(intercomm: Handle,
-        high: InLogical, newintracomm: OutHandle)
+    MPI_Intercomm_merge "intercomm_merge" "INTERCOMM_MERGE"(intercomm: Handle, high: InLogical,
+        newintracomm: OutHandle)
 }
 
-forward! { MPI_Keyval_free "mpi_keyval_free" "MPI_KEYVAL_FREE"(keyval: Same<*mut c_int>) }
+forward! { MPI_Keyval_free "keyval_free" "KEYVAL_FREE"(keyval: Same<*mut c_int>) }
 
 forward! {
-    MPI_Type_delete_attr "mpi_type_delete_attr" "MPI_TYPE_DELETE_ATTR"(datatype: Handle,
+    MPI_Type_delete_attr "type_delete_attr" "TYPE_DELETE_ATTR"(datatype: Handle,
         type_keyval: In<c_int>)
 }
 
 forward! {
-    MPI_Type_free_keyval "mpi_type_free_keyval" "MPI_TYPE_FREE_KEYVAL"(type_keyval: Same<*mut c_int>)
+    MPI_Type_free_keyval "type_free_keyval" "TYPE_FREE_KEYVAL"(type_keyval: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Type_get_name "mpi_type_get_name" "MPI_TYPE_GET_NAME"(datatype: Handle,
+    MPI_Type_get_name "type_get_name" "TYPE_GET_NAME"(datatype: Handle,
         type_name: OutText[type_name_len], resultlen: Same<*mut c_int>; type_name_len)
 }
 
 forward! {
-    MPI_Type_set_name "mpi_type_set_name" "MPI_TYPE_SET_NAME"(datatype: Handle,
+    MPI_Type_set_name "type_set_name" "TYPE_SET_NAME"(datatype: Handle,
         type_name: InText[type_name_len]; type_name_len)
 }
 
 forward! {
-    MPI_Win_delete_attr "mpi_win_delete_attr" "MPI_WIN_DELETE_ATTR"(win: Handle,
-        win_keyval: In<c_int>)
+    MPI_Win_delete_attr "win_delete_attr" "WIN_DELETE_ATTR"(win: Handle, win_keyval: In<c_int>)
+}
+
+forward! { MPI_Win_free_keyval "win_free_keyval" "WIN_FREE_KEYVAL"(win_keyval: Same<*mut c_int>) }
+
+forward! {
+    MPI_Win_get_name "win_get_name" "WIN_GET_NAME"(win: Handle, win_name: OutText[win_name_len],
+        resultlen: Same<*mut c_int>; win_name_len)
 }
 
 forward! {
-    MPI_Win_free_keyval "mpi_win_free_keyval" "MPI_WIN_FREE_KEYVAL"(win_keyval: Same<*mut c_int>)
-}
-
-forward! {
-    MPI_Win_get_name "mpi_win_get_name" "MPI_WIN_GET_NAME"(win: Handle,
-        win_name: OutText[win_name_len], resultlen: Same<*mut c_int>; win_name_len)
-}
-
-forward! {
-    MPI_Win_set_name "mpi_win_set_name" "MPI_WIN_SET_NAME"(win: Handle,
-        win_name: InText[win_name_len]; win_name_len)
+    MPI_Win_set_name "win_set_name" "WIN_SET_NAME"(win: Handle, win_name: InText[win_name_len];
+        win_name_len)
 }

@@ -13,29 +13,28 @@ use crate::export::{choice, choice_large, forward, forward_large};
 use crate::text::InText;
 
 choice! {
-    MPI_Get_address "mpi_get_address" "MPI_GET_ADDRESS"(location: ChoiceBuffer,
+    MPI_Get_address "get_address" "GET_ADDRESS"(location: ChoiceBuffer,
         address: Same<*mut MPI_Aint>) {
         location location;
     }
 }
 
 forward! {
-    MPI_Get_elements "mpi_get_elements" "MPI_GET_ELEMENTS"(status: Status, datatype: Handle,
+    MPI_Get_elements "get_elements" "GET_ELEMENTS"(status: Status, datatype: Handle,
         count: Same<*mut c_int>)
 }
 
 forward_large! {
-    MPI_Get_elements_c "mpi_get_elements_c"(status: Status, datatype: Handle,
-        count: Same<*mut MPI_Count>)
+    MPI_Get_elements_c "get_elements"(status: Status, datatype: Handle, count: Same<*mut MPI_Count>)
 }
 
 forward! {
-    MPI_Get_elements_x "mpi_get_elements_x" "MPI_GET_ELEMENTS_X"(status: Status, datatype: Handle,
+    MPI_Get_elements_x "get_elements_x" "GET_ELEMENTS_X"(status: Status, datatype: Handle,
         count: Same<*mut MPI_Count>)
 }
 
 choice! {
-    MPI_Pack "mpi_pack" "MPI_PACK"(inbuf: ChoiceBuffer, incount: In<c_int>, datatype: Handle,
+    MPI_Pack "pack" "PACK"(inbuf: ChoiceBuffer, incount: In<c_int>, datatype: Handle,
         outbuf: ChoiceBuffer, outsize: In<c_int>, position: Same<*mut c_int>, comm: Handle) {
         copied inbuf(Reads);
         copied outbuf(Updates);
@@ -43,15 +42,15 @@ choice! {
 }
 
 choice_large! {
-    MPI_Pack_c(inbuf: ChoiceBuffer, incount: In<MPI_Count>, datatype: Handle, outbuf: ChoiceBuffer,
-        outsize: In<MPI_Count>, position: Same<*mut MPI_Count>, comm: Handle) {
+    MPI_Pack_c "pack"(inbuf: ChoiceBuffer, incount: In<MPI_Count>, datatype: Handle,
+        outbuf: ChoiceBuffer, outsize: In<MPI_Count>, position: Same<*mut MPI_Count>, comm: Handle) {
         copied inbuf(Reads);
         copied outbuf(Updates);
     }
 }
 
 choice! {
-    MPI_Pack_external "mpi_pack_external" "MPI_PACK_EXTERNAL"(datarep: InText[datarep_len],
+    MPI_Pack_external "pack_external" "PACK_EXTERNAL"(datarep: InText[datarep_len],
         inbuf: ChoiceBuffer, incount: In<c_int>, datatype: Handle, outbuf: ChoiceBuffer,
         outsize: In<MPI_Aint>, position: Same<*mut MPI_Aint>; datarep_len) {
         copied inbuf(Reads);
@@ -61,8 +60,8 @@ choice! {
 }
 
 choice_large! {
-    MPI_Pack_external_c(datarep: InText[datarep_len], inbuf: ChoiceBuffer, incount: In<MPI_Count>,
-        datatype: Handle, outbuf: ChoiceBuffer, outsize: In<MPI_Count>,
+    MPI_Pack_external_c "pack_external"(datarep: InText[datarep_len], inbuf: ChoiceBuffer,
+        incount: In<MPI_Count>, datatype: Handle, outbuf: ChoiceBuffer, outsize: In<MPI_Count>,
         position: Same<*mut MPI_Count>; datarep_len) {
         copied inbuf(Reads);
         copied outbuf(Updates);
@@ -71,236 +70,234 @@ choice_large! {
 }
 
 forward! {
-    MPI_Pack_external_size "mpi_pack_external_size" "MPI_PACK_EXTERNAL_SIZE"(datarep: InText[datarep_len],
+    MPI_Pack_external_size "pack_external_size" "PACK_EXTERNAL_SIZE"(datarep: InText[datarep_len],
         incount: In<c_int>, datatype: Handle, size: Same<*mut MPI_Aint>; datarep_len)
 }
 
 forward_large! {
-    MPI_Pack_external_size_c "mpi_pack_external_size_c"(datarep: InText[datarep_len],
+    MPI_Pack_external_size_c "pack_external_size"(datarep: InText[datarep_len],
         incount: In<MPI_Count>, datatype: Handle, size: Same<*mut MPI_Count>; datarep_len)
 }
 
 forward! {
-    MPI_Pack_size "mpi_pack_size" "MPI_PACK_SIZE"(incount: In<c_int>, datatype: Handle,
-        comm: Handle, size: Same<*mut c_int>)
+    MPI_Pack_size "pack_size" "PACK_SIZE"(incount: In<c_int>, datatype: Handle, comm: Handle,
+        size: Same<*mut c_int>)
 }
 
 forward_large! {
-    MPI_Pack_size_c "mpi_pack_size_c"(incount: In<MPI_Count>, datatype: Handle, comm: Handle,
+    MPI_Pack_size_c "pack_size"(incount: In<MPI_Count>, datatype: Handle, comm: Handle,
         size: Same<*mut MPI_Count>)
 }
 
 forward! {
-    MPI_Type_commit "mpi_type_commit" "MPI_TYPE_COMMIT";
-        MPI_Type_free "mpi_type_free" "MPI_TYPE_FREE"
+    MPI_Type_commit "type_commit" "TYPE_COMMIT"; MPI_Type_free "type_free" "TYPE_FREE"
     (datatype: InOutHandle)
 }
 
 forward! {
-    MPI_Type_contiguous "mpi_type_contiguous" "MPI_TYPE_CONTIGUOUS"(count: In<c_int>,
-        oldtype: Handle, newtype: OutHandle)
+    MPI_Type_contiguous "type_contiguous" "TYPE_CONTIGUOUS"(count: In<c_int>, oldtype: Handle,
+        newtype: OutHandle)
 }
 
 forward_large! {
-    MPI_Type_contiguous_c "mpi_type_contiguous_c"(count: In<MPI_Count>, oldtype: Handle,
+    MPI_Type_contiguous_c "type_contiguous"(count: In<MPI_Count>, oldtype: Handle,
         newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_darray "mpi_type_create_darray" "MPI_TYPE_CREATE_DARRAY"(size: In<c_int>,
+    MPI_Type_create_darray "type_create_darray" "TYPE_CREATE_DARRAY"(size: In<c_int>,
         rank: In<c_int>, ndims: In<c_int>, array_of_gsizes: Same<*const c_int>,
         array_of_distribs: Same<*const c_int>, array_of_dargs: Same<*const c_int>,
         array_of_psizes: Same<*const c_int>, order: In<c_int>, oldtype: Handle, newtype: OutHandle)
 }
 
 forward_large! {
-    MPI_Type_create_darray_c "mpi_type_create_darray_c"(size: In<c_int>, rank: In<c_int>,
+    MPI_Type_create_darray_c "type_create_darray"(size: In<c_int>, rank: In<c_int>,
         ndims: In<c_int>, array_of_gsizes: Same<*const MPI_Count>,
         array_of_distribs: Same<*const c_int>, array_of_dargs: Same<*const c_int>,
         array_of_psizes: Same<*const c_int>, order: In<c_int>, oldtype: Handle, newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_f90_complex "mpi_type_create_f90_complex" "MPI_TYPE_CREATE_F90_COMPLEX";
-        MPI_Type_create_f90_real "mpi_type_create_f90_real" "MPI_TYPE_CREATE_F90_REAL"
+    MPI_Type_create_f90_complex "type_create_f90_complex" "TYPE_CREATE_F90_COMPLEX";
+        MPI_Type_create_f90_real "type_create_f90_real" "TYPE_CREATE_F90_REAL"
     (p: In<c_int>, r: In<c_int>, newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_f90_integer "mpi_type_create_f90_integer" "MPI_TYPE_CREATE_F90_INTEGER"(r: In<c_int>,
+    MPI_Type_create_f90_integer "type_create_f90_integer" "TYPE_CREATE_F90_INTEGER"(r: In<c_int>,
         newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_hindexed "mpi_type_create_hindexed" "MPI_TYPE_CREATE_HINDEXED"(count: In<c_int>,
+    MPI_Type_create_hindexed "type_create_hindexed" "TYPE_CREATE_HINDEXED"(count: In<c_int>,
         array_of_blocklengths: Same<*const c_int>, array_of_displacements: Same<*const MPI_Aint>,
         oldtype: Handle, newtype: OutHandle)
 }
 
 forward_large! {
-    MPI_Type_create_hindexed_c "mpi_type_create_hindexed_c"; MPI_Type_indexed_c "mpi_type_indexed_c"
+    MPI_Type_create_hindexed_c "type_create_hindexed"; MPI_Type_indexed_c "type_indexed"
     (count: In<MPI_Count>, array_of_blocklengths: Same<*const MPI_Count>,
         array_of_displacements: Same<*const MPI_Count>, oldtype: Handle, newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_hindexed_block "mpi_type_create_hindexed_block" "MPI_TYPE_CREATE_HINDEXED_BLOCK"(count: In<c_int>,
+    MPI_Type_create_hindexed_block "type_create_hindexed_block" "TYPE_CREATE_HINDEXED_BLOCK"(count: In<c_int>,
         blocklength: In<c_int>, array_of_displacements: Same<*const MPI_Aint>, oldtype: Handle,
         newtype: OutHandle)
 }
 
 forward_large! {
-    MPI_Type_create_hindexed_block_c "mpi_type_create_hindexed_block_c";
-        MPI_Type_create_indexed_block_c "mpi_type_create_indexed_block_c"
+    MPI_Type_create_hindexed_block_c "type_create_hindexed_block";
+        MPI_Type_create_indexed_block_c "type_create_indexed_block"
     (count: In<MPI_Count>, blocklength: In<MPI_Count>,
         array_of_displacements: Same<*const MPI_Count>, oldtype: Handle, newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_hvector "mpi_type_create_hvector" "MPI_TYPE_CREATE_HVECTOR"(count: In<c_int>,
+    MPI_Type_create_hvector "type_create_hvector" "TYPE_CREATE_HVECTOR"(count: In<c_int>,
         blocklength: In<c_int>, stride: In<MPI_Aint>, oldtype: Handle, newtype: OutHandle)
 }
 
 forward_large! {
-    MPI_Type_create_hvector_c "mpi_type_create_hvector_c"; MPI_Type_vector_c "mpi_type_vector_c"
+    MPI_Type_create_hvector_c "type_create_hvector"; MPI_Type_vector_c "type_vector"
     (count: In<MPI_Count>, blocklength: In<MPI_Count>, stride: In<MPI_Count>, oldtype: Handle,
         newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_indexed_block "mpi_type_create_indexed_block" "MPI_TYPE_CREATE_INDEXED_BLOCK"(count: In<c_int>,
+    MPI_Type_create_indexed_block "type_create_indexed_block" "TYPE_CREATE_INDEXED_BLOCK"(count: In<c_int>,
         blocklength: In<c_int>, array_of_displacements: Same<*const c_int>, oldtype: Handle,
         newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_resized "mpi_type_create_resized" "MPI_TYPE_CREATE_RESIZED"(oldtype: Handle,
+    MPI_Type_create_resized "type_create_resized" "TYPE_CREATE_RESIZED"(oldtype: Handle,
         lb: In<MPI_Aint>, extent: In<MPI_Aint>, newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_struct "mpi_type_create_struct" "MPI_TYPE_CREATE_STRUCT"(count: In<c_int>,
+    MPI_Type_create_struct "type_create_struct" "TYPE_CREATE_STRUCT"(count: In<c_int>,
         array_of_blocklengths: Same<*const c_int>, array_of_displacements: Same<*const MPI_Aint>,
         array_of_types: Handles[count], newtype: OutHandle)
 }
 
 forward_large! {
-    MPI_Type_create_struct_c "mpi_type_create_struct_c"(count: In<MPI_Count>,
+    MPI_Type_create_struct_c "type_create_struct"(count: In<MPI_Count>,
         array_of_blocklengths: Same<*const MPI_Count>,
         array_of_displacements: Same<*const MPI_Count>, array_of_types: Handles[count],
         newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_create_subarray "mpi_type_create_subarray" "MPI_TYPE_CREATE_SUBARRAY"(ndims: In<c_int>,
+    MPI_Type_create_subarray "type_create_subarray" "TYPE_CREATE_SUBARRAY"(ndims: In<c_int>,
         array_of_sizes: Same<*const c_int>, array_of_subsizes: Same<*const c_int>,
         array_of_starts: Same<*const c_int>, order: In<c_int>, oldtype: Handle, newtype: OutHandle)
 }
 
 forward_large! {
-    MPI_Type_create_subarray_c "mpi_type_create_subarray_c"(ndims: In<c_int>,
+    MPI_Type_create_subarray_c "type_create_subarray"(ndims: In<c_int>,
         array_of_sizes: Same<*const MPI_Count>, array_of_subsizes: Same<*const MPI_Count>,
         array_of_starts: Same<*const MPI_Count>, order: In<c_int>, oldtype: Handle,
         newtype: OutHandle)
 }
 
-forward! { MPI_Type_dup "mpi_type_dup" "MPI_TYPE_DUP"(oldtype: Handle, newtype: OutHandle) }
+forward! { MPI_Type_dup "type_dup" "TYPE_DUP"(oldtype: Handle, newtype: OutHandle) }
 
 forward! {
-    MPI_Type_get_contents "mpi_type_get_contents" "MPI_TYPE_GET_CONTENTS"(datatype: Handle,
+    MPI_Type_get_contents "type_get_contents" "TYPE_GET_CONTENTS"(datatype: Handle,
         max_integers: In<c_int>, max_addresses: In<c_int>, max_datatypes: In<c_int>,
         array_of_integers: Same<*mut c_int>, array_of_addresses: Same<*mut MPI_Aint>,
         array_of_datatypes: OutHandles[max_datatypes])
 }
 
 forward_large! {
-    MPI_Type_get_contents_c "mpi_type_get_contents_c"(datatype: Handle, max_integers: In<MPI_Count>,
+    MPI_Type_get_contents_c "type_get_contents"(datatype: Handle, max_integers: In<MPI_Count>,
         max_addresses: In<MPI_Count>, max_large_counts: In<MPI_Count>, max_datatypes: In<MPI_Count>,
         array_of_integers: Same<*mut c_int>, array_of_addresses: Same<*mut MPI_Aint>,
         array_of_large_counts: Same<*mut MPI_Count>, array_of_datatypes: OutHandles[max_datatypes])
 }
 
 forward! {
-    MPI_Type_get_envelope "mpi_type_get_envelope" "MPI_TYPE_GET_ENVELOPE"(datatype: Handle,
+    MPI_Type_get_envelope "type_get_envelope" "TYPE_GET_ENVELOPE"(datatype: Handle,
         num_integers: Same<*mut c_int>, num_addresses: Same<*mut c_int>,
         num_datatypes: Same<*mut c_int>, combiner: Same<*mut c_int>)
 }
 
 forward_large! {
-    MPI_Type_get_envelope_c "mpi_type_get_envelope_c"(datatype: Handle,
+    MPI_Type_get_envelope_c "type_get_envelope"(datatype: Handle,
         num_integers: Same<*mut MPI_Count>, num_addresses: Same<*mut MPI_Count>,
         num_large_counts: Same<*mut MPI_Count>, num_datatypes: Same<*mut MPI_Count>,
         combiner: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Type_get_extent "mpi_type_get_extent" "MPI_TYPE_GET_EXTENT"(datatype: Handle,
+    MPI_Type_get_extent "type_get_extent" "TYPE_GET_EXTENT"(datatype: Handle,
         lb: Same<*mut MPI_Aint>, extent: Same<*mut MPI_Aint>)
 }
 
 forward! {
-    MPI_Type_get_extent_x "mpi_type_get_extent_x" "MPI_TYPE_GET_EXTENT_X"(datatype: Handle,
+    MPI_Type_get_extent_x "type_get_extent_x" "TYPE_GET_EXTENT_X"(datatype: Handle,
         lb: Same<*mut MPI_Count>, extent: Same<*mut MPI_Count>)
 }
 
 forward! {
-    MPI_Type_get_true_extent "mpi_type_get_true_extent" "MPI_TYPE_GET_TRUE_EXTENT"(datatype: Handle,
+    MPI_Type_get_true_extent "type_get_true_extent" "TYPE_GET_TRUE_EXTENT"(datatype: Handle,
         true_lb: Same<*mut MPI_Aint>, true_extent: Same<*mut MPI_Aint>)
 }
 
 forward! {
-    MPI_Type_get_true_extent_x "mpi_type_get_true_extent_x" "MPI_TYPE_GET_TRUE_EXTENT_X"(datatype: Handle,
+    MPI_Type_get_true_extent_x "type_get_true_extent_x" "TYPE_GET_TRUE_EXTENT_X"(datatype: Handle,
         true_lb: Same<*mut MPI_Count>, true_extent: Same<*mut MPI_Count>)
 }
 
 forward! {
-    MPI_Type_get_value_index "mpi_type_get_value_index" "MPI_TYPE_GET_VALUE_INDEX"(value_type: Handle,
+    MPI_Type_get_value_index "type_get_value_index" "TYPE_GET_VALUE_INDEX"(value_type: Handle,
         index_type: Handle, pair_type: OutHandle)
 }
 
 forward! {
-    MPI_Type_indexed "mpi_type_indexed" "MPI_TYPE_INDEXED"(count: In<c_int>,
+    MPI_Type_indexed "type_indexed" "TYPE_INDEXED"(count: In<c_int>,
         array_of_blocklengths: Same<*const c_int>, array_of_displacements: Same<*const c_int>,
         oldtype: Handle, newtype: OutHandle)
 }
 
 forward! {
-    MPI_Type_match_size "mpi_type_match_size" "MPI_TYPE_MATCH_SIZE"(typeclass: In<c_int>,
-        size: In<c_int>, datatype: OutHandle)
+    MPI_Type_match_size "type_match_size" "TYPE_MATCH_SIZE"(typeclass: In<c_int>, size: In<c_int>,
+        datatype: OutHandle)
 }
 
-forward! { MPI_Type_size "mpi_type_size" "MPI_TYPE_SIZE"(datatype: Handle, size: Same<*mut c_int>) }
-forward_large! { MPI_Type_size_c "mpi_type_size_c"(datatype: Handle, size: Same<*mut MPI_Count>) }
+forward! { MPI_Type_size "type_size" "TYPE_SIZE"(datatype: Handle, size: Same<*mut c_int>) }
+forward_large! { MPI_Type_size_c "type_size"(datatype: Handle, size: Same<*mut MPI_Count>) }
 
 forward! {
-    MPI_Type_size_x "mpi_type_size_x" "MPI_TYPE_SIZE_X"(datatype: Handle,
-        size: Same<*mut MPI_Count>)
+    MPI_Type_size_x "type_size_x" "TYPE_SIZE_X"(datatype: Handle, size: Same<*mut MPI_Count>)
 }
 
 forward! {
-    MPI_Type_vector "mpi_type_vector" "MPI_TYPE_VECTOR"(count: In<c_int>, blocklength: In<c_int>,
+    MPI_Type_vector "type_vector" "TYPE_VECTOR"(count: In<c_int>, blocklength: In<c_int>,
         stride: In<c_int>, oldtype: Handle, newtype: OutHandle)
 }
 
 choice! {
-    MPI_Unpack "mpi_unpack" "MPI_UNPACK"(inbuf: ChoiceBuffer, insize: In<c_int>,
-        position: Same<*mut c_int>, outbuf: ChoiceBuffer, outcount: In<c_int>, datatype: Handle,
-        comm: Handle) {
+    MPI_Unpack "unpack" "UNPACK"(inbuf: ChoiceBuffer, insize: In<c_int>, position: Same<*mut c_int>,
+        outbuf: ChoiceBuffer, outcount: In<c_int>, datatype: Handle, comm: Handle) {
         copied inbuf(Reads);
         copied outbuf(Updates);
     }
 }
 
 choice_large! {
-    MPI_Unpack_c(inbuf: ChoiceBuffer, insize: In<MPI_Count>, position: Same<*mut MPI_Count>,
-        outbuf: ChoiceBuffer, outcount: In<MPI_Count>, datatype: Handle, comm: Handle) {
+    MPI_Unpack_c "unpack"(inbuf: ChoiceBuffer, insize: In<MPI_Count>,
+        position: Same<*mut MPI_Count>, outbuf: ChoiceBuffer, outcount: In<MPI_Count>,
+        datatype: Handle, comm: Handle) {
         copied inbuf(Reads);
         copied outbuf(Updates);
     }
 }
 
 choice! {
-    MPI_Unpack_external "mpi_unpack_external" "MPI_UNPACK_EXTERNAL"(datarep: InText[datarep_len],
+    MPI_Unpack_external "unpack_external" "UNPACK_EXTERNAL"(datarep: InText[datarep_len],
         inbuf: ChoiceBuffer, insize: In<MPI_Aint>, position: Same<*mut MPI_Aint>,
         outbuf: ChoiceBuffer, outcount: In<c_int>, datatype: Handle; datarep_len) {
         copied inbuf(Reads);
@@ -310,9 +307,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Unpack_external_c(datarep: InText[datarep_len], inbuf: ChoiceBuffer, insize: In<MPI_Count>,
-        position: Same<*mut MPI_Count>, outbuf: ChoiceBuffer, outcount: In<MPI_Count>,
-        datatype: Handle; datarep_len) {
+    MPI_Unpack_external_c "unpack_external"(datarep: InText[datarep_len], inbuf: ChoiceBuffer,
+        insize: In<MPI_Count>, position: Same<*mut MPI_Count>, outbuf: ChoiceBuffer,
+        outcount: In<MPI_Count>, datatype: Handle; datarep_len) {
         copied inbuf(Reads);
         copied outbuf(Updates);
         text datarep datarep_len;

@@ -6,159 +6,149 @@ use std::ffi::{c_int, c_void};
 
 use mica_front_end::types::MPI_Aint;
 
-use crate::argument::{ChoiceBuffer, Handle, In, InOutHandle, OutHandle, OutLogical, Same};
+use crate::argument::{ChoiceBuffer, File, Handle, In, InOutHandle, OutHandle, OutLogical, Same};
 use crate::export::{choice, forward};
 use crate::text::{InText, OutText};
 
 forward! {
-    MPI_Abi_get_fortran_booleans "mpi_abi_get_fortran_booleans" "MPI_ABI_GET_FORTRAN_BOOLEANS"(logical_size: In<c_int>,
+    MPI_Abi_get_fortran_booleans "abi_get_fortran_booleans" "ABI_GET_FORTRAN_BOOLEANS"(logical_size: In<c_int>,
         logical_true: Same<*mut c_void>, logical_false: Same<*mut c_void>, is_set: OutLogical)
 }
 
 forward! {
-    MPI_Abi_get_fortran_info "mpi_abi_get_fortran_info" "MPI_ABI_GET_FORTRAN_INFO";
-        MPI_Abi_get_info "mpi_abi_get_info" "MPI_ABI_GET_INFO"
+    MPI_Abi_get_fortran_info "abi_get_fortran_info" "ABI_GET_FORTRAN_INFO";
+        MPI_Abi_get_info "abi_get_info" "ABI_GET_INFO"
     (info: OutHandle)
 }
 
 forward! {
-    MPI_Abi_get_version "mpi_abi_get_version" "MPI_ABI_GET_VERSION"(abi_major: Same<*mut c_int>,
+    MPI_Abi_get_version "abi_get_version" "ABI_GET_VERSION"(abi_major: Same<*mut c_int>,
         abi_minor: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Abi_set_fortran_booleans "mpi_abi_set_fortran_booleans" "MPI_ABI_SET_FORTRAN_BOOLEANS"(logical_size: In<c_int>,
+    MPI_Abi_set_fortran_booleans "abi_set_fortran_booleans" "ABI_SET_FORTRAN_BOOLEANS"(logical_size: In<c_int>,
         logical_true: Same<*mut c_void>, logical_false: Same<*mut c_void>)
 }
 
-forward! {
-    MPI_Abi_set_fortran_info "mpi_abi_set_fortran_info" "MPI_ABI_SET_FORTRAN_INFO"(info: Handle)
-}
+forward! { MPI_Abi_set_fortran_info "abi_set_fortran_info" "ABI_SET_FORTRAN_INFO"(info: Handle) }
+forward! { MPI_Add_error_class "add_error_class" "ADD_ERROR_CLASS"(errorclass: Same<*mut c_int>) }
 
 forward! {
-    MPI_Add_error_class "mpi_add_error_class" "MPI_ADD_ERROR_CLASS"(errorclass: Same<*mut c_int>)
-}
-
-forward! {
-    MPI_Add_error_code "mpi_add_error_code" "MPI_ADD_ERROR_CODE"(errorclass: In<c_int>,
+    MPI_Add_error_code "add_error_code" "ADD_ERROR_CODE"(errorclass: In<c_int>,
         errorcode: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Add_error_string "mpi_add_error_string" "MPI_ADD_ERROR_STRING"(errorcode: In<c_int>,
+    MPI_Add_error_string "add_error_string" "ADD_ERROR_STRING"(errorcode: In<c_int>,
         string: InText[string_len]; string_len)
 }
 
 forward! {
-    MPI_Alloc_mem "mpi_alloc_mem" "MPI_ALLOC_MEM"; MPI_Alloc_mem "mpi_alloc_mem_cptr" "MPI_ALLOC_MEM_CPTR"
+    MPI_Alloc_mem "alloc_mem" "ALLOC_MEM"; MPI_Alloc_mem "alloc_mem_cptr" "ALLOC_MEM_CPTR"
     (size: In<MPI_Aint>, info: Handle, baseptr: Same<*mut c_void>)
 }
 
 forward! {
-    MPI_Comm_call_errhandler "mpi_comm_call_errhandler" "MPI_COMM_CALL_ERRHANDLER"(comm: Handle,
+    MPI_Comm_call_errhandler "comm_call_errhandler" "COMM_CALL_ERRHANDLER"(comm: Handle,
         errorcode: In<c_int>)
 }
 
 forward! {
-    MPI_Comm_get_errhandler "mpi_comm_get_errhandler" "MPI_COMM_GET_ERRHANDLER"(comm: Handle,
+    MPI_Comm_get_errhandler "comm_get_errhandler" "COMM_GET_ERRHANDLER"(comm: Handle,
         errhandler: OutHandle)
 }
 
 forward! {
-    MPI_Comm_set_errhandler "mpi_comm_set_errhandler" "MPI_COMM_SET_ERRHANDLER"(comm: Handle,
+    MPI_Comm_set_errhandler "comm_set_errhandler" "COMM_SET_ERRHANDLER"(comm: Handle,
         errhandler: Handle)
 }
 
+forward! { MPI_Errhandler_free "errhandler_free" "ERRHANDLER_FREE"(errhandler: InOutHandle) }
+
 forward! {
-    MPI_Errhandler_free "mpi_errhandler_free" "MPI_ERRHANDLER_FREE"(errhandler: InOutHandle)
+    MPI_Error_class "error_class" "ERROR_CLASS"(errorcode: In<c_int>, errorclass: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Error_class "mpi_error_class" "MPI_ERROR_CLASS"(errorcode: In<c_int>,
-        errorclass: Same<*mut c_int>)
-}
-
-forward! {
-    MPI_Error_string "mpi_error_string" "MPI_ERROR_STRING"(errorcode: In<c_int>,
+    MPI_Error_string "error_string" "ERROR_STRING"(errorcode: In<c_int>,
         string: OutText[string_len], resultlen: Same<*mut c_int>; string_len)
 }
 
 forward! {
-    MPI_File_call_errhandler "mpi_file_call_errhandler" "MPI_FILE_CALL_ERRHANDLER"(fh: Handle,
+    MPI_File_call_errhandler "file_call_errhandler" "FILE_CALL_ERRHANDLER"(fh: File,
         errorcode: In<c_int>)
 }
 
 forward! {
-    MPI_File_get_errhandler "mpi_file_get_errhandler" "MPI_FILE_GET_ERRHANDLER"(file: Handle,
+    MPI_File_get_errhandler "file_get_errhandler" "FILE_GET_ERRHANDLER"(file: File,
         errhandler: OutHandle)
 }
 
 forward! {
-    MPI_File_set_errhandler "mpi_file_set_errhandler" "MPI_FILE_SET_ERRHANDLER"(file: Handle,
+    MPI_File_set_errhandler "file_set_errhandler" "FILE_SET_ERRHANDLER"(file: File,
         errhandler: Handle)
 }
 
 choice! {
-    MPI_Free_mem "mpi_free_mem" "MPI_FREE_MEM"(base: ChoiceBuffer) {
+    MPI_Free_mem "free_mem" "FREE_MEM"(base: ChoiceBuffer) {
         contiguous base;
     }
 }
 
 forward! {
-    MPI_Get_hw_resource_info "mpi_get_hw_resource_info" "MPI_GET_HW_RESOURCE_INFO"(hw_info: OutHandle)
+    MPI_Get_hw_resource_info "get_hw_resource_info" "GET_HW_RESOURCE_INFO"(hw_info: OutHandle)
 }
 
 forward! {
-    MPI_Get_library_version "mpi_get_library_version" "MPI_GET_LIBRARY_VERSION"(version: OutText[version_len],
+    MPI_Get_library_version "get_library_version" "GET_LIBRARY_VERSION"(version: OutText[version_len],
         resultlen: Same<*mut c_int>; version_len)
 }
 
 forward! {
-    MPI_Get_processor_name "mpi_get_processor_name" "MPI_GET_PROCESSOR_NAME"(name: OutText[name_len],
+    MPI_Get_processor_name "get_processor_name" "GET_PROCESSOR_NAME"(name: OutText[name_len],
         resultlen: Same<*mut c_int>; name_len)
 }
 
 forward! {
-    MPI_Get_version "mpi_get_version" "MPI_GET_VERSION"(version: Same<*mut c_int>,
+    MPI_Get_version "get_version" "GET_VERSION"(version: Same<*mut c_int>,
         subversion: Same<*mut c_int>)
 }
 
-forward! {
-    MPI_Remove_error_class "mpi_remove_error_class" "MPI_REMOVE_ERROR_CLASS"(errorclass: In<c_int>)
-}
+forward! { MPI_Remove_error_class "remove_error_class" "REMOVE_ERROR_CLASS"(errorclass: In<c_int>) }
 
 forward! {
-    MPI_Remove_error_code "mpi_remove_error_code" "MPI_REMOVE_ERROR_CODE";
-        MPI_Remove_error_string "mpi_remove_error_string" "MPI_REMOVE_ERROR_STRING"
+    MPI_Remove_error_code "remove_error_code" "REMOVE_ERROR_CODE";
+        MPI_Remove_error_string "remove_error_string" "REMOVE_ERROR_STRING"
     (errorcode: In<c_int>)
 }
 
 forward! {
-    MPI_Session_call_errhandler "mpi_session_call_errhandler" "MPI_SESSION_CALL_ERRHANDLER"(session: Handle,
+    MPI_Session_call_errhandler "session_call_errhandler" "SESSION_CALL_ERRHANDLER"(session: Handle,
         errorcode: In<c_int>)
 }
 
 forward! {
-    MPI_Session_get_errhandler "mpi_session_get_errhandler" "MPI_SESSION_GET_ERRHANDLER"(session: Handle,
+    MPI_Session_get_errhandler "session_get_errhandler" "SESSION_GET_ERRHANDLER"(session: Handle,
         errhandler: OutHandle)
 }
 
 forward! {
-    MPI_Session_set_errhandler "mpi_session_set_errhandler" "MPI_SESSION_SET_ERRHANDLER"(session: Handle,
+    MPI_Session_set_errhandler "session_set_errhandler" "SESSION_SET_ERRHANDLER"(session: Handle,
         errhandler: Handle)
 }
 
 forward! {
-    MPI_Win_call_errhandler "mpi_win_call_errhandler" "MPI_WIN_CALL_ERRHANDLER"(win: Handle,
+    MPI_Win_call_errhandler "win_call_errhandler" "WIN_CALL_ERRHANDLER"(win: Handle,
         errorcode: In<c_int>)
 }
 
 forward! {
-    MPI_Win_get_errhandler "mpi_win_get_errhandler" "MPI_WIN_GET_ERRHANDLER"(win: Handle,
+    MPI_Win_get_errhandler "win_get_errhandler" "WIN_GET_ERRHANDLER"(win: Handle,
         errhandler: OutHandle)
 }
 
 forward! {
-    MPI_Win_set_errhandler "mpi_win_set_errhandler" "MPI_WIN_SET_ERRHANDLER"(win: Handle,
+    MPI_Win_set_errhandler "win_set_errhandler" "WIN_SET_ERRHANDLER"(win: Handle,
         errhandler: Handle)
 }

@@ -9,24 +9,24 @@ use mica_front_end::types::MPI_Count;
 use crate::argument::{Handle, In, InLogical, Status};
 use crate::export::{forward, forward_large};
 
-forward! { MPI_Grequest_complete "mpi_grequest_complete" "MPI_GREQUEST_COMPLETE"(request: Handle) }
+forward! { MPI_Grequest_complete "grequest_complete" "GREQUEST_COMPLETE"(request: Handle) }
 
 forward! {
-    MPI_Status_set_cancelled "mpi_status_set_cancelled" "MPI_STATUS_SET_CANCELLED"(status: Status,
+    MPI_Status_set_cancelled "status_set_cancelled" "STATUS_SET_CANCELLED"(status: Status,
         flag: InLogical)
 }
 
 forward! {
-    MPI_Status_set_elements "mpi_status_set_elements" "MPI_STATUS_SET_ELEMENTS"(status: Status,
+    MPI_Status_set_elements "status_set_elements" "STATUS_SET_ELEMENTS"(status: Status,
         datatype: Handle, count: In<c_int>)
 }
 
 forward_large! {
-    MPI_Status_set_elements_c "mpi_status_set_elements_c"(status: Status, datatype: Handle,
+    MPI_Status_set_elements_c "status_set_elements"(status: Status, datatype: Handle,
         count: In<MPI_Count>)
 }
 
 forward! {
-    MPI_Status_set_elements_x "mpi_status_set_elements_x" "MPI_STATUS_SET_ELEMENTS_X"(status: Status,
+    MPI_Status_set_elements_x "status_set_elements_x" "STATUS_SET_ELEMENTS_X"(status: Status,
         datatype: Handle, count: In<MPI_Count>)
 }

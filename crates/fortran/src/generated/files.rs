@@ -7,215 +7,210 @@ use std::ffi::c_int;
 use mica_front_end::types::{MPI_Aint, MPI_Count, MPI_Offset};
 
 use crate::argument::{
-    ChoiceBuffer, Handle, In, InLogical, InOutHandle, OutHandle, OutLogical, Same, Status,
+    ChoiceBuffer, File, Handle, In, InLogical, InOutFile, OutFile, OutHandle, OutLogical, Same,
+    Status,
 };
 use crate::export::{choice, choice_large, forward};
 use crate::text::{InText, OutText};
 
-forward! { MPI_File_close "mpi_file_close" "MPI_FILE_CLOSE"(fh: InOutHandle) }
+forward! { MPI_File_close "file_close" "FILE_CLOSE"(fh: InOutFile) }
 
 forward! {
-    MPI_File_delete "mpi_file_delete" "MPI_FILE_DELETE"(filename: InText[filename_len],
-        info: Handle; filename_len)
+    MPI_File_delete "file_delete" "FILE_DELETE"(filename: InText[filename_len], info: Handle;
+        filename_len)
+}
+
+forward! { MPI_File_get_amode "file_get_amode" "FILE_GET_AMODE"(fh: File, amode: Same<*mut c_int>) }
+
+forward! {
+    MPI_File_get_atomicity "file_get_atomicity" "FILE_GET_ATOMICITY"(fh: File, flag: OutLogical)
 }
 
 forward! {
-    MPI_File_get_amode "mpi_file_get_amode" "MPI_FILE_GET_AMODE"(fh: Handle,
-        amode: Same<*mut c_int>)
-}
-
-forward! {
-    MPI_File_get_atomicity "mpi_file_get_atomicity" "MPI_FILE_GET_ATOMICITY"(fh: Handle,
-        flag: OutLogical)
-}
-
-forward! {
-    MPI_File_get_byte_offset "mpi_file_get_byte_offset" "MPI_FILE_GET_BYTE_OFFSET"(fh: Handle,
+    MPI_File_get_byte_offset "file_get_byte_offset" "FILE_GET_BYTE_OFFSET"(fh: File,
         offset: In<MPI_Offset>, disp: Same<*mut MPI_Offset>)
 }
 
+forward! { MPI_File_get_group "file_get_group" "FILE_GET_GROUP"(fh: File, group: OutHandle) }
+forward! { MPI_File_get_info "file_get_info" "FILE_GET_INFO"(fh: File, info_used: OutHandle) }
+
 forward! {
-    MPI_File_get_group "mpi_file_get_group" "MPI_FILE_GET_GROUP"(fh: Handle, group: OutHandle)
+    MPI_File_get_position "file_get_position" "FILE_GET_POSITION";
+        MPI_File_get_position_shared "file_get_position_shared" "FILE_GET_POSITION_SHARED"
+    (fh: File, offset: Same<*mut MPI_Offset>)
 }
 
 forward! {
-    MPI_File_get_info "mpi_file_get_info" "MPI_FILE_GET_INFO"(fh: Handle, info_used: OutHandle)
+    MPI_File_get_size "file_get_size" "FILE_GET_SIZE"(fh: File, size: Same<*mut MPI_Offset>)
 }
 
 forward! {
-    MPI_File_get_position "mpi_file_get_position" "MPI_FILE_GET_POSITION";
-        MPI_File_get_position_shared "mpi_file_get_position_shared" "MPI_FILE_GET_POSITION_SHARED"
-    (fh: Handle, offset: Same<*mut MPI_Offset>)
-}
-
-forward! {
-    MPI_File_get_size "mpi_file_get_size" "MPI_FILE_GET_SIZE"(fh: Handle,
-        size: Same<*mut MPI_Offset>)
-}
-
-forward! {
-    MPI_File_get_type_extent "mpi_file_get_type_extent" "MPI_FILE_GET_TYPE_EXTENT"(fh: Handle,
+    MPI_File_get_type_extent "file_get_type_extent" "FILE_GET_TYPE_EXTENT"(fh: File,
         datatype: Handle, extent: Same<*mut MPI_Aint>)
 }
 
 forward! {
-    MPI_File_get_view "mpi_file_get_view" "MPI_FILE_GET_VIEW"(fh: Handle,
-        disp: Same<*mut MPI_Offset>, etype: OutHandle, filetype: OutHandle,
-        datarep: OutText[datarep_len]; datarep_len)
+    MPI_File_get_view "file_get_view" "FILE_GET_VIEW"(fh: File, disp: Same<*mut MPI_Offset>,
+        etype: OutHandle, filetype: OutHandle, datarep: OutText[datarep_len]; datarep_len)
 }
 
 choice! {
-    MPI_File_iread "mpi_file_iread" "MPI_FILE_IREAD";
-        MPI_File_iread_all "mpi_file_iread_all" "MPI_FILE_IREAD_ALL";
-        MPI_File_iread_shared "mpi_file_iread_shared" "MPI_FILE_IREAD_SHARED";
-        MPI_File_iwrite "mpi_file_iwrite" "MPI_FILE_IWRITE";
-        MPI_File_iwrite_all "mpi_file_iwrite_all" "MPI_FILE_IWRITE_ALL";
-        MPI_File_iwrite_shared "mpi_file_iwrite_shared" "MPI_FILE_IWRITE_SHARED"
-    (fh: Handle, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle, request: OutHandle) {
+    MPI_File_iread "file_iread" "FILE_IREAD"; MPI_File_iread_all "file_iread_all" "FILE_IREAD_ALL";
+        MPI_File_iread_shared "file_iread_shared" "FILE_IREAD_SHARED";
+        MPI_File_iwrite "file_iwrite" "FILE_IWRITE";
+        MPI_File_iwrite_all "file_iwrite_all" "FILE_IWRITE_ALL";
+        MPI_File_iwrite_shared "file_iwrite_shared" "FILE_IWRITE_SHARED"
+    (fh: File, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle, request: OutHandle) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_File_iread_c; MPI_File_iread_all_c; MPI_File_iread_shared_c; MPI_File_iwrite_c;
-        MPI_File_iwrite_all_c; MPI_File_iwrite_shared_c
-    (fh: Handle, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, request: OutHandle) {
+    MPI_File_iread_c "file_iread"; MPI_File_iread_all_c "file_iread_all";
+        MPI_File_iread_shared_c "file_iread_shared"; MPI_File_iwrite_c "file_iwrite";
+        MPI_File_iwrite_all_c "file_iwrite_all"; MPI_File_iwrite_shared_c "file_iwrite_shared"
+    (fh: File, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, request: OutHandle) {
         typed buf(count, datatype);
     }
 }
 
 choice! {
-    MPI_File_iread_at "mpi_file_iread_at" "MPI_FILE_IREAD_AT";
-        MPI_File_iread_at_all "mpi_file_iread_at_all" "MPI_FILE_IREAD_AT_ALL";
-        MPI_File_iwrite_at "mpi_file_iwrite_at" "MPI_FILE_IWRITE_AT";
-        MPI_File_iwrite_at_all "mpi_file_iwrite_at_all" "MPI_FILE_IWRITE_AT_ALL"
-    (fh: Handle, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle,
+    MPI_File_iread_at "file_iread_at" "FILE_IREAD_AT";
+        MPI_File_iread_at_all "file_iread_at_all" "FILE_IREAD_AT_ALL";
+        MPI_File_iwrite_at "file_iwrite_at" "FILE_IWRITE_AT";
+        MPI_File_iwrite_at_all "file_iwrite_at_all" "FILE_IWRITE_AT_ALL"
+    (fh: File, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle,
         request: OutHandle) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_File_iread_at_c; MPI_File_iread_at_all_c; MPI_File_iwrite_at_c; MPI_File_iwrite_at_all_c
-    (fh: Handle, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
+    MPI_File_iread_at_c "file_iread_at"; MPI_File_iread_at_all_c "file_iread_at_all";
+        MPI_File_iwrite_at_c "file_iwrite_at"; MPI_File_iwrite_at_all_c "file_iwrite_at_all"
+    (fh: File, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
         request: OutHandle) {
         typed buf(count, datatype);
     }
 }
 
 forward! {
-    MPI_File_open "mpi_file_open" "MPI_FILE_OPEN"(comm: Handle, filename: InText[filename_len],
-        amode: In<c_int>, info: Handle, fh: OutHandle; filename_len)
+    MPI_File_open "file_open" "FILE_OPEN"(comm: Handle, filename: InText[filename_len],
+        amode: In<c_int>, info: Handle, fh: OutFile; filename_len)
 }
 
 forward! {
-    MPI_File_preallocate "mpi_file_preallocate" "MPI_FILE_PREALLOCATE";
-        MPI_File_set_size "mpi_file_set_size" "MPI_FILE_SET_SIZE"
-    (fh: Handle, size: In<MPI_Offset>)
+    MPI_File_preallocate "file_preallocate" "FILE_PREALLOCATE";
+        MPI_File_set_size "file_set_size" "FILE_SET_SIZE"
+    (fh: File, size: In<MPI_Offset>)
 }
 
 choice! {
-    MPI_File_read "mpi_file_read" "MPI_FILE_READ";
-        MPI_File_read_all "mpi_file_read_all" "MPI_FILE_READ_ALL";
-        MPI_File_read_ordered "mpi_file_read_ordered" "MPI_FILE_READ_ORDERED";
-        MPI_File_read_shared "mpi_file_read_shared" "MPI_FILE_READ_SHARED";
-        MPI_File_write "mpi_file_write" "MPI_FILE_WRITE";
-        MPI_File_write_all "mpi_file_write_all" "MPI_FILE_WRITE_ALL";
-        MPI_File_write_ordered "mpi_file_write_ordered" "MPI_FILE_WRITE_ORDERED";
-        MPI_File_write_shared "mpi_file_write_shared" "MPI_FILE_WRITE_SHARED"
-    (fh: Handle, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle, status: Status) {
+    MPI_File_read "file_read" "FILE_READ"; MPI_File_read_all "file_read_all" "FILE_READ_ALL";
+        MPI_File_read_ordered "file_read_ordered" "FILE_READ_ORDERED";
+        MPI_File_read_shared "file_read_shared" "FILE_READ_SHARED";
+        MPI_File_write "file_write" "FILE_WRITE";
+        MPI_File_write_all "file_write_all" "FILE_WRITE_ALL";
+        MPI_File_write_ordered "file_write_ordered" "FILE_WRITE_ORDERED";
+        MPI_File_write_shared "file_write_shared" "FILE_WRITE_SHARED"
+    (fh: File, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle, status: Status) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_File_read_c; MPI_File_read_all_c; MPI_File_read_ordered_c; MPI_File_read_shared_c;
-        MPI_File_write_c; MPI_File_write_all_c; MPI_File_write_ordered_c; MPI_File_write_shared_c
-    (fh: Handle, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, status: Status) {
+    MPI_File_read_c "file_read"; MPI_File_read_all_c "file_read_all";
+        MPI_File_read_ordered_c "file_read_ordered"; MPI_File_read_shared_c "file_read_shared";
+        MPI_File_write_c "file_write"; MPI_File_write_all_c "file_write_all";
+        MPI_File_write_ordered_c "file_write_ordered"; MPI_File_write_shared_c "file_write_shared"
+    (fh: File, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, status: Status) {
         typed buf(count, datatype);
     }
 }
 
 choice! {
-    MPI_File_read_all_begin "mpi_file_read_all_begin" "MPI_FILE_READ_ALL_BEGIN";
-        MPI_File_read_ordered_begin "mpi_file_read_ordered_begin" "MPI_FILE_READ_ORDERED_BEGIN";
-        MPI_File_write_all_begin "mpi_file_write_all_begin" "MPI_FILE_WRITE_ALL_BEGIN";
-        MPI_File_write_ordered_begin "mpi_file_write_ordered_begin" "MPI_FILE_WRITE_ORDERED_BEGIN"
-    (fh: Handle, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle) {
+    MPI_File_read_all_begin "file_read_all_begin" "FILE_READ_ALL_BEGIN";
+        MPI_File_read_ordered_begin "file_read_ordered_begin" "FILE_READ_ORDERED_BEGIN";
+        MPI_File_write_all_begin "file_write_all_begin" "FILE_WRITE_ALL_BEGIN";
+        MPI_File_write_ordered_begin "file_write_ordered_begin" "FILE_WRITE_ORDERED_BEGIN"
+    (fh: File, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_File_read_all_begin_c; MPI_File_read_ordered_begin_c; MPI_File_write_all_begin_c;
-        MPI_File_write_ordered_begin_c
-    (fh: Handle, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle) {
+    MPI_File_read_all_begin_c "file_read_all_begin";
+        MPI_File_read_ordered_begin_c "file_read_ordered_begin";
+        MPI_File_write_all_begin_c "file_write_all_begin";
+        MPI_File_write_ordered_begin_c "file_write_ordered_begin"
+    (fh: File, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle) {
         typed buf(count, datatype);
     }
 }
 
 choice! {
-    MPI_File_read_all_end "mpi_file_read_all_end" "MPI_FILE_READ_ALL_END";
-        MPI_File_read_at_all_end "mpi_file_read_at_all_end" "MPI_FILE_READ_AT_ALL_END";
-        MPI_File_read_ordered_end "mpi_file_read_ordered_end" "MPI_FILE_READ_ORDERED_END";
-        MPI_File_write_all_end "mpi_file_write_all_end" "MPI_FILE_WRITE_ALL_END";
-        MPI_File_write_at_all_end "mpi_file_write_at_all_end" "MPI_FILE_WRITE_AT_ALL_END";
-        MPI_File_write_ordered_end "mpi_file_write_ordered_end" "MPI_FILE_WRITE_ORDERED_END"
-    (fh: Handle, buf: ChoiceBuffer, status: Status) {
+    MPI_File_read_all_end "file_read_all_end" "FILE_READ_ALL_END";
+        MPI_File_read_at_all_end "file_read_at_all_end" "FILE_READ_AT_ALL_END";
+        MPI_File_read_ordered_end "file_read_ordered_end" "FILE_READ_ORDERED_END";
+        MPI_File_write_all_end "file_write_all_end" "FILE_WRITE_ALL_END";
+        MPI_File_write_at_all_end "file_write_at_all_end" "FILE_WRITE_AT_ALL_END";
+        MPI_File_write_ordered_end "file_write_ordered_end" "FILE_WRITE_ORDERED_END"
+    (fh: File, buf: ChoiceBuffer, status: Status) {
         location buf;
     }
 }
 
 choice! {
-    MPI_File_read_at "mpi_file_read_at" "MPI_FILE_READ_AT";
-        MPI_File_read_at_all "mpi_file_read_at_all" "MPI_FILE_READ_AT_ALL";
-        MPI_File_write_at "mpi_file_write_at" "MPI_FILE_WRITE_AT";
-        MPI_File_write_at_all "mpi_file_write_at_all" "MPI_FILE_WRITE_AT_ALL"
-    (fh: Handle, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle,
+    MPI_File_read_at "file_read_at" "FILE_READ_AT";
+        MPI_File_read_at_all "file_read_at_all" "FILE_READ_AT_ALL";
+        MPI_File_write_at "file_write_at" "FILE_WRITE_AT";
+        MPI_File_write_at_all "file_write_at_all" "FILE_WRITE_AT_ALL"
+    (fh: File, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle,
         status: Status) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_File_read_at_c; MPI_File_read_at_all_c; MPI_File_write_at_c; MPI_File_write_at_all_c
-    (fh: Handle, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
+    MPI_File_read_at_c "file_read_at"; MPI_File_read_at_all_c "file_read_at_all";
+        MPI_File_write_at_c "file_write_at"; MPI_File_write_at_all_c "file_write_at_all"
+    (fh: File, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
         status: Status) {
         typed buf(count, datatype);
     }
 }
 
 choice! {
-    MPI_File_read_at_all_begin "mpi_file_read_at_all_begin" "MPI_FILE_READ_AT_ALL_BEGIN";
-        MPI_File_write_at_all_begin "mpi_file_write_at_all_begin" "MPI_FILE_WRITE_AT_ALL_BEGIN"
-    (fh: Handle, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle) {
+    MPI_File_read_at_all_begin "file_read_at_all_begin" "FILE_READ_AT_ALL_BEGIN";
+        MPI_File_write_at_all_begin "file_write_at_all_begin" "FILE_WRITE_AT_ALL_BEGIN"
+    (fh: File, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<c_int>, datatype: Handle) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_File_read_at_all_begin_c; MPI_File_write_at_all_begin_c
-    (fh: Handle, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle) {
+    MPI_File_read_at_all_begin_c "file_read_at_all_begin";
+        MPI_File_write_at_all_begin_c "file_write_at_all_begin"
+    (fh: File, offset: In<MPI_Offset>, buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle) {
         typed buf(count, datatype);
     }
 }
 
 forward! {
-    MPI_File_seek "mpi_file_seek" "MPI_FILE_SEEK";
-        MPI_File_seek_shared "mpi_file_seek_shared" "MPI_FILE_SEEK_SHARED"
-    (fh: Handle, offset: In<MPI_Offset>, whence: In<c_int>)
+    MPI_File_seek "file_seek" "FILE_SEEK";
+        MPI_File_seek_shared "file_seek_shared" "FILE_SEEK_SHARED"
+    (fh: File, offset: In<MPI_Offset>, whence: In<c_int>)
 }
 
 forward! {
-    MPI_File_set_atomicity "mpi_file_set_atomicity" "MPI_FILE_SET_ATOMICITY"(fh: Handle,
-        flag: InLogical)
+    MPI_File_set_atomicity "file_set_atomicity" "FILE_SET_ATOMICITY"(fh: File, flag: InLogical)
 }
 
-forward! { MPI_File_set_info "mpi_file_set_info" "MPI_FILE_SET_INFO"(fh: Handle, info: Handle) }
+forward! { MPI_File_set_info "file_set_info" "FILE_SET_INFO"(fh: File, info: Handle) }
 
 forward! {
-    MPI_File_set_view "mpi_file_set_view" "MPI_FILE_SET_VIEW"(fh: Handle, disp: In<MPI_Offset>,
-        etype: Handle, filetype: Handle, datarep: InText[datarep_len], info: Handle; datarep_len)
+    MPI_File_set_view "file_set_view" "FILE_SET_VIEW"(fh: File, disp: In<MPI_Offset>, etype: Handle,
+        filetype: Handle, datarep: InText[datarep_len], info: Handle; datarep_len)
 }
 
-forward! { MPI_File_sync "mpi_file_sync" "MPI_FILE_SYNC"(fh: Handle) }
+forward! { MPI_File_sync "file_sync" "FILE_SYNC"(fh: File) }

@@ -8,32 +8,30 @@ use crate::argument::{Handle, In, InOutHandle, OutHandle, OutLogical, Same};
 use crate::export::forward;
 use crate::text::{InInfoText, OutText};
 
-forward! { MPI_Info_create "mpi_info_create" "MPI_INFO_CREATE"(info: OutHandle) }
+forward! { MPI_Info_create "info_create" "INFO_CREATE"(info: OutHandle) }
 
 forward! {
-    MPI_Info_delete "mpi_info_delete" "MPI_INFO_DELETE"(info: Handle, key: InInfoText[key_len];
-        key_len)
+    MPI_Info_delete "info_delete" "INFO_DELETE"(info: Handle, key: InInfoText[key_len]; key_len)
 }
 
-forward! { MPI_Info_dup "mpi_info_dup" "MPI_INFO_DUP"(info: Handle, newinfo: OutHandle) }
-forward! { MPI_Info_free "mpi_info_free" "MPI_INFO_FREE"(info: InOutHandle) }
+forward! { MPI_Info_dup "info_dup" "INFO_DUP"(info: Handle, newinfo: OutHandle) }
+forward! { MPI_Info_free "info_free" "INFO_FREE"(info: InOutHandle) }
 
 forward! {
-    MPI_Info_get_nkeys "mpi_info_get_nkeys" "MPI_INFO_GET_NKEYS"(info: Handle,
-        nkeys: Same<*mut c_int>)
+    MPI_Info_get_nkeys "info_get_nkeys" "INFO_GET_NKEYS"(info: Handle, nkeys: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Info_get_nthkey "mpi_info_get_nthkey" "MPI_INFO_GET_NTHKEY"(info: Handle, n: In<c_int>,
+    MPI_Info_get_nthkey "info_get_nthkey" "INFO_GET_NTHKEY"(info: Handle, n: In<c_int>,
         key: OutText[key_len]; key_len)
 }
 
 forward! {
-    MPI_Info_get_valuelen "mpi_info_get_valuelen" "MPI_INFO_GET_VALUELEN"(info: Handle,
+    MPI_Info_get_valuelen "info_get_valuelen" "INFO_GET_VALUELEN"(info: Handle,
         key: InInfoText[key_len], valuelen: Same<*mut c_int>, flag: OutLogical; key_len)
 }
 
 forward! {
-    MPI_Info_set "mpi_info_set" "MPI_INFO_SET"(info: Handle, key: InInfoText[key_len],
+    MPI_Info_set "info_set" "INFO_SET"(info: Handle, key: InInfoText[key_len],
         value: InInfoText[value_len]; key_len, value_len)
 }

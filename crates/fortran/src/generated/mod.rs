@@ -4,14 +4,19 @@
 
 mod collectives;
 mod communicators;
-pub mod constants;
 mod datatypes;
 mod environment;
 mod external;
 mod files;
 mod info;
+#[cfg(mpich_abi)]
+pub mod mpich_constants;
+#[cfg(mpich_abi)]
+mod mpich_handles;
 mod partitioned;
 mod point_to_point;
 mod processes;
+#[cfg(not(mpich_abi))]
+pub mod standard_constants;
 mod topologies;
 mod windows;

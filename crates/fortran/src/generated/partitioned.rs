@@ -10,24 +10,23 @@ use crate::argument::{ChoiceBuffer, Handle, In, OutHandle, OutLogical, Same};
 use crate::export::{choice, forward};
 
 forward! {
-    MPI_Parrived "mpi_parrived" "MPI_PARRIVED"(request: Handle, partition: In<c_int>,
-        flag: OutLogical)
+    MPI_Parrived "parrived" "PARRIVED"(request: Handle, partition: In<c_int>, flag: OutLogical)
 }
 
-forward! { MPI_Pready "mpi_pready" "MPI_PREADY"(partition: In<c_int>, request: Handle) }
+forward! { MPI_Pready "pready" "PREADY"(partition: In<c_int>, request: Handle) }
 
 forward! {
-    MPI_Pready_list "mpi_pready_list" "MPI_PREADY_LIST"(length: In<c_int>,
+    MPI_Pready_list "pready_list" "PREADY_LIST"(length: In<c_int>,
         array_of_partitions: Same<*const c_int>, request: Handle)
 }
 
 forward! {
-    MPI_Pready_range "mpi_pready_range" "MPI_PREADY_RANGE"(partition_low: In<c_int>,
+    MPI_Pready_range "pready_range" "PREADY_RANGE"(partition_low: In<c_int>,
         partition_high: In<c_int>, request: Handle)
 }
 
 choice! {
-    MPI_Precv_init "mpi_precv_init" "MPI_PRECV_INIT"(buf: ChoiceBuffer, partitions: In<c_int>,
+    MPI_Precv_init "precv_init" "PRECV_INIT"(buf: ChoiceBuffer, partitions: In<c_int>,
         count: In<MPI_Count>, datatype: Handle, source: In<c_int>, tag: In<c_int>, comm: Handle,
         info: Handle, request: OutHandle) {
         copied buf(Updates);
@@ -36,7 +35,7 @@ choice! {
 }
 
 choice! {
-    MPI_Psend_init "mpi_psend_init" "MPI_PSEND_INIT"(buf: ChoiceBuffer, partitions: In<c_int>,
+    MPI_Psend_init "psend_init" "PSEND_INIT"(buf: ChoiceBuffer, partitions: In<c_int>,
         count: In<MPI_Count>, datatype: Handle, dest: In<c_int>, tag: In<c_int>, comm: Handle,
         info: Handle, request: OutHandle) {
         copied buf(Reads);

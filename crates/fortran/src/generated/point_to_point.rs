@@ -12,8 +12,8 @@ use crate::argument::{
 use crate::export::{choice, choice_large, forward, forward_large};
 
 choice! {
-    MPI_Bsend "mpi_bsend" "MPI_BSEND"; MPI_Rsend "mpi_rsend" "MPI_RSEND";
-        MPI_Send "mpi_send" "MPI_SEND"; MPI_Ssend "mpi_ssend" "MPI_SSEND"
+    MPI_Bsend "bsend" "BSEND"; MPI_Rsend "rsend" "RSEND"; MPI_Send "send" "SEND";
+        MPI_Ssend "ssend" "SSEND"
     (buf: ChoiceBuffer, count: In<c_int>, datatype: Handle, dest: In<c_int>, tag: In<c_int>,
         comm: Handle) {
         typed buf(count, datatype);
@@ -21,7 +21,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Bsend_c; MPI_Rsend_c; MPI_Send_c; MPI_Ssend_c
+    MPI_Bsend_c "bsend"; MPI_Rsend_c "rsend"; MPI_Send_c "send"; MPI_Ssend_c "ssend"
     (buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, dest: In<c_int>, tag: In<c_int>,
         comm: Handle) {
         typed buf(count, datatype);
@@ -29,11 +29,10 @@ choice_large! {
 }
 
 choice! {
-    MPI_Bsend_init "mpi_bsend_init" "MPI_BSEND_INIT"; MPI_Ibsend "mpi_ibsend" "MPI_IBSEND";
-        MPI_Irsend "mpi_irsend" "MPI_IRSEND"; MPI_Isend "mpi_isend" "MPI_ISEND";
-        MPI_Issend "mpi_issend" "MPI_ISSEND"; MPI_Rsend_init "mpi_rsend_init" "MPI_RSEND_INIT";
-        MPI_Send_init "mpi_send_init" "MPI_SEND_INIT";
-        MPI_Ssend_init "mpi_ssend_init" "MPI_SSEND_INIT"
+    MPI_Bsend_init "bsend_init" "BSEND_INIT"; MPI_Ibsend "ibsend" "IBSEND";
+        MPI_Irsend "irsend" "IRSEND"; MPI_Isend "isend" "ISEND"; MPI_Issend "issend" "ISSEND";
+        MPI_Rsend_init "rsend_init" "RSEND_INIT"; MPI_Send_init "send_init" "SEND_INIT";
+        MPI_Ssend_init "ssend_init" "SSEND_INIT"
     (buf: ChoiceBuffer, count: In<c_int>, datatype: Handle, dest: In<c_int>, tag: In<c_int>,
         comm: Handle, request: OutHandle) {
         typed buf(count, datatype);
@@ -41,8 +40,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Bsend_init_c; MPI_Ibsend_c; MPI_Irsend_c; MPI_Isend_c; MPI_Issend_c; MPI_Rsend_init_c;
-        MPI_Send_init_c; MPI_Ssend_init_c
+    MPI_Bsend_init_c "bsend_init"; MPI_Ibsend_c "ibsend"; MPI_Irsend_c "irsend";
+        MPI_Isend_c "isend"; MPI_Issend_c "issend"; MPI_Rsend_init_c "rsend_init";
+        MPI_Send_init_c "send_init"; MPI_Ssend_init_c "ssend_init"
     (buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, dest: In<c_int>, tag: In<c_int>,
         comm: Handle, request: OutHandle) {
         typed buf(count, datatype);
@@ -50,81 +50,81 @@ choice_large! {
 }
 
 choice! {
-    MPI_Buffer_attach "mpi_buffer_attach" "MPI_BUFFER_ATTACH"(buffer: ChoiceBuffer, size: In<c_int>) {
+    MPI_Buffer_attach "buffer_attach" "BUFFER_ATTACH"(buffer: ChoiceBuffer, size: In<c_int>) {
         contiguous buffer;
     }
 }
 
 choice_large! {
-    MPI_Buffer_attach_c(buffer: ChoiceBuffer, size: In<MPI_Count>) {
+    MPI_Buffer_attach_c "buffer_attach"(buffer: ChoiceBuffer, size: In<MPI_Count>) {
         contiguous buffer;
     }
 }
 
-forward! { MPI_Buffer_flush "mpi_buffer_flush" "MPI_BUFFER_FLUSH"() }
-forward! { MPI_Buffer_iflush "mpi_buffer_iflush" "MPI_BUFFER_IFLUSH"(request: OutHandle) }
+forward! { MPI_Buffer_flush "buffer_flush" "BUFFER_FLUSH"() }
+forward! { MPI_Buffer_iflush "buffer_iflush" "BUFFER_IFLUSH"(request: OutHandle) }
 
 forward! {
-    MPI_Cancel "mpi_cancel" "MPI_CANCEL"; MPI_Request_free "mpi_request_free" "MPI_REQUEST_FREE";
-        MPI_Start "mpi_start" "MPI_START"
+    MPI_Cancel "cancel" "CANCEL"; MPI_Request_free "request_free" "REQUEST_FREE";
+        MPI_Start "start" "START"
     (request: InOutHandle)
 }
 
 choice! {
-    MPI_Comm_attach_buffer "mpi_comm_attach_buffer" "MPI_COMM_ATTACH_BUFFER"(comm: Handle,
+    MPI_Comm_attach_buffer "comm_attach_buffer" "COMM_ATTACH_BUFFER"(comm: Handle,
         buffer: ChoiceBuffer, size: In<c_int>) {
         contiguous buffer;
     }
 }
 
 choice_large! {
-    MPI_Comm_attach_buffer_c(comm: Handle, buffer: ChoiceBuffer, size: In<MPI_Count>) {
+    MPI_Comm_attach_buffer_c "comm_attach_buffer"(comm: Handle, buffer: ChoiceBuffer,
+        size: In<MPI_Count>) {
         contiguous buffer;
     }
 }
 
-forward! { MPI_Comm_flush_buffer "mpi_comm_flush_buffer" "MPI_COMM_FLUSH_BUFFER"(comm: Handle) }
+forward! { MPI_Comm_flush_buffer "comm_flush_buffer" "COMM_FLUSH_BUFFER"(comm: Handle) }
 
 forward! {
-    MPI_Comm_iflush_buffer "mpi_comm_iflush_buffer" "MPI_COMM_IFLUSH_BUFFER"(comm: Handle,
+    MPI_Comm_iflush_buffer "comm_iflush_buffer" "COMM_IFLUSH_BUFFER"(comm: Handle,
         request: OutHandle)
 }
 
 forward! {
-    MPI_Get_count "mpi_get_count" "MPI_GET_COUNT"(status: Status, datatype: Handle,
-        count: Same<*mut c_int>)
+    MPI_Get_count "get_count" "GET_COUNT"(status: Status, datatype: Handle, count: Same<*mut c_int>)
 }
 
 forward_large! {
-    MPI_Get_count_c "mpi_get_count_c"(status: Status, datatype: Handle, count: Same<*mut MPI_Count>)
+    MPI_Get_count_c "get_count"(status: Status, datatype: Handle, count: Same<*mut MPI_Count>)
 }
 
 forward! {
-    MPI_Improbe "mpi_improbe" "MPI_IMPROBE"(source: In<c_int>, tag: In<c_int>, comm: Handle,
+    MPI_Improbe "improbe" "IMPROBE"(source: In<c_int>, tag: In<c_int>, comm: Handle,
         flag: OutLogical, message: OutHandle, status: Status)
 }
 
 choice! {
-    MPI_Imrecv "mpi_imrecv" "MPI_IMRECV"(buf: ChoiceBuffer, count: In<c_int>, datatype: Handle,
+    MPI_Imrecv "imrecv" "IMRECV"(buf: ChoiceBuffer, count: In<c_int>, datatype: Handle,
         message: InOutHandle, request: OutHandle) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_Imrecv_c(buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, message: InOutHandle,
-        request: OutHandle) {
+    MPI_Imrecv_c "imrecv"(buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
+        message: InOutHandle, request: OutHandle) {
         typed buf(count, datatype);
     }
 }
 
 forward! {
-    MPI_Iprobe "mpi_iprobe" "MPI_IPROBE"(source: In<c_int>, tag: In<c_int>, comm: Handle,
-        flag: OutLogical, status: Status)
+    MPI_Iprobe "iprobe" "IPROBE"(source: In<c_int>, tag: In<c_int>, comm: Handle, flag: OutLogical,
+        status: Status)
 }
 
 choice! {
-    MPI_Irecv "mpi_irecv" "MPI_IRECV"; MPI_Recv_init "mpi_recv_init" "MPI_RECV_INIT"
+    MPI_Irecv "irecv" "IRECV"; MPI_Recv_init "recv_init" "RECV_INIT"
     (buf: ChoiceBuffer, count: In<c_int>, datatype: Handle, source: In<c_int>, tag: In<c_int>,
         comm: Handle, request: OutHandle) {
         typed buf(count, datatype);
@@ -132,7 +132,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Irecv_c; MPI_Recv_init_c
+    MPI_Irecv_c "irecv"; MPI_Recv_init_c "recv_init"
     (buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, source: In<c_int>, tag: In<c_int>,
         comm: Handle, request: OutHandle) {
         typed buf(count, datatype);
@@ -140,7 +140,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Isendrecv "mpi_isendrecv" "MPI_ISENDRECV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Isendrecv "isendrecv" "ISENDRECV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, dest: In<c_int>, sendtag: In<c_int>, recvbuf: ChoiceBuffer,
         recvcount: In<c_int>, recvtype: Handle, source: In<c_int>, recvtag: In<c_int>, comm: Handle,
         request: OutHandle) {
@@ -150,7 +150,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Isendrecv_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Isendrecv_c "isendrecv"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         dest: In<c_int>, sendtag: In<c_int>, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>,
         recvtype: Handle, source: In<c_int>, recvtag: In<c_int>, comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -159,7 +159,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Isendrecv_replace "mpi_isendrecv_replace" "MPI_ISENDRECV_REPLACE"(buf: ChoiceBuffer,
+    MPI_Isendrecv_replace "isendrecv_replace" "ISENDRECV_REPLACE"(buf: ChoiceBuffer,
         count: In<c_int>, datatype: Handle, dest: In<c_int>, sendtag: In<c_int>, source: In<c_int>,
         recvtag: In<c_int>, comm: Handle, request: OutHandle) {
         typed buf(count, datatype);
@@ -167,58 +167,57 @@ choice! {
 }
 
 choice_large! {
-    MPI_Isendrecv_replace_c(buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
-        dest: In<c_int>, sendtag: In<c_int>, source: In<c_int>, recvtag: In<c_int>, comm: Handle,
-        request: OutHandle) {
+    MPI_Isendrecv_replace_c "isendrecv_replace"(buf: ChoiceBuffer, count: In<MPI_Count>,
+        datatype: Handle, dest: In<c_int>, sendtag: In<c_int>, source: In<c_int>,
+        recvtag: In<c_int>, comm: Handle, request: OutHandle) {
         typed buf(count, datatype);
     }
 }
 
 forward! {
-    MPI_Mprobe "mpi_mprobe" "MPI_MPROBE"(source: In<c_int>, tag: In<c_int>, comm: Handle,
+    MPI_Mprobe "mprobe" "MPROBE"(source: In<c_int>, tag: In<c_int>, comm: Handle,
         message: OutHandle, status: Status)
 }
 
 choice! {
-    MPI_Mrecv "mpi_mrecv" "MPI_MRECV"(buf: ChoiceBuffer, count: In<c_int>, datatype: Handle,
+    MPI_Mrecv "mrecv" "MRECV"(buf: ChoiceBuffer, count: In<c_int>, datatype: Handle,
         message: InOutHandle, status: Status) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_Mrecv_c(buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, message: InOutHandle,
-        status: Status) {
+    MPI_Mrecv_c "mrecv"(buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
+        message: InOutHandle, status: Status) {
         typed buf(count, datatype);
     }
 }
 
 forward! {
-    MPI_Probe "mpi_probe" "MPI_PROBE"(source: In<c_int>, tag: In<c_int>, comm: Handle,
-        status: Status)
+    MPI_Probe "probe" "PROBE"(source: In<c_int>, tag: In<c_int>, comm: Handle, status: Status)
 }
 
 choice! {
-    MPI_Recv "mpi_recv" "MPI_RECV"(buf: ChoiceBuffer, count: In<c_int>, datatype: Handle,
-        source: In<c_int>, tag: In<c_int>, comm: Handle, status: Status) {
+    MPI_Recv "recv" "RECV"(buf: ChoiceBuffer, count: In<c_int>, datatype: Handle, source: In<c_int>,
+        tag: In<c_int>, comm: Handle, status: Status) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_Recv_c(buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, source: In<c_int>,
+    MPI_Recv_c "recv"(buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle, source: In<c_int>,
         tag: In<c_int>, comm: Handle, status: Status) {
         typed buf(count, datatype);
     }
 }
 
 forward! {
-    MPI_Request_get_status "mpi_request_get_status" "MPI_REQUEST_GET_STATUS"(request: Handle,
+    MPI_Request_get_status "request_get_status" "REQUEST_GET_STATUS"(request: Handle,
         flag: OutLogical, status: Status)
 }
 
 choice! {
-    MPI_Sendrecv "mpi_sendrecv" "MPI_SENDRECV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
+    MPI_Sendrecv "sendrecv" "SENDRECV"(sendbuf: ChoiceBuffer, sendcount: In<c_int>,
         sendtype: Handle, dest: In<c_int>, sendtag: In<c_int>, recvbuf: ChoiceBuffer,
         recvcount: In<c_int>, recvtype: Handle, source: In<c_int>, recvtag: In<c_int>, comm: Handle,
         status: Status) {
@@ -228,7 +227,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Sendrecv_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
+    MPI_Sendrecv_c "sendrecv"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
         dest: In<c_int>, sendtag: In<c_int>, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>,
         recvtype: Handle, source: In<c_int>, recvtag: In<c_int>, comm: Handle, status: Status) {
         typed sendbuf(sendcount, sendtype);
@@ -237,80 +236,67 @@ choice_large! {
 }
 
 choice! {
-    MPI_Sendrecv_replace "mpi_sendrecv_replace" "MPI_SENDRECV_REPLACE"(buf: ChoiceBuffer,
-        count: In<c_int>, datatype: Handle, dest: In<c_int>, sendtag: In<c_int>, source: In<c_int>,
+    MPI_Sendrecv_replace "sendrecv_replace" "SENDRECV_REPLACE"(buf: ChoiceBuffer, count: In<c_int>,
+        datatype: Handle, dest: In<c_int>, sendtag: In<c_int>, source: In<c_int>,
         recvtag: In<c_int>, comm: Handle, status: Status) {
         typed buf(count, datatype);
     }
 }
 
 choice_large! {
-    MPI_Sendrecv_replace_c(buf: ChoiceBuffer, count: In<MPI_Count>, datatype: Handle,
-        dest: In<c_int>, sendtag: In<c_int>, source: In<c_int>, recvtag: In<c_int>, comm: Handle,
-        status: Status) {
+    MPI_Sendrecv_replace_c "sendrecv_replace"(buf: ChoiceBuffer, count: In<MPI_Count>,
+        datatype: Handle, dest: In<c_int>, sendtag: In<c_int>, source: In<c_int>,
+        recvtag: In<c_int>, comm: Handle, status: Status) {
         typed buf(count, datatype);
     }
 }
 
 choice! {
-    MPI_Session_attach_buffer "mpi_session_attach_buffer" "MPI_SESSION_ATTACH_BUFFER"(session: Handle,
+    MPI_Session_attach_buffer "session_attach_buffer" "SESSION_ATTACH_BUFFER"(session: Handle,
         buffer: ChoiceBuffer, size: In<c_int>) {
         contiguous buffer;
     }
 }
 
 choice_large! {
-    MPI_Session_attach_buffer_c(session: Handle, buffer: ChoiceBuffer, size: In<MPI_Count>) {
+    MPI_Session_attach_buffer_c "session_attach_buffer"(session: Handle, buffer: ChoiceBuffer,
+        size: In<MPI_Count>) {
         contiguous buffer;
     }
 }
 
-forward! {
-    MPI_Session_flush_buffer "mpi_session_flush_buffer" "MPI_SESSION_FLUSH_BUFFER"(session: Handle)
-}
+forward! { MPI_Session_flush_buffer "session_flush_buffer" "SESSION_FLUSH_BUFFER"(session: Handle) }
 
 forward! {
-    MPI_Session_iflush_buffer "mpi_session_iflush_buffer" "MPI_SESSION_IFLUSH_BUFFER"(session: Handle,
+    MPI_Session_iflush_buffer "session_iflush_buffer" "SESSION_IFLUSH_BUFFER"(session: Handle,
         request: OutHandle)
 }
 
-forward! {
-    MPI_Startall "mpi_startall" "MPI_STARTALL"(count: In<c_int>, array_of_requests: Handles[count])
-}
+forward! { MPI_Startall "startall" "STARTALL"(count: In<c_int>, array_of_requests: Handles[count]) }
 
 forward! {
-    MPI_Status_get_error "mpi_status_get_error" "MPI_STATUS_GET_ERROR"(status: Status,
+    MPI_Status_get_error "status_get_error" "STATUS_GET_ERROR"(status: Status,
         err: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Status_get_source "mpi_status_get_source" "MPI_STATUS_GET_SOURCE"(status: Status,
+    MPI_Status_get_source "status_get_source" "STATUS_GET_SOURCE"(status: Status,
         source: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Status_get_tag "mpi_status_get_tag" "MPI_STATUS_GET_TAG"(status: Status,
-        tag: Same<*mut c_int>)
+    MPI_Status_get_tag "status_get_tag" "STATUS_GET_TAG"(status: Status, tag: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Status_set_error "mpi_status_set_error" "MPI_STATUS_SET_ERROR"(status: Status,
-        err: In<c_int>)
+    MPI_Status_set_error "status_set_error" "STATUS_SET_ERROR"(status: Status, err: In<c_int>)
 }
 
 forward! {
-    MPI_Status_set_source "mpi_status_set_source" "MPI_STATUS_SET_SOURCE"(status: Status,
-        source: In<c_int>)
+    MPI_Status_set_source "status_set_source" "STATUS_SET_SOURCE"(status: Status, source: In<c_int>)
 }
 
-forward! {
-    MPI_Status_set_tag "mpi_status_set_tag" "MPI_STATUS_SET_TAG"(status: Status, tag: In<c_int>)
-}
-
-forward! { MPI_Test "mpi_test" "MPI_TEST"(request: InOutHandle, flag: OutLogical, status: Status) }
-
-forward! {
-    MPI_Test_cancelled "mpi_test_cancelled" "MPI_TEST_CANCELLED"(status: Status, flag: OutLogical)
-}
-
-forward! { MPI_Wait "mpi_wait" "MPI_WAIT"(request: InOutHandle, status: Status) }
+forward! { MPI_Status_set_tag "status_set_tag" "STATUS_SET_TAG"(status: Status, tag: In<c_int>) }
+forward! { MPI_Test "test" "TEST"(request: InOutHandle, flag: OutLogical, status: Status) }
+forward! { MPI_Test_cancelled "test_cancelled" "TEST_CANCELLED"(status: Status, flag: OutLogical) }
+forward! { MPI_Wait "wait" "WAIT"(request: InOutHandle, status: Status) }

@@ -8,89 +8,83 @@ use crate::argument::{Handle, In, InOutHandle, OutHandle, OutLogical, Same};
 use crate::export::forward;
 use crate::text::{InText, OutText};
 
-forward! { MPI_Abort "mpi_abort" "MPI_ABORT"(comm: Handle, errorcode: In<c_int>) }
+forward! { MPI_Abort "abort" "ABORT"(comm: Handle, errorcode: In<c_int>) }
 
 forward! {
-    MPI_Close_port "mpi_close_port" "MPI_CLOSE_PORT"(port_name: InText[port_name_len];
-        port_name_len)
+    MPI_Close_port "close_port" "CLOSE_PORT"(port_name: InText[port_name_len]; port_name_len)
 }
 
 forward! {
-    MPI_Comm_accept "mpi_comm_accept" "MPI_COMM_ACCEPT";
-        MPI_Comm_connect "mpi_comm_connect" "MPI_COMM_CONNECT"
+    MPI_Comm_accept "comm_accept" "COMM_ACCEPT"; MPI_Comm_connect "comm_connect" "COMM_CONNECT"
     (port_name: InText[port_name_len], info: Handle, root: In<c_int>, comm: Handle,
         newcomm: OutHandle; port_name_len)
 }
 
 forward! {
-    MPI_Comm_create_from_group "mpi_comm_create_from_group" "MPI_COMM_CREATE_FROM_GROUP"(group: Handle,
+    MPI_Comm_create_from_group "comm_create_from_group" "COMM_CREATE_FROM_GROUP"(group: Handle,
         stringtag: InText[stringtag_len], info: Handle, errhandler: Handle, newcomm: OutHandle;
         stringtag_len)
 }
 
-forward! { MPI_Comm_disconnect "mpi_comm_disconnect" "MPI_COMM_DISCONNECT"(comm: InOutHandle) }
-forward! { MPI_Comm_get_parent "mpi_comm_get_parent" "MPI_COMM_GET_PARENT"(parent: OutHandle) }
-forward! { MPI_Comm_join "mpi_comm_join" "MPI_COMM_JOIN"(fd: In<c_int>, intercomm: OutHandle) }
-forward! { MPI_Finalize "mpi_finalize" "MPI_FINALIZE"() }
+forward! { MPI_Comm_disconnect "comm_disconnect" "COMM_DISCONNECT"(comm: InOutHandle) }
+forward! { MPI_Comm_get_parent "comm_get_parent" "COMM_GET_PARENT"(parent: OutHandle) }
+forward! { MPI_Comm_join "comm_join" "COMM_JOIN"(fd: In<c_int>, intercomm: OutHandle) }
+forward! { MPI_Finalize "finalize" "FINALIZE"() }
 
 forward! {
-    MPI_Finalized "mpi_finalized" "MPI_FINALIZED";
-        MPI_Initialized "mpi_initialized" "MPI_INITIALIZED";
-        MPI_Is_thread_main "mpi_is_thread_main" "MPI_IS_THREAD_MAIN"
+    MPI_Finalized "finalized" "FINALIZED"; MPI_Initialized "initialized" "INITIALIZED";
+        MPI_Is_thread_main "is_thread_main" "IS_THREAD_MAIN"
     (flag: OutLogical)
 }
 
 forward! {
-    MPI_Group_from_session_pset "mpi_group_from_session_pset" "MPI_GROUP_FROM_SESSION_PSET"(session: Handle,
+    MPI_Group_from_session_pset "group_from_session_pset" "GROUP_FROM_SESSION_PSET"(session: Handle,
         pset_name: InText[pset_name_len], newgroup: OutHandle; pset_name_len)
 }
 
 forward! {
-    MPI_Intercomm_create_from_groups "mpi_intercomm_create_from_groups" "MPI_INTERCOMM_CREATE_FROM_GROUPS"(local_group: Handle,
+    MPI_Intercomm_create_from_groups "intercomm_create_from_groups" "INTERCOMM_CREATE_FROM_GROUPS"(local_group: Handle,
         local_leader: In<c_int>, remote_group: Handle, remote_leader: In<c_int>,
         stringtag: InText[stringtag_len], info: Handle, errhandler: Handle, newintercomm: OutHandle;
         stringtag_len)
 }
 
 forward! {
-    MPI_Lookup_name "mpi_lookup_name" "MPI_LOOKUP_NAME"(service_name: InText[service_name_len],
+    MPI_Lookup_name "lookup_name" "LOOKUP_NAME"(service_name: InText[service_name_len],
         info: Handle, port_name: OutText[port_name_len]; service_name_len, port_name_len)
 }
 
 forward! {
-    MPI_Open_port "mpi_open_port" "MPI_OPEN_PORT"(info: Handle, port_name: OutText[port_name_len];
+    MPI_Open_port "open_port" "OPEN_PORT"(info: Handle, port_name: OutText[port_name_len];
         port_name_len)
 }
 
 forward! {
-    MPI_Publish_name "mpi_publish_name" "MPI_PUBLISH_NAME";
-        MPI_Unpublish_name "mpi_unpublish_name" "MPI_UNPUBLISH_NAME"
+    MPI_Publish_name "publish_name" "PUBLISH_NAME";
+        MPI_Unpublish_name "unpublish_name" "UNPUBLISH_NAME"
     (service_name: InText[service_name_len], info: Handle, port_name: InText[port_name_len];
         service_name_len, port_name_len)
 }
 
-forward! { MPI_Query_thread "mpi_query_thread" "MPI_QUERY_THREAD"(provided: Same<*mut c_int>) }
+forward! { MPI_Query_thread "query_thread" "QUERY_THREAD"(provided: Same<*mut c_int>) }
+forward! { MPI_Session_finalize "session_finalize" "SESSION_FINALIZE"(session: InOutHandle) }
 
 forward! {
-    MPI_Session_finalize "mpi_session_finalize" "MPI_SESSION_FINALIZE"(session: InOutHandle)
-}
-
-forward! {
-    MPI_Session_get_info "mpi_session_get_info" "MPI_SESSION_GET_INFO"(session: Handle,
+    MPI_Session_get_info "session_get_info" "SESSION_GET_INFO"(session: Handle,
         info_used: OutHandle)
 }
 
 forward! {
-    MPI_Session_get_num_psets "mpi_session_get_num_psets" "MPI_SESSION_GET_NUM_PSETS"(session: Handle,
+    MPI_Session_get_num_psets "session_get_num_psets" "SESSION_GET_NUM_PSETS"(session: Handle,
         info: Handle, npset_names: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Session_get_pset_info "mpi_session_get_pset_info" "MPI_SESSION_GET_PSET_INFO"(session: Handle,
+    MPI_Session_get_pset_info "session_get_pset_info" "SESSION_GET_PSET_INFO"(session: Handle,
         pset_name: InText[pset_name_len], info: OutHandle; pset_name_len)
 }
 
 forward! {
-    MPI_Session_init "mpi_session_init" "MPI_SESSION_INIT"(info: Handle, errhandler: Handle,
+    MPI_Session_init "session_init" "SESSION_INIT"(info: Handle, errhandler: Handle,
         session: OutHandle)
 }

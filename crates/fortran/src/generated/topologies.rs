@@ -14,108 +14,105 @@ use crate::export::{choice, choice_large, forward};
 use crate::processes::{dimensions, neighbors};
 
 forward! {
-    MPI_Cart_coords "mpi_cart_coords" "MPI_CART_COORDS"(comm: Handle, rank: In<c_int>,
-        maxdims: In<c_int>, coords: Same<*mut c_int>)
+    MPI_Cart_coords "cart_coords" "CART_COORDS"(comm: Handle, rank: In<c_int>, maxdims: In<c_int>,
+        coords: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Cart_create "mpi_cart_create" "MPI_CART_CREATE"(comm_old: Handle, ndims: In<c_int>,
+    MPI_Cart_create "cart_create" "CART_CREATE"(comm_old: Handle, ndims: In<c_int>,
         dims: Same<*const c_int>, periods: InLogicals[ndims], reorder: InLogical,
         comm_cart: OutHandle)
 }
 
 forward! {
-    MPI_Cart_get "mpi_cart_get" "MPI_CART_GET"(comm: Handle, maxdims: In<c_int>,
-        dims: Same<*mut c_int>, periods: OutLogicals[maxdims], coords: Same<*mut c_int>)
+    MPI_Cart_get "cart_get" "CART_GET"(comm: Handle, maxdims: In<c_int>, dims: Same<*mut c_int>,
+        periods: OutLogicals[maxdims], coords: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Cart_map "mpi_cart_map" "MPI_CART_MAP"(comm: Handle, ndims: In<c_int>,
-        dims: Same<*const c_int>, periods: InLogicals[ndims], newrank: Same<*mut c_int>)
+    MPI_Cart_map "cart_map" "CART_MAP"(comm: Handle, ndims: In<c_int>, dims: Same<*const c_int>,
+        periods: InLogicals[ndims], newrank: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Cart_rank "mpi_cart_rank" "MPI_CART_RANK"(comm: Handle, coords: Same<*const c_int>,
+    MPI_Cart_rank "cart_rank" "CART_RANK"(comm: Handle, coords: Same<*const c_int>,
         rank: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Cart_shift "mpi_cart_shift" "MPI_CART_SHIFT"(comm: Handle, direction: In<c_int>,
-        disp: In<c_int>, rank_source: Same<*mut c_int>, rank_dest: Same<*mut c_int>)
+    MPI_Cart_shift "cart_shift" "CART_SHIFT"(comm: Handle, direction: In<c_int>, disp: In<c_int>,
+        rank_source: Same<*mut c_int>, rank_dest: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Cart_sub "mpi_cart_sub" "MPI_CART_SUB"(comm: Handle,
-        remain_dims: InLogicals[dimensions(comm)], newcomm: OutHandle)
+    MPI_Cart_sub "cart_sub" "CART_SUB"(comm: Handle, remain_dims: InLogicals[dimensions(comm)],
+        newcomm: OutHandle)
 }
 
-forward! {
-    MPI_Cartdim_get "mpi_cartdim_get" "MPI_CARTDIM_GET"(comm: Handle, ndims: Same<*mut c_int>)
-}
+forward! { MPI_Cartdim_get "cartdim_get" "CARTDIM_GET"(comm: Handle, ndims: Same<*mut c_int>) }
 
 forward! {
-    MPI_Dims_create "mpi_dims_create" "MPI_DIMS_CREATE"(nnodes: In<c_int>, ndims: In<c_int>,
+    MPI_Dims_create "dims_create" "DIMS_CREATE"(nnodes: In<c_int>, ndims: In<c_int>,
         dims: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Dist_graph_create "mpi_dist_graph_create" "MPI_DIST_GRAPH_CREATE"(comm_old: Handle,
-        n: In<c_int>, sources: Same<*const c_int>, degrees: Same<*const c_int>,
-        destinations: Same<*const c_int>, weights: SentinelPlace<c_int>, info: Handle,
-        reorder: InLogical, comm_dist_graph: OutHandle)
+    MPI_Dist_graph_create "dist_graph_create" "DIST_GRAPH_CREATE"(comm_old: Handle, n: In<c_int>,
+        sources: Same<*const c_int>, degrees: Same<*const c_int>, destinations: Same<*const c_int>,
+        weights: SentinelPlace<c_int>, info: Handle, reorder: InLogical, comm_dist_graph: OutHandle)
 }
 
 forward! {
-    MPI_Dist_graph_create_adjacent "mpi_dist_graph_create_adjacent" "MPI_DIST_GRAPH_CREATE_ADJACENT"(comm_old: Handle,
+    MPI_Dist_graph_create_adjacent "dist_graph_create_adjacent" "DIST_GRAPH_CREATE_ADJACENT"(comm_old: Handle,
         indegree: In<c_int>, sources: Same<*const c_int>, sourceweights: SentinelPlace<c_int>,
         outdegree: In<c_int>, destinations: Same<*const c_int>, destweights: SentinelPlace<c_int>,
         info: Handle, reorder: InLogical, comm_dist_graph: OutHandle)
 }
 
 forward! {
-    MPI_Dist_graph_neighbors "mpi_dist_graph_neighbors" "MPI_DIST_GRAPH_NEIGHBORS"(comm: Handle,
+    MPI_Dist_graph_neighbors "dist_graph_neighbors" "DIST_GRAPH_NEIGHBORS"(comm: Handle,
         maxindegree: In<c_int>, sources: Same<*mut c_int>, sourceweights: SentinelPlace<c_int>,
         maxoutdegree: In<c_int>, destinations: Same<*mut c_int>, destweights: SentinelPlace<c_int>)
 }
 
 forward! {
-    MPI_Dist_graph_neighbors_count "mpi_dist_graph_neighbors_count" "MPI_DIST_GRAPH_NEIGHBORS_COUNT"(comm: Handle,
+    MPI_Dist_graph_neighbors_count "dist_graph_neighbors_count" "DIST_GRAPH_NEIGHBORS_COUNT"(comm: Handle,
         indegree: Same<*mut c_int>, outdegree: Same<*mut c_int>, weighted: OutLogical)
 }
 
 forward! {
-    MPI_Graph_create "mpi_graph_create" "MPI_GRAPH_CREATE"(comm_old: Handle, nnodes: In<c_int>,
+    MPI_Graph_create "graph_create" "GRAPH_CREATE"(comm_old: Handle, nnodes: In<c_int>,
         index: Same<*const c_int>, edges: Same<*const c_int>, reorder: InLogical,
         comm_graph: OutHandle)
 }
 
 forward! {
-    MPI_Graph_get "mpi_graph_get" "MPI_GRAPH_GET"(comm: Handle, maxindex: In<c_int>,
-        maxedges: In<c_int>, index: Same<*mut c_int>, edges: Same<*mut c_int>)
+    MPI_Graph_get "graph_get" "GRAPH_GET"(comm: Handle, maxindex: In<c_int>, maxedges: In<c_int>,
+        index: Same<*mut c_int>, edges: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Graph_map "mpi_graph_map" "MPI_GRAPH_MAP"(comm: Handle, nnodes: In<c_int>,
+    MPI_Graph_map "graph_map" "GRAPH_MAP"(comm: Handle, nnodes: In<c_int>,
         index: Same<*const c_int>, edges: Same<*const c_int>, newrank: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Graph_neighbors "mpi_graph_neighbors" "MPI_GRAPH_NEIGHBORS"(comm: Handle, rank: In<c_int>,
+    MPI_Graph_neighbors "graph_neighbors" "GRAPH_NEIGHBORS"(comm: Handle, rank: In<c_int>,
         maxneighbors: In<c_int>, neighbors: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Graph_neighbors_count "mpi_graph_neighbors_count" "MPI_GRAPH_NEIGHBORS_COUNT"(comm: Handle,
+    MPI_Graph_neighbors_count "graph_neighbors_count" "GRAPH_NEIGHBORS_COUNT"(comm: Handle,
         rank: In<c_int>, nneighbors: Same<*mut c_int>)
 }
 
 forward! {
-    MPI_Graphdims_get "mpi_graphdims_get" "MPI_GRAPHDIMS_GET"(comm: Handle,
-        nnodes: Same<*mut c_int>, nedges: Same<*mut c_int>)
+    MPI_Graphdims_get "graphdims_get" "GRAPHDIMS_GET"(comm: Handle, nnodes: Same<*mut c_int>,
+        nedges: Same<*mut c_int>)
 }
 
 choice! {
-    MPI_Ineighbor_allgather "mpi_ineighbor_allgather" "MPI_INEIGHBOR_ALLGATHER"(sendbuf: ChoiceBuffer,
+    MPI_Ineighbor_allgather "ineighbor_allgather" "INEIGHBOR_ALLGATHER"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
         recvtype: Handle, comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -125,9 +122,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ineighbor_allgather_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle,
-        request: OutHandle) {
+    MPI_Ineighbor_allgather_c "ineighbor_allgather"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle,
+        comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Once;
@@ -135,7 +132,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Ineighbor_allgatherv "mpi_ineighbor_allgatherv" "MPI_INEIGHBOR_ALLGATHERV"(sendbuf: ChoiceBuffer,
+    MPI_Ineighbor_allgatherv "ineighbor_allgatherv" "INEIGHBOR_ALLGATHERV"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const c_int>, displs: Same<*const c_int>, recvtype: Handle, comm: Handle,
         request: OutHandle) {
@@ -146,9 +143,10 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ineighbor_allgatherv_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle, comm: Handle, request: OutHandle) {
+    MPI_Ineighbor_allgatherv_c "ineighbor_allgatherv"(sendbuf: ChoiceBuffer,
+        sendcount: In<MPI_Count>, sendtype: Handle, recvbuf: ChoiceBuffer,
+        recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>, recvtype: Handle,
+        comm: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Once;
@@ -156,7 +154,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Ineighbor_alltoall "mpi_ineighbor_alltoall" "MPI_INEIGHBOR_ALLTOALL"(sendbuf: ChoiceBuffer,
+    MPI_Ineighbor_alltoall "ineighbor_alltoall" "INEIGHBOR_ALLTOALL"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
         recvtype: Handle, comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
@@ -166,30 +164,8 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ineighbor_alltoall_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle,
-        request: OutHandle) {
-        copied sendbuf(Reads);
-        copied recvbuf(Updates);
-        request request Once;
-    }
-}
-
-choice! {
-    MPI_Ineighbor_alltoallv "mpi_ineighbor_alltoallv" "MPI_INEIGHBOR_ALLTOALLV"(sendbuf: ChoiceBuffer,
-        sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
-        recvtype: Handle, comm: Handle, request: OutHandle) {
-        copied sendbuf(Reads);
-        copied recvbuf(Updates);
-        request request Once;
-    }
-}
-
-choice_large! {
-    MPI_Ineighbor_alltoallv_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
-        sdispls: Same<*const MPI_Aint>, sendtype: Handle, recvbuf: ChoiceBuffer,
-        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>, recvtype: Handle,
+    MPI_Ineighbor_alltoall_c "ineighbor_alltoall"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle,
         comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -198,7 +174,29 @@ choice_large! {
 }
 
 choice! {
-    MPI_Ineighbor_alltoallw "mpi_ineighbor_alltoallw" "MPI_INEIGHBOR_ALLTOALLW"(sendbuf: ChoiceBuffer,
+    MPI_Ineighbor_alltoallv "ineighbor_alltoallv" "INEIGHBOR_ALLTOALLV"(sendbuf: ChoiceBuffer,
+        sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>, sendtype: Handle,
+        recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
+        recvtype: Handle, comm: Handle, request: OutHandle) {
+        copied sendbuf(Reads);
+        copied recvbuf(Updates);
+        request request Once;
+    }
+}
+
+choice_large! {
+    MPI_Ineighbor_alltoallv_c "ineighbor_alltoallv"(sendbuf: ChoiceBuffer,
+        sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>, sendtype: Handle,
+        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
+        recvtype: Handle, comm: Handle, request: OutHandle) {
+        copied sendbuf(Reads);
+        copied recvbuf(Updates);
+        request request Once;
+    }
+}
+
+choice! {
+    MPI_Ineighbor_alltoallw "ineighbor_alltoallw" "INEIGHBOR_ALLTOALLW"(sendbuf: ChoiceBuffer,
         sendcounts: Same<*const c_int>, sdispls: Same<*const MPI_Aint>,
         sendtypes: Handles[neighbors(comm).0], recvbuf: ChoiceBuffer,
         recvcounts: Same<*const c_int>, rdispls: Same<*const MPI_Aint>,
@@ -210,9 +208,10 @@ choice! {
 }
 
 choice_large! {
-    MPI_Ineighbor_alltoallw_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
-        sdispls: Same<*const MPI_Aint>, sendtypes: Handles[neighbors(comm).0],
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
+    MPI_Ineighbor_alltoallw_c "ineighbor_alltoallw"(sendbuf: ChoiceBuffer,
+        sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
+        sendtypes: Handles[neighbors(comm).0], recvbuf: ChoiceBuffer,
+        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
         recvtypes: Handles[neighbors(comm).1], comm: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -221,7 +220,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Neighbor_allgather "mpi_neighbor_allgather" "MPI_NEIGHBOR_ALLGATHER"(sendbuf: ChoiceBuffer,
+    MPI_Neighbor_allgather "neighbor_allgather" "NEIGHBOR_ALLGATHER"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
         recvtype: Handle, comm: Handle) {
         typed sendbuf(sendcount, sendtype);
@@ -230,15 +229,16 @@ choice! {
 }
 
 choice_large! {
-    MPI_Neighbor_allgather_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle) {
+    MPI_Neighbor_allgather_c "neighbor_allgather"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle,
+        comm: Handle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
     }
 }
 
 choice! {
-    MPI_Neighbor_allgather_init "mpi_neighbor_allgather_init" "MPI_NEIGHBOR_ALLGATHER_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Neighbor_allgather_init "neighbor_allgather_init" "NEIGHBOR_ALLGATHER_INIT"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
         recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
@@ -248,9 +248,9 @@ choice! {
 }
 
 choice_large! {
-    MPI_Neighbor_allgather_init_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle,
-        info: Handle, request: OutHandle) {
+    MPI_Neighbor_allgather_init_c "neighbor_allgather_init"(sendbuf: ChoiceBuffer,
+        sendcount: In<MPI_Count>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>,
+        recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Persistent;
@@ -258,7 +258,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Neighbor_allgatherv "mpi_neighbor_allgatherv" "MPI_NEIGHBOR_ALLGATHERV"(sendbuf: ChoiceBuffer,
+    MPI_Neighbor_allgatherv "neighbor_allgatherv" "NEIGHBOR_ALLGATHERV"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const c_int>, displs: Same<*const c_int>, recvtype: Handle, comm: Handle) {
         typed sendbuf(sendcount, sendtype);
@@ -267,16 +267,16 @@ choice! {
 }
 
 choice_large! {
-    MPI_Neighbor_allgatherv_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>,
-        recvtype: Handle, comm: Handle) {
+    MPI_Neighbor_allgatherv_c "neighbor_allgatherv"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>,
+        displs: Same<*const MPI_Aint>, recvtype: Handle, comm: Handle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
     }
 }
 
 choice! {
-    MPI_Neighbor_allgatherv_init "mpi_neighbor_allgatherv_init" "MPI_NEIGHBOR_ALLGATHERV_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Neighbor_allgatherv_init "neighbor_allgatherv_init" "NEIGHBOR_ALLGATHERV_INIT"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer,
         recvcounts: Same<*const c_int>, displs: Same<*const c_int>, recvtype: Handle, comm: Handle,
         info: Handle, request: OutHandle) {
@@ -287,10 +287,10 @@ choice! {
 }
 
 choice_large! {
-    MPI_Neighbor_allgatherv_init_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
-        sendtype: Handle, recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>,
-        displs: Same<*const MPI_Aint>, recvtype: Handle, comm: Handle, info: Handle,
-        request: OutHandle) {
+    MPI_Neighbor_allgatherv_init_c "neighbor_allgatherv_init"(sendbuf: ChoiceBuffer,
+        sendcount: In<MPI_Count>, sendtype: Handle, recvbuf: ChoiceBuffer,
+        recvcounts: Same<*const MPI_Count>, displs: Same<*const MPI_Aint>, recvtype: Handle,
+        comm: Handle, info: Handle, request: OutHandle) {
         typed sendbuf(sendcount, sendtype);
         copied recvbuf(Updates);
         request request Persistent;
@@ -298,7 +298,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Neighbor_alltoall "mpi_neighbor_alltoall" "MPI_NEIGHBOR_ALLTOALL"(sendbuf: ChoiceBuffer,
+    MPI_Neighbor_alltoall "neighbor_alltoall" "NEIGHBOR_ALLTOALL"(sendbuf: ChoiceBuffer,
         sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
         recvtype: Handle, comm: Handle) {
         copied sendbuf(Reads);
@@ -307,47 +307,8 @@ choice! {
 }
 
 choice_large! {
-    MPI_Neighbor_alltoall_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle) {
-        copied sendbuf(Reads);
-        copied recvbuf(Updates);
-    }
-}
-
-choice! {
-    MPI_Neighbor_alltoall_init "mpi_neighbor_alltoall_init" "MPI_NEIGHBOR_ALLTOALL_INIT"(sendbuf: ChoiceBuffer,
-        sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
-        recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
-        copied sendbuf(Reads);
-        copied recvbuf(Updates);
-        request request Persistent;
-    }
-}
-
-choice_large! {
-    MPI_Neighbor_alltoall_init_c(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle, comm: Handle,
-        info: Handle, request: OutHandle) {
-        copied sendbuf(Reads);
-        copied recvbuf(Updates);
-        request request Persistent;
-    }
-}
-
-choice! {
-    MPI_Neighbor_alltoallv "mpi_neighbor_alltoallv" "MPI_NEIGHBOR_ALLTOALLV"(sendbuf: ChoiceBuffer,
-        sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>, sendtype: Handle,
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
-        recvtype: Handle, comm: Handle) {
-        copied sendbuf(Reads);
-        copied recvbuf(Updates);
-    }
-}
-
-choice_large! {
-    MPI_Neighbor_alltoallv_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
-        sdispls: Same<*const MPI_Aint>, sendtype: Handle, recvbuf: ChoiceBuffer,
-        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>, recvtype: Handle,
+    MPI_Neighbor_alltoall_c "neighbor_alltoall"(sendbuf: ChoiceBuffer, sendcount: In<MPI_Count>,
+        sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>, recvtype: Handle,
         comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -355,7 +316,47 @@ choice_large! {
 }
 
 choice! {
-    MPI_Neighbor_alltoallv_init "mpi_neighbor_alltoallv_init" "MPI_NEIGHBOR_ALLTOALLV_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Neighbor_alltoall_init "neighbor_alltoall_init" "NEIGHBOR_ALLTOALL_INIT"(sendbuf: ChoiceBuffer,
+        sendcount: In<c_int>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<c_int>,
+        recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
+        copied sendbuf(Reads);
+        copied recvbuf(Updates);
+        request request Persistent;
+    }
+}
+
+choice_large! {
+    MPI_Neighbor_alltoall_init_c "neighbor_alltoall_init"(sendbuf: ChoiceBuffer,
+        sendcount: In<MPI_Count>, sendtype: Handle, recvbuf: ChoiceBuffer, recvcount: In<MPI_Count>,
+        recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
+        copied sendbuf(Reads);
+        copied recvbuf(Updates);
+        request request Persistent;
+    }
+}
+
+choice! {
+    MPI_Neighbor_alltoallv "neighbor_alltoallv" "NEIGHBOR_ALLTOALLV"(sendbuf: ChoiceBuffer,
+        sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>, sendtype: Handle,
+        recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
+        recvtype: Handle, comm: Handle) {
+        copied sendbuf(Reads);
+        copied recvbuf(Updates);
+    }
+}
+
+choice_large! {
+    MPI_Neighbor_alltoallv_c "neighbor_alltoallv"(sendbuf: ChoiceBuffer,
+        sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>, sendtype: Handle,
+        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
+        recvtype: Handle, comm: Handle) {
+        copied sendbuf(Reads);
+        copied recvbuf(Updates);
+    }
+}
+
+choice! {
+    MPI_Neighbor_alltoallv_init "neighbor_alltoallv_init" "NEIGHBOR_ALLTOALLV_INIT"(sendbuf: ChoiceBuffer,
         sendcounts: Same<*const c_int>, sdispls: Same<*const c_int>, sendtype: Handle,
         recvbuf: ChoiceBuffer, recvcounts: Same<*const c_int>, rdispls: Same<*const c_int>,
         recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
@@ -366,10 +367,10 @@ choice! {
 }
 
 choice_large! {
-    MPI_Neighbor_alltoallv_init_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
-        sdispls: Same<*const MPI_Aint>, sendtype: Handle, recvbuf: ChoiceBuffer,
-        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>, recvtype: Handle,
-        comm: Handle, info: Handle, request: OutHandle) {
+    MPI_Neighbor_alltoallv_init_c "neighbor_alltoallv_init"(sendbuf: ChoiceBuffer,
+        sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>, sendtype: Handle,
+        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
+        recvtype: Handle, comm: Handle, info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
         request request Persistent;
@@ -377,7 +378,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Neighbor_alltoallw "mpi_neighbor_alltoallw" "MPI_NEIGHBOR_ALLTOALLW"(sendbuf: ChoiceBuffer,
+    MPI_Neighbor_alltoallw "neighbor_alltoallw" "NEIGHBOR_ALLTOALLW"(sendbuf: ChoiceBuffer,
         sendcounts: Same<*const c_int>, sdispls: Same<*const MPI_Aint>,
         sendtypes: Handles[neighbors(comm).0], recvbuf: ChoiceBuffer,
         recvcounts: Same<*const c_int>, rdispls: Same<*const MPI_Aint>,
@@ -388,9 +389,10 @@ choice! {
 }
 
 choice_large! {
-    MPI_Neighbor_alltoallw_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
-        sdispls: Same<*const MPI_Aint>, sendtypes: Handles[neighbors(comm).0],
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
+    MPI_Neighbor_alltoallw_c "neighbor_alltoallw"(sendbuf: ChoiceBuffer,
+        sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
+        sendtypes: Handles[neighbors(comm).0], recvbuf: ChoiceBuffer,
+        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
         recvtypes: Handles[neighbors(comm).1], comm: Handle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -398,7 +400,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Neighbor_alltoallw_init "mpi_neighbor_alltoallw_init" "MPI_NEIGHBOR_ALLTOALLW_INIT"(sendbuf: ChoiceBuffer,
+    MPI_Neighbor_alltoallw_init "neighbor_alltoallw_init" "NEIGHBOR_ALLTOALLW_INIT"(sendbuf: ChoiceBuffer,
         sendcounts: Same<*const c_int>, sdispls: Same<*const MPI_Aint>,
         sendtypes: Handles[neighbors(comm).0], recvbuf: ChoiceBuffer,
         recvcounts: Same<*const c_int>, rdispls: Same<*const MPI_Aint>,
@@ -410,9 +412,10 @@ choice! {
 }
 
 choice_large! {
-    MPI_Neighbor_alltoallw_init_c(sendbuf: ChoiceBuffer, sendcounts: Same<*const MPI_Count>,
-        sdispls: Same<*const MPI_Aint>, sendtypes: Handles[neighbors(comm).0],
-        recvbuf: ChoiceBuffer, recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
+    MPI_Neighbor_alltoallw_init_c "neighbor_alltoallw_init"(sendbuf: ChoiceBuffer,
+        sendcounts: Same<*const MPI_Count>, sdispls: Same<*const MPI_Aint>,
+        sendtypes: Handles[neighbors(comm).0], recvbuf: ChoiceBuffer,
+        recvcounts: Same<*const MPI_Count>, rdispls: Same<*const MPI_Aint>,
         recvtypes: Handles[neighbors(comm).1], comm: Handle, info: Handle, request: OutHandle) {
         copied sendbuf(Reads);
         copied recvbuf(Updates);
@@ -420,4 +423,4 @@ choice_large! {
     }
 }
 
-forward! { MPI_Topo_test "mpi_topo_test" "MPI_TOPO_TEST"(comm: Handle, status: Same<*mut c_int>) }
+forward! { MPI_Topo_test "topo_test" "TOPO_TEST"(comm: Handle, status: Same<*mut c_int>) }

@@ -10,16 +10,15 @@ use crate::argument::{ChoiceBuffer, Handle, In, InOutHandle, OutHandle, OutLogic
 use crate::export::{choice, choice_large, forward, forward_large};
 
 choice! {
-    MPI_Accumulate "mpi_accumulate" "MPI_ACCUMULATE"(origin_addr: ChoiceBuffer,
-        origin_count: In<c_int>, origin_datatype: Handle, target_rank: In<c_int>,
-        target_disp: In<MPI_Aint>, target_count: In<c_int>, target_datatype: Handle, op: Handle,
-        win: Handle) {
+    MPI_Accumulate "accumulate" "ACCUMULATE"(origin_addr: ChoiceBuffer, origin_count: In<c_int>,
+        origin_datatype: Handle, target_rank: In<c_int>, target_disp: In<MPI_Aint>,
+        target_count: In<c_int>, target_datatype: Handle, op: Handle, win: Handle) {
         typed origin_addr(origin_count, origin_datatype);
     }
 }
 
 choice_large! {
-    MPI_Accumulate_c(origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>,
+    MPI_Accumulate_c "accumulate"(origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>,
         origin_datatype: Handle, target_rank: In<c_int>, target_disp: In<MPI_Aint>,
         target_count: In<MPI_Count>, target_datatype: Handle, op: Handle, win: Handle) {
         typed origin_addr(origin_count, origin_datatype);
@@ -27,7 +26,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Compare_and_swap "mpi_compare_and_swap" "MPI_COMPARE_AND_SWAP"(origin_addr: ChoiceBuffer,
+    MPI_Compare_and_swap "compare_and_swap" "COMPARE_AND_SWAP"(origin_addr: ChoiceBuffer,
         compare_addr: ChoiceBuffer, result_addr: ChoiceBuffer, datatype: Handle,
         target_rank: In<c_int>, target_disp: In<MPI_Aint>, win: Handle) {
         location origin_addr;
@@ -37,7 +36,7 @@ choice! {
 }
 
 choice! {
-    MPI_Fetch_and_op "mpi_fetch_and_op" "MPI_FETCH_AND_OP"(origin_addr: ChoiceBuffer,
+    MPI_Fetch_and_op "fetch_and_op" "FETCH_AND_OP"(origin_addr: ChoiceBuffer,
         result_addr: ChoiceBuffer, datatype: Handle, target_rank: In<c_int>,
         target_disp: In<MPI_Aint>, op: Handle, win: Handle) {
         location origin_addr;
@@ -46,7 +45,7 @@ choice! {
 }
 
 choice! {
-    MPI_Get "mpi_get" "MPI_GET"; MPI_Put "mpi_put" "MPI_PUT"
+    MPI_Get "get" "GET"; MPI_Put "put" "PUT"
     (origin_addr: ChoiceBuffer, origin_count: In<c_int>, origin_datatype: Handle,
         target_rank: In<c_int>, target_disp: In<MPI_Aint>, target_count: In<c_int>,
         target_datatype: Handle, win: Handle) {
@@ -55,7 +54,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Get_c; MPI_Put_c
+    MPI_Get_c "get"; MPI_Put_c "put"
     (origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>, origin_datatype: Handle,
         target_rank: In<c_int>, target_disp: In<MPI_Aint>, target_count: In<MPI_Count>,
         target_datatype: Handle, win: Handle) {
@@ -64,7 +63,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Get_accumulate "mpi_get_accumulate" "MPI_GET_ACCUMULATE"(origin_addr: ChoiceBuffer,
+    MPI_Get_accumulate "get_accumulate" "GET_ACCUMULATE"(origin_addr: ChoiceBuffer,
         origin_count: In<c_int>, origin_datatype: Handle, result_addr: ChoiceBuffer,
         result_count: In<c_int>, result_datatype: Handle, target_rank: In<c_int>,
         target_disp: In<MPI_Aint>, target_count: In<c_int>, target_datatype: Handle, op: Handle,
@@ -75,7 +74,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Get_accumulate_c(origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>,
+    MPI_Get_accumulate_c "get_accumulate"(origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>,
         origin_datatype: Handle, result_addr: ChoiceBuffer, result_count: In<MPI_Count>,
         result_datatype: Handle, target_rank: In<c_int>, target_disp: In<MPI_Aint>,
         target_count: In<MPI_Count>, target_datatype: Handle, op: Handle, win: Handle) {
@@ -85,16 +84,16 @@ choice_large! {
 }
 
 choice! {
-    MPI_Raccumulate "mpi_raccumulate" "MPI_RACCUMULATE"(origin_addr: ChoiceBuffer,
-        origin_count: In<c_int>, origin_datatype: Handle, target_rank: In<c_int>,
-        target_disp: In<MPI_Aint>, target_count: In<c_int>, target_datatype: Handle, op: Handle,
-        win: Handle, request: OutHandle) {
+    MPI_Raccumulate "raccumulate" "RACCUMULATE"(origin_addr: ChoiceBuffer, origin_count: In<c_int>,
+        origin_datatype: Handle, target_rank: In<c_int>, target_disp: In<MPI_Aint>,
+        target_count: In<c_int>, target_datatype: Handle, op: Handle, win: Handle,
+        request: OutHandle) {
         typed origin_addr(origin_count, origin_datatype);
     }
 }
 
 choice_large! {
-    MPI_Raccumulate_c(origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>,
+    MPI_Raccumulate_c "raccumulate"(origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>,
         origin_datatype: Handle, target_rank: In<c_int>, target_disp: In<MPI_Aint>,
         target_count: In<MPI_Count>, target_datatype: Handle, op: Handle, win: Handle,
         request: OutHandle) {
@@ -103,7 +102,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Rget "mpi_rget" "MPI_RGET"; MPI_Rput "mpi_rput" "MPI_RPUT"
+    MPI_Rget "rget" "RGET"; MPI_Rput "rput" "RPUT"
     (origin_addr: ChoiceBuffer, origin_count: In<c_int>, origin_datatype: Handle,
         target_rank: In<c_int>, target_disp: In<MPI_Aint>, target_count: In<c_int>,
         target_datatype: Handle, win: Handle, request: OutHandle) {
@@ -112,7 +111,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Rget_c; MPI_Rput_c
+    MPI_Rget_c "rget"; MPI_Rput_c "rput"
     (origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>, origin_datatype: Handle,
         target_rank: In<c_int>, target_disp: In<MPI_Aint>, target_count: In<MPI_Count>,
         target_datatype: Handle, win: Handle, request: OutHandle) {
@@ -121,7 +120,7 @@ choice_large! {
 }
 
 choice! {
-    MPI_Rget_accumulate "mpi_rget_accumulate" "MPI_RGET_ACCUMULATE"(origin_addr: ChoiceBuffer,
+    MPI_Rget_accumulate "rget_accumulate" "RGET_ACCUMULATE"(origin_addr: ChoiceBuffer,
         origin_count: In<c_int>, origin_datatype: Handle, result_addr: ChoiceBuffer,
         result_count: In<c_int>, result_datatype: Handle, target_rank: In<c_int>,
         target_disp: In<MPI_Aint>, target_count: In<c_int>, target_datatype: Handle, op: Handle,
@@ -132,7 +131,7 @@ choice! {
 }
 
 choice_large! {
-    MPI_Rget_accumulate_c(origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>,
+    MPI_Rget_accumulate_c "rget_accumulate"(origin_addr: ChoiceBuffer, origin_count: In<MPI_Count>,
         origin_datatype: Handle, result_addr: ChoiceBuffer, result_count: In<MPI_Count>,
         result_datatype: Handle, target_rank: In<c_int>, target_disp: In<MPI_Aint>,
         target_count: In<MPI_Count>, target_datatype: Handle, op: Handle, win: Handle,
@@ -143,104 +142,94 @@ choice_large! {
 }
 
 forward! {
-    MPI_Win_allocate "mpi_win_allocate" "MPI_WIN_ALLOCATE"; MPI_Win_allocate "mpi_win_allocate_cptr" "MPI_WIN_ALLOCATE_CPTR";
-        MPI_Win_allocate_shared "mpi_win_allocate_shared" "MPI_WIN_ALLOCATE_SHARED"; MPI_Win_allocate_shared "mpi_win_allocate_shared_cptr" "MPI_WIN_ALLOCATE_SHARED_CPTR"
+    MPI_Win_allocate "win_allocate" "WIN_ALLOCATE"; MPI_Win_allocate "win_allocate_cptr" "WIN_ALLOCATE_CPTR";
+        MPI_Win_allocate_shared "win_allocate_shared" "WIN_ALLOCATE_SHARED"; MPI_Win_allocate_shared "win_allocate_shared_cptr" "WIN_ALLOCATE_SHARED_CPTR"
     (size: In<MPI_Aint>, disp_unit: In<c_int>, info: Handle, comm: Handle,
         baseptr: Same<*mut c_void>, win: OutHandle)
 }
 
 forward_large! {
-    MPI_Win_allocate_c "mpi_win_allocate_c"; MPI_Win_allocate_shared_c "mpi_win_allocate_shared_c"
+    MPI_Win_allocate_c "win_allocate"; MPI_Win_allocate_shared_c "win_allocate_shared"
     (size: In<MPI_Aint>, disp_unit: In<MPI_Aint>, info: Handle, comm: Handle,
         baseptr: Same<*mut c_void>, win: OutHandle)
 }
 
 choice! {
-    MPI_Win_attach "mpi_win_attach" "MPI_WIN_ATTACH"(win: Handle, base: ChoiceBuffer,
-        size: In<MPI_Aint>) {
+    MPI_Win_attach "win_attach" "WIN_ATTACH"(win: Handle, base: ChoiceBuffer, size: In<MPI_Aint>) {
         contiguous base;
     }
 }
 
 forward! {
-    MPI_Win_complete "mpi_win_complete" "MPI_WIN_COMPLETE";
-        MPI_Win_flush_all "mpi_win_flush_all" "MPI_WIN_FLUSH_ALL";
-        MPI_Win_flush_local_all "mpi_win_flush_local_all" "MPI_WIN_FLUSH_LOCAL_ALL";
-        MPI_Win_sync "mpi_win_sync" "MPI_WIN_SYNC";
-        MPI_Win_unlock_all "mpi_win_unlock_all" "MPI_WIN_UNLOCK_ALL";
-        MPI_Win_wait "mpi_win_wait" "MPI_WIN_WAIT"
+    MPI_Win_complete "win_complete" "WIN_COMPLETE";
+        MPI_Win_flush_all "win_flush_all" "WIN_FLUSH_ALL";
+        MPI_Win_flush_local_all "win_flush_local_all" "WIN_FLUSH_LOCAL_ALL";
+        MPI_Win_sync "win_sync" "WIN_SYNC"; MPI_Win_unlock_all "win_unlock_all" "WIN_UNLOCK_ALL";
+        MPI_Win_wait "win_wait" "WIN_WAIT"
     (win: Handle)
 }
 
 choice! {
-    MPI_Win_create "mpi_win_create" "MPI_WIN_CREATE"(base: ChoiceBuffer, size: In<MPI_Aint>,
+    MPI_Win_create "win_create" "WIN_CREATE"(base: ChoiceBuffer, size: In<MPI_Aint>,
         disp_unit: In<c_int>, info: Handle, comm: Handle, win: OutHandle) {
         contiguous base;
     }
 }
 
 choice_large! {
-    MPI_Win_create_c(base: ChoiceBuffer, size: In<MPI_Aint>, disp_unit: In<MPI_Aint>, info: Handle,
-        comm: Handle, win: OutHandle) {
+    MPI_Win_create_c "win_create"(base: ChoiceBuffer, size: In<MPI_Aint>, disp_unit: In<MPI_Aint>,
+        info: Handle, comm: Handle, win: OutHandle) {
         contiguous base;
     }
 }
 
 forward! {
-    MPI_Win_create_dynamic "mpi_win_create_dynamic" "MPI_WIN_CREATE_DYNAMIC"(info: Handle,
-        comm: Handle, win: OutHandle)
+    MPI_Win_create_dynamic "win_create_dynamic" "WIN_CREATE_DYNAMIC"(info: Handle, comm: Handle,
+        win: OutHandle)
 }
 
 choice! {
-    MPI_Win_detach "mpi_win_detach" "MPI_WIN_DETACH"(win: Handle, base: ChoiceBuffer) {
+    MPI_Win_detach "win_detach" "WIN_DETACH"(win: Handle, base: ChoiceBuffer) {
         contiguous base;
     }
 }
 
 forward! {
-    MPI_Win_fence "mpi_win_fence" "MPI_WIN_FENCE";
-        MPI_Win_lock_all "mpi_win_lock_all" "MPI_WIN_LOCK_ALL"
+    MPI_Win_fence "win_fence" "WIN_FENCE"; MPI_Win_lock_all "win_lock_all" "WIN_LOCK_ALL"
     (assert: In<c_int>, win: Handle)
 }
 
 forward! {
-    MPI_Win_flush "mpi_win_flush" "MPI_WIN_FLUSH";
-        MPI_Win_flush_local "mpi_win_flush_local" "MPI_WIN_FLUSH_LOCAL";
-        MPI_Win_unlock "mpi_win_unlock" "MPI_WIN_UNLOCK"
+    MPI_Win_flush "win_flush" "WIN_FLUSH"; MPI_Win_flush_local "win_flush_local" "WIN_FLUSH_LOCAL";
+        MPI_Win_unlock "win_unlock" "WIN_UNLOCK"
     (rank: In<c_int>, win: Handle)
 }
 
-forward! { MPI_Win_free "mpi_win_free" "MPI_WIN_FREE"(win: InOutHandle) }
+forward! { MPI_Win_free "win_free" "WIN_FREE"(win: InOutHandle) }
+forward! { MPI_Win_get_group "win_get_group" "WIN_GET_GROUP"(win: Handle, group: OutHandle) }
+forward! { MPI_Win_get_info "win_get_info" "WIN_GET_INFO"(win: Handle, info_used: OutHandle) }
 
 forward! {
-    MPI_Win_get_group "mpi_win_get_group" "MPI_WIN_GET_GROUP"(win: Handle, group: OutHandle)
+    MPI_Win_lock "win_lock" "WIN_LOCK"(lock_type: In<c_int>, rank: In<c_int>, assert: In<c_int>,
+        win: Handle)
 }
 
 forward! {
-    MPI_Win_get_info "mpi_win_get_info" "MPI_WIN_GET_INFO"(win: Handle, info_used: OutHandle)
-}
-
-forward! {
-    MPI_Win_lock "mpi_win_lock" "MPI_WIN_LOCK"(lock_type: In<c_int>, rank: In<c_int>,
-        assert: In<c_int>, win: Handle)
-}
-
-forward! {
-    MPI_Win_post "mpi_win_post" "MPI_WIN_POST"; MPI_Win_start "mpi_win_start" "MPI_WIN_START"
+    MPI_Win_post "win_post" "WIN_POST"; MPI_Win_start "win_start" "WIN_START"
     (group: Handle, assert: In<c_int>, win: Handle)
 }
 
-forward! { MPI_Win_set_info "mpi_win_set_info" "MPI_WIN_SET_INFO"(win: Handle, info: Handle) }
+forward! { MPI_Win_set_info "win_set_info" "WIN_SET_INFO"(win: Handle, info: Handle) }
 
 forward! {
-    MPI_Win_shared_query "mpi_win_shared_query" "MPI_WIN_SHARED_QUERY"; MPI_Win_shared_query "mpi_win_shared_query_cptr" "MPI_WIN_SHARED_QUERY_CPTR"
+    MPI_Win_shared_query "win_shared_query" "WIN_SHARED_QUERY"; MPI_Win_shared_query "win_shared_query_cptr" "WIN_SHARED_QUERY_CPTR"
     (win: Handle, rank: In<c_int>, size: Same<*mut MPI_Aint>, disp_unit: Same<*mut c_int>,
         baseptr: Same<*mut c_void>)
 }
 
 forward_large! {
-    MPI_Win_shared_query_c "mpi_win_shared_query_c"(win: Handle, rank: In<c_int>,
+    MPI_Win_shared_query_c "win_shared_query"(win: Handle, rank: In<c_int>,
         size: Same<*mut MPI_Aint>, disp_unit: Same<*mut MPI_Aint>, baseptr: Same<*mut c_void>)
 }
 
-forward! { MPI_Win_test "mpi_win_test" "MPI_WIN_TEST"(win: Handle, flag: OutLogical) }
+forward! { MPI_Win_test "win_test" "WIN_TEST"(win: Handle, flag: OutLogical) }

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use super::tree::{MaybeTree, fields, repeat, shifted};
-use crate::generated::constants as c;
+use crate::abi::constants as c;
 
 /// The elements of an array: their tree and their extent.
 #[derive(Debug)]

@@ -21,10 +21,9 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use mica_front_end::types::MPI_Datatype;
 
 use super::create::{OwnedType, WholeData};
-use super::library::FIRST_DERIVED;
+use crate::abi::{Word, constants as c, is_predefined, table};
+use crate::argument::HandleWord;
 use crate::descriptor::{ArraySection, SectionDimension};
-use crate::generated::constants as c;
-use crate::table::table;
 
 /// Datatypes that a thread keeps: some more than the sections of the exchange with all neighbours
 /// in three dimensions (a face each to send and to receive).
@@ -35,7 +34,7 @@ const KEPT: usize = 16;
 pub struct TypeKey {
     count: i64,
     /// The elements' handle in C.
-    datatype: usize,
+    datatype: Word,
     /// Their datatype's serial number, 0 if it is predefined.
     serial: u64,
     /// Bytes of the section's element.
@@ -48,7 +47,7 @@ impl TypeKey {
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
-    pub fn new(count: i64, datatype: usize, section: &ArraySection) -> Result<TypeKey, c_int> {
+    pub fn new(count: i64, datatype: Word, section: &ArraySection) -> Result<TypeKey, c_int> {
         let mut dimensions = Vec::new();
         let given = section.dimensions;
         dimensions.try_reserve_exact(given.len()).map_err(|_| c::ERR_NO_MEM)?;
@@ -59,12 +58,12 @@ impl TypeKey {
 }
 
 #[inline(always)]
-fn serial(datatype: usize) -> u64 {
-    match datatype {
-        ..FIRST_DERIVED => 0,
-        // SAFETY: the table's function.
-        _ => unsafe { (table().datatype_serial)(MPI_Datatype(datatype)) },
+fn serial(datatype: Word) -> u64 {
+    if is_predefined(datatype) {
+        return 0;
     }
+    // SAFETY: the table's function.
+    unsafe { (table().datatype_serial)(MPI_Datatype(datatype.to_table())) }
 }
 
 /// A datatype that a thread keeps, or that a call uses. The last one that does frees it, unless MPI
@@ -74,7 +73,7 @@ pub struct KeptType {
     /// Bytes from the section's address to where it lies.
     pub at: i64,
     /// Its handle in C.
-    pub handle: usize,
+    pub handle: Word,
     /// Its number in [`ALIVE`].
     number: usize,
 }
@@ -126,7 +125,7 @@ unsafe extern "C" fn forget_all() {
 #[derive(Clone, Copy)]
 struct WantedKey<'a> {
     count: i64,
-    datatype: usize,
+    datatype: Word,
     serial: u64,
     element: usize,
     dimensions: &'a [SectionDimension],
@@ -147,7 +146,7 @@ impl WantedKey<'_> {
 #[inline(never)]
 pub fn find(
     count: i64,
-    datatype: usize,
+    datatype: Word,
     element: usize,
     dimensions: &[SectionDimension],
 ) -> Option<Rc<KeptType>> {

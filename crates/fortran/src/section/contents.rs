@@ -3,10 +3,8 @@
 
 use std::ffi::c_int;
 
-use super::library::{
-    FIRST_DERIVED, PMPI_Type_free, PMPI_Type_get_contents_c, PMPI_Type_get_envelope_c, check,
-};
-use crate::generated::constants as c;
+use super::library::{PMPI_Type_free, PMPI_Type_get_contents_c, PMPI_Type_get_envelope_c, check};
+use crate::abi::{Word, constants as c, is_predefined};
 
 /// The arguments of a constructor.
 #[derive(Debug)]
@@ -19,12 +17,12 @@ pub struct ConstructorArguments {
     /// constructors only what does not fit an `int`, or was given as `MPI_Count`.
     pub numbers: Vec<i64>,
     /// Handles of datatypes.
-    pub datatypes: Vec<usize>,
+    pub datatypes: Vec<Word>,
 }
 
 /// Handles of derived datatypes, freed with the list.
 #[derive(Debug, Default)]
-pub struct FreedTypes(Vec<usize>);
+pub struct FreedTypes(Vec<Word>);
 
 impl Drop for FreedTypes {
     fn drop(&mut self) {
@@ -46,7 +44,7 @@ struct Envelope {
 }
 
 impl Envelope {
-    fn of(handle: usize) -> Result<Envelope, c_int> {
+    fn of(handle: Word) -> Result<Envelope, c_int> {
         let mut found = Envelope::default();
         // SAFETY: the places are ours.
         let code = unsafe {
@@ -85,11 +83,8 @@ impl ConstructorArguments {
     ///
     /// # Errors
     /// Those of MPI, and `MPI_ERR_NO_MEM`.
-    pub fn of(
-        handle: usize,
-        freed: &mut FreedTypes,
-    ) -> Result<Option<ConstructorArguments>, c_int> {
-        if handle < FIRST_DERIVED {
+    pub fn of(handle: Word, freed: &mut FreedTypes) -> Result<Option<ConstructorArguments>, c_int> {
+        if is_predefined(handle) {
             return Ok(None);
         }
         let envelope = Envelope::of(handle)?;
@@ -99,7 +94,7 @@ impl ConstructorArguments {
         let mut integers = array::<c_int>(envelope.integers)?;
         let mut addresses = array::<isize>(envelope.addresses)?;
         let mut numbers = array::<i64>(envelope.counts)?;
-        let mut datatypes = array::<usize>(envelope.datatypes)?;
+        let mut datatypes = array::<Word>(envelope.datatypes)?;
         freed.0.try_reserve(datatypes.len()).map_err(|_| c::ERR_NO_MEM)?;
         // SAFETY: the arrays have as many elements as the datatype has arguments.
         let code = unsafe {
@@ -117,7 +112,7 @@ impl ConstructorArguments {
         };
         check(code)?;
         for &datatype in &datatypes {
-            if datatype >= FIRST_DERIVED && !Envelope::of(datatype)?.is_predefined() {
+            if !is_predefined(datatype) && !Envelope::of(datatype)?.is_predefined() {
                 freed.0.push(datatype);
             }
         }

@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::ptr::copy_nonoverlapping;
 
 use super::geometry::{Digit, SectionBytes};
+use crate::abi::constants as c;
 use crate::descriptor::ArraySection;
-use crate::generated::constants as c;
 
 /// Sixteen bytes at an address that suits every basic datatype.
 #[repr(C, align(16))]

@@ -8,20 +8,20 @@ use super::library::{
     PMPI_Type_create_struct_c, PMPI_Type_free, check,
 };
 use super::pieces::{Piece, PieceShape};
-use crate::generated::constants as c;
+use crate::abi::{Word, constants as c};
 
 /// A datatype of ours.
 #[derive(Debug)]
-pub struct OwnedType(usize);
+pub struct OwnedType(Word);
 
 impl OwnedType {
     /// Its handle in C.
-    pub fn handle(&self) -> usize {
+    pub fn handle(&self) -> Word {
         self.0
     }
 
     /// What a constructor makes.
-    fn make(construct: impl FnOnce(*mut usize) -> c_int) -> Result<OwnedType, c_int> {
+    fn make(construct: impl FnOnce(*mut Word) -> c_int) -> Result<OwnedType, c_int> {
         let mut handle = 0;
         check(construct(&mut handle))?;
         Ok(OwnedType(handle))
@@ -64,7 +64,7 @@ pub fn create(pieces: &[Piece]) -> Result<WholeData, c_int> {
     Ok(WholeData { at, datatype })
 }
 
-fn contiguous(count: i64, of: usize) -> Result<OwnedType, c_int> {
+fn contiguous(count: i64, of: Word) -> Result<OwnedType, c_int> {
     // SAFETY: the place is `OwnedType::make`'s.
     OwnedType::make(|new| unsafe { PMPI_Type_contiguous_c(count, of, new) })
 }
@@ -75,7 +75,7 @@ struct ShapeTypes<'a>(HashMap<&'a PieceShape, OwnedType>);
 
 impl<'a> ShapeTypes<'a> {
     /// The datatype and the number of its elements that a shape is.
-    fn get(&mut self, shape: &'a PieceShape) -> Result<(usize, i64), c_int> {
+    fn get(&mut self, shape: &'a PieceShape) -> Result<(Word, i64), c_int> {
         if let PieceShape::Items { handle, count, .. } = shape {
             return Ok((*handle, *count));
         }

@@ -9,21 +9,21 @@ use super::contents::{ConstructorArguments, FreedTypes};
 use super::library::{
     PMPI_Type_get_extent_c, PMPI_Type_get_true_extent_c, PMPI_Type_size_c, check,
 };
-use super::pairs::{INT, ValuePair, pair_of};
+use super::pairs::{ValuePair, pair_of};
 use super::spread::TakeApart;
 use super::tree::{MaybeTree, TreeParts, TypeTree, fields, repeat};
-use crate::generated::constants as c;
+use crate::abi::{Word, constants as c};
 
 /// Takes datatypes apart, each one once. The handles in trees are freed with it: keep it until
 /// the datatype is created.
 #[derive(Debug, Default)]
 pub struct TypeDecoder {
-    known: HashMap<usize, MaybeTree>,
+    known: HashMap<Word, MaybeTree>,
     freed: FreedTypes,
 }
 
 impl TakeApart for TypeDecoder {
-    fn parts(&mut self, handle: usize) -> Result<MaybeTree, c_int> {
+    fn parts(&mut self, handle: Word) -> Result<MaybeTree, c_int> {
         if let Some(known) = self.known.get(&handle) {
             return Ok(known.clone());
         }
@@ -44,12 +44,12 @@ impl TakeApart for TypeDecoder {
 ///
 /// # Errors
 /// Those of MPI.
-pub fn whole(handle: usize) -> Result<MaybeTree, c_int> {
+pub fn whole(handle: Word) -> Result<MaybeTree, c_int> {
     element(handle).map(|element| element.tree)
 }
 
 /// The whole datatype `handle`, and its extent.
-fn element(handle: usize) -> Result<ArrayElements, c_int> {
+fn element(handle: Word) -> Result<ArrayElements, c_int> {
     let (mut size, mut lb, mut extent, mut low, mut length) = (0, 0, 0, 0, 0);
     // SAFETY: the places are ours.
     unsafe {
@@ -63,7 +63,7 @@ fn element(handle: usize) -> Result<ArrayElements, c_int> {
 }
 
 /// The values of a predefined pair.
-fn values(handle: usize, pair: ValuePair) -> Result<MaybeTree, c_int> {
+fn values(handle: Word, pair: ValuePair) -> Result<MaybeTree, c_int> {
     match pair {
         ValuePair::Same(value) => {
             let value = element(value)?;
@@ -71,7 +71,7 @@ fn values(handle: usize, pair: ValuePair) -> Result<MaybeTree, c_int> {
         }
         ValuePair::WithInt(value) => {
             let end = whole(handle)?.map_or(0, |pair| pair.high);
-            let int = element(INT)?;
+            let int = element(c::INT)?;
             let parts = [(0, whole(value)?), (end - int.extent, int.tree)];
             Ok(fields(parts.into_iter().filter_map(|(at, part)| Some((at, part?))).collect()))
         }
@@ -131,7 +131,7 @@ fn blocks(
     Ok(fields(list))
 }
 
-fn structure(numbers: &[i64], datatypes: &[usize]) -> Result<MaybeTree, c_int> {
+fn structure(numbers: &[i64], datatypes: &[Word]) -> Result<MaybeTree, c_int> {
     let (&count, list) = numbers.split_first().ok_or(c::ERR_TYPE)?;
     let (lengths, places) = halves(count, list)?;
     let mut list = Vec::new();

@@ -13,8 +13,8 @@ use mica_front_end::table::{CallbackState, event};
 use mica_front_end::types::MPI_Request;
 
 use super::copied::CopiedSection;
-use crate::argument::to_c;
-use crate::table::table;
+use crate::abi::table;
+use crate::argument::{HandleWord, to_c};
 
 /// Where the partitions of a buffer lie, in bytes of the virtual buffer.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ pub fn keep(request: c_int, sections: Vec<CopiedSection>, usage: RequestUse) -> 
     let is_active = matches!(usage, RequestUse::Once);
     let copies = Mutex::new(OperationCopies { sections, usage, is_active });
     let state = CallbackState { state: Box::into_raw(Box::new(copies)).cast(), drop: drop_copies };
-    let request = MPI_Request(to_c(request));
+    let request = MPI_Request(to_c(request).to_table());
     // SAFETY: the table's function; the callback gets this state.
     unsafe { (table().follow_request)(request, learn, state) }
 }

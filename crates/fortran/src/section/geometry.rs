@@ -7,11 +7,11 @@
 
 use std::ffi::c_int;
 
-use crate::descriptor::ArraySection;
-use crate::generated::constants as c;
+use crate::abi::constants as c;
+use crate::descriptor::{ArraySection, MAX_RANK};
 
 /// Digits of a position: the run, and the dimensions, of which Fortran allows 15.
-const MAX_DIGITS: usize = 16;
+const MAX_DIGITS: usize = MAX_RANK + 1;
 
 /// One digit of a position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

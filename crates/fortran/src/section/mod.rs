@@ -41,9 +41,9 @@ use self::geometry::SectionBytes;
 use self::library::{PMPI_Type_get_extent_c, PMPI_Type_get_true_extent_c, check};
 use self::pieces::TypePieces;
 use self::spread::spread;
+use crate::abi::{Word, constants as c};
 use crate::argument::to_c;
 use crate::descriptor::ArraySection;
-use crate::generated::constants as c;
 
 pub use self::cache::KeptType;
 pub use self::copied::{CopiedSection, SectionAccess, copied};
@@ -68,7 +68,7 @@ pub fn typed(section: &ArraySection, count: i64, datatype: c_int) -> Result<Rc<K
     cache::keep(TypeKey::new(count, datatype, section)?, data)
 }
 
-fn lay_out(section: &ArraySection, count: i64, datatype: usize) -> Result<WholeData, c_int> {
+fn lay_out(section: &ArraySection, count: i64, datatype: Word) -> Result<WholeData, c_int> {
     let section = SectionBytes::new(section)?;
     let mut pieces = TypePieces::default();
     // Keeps handles that the pieces have.

@@ -3,6 +3,8 @@
 
 use std::collections::TryReserveError;
 
+use crate::abi::Word;
+
 /// Data at a displacement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Piece {
@@ -18,7 +20,7 @@ pub enum PieceShape {
     /// Elements of a datatype, one behind the other.
     Items {
         /// The datatype's handle in C.
-        handle: usize,
+        handle: Word,
         /// Its extent.
         extent: i64,
         /// The number of elements.

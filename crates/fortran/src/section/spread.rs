@@ -22,7 +22,7 @@ use std::rc::Rc;
 use super::geometry::SectionBytes;
 use super::pieces::{Piece, PieceShape, TypePieces};
 use super::tree::{MaybeTree, TreeParts, TypeTree, group};
-use crate::generated::constants as c;
+use crate::abi::{Word, constants as c};
 
 /// Datatypes in datatypes that are taken apart; each takes about 1 KiB of the stack.
 const MAX_NESTING: u32 = 500;
@@ -34,7 +34,7 @@ pub trait TakeApart {
     ///
     /// # Errors
     /// An error class.
-    fn parts(&mut self, handle: usize) -> Result<MaybeTree, c_int>;
+    fn parts(&mut self, handle: Word) -> Result<MaybeTree, c_int>;
 }
 
 /// The pieces in memory of `count` elements of the datatype `of`.

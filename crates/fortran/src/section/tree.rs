@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use crate::abi::Word;
+
 /// A datatype, or a part of one. Displacements count from its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeTree {
@@ -19,7 +21,7 @@ pub enum TreeParts {
     /// One with a handle, not taken apart.
     Whole {
         /// Its handle in C.
-        handle: usize,
+        handle: Word,
         /// Bytes from one element to the next where they follow one another.
         extent: i64,
     },

@@ -4,6 +4,8 @@
 
 use std::ffi::c_int;
 
+use crate::abi::Word;
+
 /// `MPI_SUCCESS`.
 pub const SUCCESS: c_int = 0;
 /// `MPI_ERR_BUFFER`.
@@ -91,8 +93,44 @@ pub const UNWEIGHTED: usize = 10;
 /// `MPI_WEIGHTS_EMPTY`.
 pub const WEIGHTS_EMPTY: usize = 11;
 /// `MPI_COMM_SELF`.
-pub const COMM_SELF: usize = 258;
-/// `MPI_BYTE`.
-pub const BYTE: usize = 583;
+pub const COMM_SELF: Word = 258;
 /// `MPI_DATATYPE_NULL`.
-pub const DATATYPE_NULL: usize = 512;
+pub const DATATYPE_NULL: Word = 512;
+/// `MPI_BYTE`.
+pub const BYTE: Word = 583;
+/// `MPI_SHORT`.
+pub const SHORT: Word = 520;
+/// `MPI_INT`.
+pub const INT: Word = 521;
+/// `MPI_LONG`.
+pub const LONG: Word = 522;
+/// `MPI_FLOAT`.
+pub const FLOAT: Word = 528;
+/// `MPI_DOUBLE`.
+pub const DOUBLE: Word = 532;
+/// `MPI_LONG_DOUBLE`.
+pub const LONG_DOUBLE: Word = 544;
+/// `MPI_REAL`.
+pub const REAL: Word = 538;
+/// `MPI_INTEGER`.
+pub const INTEGER: Word = 537;
+/// `MPI_DOUBLE_PRECISION`.
+pub const DOUBLE_PRECISION: Word = 540;
+/// `MPI_FLOAT_INT`.
+pub const FLOAT_INT: Word = 552;
+/// `MPI_DOUBLE_INT`.
+pub const DOUBLE_INT: Word = 553;
+/// `MPI_LONG_INT`.
+pub const LONG_INT: Word = 554;
+/// `MPI_SHORT_INT`.
+pub const SHORT_INT: Word = 556;
+/// `MPI_LONG_DOUBLE_INT`.
+pub const LONG_DOUBLE_INT: Word = 557;
+/// `MPI_2INT`.
+pub const TWO_INTS: Word = 555;
+/// `MPI_2REAL`.
+pub const TWO_REALS: Word = 560;
+/// `MPI_2INTEGER`.
+pub const TWO_INTEGERS: Word = 562;
+/// `MPI_2DOUBLE_PRECISION`.
+pub const TWO_DOUBLE_PRECISIONS: Word = 561;

@@ -9,7 +9,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::generated::constants as c;
+use crate::abi::constants as c;
 
 /// The words of the block: all of its variables. A linker warns where its size differs.
 const WORDS: usize = 24;
