@@ -120,6 +120,7 @@ choose mpich "/usr/include/$triplet/mpich"
 mpicc -o hello-mpich /mica/examples/hello.c
 expect "$(hellos)" mpiexec -n 4 ./hello-mpich
 ldd hello-mpich | grep -q libmpich.so.12 || fail "MPICH's mpicc does not link to MPICH"
+mpifort.mpich -o sum-mpich /mica/tests/builds/fortran/sum_f08.f90
 choose mica "$mica/include"
 leads_to /usr/bin/mpicxx "$mica/bin/mpicxx"
 leads_to /usr/bin/mpifort "$mica/bin/mpifort"
@@ -130,6 +131,8 @@ ldd hello-mica | grep -q libmpi_abi.so.1 || fail "Mica's mpicc does not link to 
 expect "$(hellos)" mpiexec -n 4 ./hello-mpich
 expect "$(hellos)" env LD_LIBRARY_PATH="$mica/lib" mpiexec -n 4 ./hello-mpich
 LD_LIBRARY_PATH=$mica/lib ldd hello-mpich | grep -q "$mica/lib/libmpich.so.12" || fail "MPICH's program does not find Mica's library"
+# It says whose library it has, and fails on another's.
+quiet env LD_LIBRARY_PATH="$mica/lib" mpiexec -n 3 ./sum-mpich
 choose openmpi "/usr/lib/$triplet/openmpi/include"
 leads_to /usr/bin/mpicc /usr/bin/opal_wrapper
 expect "$(hellos)" mpiexec.mica -n 4 ./hello-mica

@@ -9,7 +9,8 @@ use mica_tests::{Entry, FortranStyle, Install, parse_list, record_time, workspac
 use crate::programs::run_lines;
 use crate::surroundings::works;
 
-fn list() -> Vec<Entry> {
+/// The lines of `tests/fortran/testlist`.
+pub fn list() -> Vec<Entry> {
     let path = workspace().join("tests/fortran/testlist");
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     parse_list(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))

@@ -41,7 +41,7 @@ impl Staging {
         let mut built = profiles
             .into_iter()
             .filter(|(profile, folder)| (!is_dev || *profile == "dev") && is_built(folder));
-        let libraries = ["libmpi_abi.so", "libmpi.so", "libmpifort_abi.so"];
+        let libraries = ["libmpi_abi.so", "libmpi.so", "libmpifort_abi.so", "libmpifort.so"];
         let has_libraries = libraries.iter().all(|name| build.join("release").join(name).exists());
         let Some((profile, _)) = built.next().filter(|_| has_libraries) else {
             println!("skipped: nothing is built in {}: sh scripts/build.sh", build.display());

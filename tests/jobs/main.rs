@@ -26,6 +26,7 @@ mod links;
 mod manual;
 mod mpi4py;
 mod mpich;
+mod mpich_fortran;
 mod placement;
 mod profile;
 mod programs;

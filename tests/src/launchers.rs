@@ -138,28 +138,68 @@ pub fn python_environment(name: &str, packages: &str) -> PathBuf {
     try_python_environment(name, packages).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// As [`python_environment`].
+/// Packages of Debian, unpacked into a directory in `target/launchers` and not installed.
 ///
 /// # Errors
-/// What pip says if they cannot be installed.
-pub fn try_python_environment(name: &str, packages: &str) -> Result<PathBuf, String> {
+/// What is missing, or what apt-get and dpkg say.
+pub fn unpacked_packages(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
+    made_once(name, &packages.join(" "), |folder| {
+        let fetched = folder.with_extension("debs");
+        for folder in [folder, &fetched] {
+            let _ = fs::remove_dir_all(folder);
+            fs::create_dir_all(folder).expect("target is writable");
+        }
+        let mut fetch = Command::new("apt-get");
+        fetch.args(["download", "-q"]).args(packages).current_dir(&fetched);
+        succeed(&mut fetch)?;
+        for file in fs::read_dir(&fetched).expect("a folder of this test").flatten() {
+            succeed(Command::new("dpkg").arg("-x").arg(file.path()).arg(folder))?;
+        }
+        Ok(())
+    })
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// What it says if it fails.
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let done = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    if done.status.success() { Ok(()) } else { Err(format!("{command:?}:\n{said}")) }
+}
+
+/// A folder in `target/launchers` with `contents`, which `make` makes: once, by one test.
+///
+/// # Errors
+/// Those of `make`.
+fn made_once(
+    name: &str,
+    contents: &str,
+    make: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<PathBuf, String> {
     let folder = target().join("launchers").join(name);
     // Not a file of the packages: one that was interrupted, or had others, is made anew.
     let done = folder.join("installed");
     fs::create_dir_all(folder.parent().expect("a folder in target")).expect("target is writable");
     let lock = File::create(folder.with_extension("lock")).expect("target is writable");
-    lock.lock().expect("lock of the environment being installed");
-    if fs::read_to_string(&done).is_ok_and(|installed| installed == packages) {
+    lock.lock().expect("lock of the folder being made");
+    if fs::read_to_string(&done).is_ok_and(|installed| installed == contents) {
         return Ok(folder);
     }
-    let run = |command: &mut Command| {
-        let done = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        if done.status.success() { Ok(()) } else { Err(format!("{command:?}:\n{said}")) }
-    };
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let pip = ["install", "-q"].into_iter().chain(packages.split_whitespace());
-    run(Command::new(folder.join("bin/pip")).args(pip))?;
-    fs::write(&done, packages).expect("target is writable");
+    make(&folder)?;
+    fs::write(&done, contents).expect("target is writable");
     Ok(folder)
+}
+
+/// As [`python_environment`].
+///
+/// # Errors
+/// What pip says if they cannot be installed.
+pub fn try_python_environment(name: &str, packages: &str) -> Result<PathBuf, String> {
+    made_once(name, packages, |folder| {
+        succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+        let pip = ["install", "-q"].into_iter().chain(packages.split_whitespace());
+        succeed(Command::new(folder.join("bin/pip")).args(pip))
+    })
 }

@@ -20,7 +20,7 @@ mod times;
 mod traffic;
 
 pub use cores::{Cores, core_count};
-pub use fortran::FortranStyle;
+pub use fortran::{FortranStyle, MpichFortran};
 pub use job::{
     Job, MARK, Outcome, Running, WATCHDOG, has_ended, processes_with_mark, processor_time,
 };
