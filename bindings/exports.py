@@ -291,7 +291,9 @@ def _export(function: Function, forms: dict[bool, Function], shims: Shims, also:
     arguments = [_argument(_of(plain, p.name), p, _of(function, p.name)) for p in taken]
     if _wants_form(plain, large):
         arguments.append("CountForm::Large" if function.large else "CountForm::Plain")
-    call = shims.call(function, taken, arguments) or "unsupported"
+    call = shims.call(function, taken, arguments)
+    if call is None:
+        raise SystemExit(f"{function.name} has no shim")
     if also:
         call = call.replace("CountForm::Plain", "FORM")
     if not function.errors:

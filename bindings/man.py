@@ -224,9 +224,6 @@ class _Manual:
 
     def _notes(self, function: Function) -> str:
         """What is of Mica alone."""
-        if function.shim not in self.shims:
-            code = "returns MPI_T_ERR_NOT_SUPPORTED" if function.tool else "raises MPI_ERR_UNSUPPORTED_OPERATION"
-            return f"Mica does not implement it: it {code}."
         if conversion := re.fullmatch(r"MPI_(\w+)_(to|from)int", function.name):
             old = {"to": "c2f", "from": "f2c"}[conversion[2]]
             return f"MPI_{conversion[1]}_{old} is a macro for it." if conversion[1] in header.CONVERTED else ""

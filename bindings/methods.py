@@ -19,7 +19,7 @@ Comm_group                  group = comm.group().clone()
 Comm_test_inter             flag = comm.is_inter()
 Comm_rank                   rank = with_comm(comm.raw(), |on| Ok(on.rank()))?
 Comm_size                   size = with_comm(comm.raw(), |on| Ok(on.size()))?
-Comm_get_parent             parent = process::engine().map(|_| None::<Comm>)?
+Comm_get_parent             parent = dynamic::parent()?
 Comm_create_errhandler      errhandler = errhandler::of_comm(comm_errhandler_fn, "comm_errhandler_fn")?
 Comm_remote_size            size = comm.remote_size()?
 Comm_remote_group           group = comm.remote_group()?
@@ -45,7 +45,10 @@ Comm_idup_with_info         newcomm, request = (comm.duplicate_at_once(Some(&inf
 Comm_get_name               comm_name = name_of(comm.raw(), (c::COMM_NULL, "MPI_COMM_NULL"), || Ok(comm.name()))?
 Comm_call_errhandler        raise::call(ErrorTarget::Comm(comm.handle()), errorcode)?
 Comm_free                   comm -> Comm::free
-Comm_disconnect             comm -> Comm::free
+Comm_disconnect             comm -> Comm::disconnect
+Close_port                  dynamic::close_port(&port_name)?
+Publish_name                dynamic::publish_name(&service_name, &port_name)?
+Unpublish_name              dynamic::unpublish_name(&service_name, &port_name)?
 
 Group_size                  size = group.size()
 Group_rank                  rank = group.rank_of(process::engine()?.rank())

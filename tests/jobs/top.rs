@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -129,7 +130,9 @@ impl Pane {
 
     /// Starts the shell's command; the pane stays after its end.
     fn start(command: &str) -> Pane {
-        let pane = Pane(format!("mica-top-{}", std::process::id()));
+        static PANES: AtomicU32 = AtomicU32::new(0);
+        let number = PANES.fetch_add(1, Ordering::Relaxed);
+        let pane = Pane(format!("mica-top-{}-{number}", std::process::id()));
         let stays = format!("{command}; echo status $?; exec sleep 1000");
         pane.tmux(&["new-session", "-d", "-x", "170", "-y", "20", &stays]);
         pane

@@ -125,7 +125,7 @@ pub fn check_place<T>(place: *const T, argument: &'static str) -> Result<()> {
 }
 
 #[cold]
-fn null(argument: &'static str) -> Error {
+pub fn null(argument: &'static str) -> Error {
     Error::argument(c::ERR_ARG, argument, "NULL", "a null pointer is not allowed here")
 }
 

@@ -11,23 +11,13 @@
 //! the same parameters, to which the processor jumps: nothing is saved for a call that does not
 //! come. Its name is known nevertheless ([`declined`](crate::declined)).
 
-/// Defines `MPI_X` and `PMPI_X`, which call a shim, or raise `MPI_ERR_UNSUPPORTED_OPERATION`; of
-/// several names that differ in nothing else, each.
+/// Defines `MPI_X` and `PMPI_X`, which call a shim; of several names that differ in nothing else,
+/// each.
 #[macro_export]
 macro_rules! call {
     ($mpi:ident; $($more:ident);+ ($($params:tt)*) $($body:tt)*) => {
         $crate::call! { $mpi ($($params)*) $($body)* }
         $crate::call! { $($more);+ ($($params)*) $($body)* }
-    };
-    (
-        $mpi:ident($($p:ident: $t:ty),*)
-        on $target:ident$(($handle:ident))? => unsupported
-    ) => {
-        $crate::pair! { $mpi($($p: $t),*) -> std::ffi::c_int {
-            let _ = ($($p,)*);
-            let target = $crate::raise::ErrorTarget::$target$(($handle.raw()))?;
-            $crate::unsupported::unsupported(stringify!($mpi), target)
-        } }
     };
     (
         $mpi:ident($($p:ident: $t:ty),*)
@@ -160,12 +150,6 @@ macro_rules! checked {
 /// Defines a function of the tools interface.
 #[macro_export]
 macro_rules! tool {
-    ($mpi:ident($($p:ident: $t:ty),*) => unsupported) => {
-        $crate::pair! { $mpi($($p: $t),*) -> std::ffi::c_int {
-            let _ = ($($p,)*);
-            $crate::constants::T_ERR_NOT_SUPPORTED
-        } }
-    };
     ($mpi:ident($($p:ident: $t:ty),*) => $shim:expr) => {
         $crate::pair! { $mpi($($p: $t),*) -> std::ffi::c_int {
             // SAFETY: the caller of the MPI function promises what the shim asks for.

@@ -24,4 +24,3 @@ pub mod raise;
 pub mod shims;
 pub mod status;
 pub mod tool;
-pub mod unsupported;

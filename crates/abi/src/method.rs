@@ -43,7 +43,7 @@ pub use mica_mpi::window::{
     AccumulateCompletion, FlushedSide, Window, WindowSpec, attach as attach_to_window,
     create as create_window, detach as detach_window, rget, rput, with as with_window,
 };
-pub use mica_mpi::{error_codes, init, persistent, process};
+pub use mica_mpi::{dynamic, error_codes, init, persistent, process};
 
 /// Calls a method that has no result.
 pub fn perform(call: impl FnOnce() -> Result<()>) -> Result<()> {

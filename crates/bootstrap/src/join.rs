@@ -19,7 +19,7 @@ use mica_node::adapter::AdapterMemory;
 use mica_node::handover::HandoverListener;
 use mica_node::segment::{JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE};
 use mica_node::topology::{CorePlace, CpuSet, available_cores, cpu_quota};
-use mica_node::tunables;
+use mica_node::tunables::{self, spare_ranks};
 
 use crate::choose;
 use crate::descent;
@@ -89,6 +89,7 @@ fn simulated(adapter: AdapterMemory) -> Result<Joined, BootstrapError> {
         appnum: &[0],
         job_size: size,
         members: &[rank],
+        spare: 0,
     };
     Ok(Joined {
         segment: JobSegment::create(&spec)?,
@@ -156,8 +157,12 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
 
 fn alone() -> Result<Joined, BootstrapError> {
     let cores = available_cores() as u32;
+    let spec = JobSpec {
+        spare: spare_ranks(1),
+        ..JobSpec::on_one_node(&[CorePlace::UNKNOWN], cores, &[0])
+    };
     Ok(Joined {
-        segment: JobSegment::create(&JobSpec::on_one_node(&[CorePlace::UNKNOWN], cores, &[0]))?,
+        segment: JobSegment::create(&spec)?,
         rank: 0,
         size: 1,
         launched: false,
@@ -269,6 +274,7 @@ fn obtain_segment(
         appnum: &appnum,
         job_size: records.len() as u32,
         members: &members,
+        spare: if members.len() == records.len() { spare_ranks(members.len() as u32) } else { 0 },
     };
     // What the ranks of a node descend from, as a rule: its descendants may read each other's
     // memory under Yama.

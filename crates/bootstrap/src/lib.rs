@@ -29,6 +29,7 @@ pub mod pmi1;
 pub mod pmi2;
 pub mod pmix;
 mod published;
+pub mod spawned;
 #[cfg(test)]
 mod tests;
 

@@ -31,7 +31,7 @@ mod signals;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use local::{agent, supervisor};
+use local::{agent, spawned, supervisor};
 use options::{CommandRequest, JobOptions};
 use output::OutputTarget;
 use placement::Placement;
@@ -61,6 +61,10 @@ pub fn main() -> ExitCode {
         CommandRequest::Run(options) => options,
         CommandRequest::Agent(agent) => return ExitCode::from(agent::run(&agent)),
         CommandRequest::Starter => return ExitCode::from(starter::run()),
+        CommandRequest::Spawn { by, command_line } => {
+            return ExitCode::from(spawned::begin(&by, &command_line));
+        }
+        CommandRequest::Spawned(job) => return ExitCode::from(spawned::run(&job)),
     };
     let status = run(*options).unwrap_or_else(|ExitFailure { text, status }| {
         say(format_args!("mpiexec: {text}\n"));

@@ -13,6 +13,7 @@ use mica_protocol::Engine;
 use crate::buffered;
 use crate::comm;
 use crate::constants as c;
+use crate::dynamic::spawn;
 use crate::error::{Error, Result};
 use crate::hang;
 use crate::info;
@@ -22,7 +23,7 @@ use crate::request;
 use crate::sync::lock;
 use crate::tool;
 use crate::window;
-use crate::world::{self, World};
+use crate::world::{self, WorldModel};
 use mica_collective::execute;
 
 pub use mica_protocol::OneThreadAtATime;
@@ -122,13 +123,14 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
     process::begin_start()?;
     let promise = promise.filter(|_| required != c::THREAD_MULTIPLE);
     let engine = enter(promise).inspect_err(|_| process::set_phase(Phase::Before))?;
-    world::begin(World {
+    world::begin(WorldModel {
         comms: world::predefined(engine),
         main_thread: thread::current().id(),
         thread_level: required,
     });
     engine.set_initialized(true);
     process::set_phase(Phase::Running);
+    spawn::meet_parent(engine, &world::predefined(engine).world)?;
     Ok(required)
 }
 

@@ -46,7 +46,7 @@ impl Lenience {
                 return;
             }
             let who = match process::engine() {
-                Ok(engine) => format!("rank {} of {}", engine.rank(), engine.size()),
+                Ok(engine) => format!("rank {} of {}", engine.world_rank(), engine.size()),
                 Err(_) => format!("process {}", std::process::id()),
             };
             let line = format!("mica: {who}: {} (MICA_CHECK=1)\n", self.text);

@@ -11,6 +11,7 @@
 pub mod buffered;
 pub mod collective;
 pub mod comm;
+pub mod dynamic;
 pub mod file;
 pub mod generalized;
 mod hang;

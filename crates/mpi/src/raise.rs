@@ -160,7 +160,7 @@ fn invoke(handler: &Errhandler, on: ErrorTarget, code: i32, raised: &Raised) {
 /// job.
 fn die(code: i32, raised: &Raised) -> ! {
     let who = match process::engine() {
-        Ok(engine) => format!("rank {} of {}", engine.rank(), engine.size()),
+        Ok(engine) => format!("rank {} of {}", engine.world_rank(), engine.size()),
         Err(_) => format!("process {}", std::process::id()),
     };
     let message = fatal_text(&format!("{who} on {}", info::node_name()), code, raised);

@@ -110,7 +110,7 @@ impl Session {
     pub fn group(&self, name: &str) -> Result<Group> {
         let engine = process::engine()?;
         let group = match ProcessSet::named(name) {
-            Some(ProcessSet::World) => Group::run(0, engine.size()),
+            Some(ProcessSet::World) => Group::run(engine.world().first, engine.size()),
             Some(ProcessSet::Myself) => Group::run(engine.rank(), 1),
             None => {
                 let reason = format!("the process sets are {}", PROCESS_SETS.join(" and "));

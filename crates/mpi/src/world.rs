@@ -14,10 +14,10 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::lenient;
 use crate::process::{self, Phase};
-use mica_collective::members::context::{SELF_ID, WORLD_ID, context};
+use mica_collective::members::context::{SELF_ID, WORLD_ID, context, first_id};
 
 /// The state of the world model, from `MPI_Init` to the end of the process.
-pub(crate) struct World {
+pub(crate) struct WorldModel {
     pub comms: &'static PredefinedComms,
     pub main_thread: ThreadId,
     pub thread_level: i32,
@@ -30,10 +30,10 @@ pub(crate) struct PredefinedComms {
     pub myself: Comm,
 }
 
-static WORLD: OnceLock<World> = OnceLock::new();
+static WORLD: OnceLock<WorldModel> = OnceLock::new();
 static PREDEFINED: OnceLock<PredefinedComms> = OnceLock::new();
 
-pub(crate) fn running() -> Result<&'static World> {
+pub(crate) fn running() -> Result<&'static WorldModel> {
     match (process::phase(), WORLD.get()) {
         (Phase::Running, Some(world)) => Ok(world),
         (phase, _) => Err(process::not_running(phase)),
@@ -46,9 +46,10 @@ pub(crate) fn predefined(engine: &Engine) -> &'static PredefinedComms {
         let (rank, size) = (engine.rank(), engine.size());
         let make =
             |handle, name, context, group| Comm::predefined(handle, name, context, group, rank);
-        let (everyone, myself) = (Group::run(0, size), Group::run(rank, 1));
-        let world_context = context(0, WORLD_ID);
-        let self_context = context(rank, SELF_ID);
+        let (first, from) = (engine.world().first, first_id(engine));
+        let (everyone, myself) = (Group::run(first, size), Group::run(rank, 1));
+        let world_context = context(first, from + WORLD_ID);
+        let self_context = context(rank, from + SELF_ID);
         PredefinedComms {
             world: make(c::COMM_WORLD, "MPI_COMM_WORLD", world_context, everyone),
             myself: make(c::COMM_SELF, "MPI_COMM_SELF", self_context, myself),
@@ -90,7 +91,7 @@ pub(crate) fn handler_bearers() -> Option<[&'static Comm; 2]> {
 }
 
 /// Starts the world model; called once.
-pub(crate) fn begin(world: World) {
+pub(crate) fn begin(world: WorldModel) {
     let is_first = WORLD.set(world).is_ok();
     assert!(is_first, "the phase lets one thread start the world model, once");
 }

@@ -42,8 +42,8 @@ pub use platform::perf;
 #[cfg(feature = "launcher")]
 pub use platform::process;
 pub use platform::{
-    file, identity, page, pmix, proc_mount, process_stat, procmap, sealed_file, signals, ticks,
-    unwind, uring,
+    file, identity, own_file, page, pmix, proc_mount, process_stat, procmap, sealed_file, signals,
+    ticks, unwind, uring,
 };
 pub use primitives::baselines::fifo;
 pub(crate) use primitives::hint;

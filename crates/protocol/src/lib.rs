@@ -12,7 +12,7 @@
 //! | [`schedule`] | operations of several stages |
 //! | [`rma`] | puts and gets over the network, and what windows need on a node |
 //! | [`adapter`] | adapters that match by themselves: they get messages as they are |
-//! | [`segments`] | segments that come and go while a job runs |
+//! | [`worlds`] | processes that come and go |
 //!
 //! Each room owns a part of [`EngineState`] and writes no other ([`engine::state`]).
 //!
@@ -32,10 +32,10 @@ mod pt2pt;
 mod rendezvous;
 mod rma;
 mod schedule;
-mod segments;
 #[cfg(test)]
 mod tests;
 mod wait;
+mod worlds;
 
 pub use adapter::operations::Injection;
 #[doc(hidden)]
@@ -47,9 +47,10 @@ pub use engine::fault::Fault;
 pub use engine::start::StartError;
 pub use engine::state::{EngineState, Reaction};
 pub use matching::{MatchEnvelope, MatchPattern, UnexpectedCounts};
+pub use mica_bootstrap::spawned::{SpawnAnswer, SpawnedLauncher, launcher_beside};
 pub use mica_node::counters::{CounterRef, WindowCounterRef};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
-pub use mica_node::segment::WaitKind;
+pub use mica_node::segment::{ServiceError, WaitKind};
 pub use pt2pt::operation::{
     MessageId, ProbedMessage, ReceiveCompletion, RecvId, SendEnd, SendId, StartedReceive,
 };
@@ -61,7 +62,6 @@ pub use schedule::{
     Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
     TaskError,
 };
-pub use segments::RemoveError;
 pub use wait::MIN_POLLS_BEFORE_PARKING;
 pub use wait::pending::{
     Describe, FindCall, IdleWait, Pending, QueuedMessage, QueuedMessages, WaitList,

@@ -16,6 +16,7 @@ pub mod intercomm;
 pub mod op;
 pub mod pack;
 pub mod partitioned;
+pub mod processes;
 pub mod profiling;
 pub mod pt2pt;
 pub mod request;

@@ -162,6 +162,12 @@ impl Direct {
         self.reach.clone()
     }
 
+    /// Forgets how `peer` is reached, whose number another process has now.
+    pub fn forget(&mut self, peer: u32) {
+        self.peers.remove(peer);
+        self.reach.forget(peer);
+    }
+
     /// Whether `peer`'s memory can be read; probes it the first time.
     #[inline]
     pub fn is_usable(&mut self, peer: u32) -> bool {

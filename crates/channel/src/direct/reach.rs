@@ -123,7 +123,7 @@ impl PeerAccess {
                 mapped,
                 slots: Mutex::default(),
                 xpmem: xpmem.map(Mutex::new),
-                cma: (0..segment.job_size()).map(|_| AtomicU8::new(start)).collect(),
+                cma: (0..segment.capacity()).map(|_| AtomicU8::new(start)).collect(),
                 cma_was_refused: AtomicBool::new(false),
             }),
         }
@@ -192,6 +192,19 @@ impl PeerAccess {
                 works
             }
             known => known == WORKS,
+        }
+    }
+
+    /// Forgets how `peer` is reached, whose number another process has now.
+    pub(super) fn forget(&self, peer: u32) {
+        let shared = &self.shared;
+        if let Some(state) = shared.cma.get(peer as usize) {
+            let start = if shared.options.cma { UNKNOWN } else { REFUSED };
+            state.store(start, Ordering::Relaxed);
+        }
+        lock(&shared.slots).forget(peer);
+        if let Ok(xpmem) = &shared.xpmem {
+            lock(xpmem).forget(peer);
         }
     }
 

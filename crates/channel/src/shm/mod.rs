@@ -19,7 +19,6 @@ mod advanced;
 mod baselines;
 mod hold;
 mod inline;
-mod transport;
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +26,6 @@ mod tests;
 pub use hold::HoldChange;
 pub use inline::inline_packet;
 pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
-pub use transport::SegmentTransport;
 
 use crate::{ChannelError, PacketSource};
 use advanced::AdvancedShm;
@@ -89,6 +87,17 @@ impl Shm {
             me,
             on,
         })
+    }
+
+    /// Forgets a peer that has ended, unless what is known is of the holder of its number since the
+    /// world of generation `generation`. True if it was forgotten: then nothing of that holder has
+    /// been received yet.
+    pub fn forget(&mut self, peer: u32, generation: u32) -> bool {
+        let forgotten = self.advanced.forget(peer, generation);
+        if forgotten {
+            self.new_senders.forget(self.segment.index(peer));
+        }
+        forgotten
     }
 
     /// Whether `peer` is reached by this channel.
@@ -207,28 +216,6 @@ impl Shm {
         self.advanced.send(peer, packet, view).map(Some)
     }
 
-    /// [`send`](Self::send) of the bytes of `view` from `position` on, without regard to whether
-    /// `peer` holds messages back. `peer` must be [reached](Shm::reaches).
-    ///
-    /// # Errors
-    /// As for [`send`](Self::send).
-    #[cold]
-    fn send_from(
-        &mut self,
-        peer: u32,
-        packet: &Packet,
-        view: Option<&View>,
-        position: usize,
-    ) -> Result<bool, ChannelError> {
-        if let Some(basic) = self.fifo_to(peer) {
-            return Ok(basic.send(peer, packet, view, position));
-        }
-        if !self.advanced.has_outlet(peer) {
-            self.advanced.open_outlet(peer)?;
-        }
-        self.advanced.send_from(peer, packet, view, position)
-    }
-
     /// Sends `packet` with `payload` bytes of `view` from `position` on, through the FIFO to
     /// `peer`. False when there is no room.
     ///
@@ -327,7 +314,7 @@ impl Shm {
     fn open_inlets(&mut self) {
         let (segment, me) = (&self.segment, self.me);
         self.new_senders.take(|index| {
-            let source = segment.members()[index as usize];
+            let source = segment.rank_at(index);
             match &mut self.basic {
                 Some(basic) if segment.is_fifo(source, me) => basic.open_inlet(source),
                 _ => self.advanced.open_inlet(source),

@@ -25,8 +25,7 @@
 //!
 //! The calls are dynamic: a packet over a network costs microseconds, a call through a table a
 //! nanosecond. The shared memory of the job's own segment is not a `Transport`; it is called
-//! directly. That of a segment which was added later is one
-//! ([`SegmentTransport`](crate::shm::SegmentTransport)).
+//! directly.
 //!
 //! A transport does not match: envelopes are bytes of a packet. An adapter that does the matching
 //! has further operations, in a trait of their own that its `Transport` hands out

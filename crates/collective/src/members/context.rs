@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mica_objects::error::{Error, Result};
 use mica_objects::{constants as c, process};
+use mica_protocol::Engine;
 
 /// Contexts of the predefined communicators: the first ones from the counter of the job's rank 0,
 /// and from the counter of each rank. Other communicators continue from [`FIRST_FREE_ID`].
@@ -19,6 +20,11 @@ const FIRST_FREE_ID: u64 = 2 * BLOCK;
 
 /// Numbers of the communicators that this process leads.
 static NEXT_ID: AtomicU64 = AtomicU64::new(FIRST_FREE_ID);
+
+/// Holders of a rank's number, one after the other, whose communicators have different numbers.
+const GENERATIONS: u32 = 1 << 12;
+/// Bits of the numbers that each of them has for itself.
+const GENERATION_BITS: u32 = 20;
 
 /// A communicator gets a block of this many numbers: its own, and spares for duplicates that need
 /// no communication (`MPI_Comm_idup`).
@@ -32,6 +38,12 @@ pub const fn context(leader: u32, id: u64) -> u64 {
     (leader as u64) << 40 | id << 1
 }
 
+/// Where the numbers of this process's communicators begin. Processes that have a rank's number one
+/// after the other use different ones, lest one finds what is left of another that was killed.
+pub fn first_id(engine: &Engine) -> u64 {
+    u64::from(engine.world().generation % GENERATIONS) << GENERATION_BITS
+}
+
 /// The spare contexts, two apart, that come with a context from [`fresh_context`].
 pub fn spares(first: u64) -> Range<u64> {
     first + 2..first + 2 * BLOCK
@@ -40,12 +52,13 @@ pub fn spares(first: u64) -> Range<u64> {
 /// The first of a block of contexts that no other communicator in the job has.
 pub fn fresh_context() -> Result<u64> {
     // Relaxed: only the number matters.
-    let id = NEXT_ID.fetch_add(BLOCK, Ordering::Relaxed);
+    let engine = process::engine()?;
+    let id = first_id(engine) + NEXT_ID.fetch_add(BLOCK, Ordering::Relaxed);
     if (id + BLOCK) << 1 > BRIDGE {
         let detail = "this process has led 2^31 communicators; their numbers are used up";
         return Err(Error::other(c::ERR_INTERN, detail));
     }
-    Ok(context(process::engine()?.rank(), id))
+    Ok(context(engine.rank(), id))
 }
 
 /// The context of the hidden intra-communicator of all processes of an inter-communicator.

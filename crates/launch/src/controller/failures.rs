@@ -53,6 +53,7 @@ impl AgentPool<'_> {
     fn failure(&self, node: usize, rank: u32, pid: u32, cause: Cause) -> RankFailure {
         RankFailure {
             rank,
+            spawned: None,
             pid,
             host: self.nodes[node].host.clone(),
             program: command_line(self.command_of(rank)),

@@ -79,7 +79,7 @@ pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, LaunchError> {
     let listener = AgentListener::open(&addresses, options.hosts.ports, key, nodes.nodes.len());
     let listener = listener.map_err(doing("cannot listen for agents"))?;
     let writer = OutputWriter::start().map_err(doing("cannot start the thread for output"))?;
-    let owner = JobOwner::User(Box::new(InvokingUser { options, writer }));
+    let owner = JobOwner::User(Box::new(InvokingUser { options, spawned: None, writer }));
     let rules = options.signals.clone();
     let mut job = JobLoop::new(owner, signals, rules, options.grace, options.hosts.timeout)?;
     job.set_time_limits(options);

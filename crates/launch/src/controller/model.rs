@@ -162,7 +162,7 @@ fn run(scene: Scene) -> Played {
     let out = File::options().write(true).open("/dev/null").unwrap();
     let writer = OutputWriter::to_files(out, File::from(std::os::fd::OwnedFd::from(err))).unwrap();
     let options = &options;
-    let owner = JobOwner::User(Box::new(InvokingUser { options, writer }));
+    let owner = JobOwner::User(Box::new(InvokingUser { options, spawned: None, writer }));
     let signals = Signals::take(&[]).unwrap();
     let (rules, timeout) = (options.signals.clone(), options.hosts.timeout);
     let mut job = JobLoop::new(owner, signals, rules, options.grace, timeout).unwrap();

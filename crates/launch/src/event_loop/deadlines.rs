@@ -25,6 +25,8 @@ pub enum Deadline {
     WithoutInit,
     /// Check whether what ended ranks started still runs.
     Lingering,
+    /// Check for ranks of other worlds that are lost, and for launchers of spawned jobs.
+    Worlds,
     /// All agents must have connected.
     AgentsConnected,
     /// Ranks or agents that have not ended by themselves are killed.

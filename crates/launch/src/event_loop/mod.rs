@@ -19,7 +19,8 @@
 //!
 //! The loop never waits for anything but its sources: not for a reader of output (threads write
 //! it, [`crate::output::writer`]), a connection that takes no bytes, or a process that does not
-//! end. An idle job costs no processor time.
+//! end. An idle job costs no processor time, but for the few microseconds a second in which the
+//! ranks of a node look for other [worlds](Deadline::Worlds).
 
 pub mod deadlines;
 pub mod owner;
@@ -113,6 +114,9 @@ pub trait Workers {
 
     /// Asks all processes to end by a signal.
     fn ask_to_end(&mut self, job: &mut JobLoop<'_>, number: i32);
+
+    /// The user wants the end of jobs, too, that ranks of this one have spawned.
+    fn end_worlds(&mut self) {}
 
     /// Kills all processes. Returns the time that they have to disappear.
     fn kill(&mut self) -> Duration;
@@ -349,7 +353,10 @@ impl<'a> JobLoop<'a> {
             SignalAction::Forward if is_user => workers.signal(number),
             SignalAction::Report if is_user => workers.report_hang(self, AfterReport::Continue),
             // A second signal: the user does not want to wait.
-            SignalAction::End if self.is_ending() => self.kill(workers),
+            SignalAction::End if self.is_ending() => {
+                workers.end_worlds();
+                self.kill(workers);
+            }
             SignalAction::End => {
                 self.owner.say_signalled(number);
                 self.end(workers, Ending::Signalled(number), number);

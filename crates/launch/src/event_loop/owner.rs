@@ -25,7 +25,7 @@ use crate::output::OutputTarget;
 use crate::output::stream;
 use crate::output::writer::OutputWriter;
 use crate::report::rank_end::signal_status;
-use crate::report::{Ending, INTERNAL};
+use crate::report::{Ending, INTERNAL, job_name};
 use crate::signals::{self, SignalRules, signal_name};
 
 /// Bytes of output that an agent sends before the controller has written them.
@@ -46,6 +46,8 @@ pub enum JobOwner<'a> {
 pub struct InvokingUser<'a> {
     /// What they asked for.
     pub options: &'a JobOptions,
+    /// Number of the job among the spawned ones, if it is one of these.
+    pub spawned: Option<u32>,
     /// Writes to their terminal, or wherever the output goes.
     pub writer: OutputWriter,
 }
@@ -154,9 +156,11 @@ impl JobOwner<'_> {
     pub fn say_signalled(&mut self, number: i32) {
         let name = signal_name(number);
         match self {
-            JobOwner::User(user) => user
-                .writer
-                .say(format_args!("mpiexec: got signal {number} ({name}), ending the job.\n")),
+            JobOwner::User(user) => {
+                let job = job_name(user.spawned);
+                let text = format!("mpiexec: got signal {number} ({name}), ending {job}.\n");
+                user.writer.say(text);
+            }
             JobOwner::Controller(uplink) => uplink.link.send(&AgentMessage::Failed {
                 status: signal_status(number),
                 text: format!("its agent got signal {number} ({name})"),

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use mica_bootstrap::spawned::{SPAWNED, SpawnedBy};
 use mica_node::tunables::{ERRHANDLER, LATE};
 
 use crate::options::values::binding::Binding;
@@ -34,10 +35,11 @@ pub use help::help;
 pub use manual::manual;
 pub use request::{
     AGENT, Agent, AgentLauncher, CommandRequest, HostOptions, JobOptions, ProgramSection, STARTER,
-    UsageError,
+    SpawnedJob, UsageError,
 };
 
 use parser::*;
+use request::SPAWNED_HERE;
 use table::OPTIONS;
 
 /// Looks up an environment variable.
@@ -60,6 +62,18 @@ pub fn parse(
             _ => Err(UsageError::Starter),
         };
     }
+    if let Some((first, rest)) = arguments.split_first()
+        && first == SPAWNED
+    {
+        let by = rest.first().and_then(|by| SpawnedBy::parse(by.to_str()?));
+        let by = by.ok_or(UsageError::Spawned)?;
+        return Ok(CommandRequest::Spawn { by, command_line: rest[1..].to_vec() });
+    }
+    if let Some((first, rest)) = arguments.split_first()
+        && first == SPAWNED_HERE
+    {
+        return SpawnedJob::parse(rest).ok_or(UsageError::Spawned).map(CommandRequest::Spawned);
+    }
     let mut parser = OptionParser::new(OPTIONS);
     variables::apply(&mut parser, variables)?;
     for section in arguments.split(|argument| argument == ":") {
@@ -75,9 +89,10 @@ pub fn parse(
     }
     // Other hosts may have other directories, so directories are checked only without hosts.
     if parser.options.names_no_hosts() {
-        for directory in parser.options.sections.iter().filter_map(|s| s.directory.as_ref()) {
-            if !directory.is_dir() {
-                return Err(wrong("-wdir", directory.as_os_str(), "a directory"));
+        for (section, number) in parser.options.sections.iter().zip(0..) {
+            if let Some(directory) = section.directory.as_ref().filter(|path| !path.is_dir()) {
+                let directory = directory.clone();
+                return Err(UsageError::Directory { section: number, directory });
             }
         }
     }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mica_bootstrap::spawned::{SPAWNED, SpawnedBy};
 use mica_node::tunables::{CHECK, LATE, STATS};
 use mica_profile::recorded::RecordedTraffic;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,26 @@ pub enum CommandRequest {
     Agent(Agent),
     /// Start agents for another mpiexec.
     Starter,
+    /// Start the launcher of processes that a rank spawns.
+    Spawn {
+        /// The rank.
+        by: SpawnedBy,
+        /// What is to be started: an ordinary command line.
+        command_line: Vec<OsString>,
+    },
+    /// Be that launcher.
+    Spawned(SpawnedJob),
+}
+
+/// What the first process puts on the command line of a spawned job's launcher.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpawnedJob {
+    /// The first process.
+    pub starter: u32,
+    /// The rank that spawns the job.
+    pub by: SpawnedBy,
+    /// What is to be started: an ordinary command line.
+    pub command_line: Vec<OsString>,
 }
 
 /// What the controller puts on an agent's command line.
@@ -247,12 +268,28 @@ pub enum UsageError {
     /// A section has no program.
     #[error("no program given{0}")]
     NoProgram(&'static str),
+    /// A program's working directory is not there.
+    #[error("-wdir: {directory:?} is not a directory")]
+    Directory { section: u32, directory: PathBuf },
     /// An agent's command line is not one that a controller writes.
     #[error("--agent is for mpiexec's own use")]
     Agent,
     /// A starter's command line has more words.
     #[error("--starter is for mpiexec's own use")]
     Starter,
+    /// The command line of a spawned job's launcher is not one that a rank or mpiexec writes.
+    #[error("{SPAWNED} is for the use of MPI_Comm_spawn")]
+    Spawned,
+}
+
+impl UsageError {
+    /// Number of the program whose part of the command line is wrong, if it is known.
+    pub fn section(&self) -> Option<u32> {
+        match self {
+            UsageError::Directory { section, .. } => Some(*section),
+            _ => None,
+        }
+    }
 }
 
 impl ProgramSection {
@@ -267,6 +304,25 @@ pub const AGENT: &str = "--agent";
 
 /// The option, alone on the command line, that makes this program a starter.
 pub const STARTER: &str = "--starter";
+
+/// The option, first on the command line, that makes this program the launcher of a spawned job.
+pub const SPAWNED_HERE: &str = "--spawned-here";
+
+impl SpawnedJob {
+    /// The words before the job's own command line.
+    pub fn words(starter: u32, by: &SpawnedBy) -> [String; 3] {
+        [SPAWNED_HERE.to_owned(), starter.to_string(), by.to_argument()]
+    }
+
+    pub(super) fn parse(arguments: &[OsString]) -> Option<SpawnedJob> {
+        let [starter, by, command_line @ ..] = arguments else { return None };
+        Some(SpawnedJob {
+            starter: starter.to_str()?.parse().ok()?,
+            by: SpawnedBy::parse(by.to_str()?)?,
+            command_line: command_line.to_vec(),
+        })
+    }
+}
 
 impl Agent {
     /// The command line that [`Agent::parse`] reads, without the program.

@@ -172,6 +172,10 @@ fn wrong_lines_are_named() {
     assert!(refusal("--bind-to board:2 a").contains("core, hwthread"));
     assert!(refusal("--map-by board a").contains("package"));
     assert!(refusal("-wdir /no/such a").contains("/no/such"));
+    let by = "0123456789abcdef0123456789abcdef:3:70000";
+    for line in ["--spawned", "--spawned x a", "--spawned-here 7", "--spawned-here x BY a"] {
+        assert!(refusal(&line.replace("BY", by)).contains("MPI_Comm_spawn"), "{line}");
+    }
     assert!(refusal("-host -oX a").contains("\"-oX\" is not a host"));
     assert!(refusal("-hosts a,,b a").contains("\"\" is not a host"));
     assert!(refusal("--launcher rsh a").contains("ssh, fork, srun"));
@@ -422,4 +426,22 @@ fn programs_from_a_file() {
 
 fn read_only(path: &Path) -> String {
     refusal(&format!("--app {}", path.display()))
+}
+
+#[test]
+fn the_two_command_lines_of_a_spawned_job() {
+    let by = "0123456789abcdef0123456789abcdef:3:70000";
+    let rest: Vec<OsString> = ["-n", "2", "a", "--spawned", ":", "b"].map(Into::into).to_vec();
+    let words = |first: &[&str]| -> Vec<OsString> {
+        first.iter().map(Into::into).chain(rest.iter().cloned()).collect()
+    };
+    let first = parse(&words(&[SPAWNED, by]), &|_| None);
+    let Ok(CommandRequest::Spawn { by: rank, command_line }) = first else { panic!("{first:?}") };
+    assert_eq!((rank.parent.rank, rank.parent.tag), (3, 70_000));
+    assert_eq!(command_line, rest);
+    let second = SpawnedJob::words(7, &rank);
+    let second = parse(&words(&second.each_ref().map(String::as_str)), &|_| None);
+    let Ok(CommandRequest::Spawned(job)) = second else { panic!("{second:?}") };
+    assert_eq!(job, SpawnedJob { starter: 7, by: rank, command_line });
+    assert!(!help().contains("spawned"), "it is for MPI alone");
 }

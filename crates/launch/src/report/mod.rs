@@ -31,10 +31,25 @@ pub fn say(text: impl fmt::Display) {
     let _ = std::io::stderr().write_all(text.to_string().as_bytes());
 }
 
+/// A rank in words; `spawned` is the number of its job, if that was spawned.
+pub fn rank_name(rank: u32, spawned: Option<u32>) -> String {
+    match spawned {
+        None => format!("rank {rank}"),
+        Some(_) => format!("rank {rank} of {}", job_name(spawned)),
+    }
+}
+
+/// A job in words.
+pub fn job_name(spawned: Option<u32>) -> String {
+    spawned.map_or("the job".to_owned(), |number| format!("spawned job {number}"))
+}
+
 /// A failed rank.
 #[derive(Debug, Clone)]
 pub struct RankFailure {
     pub rank: u32,
+    /// Number of its job among the spawned ones, if it is one of these.
+    pub spawned: Option<u32>,
     pub pid: u32,
     pub host: String,
     /// Its program, as typed.
@@ -47,8 +62,9 @@ pub struct RankFailure {
 
 impl fmt::Display for RankFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RankFailure { rank, pid, host, program, cause, others } = self;
-        writeln!(f, "mpiexec: rank {rank} (pid {pid} on {host}) {cause}.")?;
+        let RankFailure { rank, spawned, pid, host, program, cause, others } = self;
+        let name = rank_name(*rank, *spawned);
+        writeln!(f, "mpiexec: {name} (pid {pid} on {host}) {cause}.")?;
         writeln!(f, "mpiexec:   program: {program}")?;
         match others {
             0 => Ok(()),
@@ -61,9 +77,10 @@ impl fmt::Display for RankFailure {
 /// The note about the first rank that left without `MPI_Finalize`, printed if the program is
 /// checked.
 pub fn departed_note(first: &RankFailure) -> String {
-    let RankFailure { rank, pid, host, cause, .. } = first;
+    let RankFailure { rank, spawned, pid, host, cause, .. } = first;
+    let name = rank_name(*rank, *spawned);
     format!(
-        "mpiexec: rank {rank} (pid {pid} on {host}) {cause}; \
+        "mpiexec: {name} (pid {pid} on {host}) {cause}; \
          MICA_CHECK=1 says so, since it does no harm as long as no other rank needs it.\n"
     )
 }
@@ -79,6 +96,11 @@ pub enum Ending {
     TimedOut,
     /// A host was lost.
     HostLost,
+    /// A rank of another job was lost that this one is connected with by MPI.
+    PeerLost {
+        /// The exit status that follows.
+        status: u8,
+    },
     /// Ranks could not be started.
     NotStarted {
         /// The exit status that follows.
@@ -94,7 +116,7 @@ impl Ending {
             Ending::Signalled(number) => signal_status(*number),
             Ending::TimedOut => TIMED_OUT,
             Ending::HostLost => INTERNAL,
-            Ending::NotStarted { status } => *status,
+            Ending::NotStarted { status } | Ending::PeerLost { status } => *status,
         }
     }
 }
@@ -216,6 +238,7 @@ mod tests {
     fn the_block_names_everything() {
         let failure = RankFailure {
             rank: 3,
+            spawned: None,
             pid: 4711,
             host: "node1".into(),
             program: "./solve -x".into(),
@@ -229,6 +252,8 @@ mod tests {
              access, core dumped).\nmpiexec:   program: ./solve -x\nmpiexec:   ending the 7 other \
              ranks.\n"
         );
+        let text = RankFailure { spawned: Some(2), ..failure }.to_string();
+        assert!(text.starts_with("mpiexec: rank 3 of spawned job 2 (pid 4711 on node1)"), "{text}");
     }
 
     #[test]

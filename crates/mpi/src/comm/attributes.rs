@@ -36,7 +36,7 @@ fn value(keyval: i32) -> Option<Option<i32>> {
         // times.
         c::WTIME_IS_GLOBAL => of_job(|engine| Some(u32::from(engine.nodes() == 1))),
         c::APPNUM => of_job(|engine| engine.appnum()),
-        c::UNIVERSE_SIZE => of_job(|engine| Some(engine.size())),
+        c::UNIVERSE_SIZE => of_job(|engine| Some(engine.size().max(engine.cores() as u32))),
         c::LASTUSEDCODE => Some(error_codes::last_used()),
         _ => return None,
     })

@@ -3,8 +3,10 @@
 use super::object::Comm;
 use crate::buffered;
 use crate::constants as c;
+use crate::dynamic::connections;
 use crate::error::{Error, Result};
 use crate::process;
+use mica_collective::exchange::barrier;
 use mica_protocol::Injection;
 
 impl Comm {
@@ -20,6 +22,17 @@ impl Comm {
         buffered::release(buffered::BufferOwner::comm(&comm))?;
         process::engine()?.hint_receives(comm.context(), Injection::Unspecified);
         comm.discard();
+        connections::announce(process::engine()?);
         Ok(())
+    }
+
+    /// `MPI_Comm_disconnect`: frees the communicator once all that was sent on it has been
+    /// received. Collective; blocks.
+    pub fn disconnect(handle: u32) -> Result<()> {
+        let comm = Comm::resolve(handle)?;
+        if !matches!(handle, c::COMM_WORLD | c::COMM_SELF) {
+            barrier(comm.everybody())?;
+        }
+        Comm::free(handle)
     }
 }

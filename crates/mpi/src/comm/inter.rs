@@ -14,21 +14,31 @@ use super::create::{Bid, winners};
 use super::lookup::COMMS;
 use super::object::{Comm, CommState};
 use crate::constants as c;
+use crate::dynamic::connections::{self, Coming};
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
 use crate::process;
 use crate::pt2pt;
-use mica_collective::exchange::ExchangeMembers;
+use mica_collective::exchange::{ExchangeMembers, barrier};
 use mica_collective::members::context::{bridge, fresh_context, spares};
 use mica_collective::members::{GroupSide, Members, outcome, receive_nothing};
 
 /// What a leader learned from the other one.
-struct RemoteLeader {
+pub(crate) struct RemoteLeader {
     context: u64,
     lower: bool,
     remote: Group,
+    /// Where the other group is of another world: held until the communicator is made.
+    coming: Option<Coming>,
+}
+
+impl RemoteLeader {
+    /// The same, which keeps the other group's world announced.
+    pub(crate) fn with(self, coming: Coming) -> RemoteLeader {
+        RemoteLeader { coming: Some(coming), ..self }
+    }
 }
 
 impl Comm {
@@ -93,6 +103,35 @@ impl Comm {
         })
     }
 
+    /// Makes an inter-communicator: the process `root` learns the other group through `meet`, at
+    /// the same time as another process does. Collective.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ROOT`; at all, those of `meet`.
+    pub(crate) fn introduce_at(
+        &self,
+        root: i32,
+        meet: impl FnOnce() -> Result<RemoteLeader>,
+    ) -> Result<Comm> {
+        self.must_be_intra()?;
+        let made = self.introduce(self.root(root)?, meet)?;
+        // Before one of them can free it, all have announced the connection.
+        barrier(self)?;
+        Ok(made)
+    }
+
+    /// The process that a collective call names as its root.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ROOT`.
+    pub(crate) fn root(&self, root: i32) -> Result<usize> {
+        let size = self.size();
+        usize::try_from(root).ok().filter(|&root| root < size).ok_or_else(|| {
+            let reason = format!("the communicator has ranks 0 to {}", size - 1);
+            Error::argument(c::ERR_ROOT, "root", root, reason)
+        })
+    }
+
     /// Makes the inter-communicator: the leader learns the other group through `meet` and
     /// broadcasts it to its own group.
     fn introduce(
@@ -117,7 +156,8 @@ impl Comm {
         };
         exchange.broadcast(&mut head)?;
         let head = to_numbers(&head);
-        let mut members = match met.transpose()? {
+        let met = met.transpose()?;
+        let mut members = match &met {
             Some(met) => to_bytes(&met.remote.peers().map(u64::from).collect::<Vec<u64>>()),
             None => vec![0; 8 * head[3] as usize],
         };
@@ -126,14 +166,19 @@ impl Comm {
             return Err(Error::other(head[0] as i32, detail));
         }
         exchange.broadcast(&mut members)?;
-        self.child_between(
+        let engine = process::engine()?;
+        engine.meet_worlds()?;
+        let made = self.child_between(
             head[1],
             InterGroups {
                 local: self.group().clone(),
                 remote: group_of(&to_numbers(&members)),
                 side: if head[2] != 0 { GroupSide::Lower } else { GroupSide::Upper },
             },
-        )
+        )?;
+        connections::announce(engine);
+        drop(met.and_then(|met| met.coming));
+        Ok(made)
     }
 
     /// `MPI_Intercomm_create_from_groups`: `None` for an empty group. `remote` names the remote
@@ -174,17 +219,20 @@ impl Comm {
     /// lower job-wide rank.
     fn meet(&self, peer_comm: &Comm, remote_leader: i32, tag: i32) -> Result<RemoteLeader> {
         let remote = rank_below(peer_comm.remote_or_local_size(), "remote_leader", remote_leader)?;
-        let (me, them) = (self.me(), peer_comm.peer(remote));
-        if me == them {
+        if self.me() == peer_comm.peer(remote) {
             return Err(same_leader(remote_leader));
         }
-        let lower = me < them;
-        let via = peer_comm.for_creation();
+        self.meet_over(&peer_comm.for_creation(), remote, tag)
+    }
+
+    /// [`meet`](Self::meet) of the process with rank `remote` among `via`.
+    pub(crate) fn meet_over(&self, via: &Members, remote: usize, tag: i32) -> Result<RemoteLeader> {
+        let lower = self.me() < via.peer(remote);
         let first = match lower {
             true => FirstSender::Here,
             false => FirstSender::There,
         };
-        let swap = |out: &[u64], count: usize| swap(&via, remote, tag, first, out, count);
+        let swap = |out: &[u64], count: usize| swap(via, remote, tag, first, out, count);
 
         let context = fresh_context()?;
         let theirs = swap(&[context, self.size() as u64], 2)?;
@@ -195,7 +243,7 @@ impl Comm {
             return Err(Error::argument(c::ERR_COMM, "local_comm", self, reason));
         }
         let context = if lower { context } else { theirs[0] };
-        Ok(RemoteLeader { context, lower, remote })
+        Ok(RemoteLeader { context, lower, remote, coming: None })
     }
 
     /// `MPI_Intercomm_merge`: an intra-communicator of both groups, first the one whose processes

@@ -3,6 +3,8 @@
 //! [`with`] caches the last communicator of each thread ([`LastUsed`]); messages need only its
 //! [`Route`].
 
+use std::sync::Arc;
+
 use super::object::Comm;
 use super::route::Route;
 use crate::constants as c;
@@ -52,6 +54,19 @@ impl Comm {
         let predefined = [world::world(), world::myself()];
         let mut predefined = predefined.into_iter().flatten();
         predefined.find(is_it).or_else(|| COMMS.find(is_it))
+    }
+
+    /// Calls `f` with each communicator that has a handle, the predefined ones excepted.
+    pub(crate) fn for_each(f: impl Fn(&Comm)) {
+        COMMS.find(|comm| {
+            f(comm);
+            false
+        });
+    }
+
+    /// Whether its handle still names it.
+    pub(crate) fn is_current(&self) -> bool {
+        COMMS.get(self.handle()).is_some_and(|comm| Arc::ptr_eq(&comm.0, &self.0))
     }
 
     /// Frees the handle.

@@ -23,6 +23,7 @@ mod split_type;
 
 pub use attributes::AttributeValue;
 pub(crate) use counts::CommCounts;
+pub(crate) use inter::RemoteLeader;
 pub(crate) use lookup::forget_cached;
 pub use lookup::with;
 pub use object::Comm;

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int};
 
 use mica_abi::export::call;
 use mica_abi::method::{self, *};
-use mica_abi::shims::{environment, intercomm, session};
+use mica_abi::shims::{environment, intercomm, processes, session};
 use mica_abi::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session};
 
 call! {
@@ -14,13 +14,21 @@ call! {
     => environment::mpi_abort(comm, errorcode)
 }
 
-call! { MPI_Close_port(port_name: *const c_char) on Default => unsupported }
+call! {
+    MPI_Close_port(port_name: *const c_char) on Default
+    => method::perform(|| dynamic::close_port(&text(port_name, "port_name")?))
+}
 
 call! {
-    MPI_Comm_accept; MPI_Comm_connect
-    (port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
+    MPI_Comm_accept(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
         newcomm: *mut MPI_Comm) on Comm(comm)
-    => unsupported
+    => processes::mpi_comm_accept(port_name, info, root, comm, newcomm)
+}
+
+call! {
+    MPI_Comm_connect(port_name: *const c_char, info: MPI_Info, root: c_int, comm: MPI_Comm,
+        newcomm: *mut MPI_Comm) on Comm(comm)
+    => processes::mpi_comm_connect(port_name, info, root, comm, newcomm)
 }
 
 call! {
@@ -31,21 +39,25 @@ call! {
 
 call! {
     MPI_Comm_disconnect(comm: *mut MPI_Comm) on Default
-    => method::free(comm, "comm", Comm::free)
+    => method::free(comm, "comm", Comm::disconnect)
 }
 
 call! {
     MPI_Comm_get_parent(parent: *mut MPI_Comm) on Default
-    => method::give(parent, "parent", || process::engine().map(|_| None::<Comm>))
+    => method::give(parent, "parent", dynamic::parent)
 }
 
-call! { MPI_Comm_join(fd: c_int, intercomm: *mut MPI_Comm) on Default => unsupported }
+call! {
+    MPI_Comm_join(fd: c_int, intercomm: *mut MPI_Comm) on Default
+    => processes::mpi_comm_join(fd, intercomm)
+}
 
 call! {
     MPI_Comm_spawn(command: *const c_char, argv: *mut *mut c_char, maxprocs: c_int, info: MPI_Info,
         root: c_int, comm: MPI_Comm, intercomm: *mut MPI_Comm,
         array_of_errcodes: *mut c_int) on Comm(comm)
-    => unsupported
+    => processes::mpi_comm_spawn(command, argv, maxprocs, info, root, comm, intercomm,
+        array_of_errcodes)
 }
 
 call! {
@@ -53,7 +65,8 @@ call! {
         array_of_argv: *mut *mut *mut c_char, array_of_maxprocs: *const c_int,
         array_of_info: *const MPI_Info, root: c_int, comm: MPI_Comm, intercomm: *mut MPI_Comm,
         array_of_errcodes: *mut c_int) on Comm(comm)
-    => unsupported
+    => processes::mpi_comm_spawn_multiple(count, array_of_commands, array_of_argv,
+        array_of_maxprocs, array_of_info, root, comm, intercomm, array_of_errcodes)
 }
 
 call! { MPI_Finalize() on Default => method::perform(init::finalize) }
@@ -100,15 +113,19 @@ call! {
 
 call! {
     MPI_Lookup_name(service_name: *const c_char, info: MPI_Info, port_name: *mut c_char) on Default
-    => unsupported
+    => processes::mpi_lookup_name(service_name, info, port_name)
 }
 
-call! { MPI_Open_port(info: MPI_Info, port_name: *mut c_char) on Default => unsupported }
+call! {
+    MPI_Open_port(info: MPI_Info, port_name: *mut c_char) on Default
+    => processes::mpi_open_port(info, port_name)
+}
 
 call! {
-    MPI_Publish_name; MPI_Unpublish_name
-    (service_name: *const c_char, info: MPI_Info, port_name: *const c_char) on Default
-    => unsupported
+    MPI_Publish_name(service_name: *const c_char, info: MPI_Info,
+        port_name: *const c_char) on Default
+    => method::perform(|| dynamic::publish_name(&text(service_name, "service_name")?,
+        &text(port_name, "port_name")?))
 }
 
 call! {
@@ -150,4 +167,11 @@ call! {
     MPI_Session_init(info: MPI_Info, errhandler: MPI_Errhandler,
         session: *mut MPI_Session) on Default
     => session::mpi_session_init(info, errhandler, session)
+}
+
+call! {
+    MPI_Unpublish_name(service_name: *const c_char, info: MPI_Info,
+        port_name: *const c_char) on Default
+    => method::perform(|| dynamic::unpublish_name(&text(service_name, "service_name")?,
+        &text(port_name, "port_name")?))
 }

@@ -22,6 +22,8 @@ pub(super) struct AreaHead {
     state: AtomicU32,
     /// Members that have closed the area or were refused.
     left: AtomicU32,
+    /// Bytes that it has taken of the node's budget.
+    taken: AtomicU32,
 }
 
 /// Whether members wait for others to finish an operation. In a line of its own, which is written
@@ -76,6 +78,17 @@ impl AreaHead {
             }
             polls += 1;
         }
+    }
+
+    /// Records what it has taken of the node's budget.
+    pub fn set_taken(&self, bytes: usize) {
+        // Relaxed, here and below: it is read when no member is left.
+        self.taken.store(bytes as u32, Ordering::Relaxed);
+    }
+
+    /// Bytes that it has taken of the node's budget.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed) as usize
     }
 
     /// Counts a member that is done with the area. Returns true for the last of `members`.

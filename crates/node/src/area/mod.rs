@@ -28,6 +28,7 @@
 //! [writes](RawArea::allocate_before_writing) to it: many communicators never need one, and a
 //! pair's cells take 0.3 ms to allocate and give back, several times as long as the rest.
 
+mod abandoned;
 mod access;
 mod completion;
 mod head;

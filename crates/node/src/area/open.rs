@@ -29,7 +29,7 @@ impl JobSegment {
     ) -> Result<Option<RawArea>, SegmentError> {
         assert!(me < members.len(), "no member {me} among {}", members.len());
         let budget = self.area_budget();
-        let offset = self.geometry().area(self.job_size(), context);
+        let offset = self.geometry().area(self.capacity(), context);
         let layout = AreaLayout::new(members.len(), budget.bound());
         let (Some(offset), Some(layout), true) = (offset, layout, self.has_slots()) else {
             return Ok(None);
@@ -42,6 +42,9 @@ impl JobSegment {
             if taken && self.allocate(lines, layout.lines_bytes()).is_err() {
                 budget.give_back(layout.bytes());
                 return false;
+            }
+            if taken {
+                mapping.head().set_taken(layout.bytes());
             }
             taken
         });

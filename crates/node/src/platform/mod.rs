@@ -4,6 +4,7 @@
 
 pub mod file;
 pub mod identity;
+pub mod own_file;
 pub mod page;
 #[cfg(feature = "perf")]
 pub mod perf;

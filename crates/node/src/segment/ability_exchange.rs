@@ -97,8 +97,8 @@ impl JobSegment {
         // SYNC settings: of two ranks that publish at once, at least one sees the other's settings,
         // since both fence between their store and their loads.
         fence(Ordering::SeqCst);
-        let others = self.members().iter().filter(|&&rank| rank != me);
-        let mut differences = others.filter_map(|&rank| {
+        let others = self.occupied().filter(|&rank| rank != me);
+        let mut differences = others.filter_map(|rank| {
             let theirs = self.block(rank).settings()?;
             settings.difference(me, &theirs, rank)
         });
@@ -111,7 +111,7 @@ impl JobSegment {
         // SYNC awaits: pairs with the fence in `AbilityWait::poll`. Either this rank sees who waits
         // for it, or the waiting rank sees the abilities.
         fence(Ordering::SeqCst);
-        for &member in self.members() {
+        for member in self.occupied() {
             let block = self.block(member);
             let awaited = block.abilities.awaits.load(Ordering::Relaxed);
             if awaited == me + 1 || awaited == ANY_RANK {

@@ -6,6 +6,7 @@ use super::geometry::BLOCK_BYTES;
 use super::poll_record::PollRecord;
 use super::report::AnswerLine;
 use super::wait_record::{WaitRecord, Waiting};
+use super::worlds::table::ConnectionLine;
 use crate::counters::{Counters, LiveCounters};
 use crate::migration_gate::MigrationGate;
 use crate::park::ParkingSpot;
@@ -51,10 +52,12 @@ pub struct RankBlock {
     pub(super) answer: AnswerLine,
     /// Written by the rank at any time, without notice to readers.
     pub(super) counters: LiveCounters,
-    /// Written by the launcher before any rank runs.
+    /// Written by the launcher before the rank runs.
     pub(super) given: GivenLine,
     /// Written by the rank in `MPI_Init`, and when it loses an ability.
     pub(super) abilities: AbilityLine,
+    /// Written by the rank.
+    pub(super) connections: ConnectionLine,
     /// Written by peers that store to the rank's memory by address, and by the rank when it
     /// migrates pages.
     pub migration: MigrationGate,

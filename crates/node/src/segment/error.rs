@@ -50,6 +50,19 @@ pub enum SegmentError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// There are not enough numbers for more processes.
+    #[error(
+        "the job has room for {spare} more processes than it started with, {taken} of them are \
+        there, and {wanted} are wanted; start it with MICA_SPARE_RANKS=N"
+    )]
+    NoRoom {
+        /// Processes wanted.
+        wanted: u32,
+        /// Room beside the processes of the start.
+        spare: u32,
+        /// Of which are taken.
+        taken: u32,
+    },
     /// There is no such part of the file for a window.
     #[error(
         "the job segment has no file space for {bytes} bytes of a window (the size of files was \

@@ -2,10 +2,13 @@
 //! pool's size and the design.
 
 use super::late::LATE_BYTES;
+use super::services::table::SERVICES_TABLE_BYTES;
 use super::window_space::WINDOW_ZONE;
+use super::worlds::table::WORLD_TABLE_BYTES;
 use crate::cooperative::CooperativeCopy;
 use crate::fifo::FifoHead;
 use crate::ring::{LINE, RingStorage};
+use crate::tunables::RANKS_WITH_SLOTS;
 
 /// File space of one slot: far more than a buffer ever grows to, so that a buffer that its owner
 /// enlarges in place (`mremap`) stays in its slot.
@@ -45,7 +48,7 @@ pub const SPLITS: usize = PAGE / size_of::<CooperativeCopy>();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Geometry {
-    /// Ranks on the node.
+    /// Ranks on the node that there is room for.
     pub ranks: u32,
     /// Cells of each rank's pool.
     pub cells: u32,
@@ -145,7 +148,7 @@ impl Geometry {
         (self.marks_in_block() + self.cells as usize * 4).next_multiple_of(PAGE)
     }
 
-    /// Bytes of the part that is allocated when the segment is created: header and blocks.
+    /// Bytes of header and blocks.
     pub fn control_bytes(&self) -> usize {
         self.block(self.ranks)
     }
@@ -196,6 +199,16 @@ impl Geometry {
         self.late(self.ranks) + rank as usize * REPORT_BYTES.next_multiple_of(PAGE)
     }
 
+    /// Offset of the table of worlds.
+    pub fn worlds(&self) -> usize {
+        self.report(self.ranks)
+    }
+
+    /// Offset of the table of services.
+    pub fn services(&self) -> usize {
+        self.worlds() + WORLD_TABLE_BYTES
+    }
+
     /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment,
     /// for buffers whose pages a rank migrates to the file.
     pub fn slot(&self, rank: u32, slot: u32) -> u64 {
@@ -203,15 +216,23 @@ impl Geometry {
         first + (u64::from(rank) * u64::from(SLOTS) + u64::from(slot)) * SLOT_SPAN
     }
 
-    /// Offset of the area of the communicator with this context, in a job of `job_size` ranks: file
-    /// space beyond all slots, [`AREA_SPAN`] bytes for each. `None` for communicators without such
-    /// space: the later ones of a leader in a large job, and hidden ones.
-    pub fn area(&self, job_size: u32, context: u64) -> Option<u64> {
+    /// Offset of the area of the communicator with this context, where ranks are below `capacity`:
+    /// file space beyond all slots, [`AREA_SPAN`] bytes for each. `None` for communicators without
+    /// such space: the later ones of a leader in a large job, and hidden ones.
+    pub fn area(&self, capacity: u32, context: u64) -> Option<u64> {
         let leader = context >> CONTEXT_LEADER_SHIFT;
         let id = (context & ((1 << CONTEXT_LEADER_SHIFT) - 1)) >> 1;
-        let ids = (AREAS / u64::from(job_size).next_power_of_two()).min(CONTEXT_IDS);
-        (leader < u64::from(job_size) && id < ids)
+        let ids = areas_each(capacity);
+        (leader < u64::from(capacity) && id < ids)
             .then(|| self.first_area() + (leader * ids + id) * AREA_SPAN)
+    }
+
+    /// File space of all areas of the communicators that a rank leads, where ranks are below
+    /// `capacity`.
+    pub fn areas_of(&self, capacity: u32, leader: u32) -> std::ops::Range<u64> {
+        let bytes = areas_each(capacity) * AREA_SPAN;
+        let start = self.first_area() + u64::from(leader) * bytes;
+        start..start + bytes
     }
 
     fn first_area(&self) -> u64 {
@@ -227,13 +248,18 @@ impl Geometry {
     /// Bytes of the file with all slots, areas and windows. `None` if that exceeds the maximum file
     /// size.
     pub fn file_bytes(&self) -> Option<u64> {
-        (self.ranks <= 1 << 13).then(|| self.window_zone(self.ranks))
+        (self.ranks <= RANKS_WITH_SLOTS).then(|| self.window_zone(self.ranks))
     }
 
     /// Bytes of address space of the whole segment.
     pub fn total_bytes(&self) -> usize {
-        self.report(self.ranks)
+        self.services() + SERVICES_TABLE_BYTES
     }
+}
+
+/// Areas of the communicators that one rank leads, where ranks are below `capacity`.
+fn areas_each(capacity: u32) -> u64 {
+    (AREAS / u64::from(capacity).next_power_of_two()).min(CONTEXT_IDS)
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod poll_record;
 mod reader;
 mod reference;
 mod report;
+mod services;
 mod skip_reason;
 mod spec;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod tests;
 mod wait_record;
 mod window_budget;
 mod window_space;
+mod worlds;
 
 pub use ability::{
     Abilities, AlikeSettings, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX,
@@ -46,10 +48,12 @@ pub use poll_record::{POLLS, PollRecord};
 #[cfg(feature = "launcher")]
 pub use reader::{RankView, SegmentReader, WaitView};
 pub use reference::SegmentRef;
+pub use services::{SERVICE_BYTES, SERVICES, ServiceError};
 pub use skip_reason::SkipReason;
 pub use spec::JobSpec;
 pub use wait_record::{WaitKind, Waiting};
 pub use window_space::WINDOW_ZONE;
+pub use worlds::{ParentPort, WORLDS, World, WorldSpec};
 
 use crate::cooperative::CooperativeCopy;
 use crate::counters::ALL;
@@ -85,7 +89,7 @@ pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
 /// Environment variable: number of ranks of the job (for information; the segment contains it).
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 
-const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x06");
+const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x07");
 
 #[derive(Debug)]
 #[repr(C)]
@@ -97,6 +101,8 @@ struct SegmentHeader {
     /// 1: the rank that parks fences, by membarrier; 0: every sender fences.
     parker_fences: u32,
     job_size: u32,
+    /// Ranks that there is room for beside those that the job starts with.
+    spare: u32,
     /// Maximum of bytes of the cells of one communicator's area.
     area_bytes: u64,
     /// Maximum of bytes of all areas together.
@@ -183,8 +189,14 @@ impl JobSegment {
             offset >= self.geometry.total_bytes() as u64,
             "offset {offset:#x} is in use by the job segment"
         );
-        // SAFETY: plain system call on our descriptor; nothing that this crate hands out lies
-        // beyond `total_bytes`.
+        self.punch_any(offset, bytes)
+    }
+
+    /// [`punch`](Self::punch) of memory that may be part of the mapped segment, and that nobody
+    /// uses any more.
+    fn punch_any(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        // SAFETY: plain system call on our descriptor. What references lead into, if any, are
+        // atomics and ring storage, for which zeros are valid.
         let result = unsafe {
             libc::fallocate(
                 self.fd.as_raw_fd(),
@@ -204,25 +216,30 @@ impl JobSegment {
         &self.geometry
     }
 
-    /// Number of ranks on this node.
+    /// Number of ranks on this node that the job started with.
     pub fn ranks(&self) -> u32 {
-        self.geometry.ranks
+        self.members.ranks.len() as u32
     }
 
-    /// Number of ranks of the job, on all its nodes.
+    /// Number of ranks that the job started with, on all its nodes.
     pub fn job_size(&self) -> u32 {
         self.header().job_size
     }
 
-    /// The ranks on this node, in rising order.
+    /// The ranks on this node that the job started with, in rising order.
     pub fn members(&self) -> &[u32] {
         &self.members.ranks
     }
 
-    /// Whether `rank` is on this node.
+    /// Whether `rank` is on this node, or would be if it is a number that is not in use.
     #[inline]
     pub fn is_member(&self, rank: u32) -> bool {
         self.members.index(rank).is_some()
+    }
+
+    /// The rank with this index in the segment.
+    pub fn rank_at(&self, index: u32) -> u32 {
+        self.members.ranks.get(index as usize).copied().unwrap_or(index)
     }
 
     /// Index of `rank` in the segment.
@@ -230,7 +247,7 @@ impl JobSegment {
     /// # Panics
     /// If it is not on this node.
     #[inline]
-    fn index(&self, rank: u32) -> u32 {
+    pub fn index(&self, rank: u32) -> u32 {
         match self.members.index(rank) {
             Some(index) => index,
             None => panic!("rank {rank} is not on this node"),
@@ -244,7 +261,7 @@ impl JobSegment {
 
     /// True when ranks outnumber the cores that they may use.
     pub fn is_oversubscribed(&self) -> bool {
-        self.ranks() > self.available_cores()
+        self.occupied().count() as u32 > self.available_cores()
     }
 
     /// Whether senders or parkers fence: one decision for all ranks.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, OnceLock};
 
 use super::block::GivenLine;
 use super::spec::{JobSpec, NodeMembers};
+use super::worlds::table::WORLD_TABLE_BYTES;
 use super::{Geometry, JobSegment, MAGIC, PAGE, RankBlock, SegmentError, SegmentHeader};
 use crate::handover;
 use crate::page::page_size;
@@ -52,14 +53,14 @@ impl JobSegment {
             [] => (0..ranks).collect(),
             named => named.to_vec(),
         };
-        let members = NodeMembers::new(named, spec.job_size)
+        let members = NodeMembers::new(named, spec.job_size, spec.spare)
             .filter(|m| m.ranks.len() == spec.places.len())
             .ok_or(SegmentError::Members {
                 members: spec.members.len(),
                 places: spec.places.len(),
                 job_size: spec.job_size,
             })?;
-        let geometry = geometry(ranks, shape)?;
+        let geometry = geometry(ranks + spec.spare, shape)?;
         let bytes = geometry.total_bytes();
         let fd = job_file().ok_or_else(|| system("memfd_create", bytes))?;
         let limit = FileSizeLimit::lift();
@@ -86,7 +87,8 @@ impl JobSegment {
             kept_parts: Mutex::default(),
             wake_fencing: OnceLock::new(),
         };
-        segment.allocate(0, geometry.control_bytes())?;
+        segment.allocate(0, geometry.block(ranks))?;
+        segment.allocate(geometry.worlds(), WORLD_TABLE_BYTES)?;
         let header = SegmentHeader {
             magic: MAGIC,
             geometry,
@@ -94,6 +96,7 @@ impl JobSegment {
             launcher_pid,
             parker_fences: u32::from(parker_fences(ranks > spec.available_cores)),
             job_size: spec.job_size,
+            spare: spec.spare,
             area_bytes: shape.area_bytes,
             areas_bytes: shape.areas_bytes,
             layout: super::layout(),
@@ -111,6 +114,7 @@ impl JobSegment {
                 };
             }
         }
+        segment.enter_first_world(ranks, launcher_pid);
         Ok(segment)
     }
 
@@ -127,7 +131,8 @@ impl JobSegment {
         // segment.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
         let base = map(&fd, 0, bytes)?;
-        let ranks = (0..header.geometry.ranks).map(|index| {
+        let ranks = header.geometry.ranks.saturating_sub(header.spare);
+        let ranks = (0..ranks).map(|index| {
             // SAFETY: the block lies in the mapping, page-aligned; its given line is not written
             // any more.
             unsafe {
@@ -135,7 +140,8 @@ impl JobSegment {
                 (*block.cast::<RankBlock>()).given.rank
             }
         });
-        let members = NodeMembers::new(ranks.collect(), header.job_size).ok_or(not_a_segment)?;
+        let members = NodeMembers::new(ranks.collect(), header.job_size, header.spare)
+            .ok_or(not_a_segment)?;
         Ok(JobSegment {
             base,
             fd,
@@ -165,7 +171,7 @@ impl JobSegment {
     /// # Errors
     /// When there is no such rank, or another process has it.
     pub fn claim(&self, rank: u32) -> Result<(), SegmentError> {
-        if !self.is_member(rank) {
+        if !self.is_member(rank) || self.world_of(rank).is_none() {
             return Err(SegmentError::NoSuchRank {
                 rank,
                 ranks: self.ranks(),

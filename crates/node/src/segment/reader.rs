@@ -92,7 +92,9 @@ impl SegmentReader {
         // Offsets of blocks follow from these two alone.
         let geometry = Geometry::new(ranks, cells, 64).ok_or_else(invalid)?;
         let end = geometry.control_bytes() as u64;
-        if ranks > job_size || file.metadata()?.len() < end.max(PAGE as u64) {
+        let spare = u32_at(std::mem::offset_of!(SegmentHeader, spare));
+        let ranks = ranks.checked_sub(spare).ok_or_else(invalid)?;
+        if ranks == 0 || ranks > job_size || file.metadata()?.len() < end.max(PAGE as u64) {
             return Err(invalid());
         }
         let mut reader =
@@ -106,7 +108,7 @@ impl SegmentReader {
             }
             reader.ranks.push(rank);
         }
-        NodeMembers::new(reader.ranks.clone(), job_size).ok_or_else(invalid)?;
+        NodeMembers::new(reader.ranks.clone(), job_size, 0).ok_or_else(invalid)?;
         Ok(reader)
     }
 

@@ -364,6 +364,10 @@ tunables! {
     COLL_AREA: "coll_area", "MICA_COLL_AREA", "4M", TunableKind::Bytes,
         "Memory of one communicator's shared area at most, for collectives; 0: none; the \
          launcher's value holds for the job.", Launcher;
+    SPARE_RANKS: "spare_ranks", "MICA_SPARE_RANKS", "32", TunableKind::Count,
+        "Processes that a job on one node has room for at least beside those it starts with \
+         (MPI_Comm_spawn); 0: none. Room costs address space, and memory once it is used.",
+        Launcher;
     COLL_AREAS: "coll_areas", "MICA_COLL_AREAS", "256M", TunableKind::Bytes,
         "Memory of all shared areas of a node at most; the launcher's value holds for the job.",
         Launcher;
@@ -413,6 +417,22 @@ pub fn segment_shape() -> SegmentShape {
         area_bytes: COLL_AREA.number().unwrap_or(4 << 20),
         areas_bytes: COLL_AREAS.number().unwrap_or(256 << 20),
     })
+}
+
+/// Ranks of a node at most for which the job segment has file space for buffers.
+pub const RANKS_WITH_SLOTS: u32 = 1 << 13;
+
+/// The ranks that the segment of a job shall have room for beside the `ranks` that it starts with.
+/// Room up to the next multiple of 64 costs nothing more. The basic design, whose pairs are all
+/// allocated at the start, has none; nor has a job so large that its segment would lose the file
+/// space for buffers.
+pub fn spare_ranks(ranks: u32) -> u32 {
+    let wanted = SPARE_RANKS.number().unwrap_or(32).min(u64::from(RANKS_WITH_SLOTS)) as u32;
+    let capacity = (ranks + wanted).next_multiple_of(64).min(RANKS_WITH_SLOTS);
+    match wanted == 0 || segment_shape().fifo_bytes.is_some() {
+        true => 0,
+        false => capacity.saturating_sub(ranks),
+    }
 }
 
 /// Checks the values of all tunables in the environment.

@@ -91,11 +91,6 @@ impl Channels {
         Channels { shm, transports: net.into_iter().collect(), remote: PeerTable::default() }
     }
 
-    /// Forgets the state of remote peer `peer`, which is not reached any more.
-    pub fn forget(&mut self, peer: u32) {
-        self.remote.remove(peer);
-    }
-
     /// Whether `peer` is known to hold this rank's messages back: then only an RTS may be sent for
     /// each.
     pub fn is_held(&mut self, peer: u32) -> bool {

@@ -51,7 +51,7 @@ use crate::pt2pt::{
 use crate::wait::pending::{HangReporter, Pending, QueuedMessage, WaitList};
 use crate::wait::policy::{CoreYields, WaitPolicy};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::direct::PeerAccess;
@@ -63,7 +63,7 @@ use mica_node::late::LateRecord;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 use mica_node::park::{Fencing, WakeSocket};
 use mica_node::segment::{
-    CommonAbilities, JobSegment, PollRecord, SegmentError, SegmentRef, WaitKind,
+    CommonAbilities, JobSegment, PollRecord, SegmentError, SegmentRef, WaitKind, World,
 };
 use mica_node::topology::CorePlace;
 use mica_policy::collective::CollectiveCosts;
@@ -76,18 +76,20 @@ pub struct Engine {
     pub(crate) segment: Arc<JobSegment>,
     pub(crate) rank: u32,
     pub(crate) launched: bool,
+    /// The processes that were started together with this one.
+    pub(crate) world: World,
     /// The node of each rank.
     pub(crate) nodes: NodeMap,
     /// The launcher's services for the job's processes; `None` for a job on one node that was
     /// started by Mica's own launcher, and after `finish`.
     pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
     /// Wakes this rank also while it waits for transports; empty as long as it has none.
-    pub(crate) wake_socket: OnceLock<WakeSocket>,
+    pub(crate) wake_socket: Option<WakeSocket>,
     /// Some ranks of the job are reached over a network.
     pub(crate) has_network: bool,
     /// A peer may be lost without the job ending: a rank that waits for long checks that its peers
     /// exist.
-    pub(crate) is_watchful: bool,
+    pub(crate) watches_peers: bool,
     /// How a thread polls, yields and parks while it waits.
     pub(crate) wait: WaitPolicy,
     /// Polls of one peer's ring before a receive is posted; 0: it is always posted.
@@ -135,9 +137,14 @@ impl Engine {
         self.rank
     }
 
-    /// Number of ranks of the job.
+    /// Rank of this process in its world.
+    pub fn world_rank(&self) -> u32 {
+        self.rank - self.world.first
+    }
+
+    /// Number of ranks of this process's world.
     pub fn size(&self) -> u32 {
-        self.segment.job_size()
+        self.world.count
     }
 
     /// MPMD section of this rank; `None` for a program that was not started by `mpiexec`.
@@ -158,7 +165,8 @@ impl Engine {
     /// # Panics
     /// If there is no such rank.
     pub fn node_of(&self, rank: u32) -> u32 {
-        self.nodes.of[rank as usize]
+        // Processes that were started later are on the job's only node.
+        self.nodes.of.get(rank as usize).copied().unwrap_or(0)
     }
 
     /// Number of nodes that the job is on.

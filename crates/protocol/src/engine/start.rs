@@ -12,9 +12,10 @@ use crate::rendezvous::cooperative::CooperativeCopies;
 use crate::rendezvous::state::{Offload, RendezvousState};
 use crate::wait::pending::HangReporter;
 use crate::wait::policy::{CoreYields, WaitPolicy};
+use crate::worlds::peer_kind;
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use mica_bootstrap::{BootstrapError, Joined, NodeMap, ProcessManager};
 use mica_channel::ChannelError;
@@ -30,7 +31,7 @@ use mica_node::counters::LiveCounters;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{Fencing, WakeSocket};
 use mica_node::segment::{AlikeSettings, Difference, JobSegment, PREFIX_VARIABLE, SegmentError};
-use mica_node::topology::{Level, available_cores, level_between};
+use mica_node::topology::{Level, available_cores};
 use mica_node::tunables::{self, BadValue, set_variable};
 use mica_policy::collective::CollectiveCosts;
 use mica_policy::select::CoreUse;
@@ -218,15 +219,15 @@ impl Engine {
             Some(IdleThread::Polls) if threads_share_cores(&segment) => CoreUse::Shared,
             _ => cores,
         };
-        let wait = WaitPolicy::from_environment(waits, policies.poll)?;
+        let wait = WaitPolicy::from_environment(waits)?;
         let wait = match channels.shm.is_mixed() || waits_for_adapter {
             true => wait.without_direct_polls(),
             false => wait,
         };
         let has_network = !channels.transports.is_empty();
         let wake_socket = match has_network && !waits_for_adapter {
-            false => OnceLock::new(),
-            true => open_wake_socket(&segment, rank)?.into(),
+            false => None,
+            true => Some(open_wake_socket(&segment, rank)?),
         };
         let access = direct.reach();
         let abilities = access.abilities(collective_costs.fingerprint());
@@ -243,6 +244,8 @@ impl Engine {
             counters.clone(),
         );
         state.skew.policy = policies.skew;
+        state.meet_worlds(&segment)?;
+        let world = segment.world_of(rank).expect("it has claimed its rank");
         let adapter = waits_for_adapter.then(|| AdapterMatching::new(segment.job_size()));
         state.adapter = adapter.map(Box::new);
         state.polling = polling;
@@ -256,9 +259,10 @@ impl Engine {
             segment,
             rank,
             launched,
+            world,
             nodes,
             // Without a manager, Mica's own mpiexec ends the job on one node when a rank is lost.
-            is_watchful: manager.is_some(),
+            watches_peers: manager.is_some(),
             manager: Mutex::new(manager),
             wake_socket,
             has_network,
@@ -286,18 +290,17 @@ fn peer_kinds(
     channels: &mut Channels,
 ) -> impl Iterator<Item = PeerKind> {
     let waits_for_adapter = channels.matching().is_some();
-    let here = segment.place(rank);
     (0..segment.job_size()).map(move |peer| {
         if waits_for_adapter {
             // Also this rank: its messages to itself go there. Another kind would cost half a
             // million instructions to derive, which are simulated.
             return (Level::Network, None);
         }
-        let level = match channels.is_remote(peer) {
-            true => Level::Network,
-            false => level_between(&here, &segment.place(peer)),
-        };
-        (level, channels.packet_payload_max(peer))
+        let payload_max = channels.packet_payload_max(peer);
+        match channels.is_remote(peer) {
+            true => (Level::Network, payload_max),
+            false => peer_kind(segment, rank, peer, payload_max),
+        }
     })
 }
 
@@ -376,14 +379,14 @@ fn threads_share_cores(segment: &JobSegment) -> bool {
 }
 
 /// The socket by which peers wake this rank while it waits for transports.
-pub(crate) fn open_wake_socket(segment: &JobSegment, rank: u32) -> Result<WakeSocket, StartError> {
+fn open_wake_socket(segment: &JobSegment, rank: u32) -> Result<WakeSocket, StartError> {
     let wake_socket = WakeSocket::new().map_err(StartError::WakeSocket)?;
     segment.block(rank).parking.0.set_wake_socket(&wake_socket);
     Ok(wake_socket)
 }
 
 /// The channels to poll besides the rings, and when.
-pub(crate) fn polling(
+fn polling(
     segment: &JobSegment,
     channels: &Channels,
     traffic: NodeTraffic,

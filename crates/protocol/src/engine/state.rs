@@ -33,7 +33,6 @@ use crate::rendezvous::state::RendezvousState;
 use crate::rma::RmaTransfers;
 use crate::rma::target_copies::TargetCopies;
 use crate::schedule::Schedules;
-use crate::segments::added::AddedSegments;
 use mica_channel::shm::Packet;
 use mica_node::counters::{CounterRef, TrafficClass};
 use std::fmt::Debug;
@@ -64,7 +63,8 @@ pub struct EngineState {
     pub(crate) completions: CompletionNotes,
     /// When to poll the FIFOs and transports, where there are any besides the rings.
     pub(crate) polling: Option<Box<Polling>>,
-    pub(crate) added: AddedSegments,
+    /// Generation of the worlds that this rank has met ([`crate::worlds`]).
+    pub(crate) met_generation: u32,
     /// What the adapter has, if there is one that matches the messages of the job.
     pub(crate) adapter: Option<Box<AdapterMatching>>,
     /// The first peer that was lost, and how.
@@ -106,7 +106,7 @@ impl EngineState {
             reactions: Vec::new(),
             completions: CompletionNotes::default(),
             polling: None,
-            added: AddedSegments::default(),
+            met_generation: 0,
             adapter: None,
             lost: None,
         }

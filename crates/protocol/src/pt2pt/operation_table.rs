@@ -82,8 +82,9 @@ impl<T> OperationTable<T> {
         self.entries.remove(index as usize).operation
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter().map(|(_, entry)| &entry.operation)
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 }
 

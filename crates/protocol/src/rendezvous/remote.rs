@@ -173,7 +173,10 @@ impl EngineState {
                 let _ = self.channels.transport_to(peer).map(|net| net.probe(peer));
             }
             Ok(peer) => lost = segment.is_gone(peer).then_some(peer),
-            Err(_) => lost = segment.members().iter().copied().find(|&m| segment.is_gone(m)),
+            Err(_) => {
+                let partners = segment.partners_of(self.me);
+                lost = partners.into_iter().find(|&rank| segment.is_gone(rank));
+            }
         }
         if let (Some(rank), None) = (lost, &self.lost) {
             self.lost = Some(Fault::Lost { rank, detail: "its process has ended".to_owned() });

@@ -105,7 +105,7 @@ impl SharedTransfer<'_> {
                 continue;
             }
             std::thread::yield_now();
-            if self.engine.is_watchful && poll.is_multiple_of(SPIN_POLLS) {
+            if self.engine.is_watchful() && poll.is_multiple_of(SPIN_POLLS) {
                 let engine = self.engine;
                 let target = self.target as i32;
                 engine.enter(|state| state.check_alive(&engine.segment, target));

@@ -12,7 +12,6 @@ mod rig;
 mod scripted;
 
 mod adapters;
-mod added_segments;
 mod copies;
 mod floods;
 mod long_waits;

@@ -54,6 +54,7 @@ pub fn alone(size: u32, rank: u32) -> Arc<JobSegment> {
                 appnum: &[],
                 job_size: size,
                 members: &[rank],
+                spare: 0,
             };
             let segment = JobSegment::create_shaped(&spec, SHAPE).expect("segment");
             segment.claim(rank).expect("free");
@@ -161,7 +162,7 @@ pub fn engine(
     };
     let mut engine = Engine::assemble(parts).expect("defaults fit");
     // As with a launcher that does not end the job when a rank dies.
-    engine.is_watchful = true;
+    engine.watches_peers = true;
     // Here, a rank gets what it waits for by its own polls, or not at all.
     engine.wait.alone = WaitLimits { polls: 10, yields: 10 };
     engine
@@ -171,13 +172,9 @@ pub fn engine(
 pub fn assert_idle(engine: &Engine) {
     engine.enter(|state| {
         let rank = state.me;
+        assert!(state.sends.ops.is_empty(), "rank {rank} keeps sends: {:?}", state.sends.ops);
         assert!(
-            state.sends.ops.iter().next().is_none(),
-            "rank {rank} keeps sends: {:?}",
-            state.sends.ops
-        );
-        assert!(
-            state.receives.ops.iter().next().is_none(),
+            state.receives.ops.is_empty(),
             "rank {rank} keeps receives: {:?}",
             state.receives.ops
         );

@@ -38,7 +38,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mica_node::counters::Counter;
-use mica_node::park::{self, ParkingSpot};
 
 /// Polls between two yields of the core, even if every rank appears to have a core of its own.
 const YIELD_EVERY: u32 = 512;
@@ -383,7 +382,7 @@ impl Engine {
             // be among it.
             std::thread::yield_now();
         } else if idle.polls - polls < yields && !idle.lost_core {
-            if self.wake_socket.get().is_some() {
+            if self.wake_socket.is_some() {
                 // Iterations are rarer now than the polling schedule of the network assumes.
                 self.enter(EngineState::poll_all_next);
             }
@@ -423,7 +422,7 @@ impl Engine {
 
     /// The loss of a peer, if a peer may be lost without the job ending.
     pub(crate) fn check_loss(&self) -> Result<(), Fault> {
-        match self.is_watchful {
+        match self.is_watchful() {
             true => self.enter(|state| state.lost.clone()).map_or(Ok(()), Err),
             false => Ok(()),
         }
@@ -445,33 +444,10 @@ impl Engine {
             state.counters.add(Counter::Parks, u64::from(!stays_awake));
             stays_awake
         });
-        if self.is_watchful && result.is_none() && clock.is_due(LIVENESS_INTERVAL) {
+        if self.is_watchful() && result.is_none() && clock.is_due(LIVENESS_INTERVAL) {
             self.enter(|state| state.check_alive(&self.segment, peer));
         }
         result
-    }
-
-    /// [`sleep_unless`](Self::sleep_unless) for a rank without transports, which `own` belongs to.
-    fn sleep_in_futex(
-        &self,
-        own: &ParkingSpot,
-        limit: Option<Duration>,
-        ready: impl FnOnce(&mut EngineState) -> bool,
-    ) {
-        let alive = self.is_watchful.then_some(LIVENESS_INTERVAL);
-        let limit = limit.into_iter().chain(alive).min();
-        let mut listens = None;
-        own.park(self.park_fencing, limit, || {
-            self.enter(|state| {
-                listens = self.wake_socket.get();
-                listens.is_some() || ready(state)
-            })
-        });
-        if let Some(wake_socket) = listens {
-            // Another thread has added a segment just now. It, or a third one, may listen already,
-            // and wakers have seen a sleeper announced here instead.
-            wake_socket.interrupt();
-        }
     }
 
     /// Sleeps until a peer wakes this rank, or a transport has something, or `limit` has passed,
@@ -482,17 +458,13 @@ impl Engine {
         ready: impl FnOnce(&mut EngineState) -> bool,
     ) {
         let own = &self.segment.block(self.rank).parking.0;
-        let Some(wake_socket) = self.wake_socket.get() else {
-            return self.sleep_in_futex(own, limit, ready);
+        let Some(wake_socket) = &self.wake_socket else {
+            let alive = self.is_watchful().then_some(LIVENESS_INTERVAL);
+            let limit = limit.into_iter().chain(alive).min();
+            return own.park(self.park_fencing, limit, || self.enter(ready));
         };
-        let added = self.enter(|state| state.added.spots());
-        let spots = added.iter().map(|added| (&*added.spot, added.fencing));
-        let spots = std::iter::once((own, self.park_fencing)).chain(spots);
-        park::listen_at_all(spots, wake_socket, || {
-            let events = self.enter(|state| {
-                let stays_awake = !state.added.has_spots(&added) || ready(state);
-                if stays_awake { None } else { state.watch() }
-            });
+        own.listen(self.park_fencing, wake_socket, || {
+            let events = self.enter(|state| if ready(state) { None } else { state.watch() });
             events.map(|events| events.shorter(limit))
         });
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use mica_node::ticks;
 use mica_node::tunables::{self, BadValue, Tunable};
-use mica_policy::PollPolicy;
 use mica_policy::select::CoreUse;
 
 /// Nanoseconds. A yield that takes longer has given the core to a thread that computes, for at
@@ -37,8 +36,6 @@ pub(crate) struct WaitPolicy {
     pub alone: WaitLimits,
     /// While several threads wait: they share this rank's core.
     pub crowded: WaitLimits,
-    /// In which iterations the channels besides the rings are polled.
-    pub channels: PollPolicy,
 }
 
 /// How long a thread waits awake.
@@ -51,11 +48,11 @@ pub(crate) struct WaitLimits {
 }
 
 impl WaitPolicy {
-    /// The policy from the environment. It polls `channels` besides the rings by that policy.
+    /// The policy from the environment.
     ///
     /// # Errors
     /// When a tunable's value is wrong.
-    pub fn from_environment(cores: CoreUse, channels: PollPolicy) -> Result<WaitPolicy, BadValue> {
+    pub fn from_environment(cores: CoreUse) -> Result<WaitPolicy, BadValue> {
         let crowded = WaitLimits::new(&tunables::SPIN_SHARED, &tunables::YIELDS_SHARED)?;
         let alone = match cores {
             CoreUse::Shared => crowded,
@@ -65,13 +62,7 @@ impl WaitPolicy {
             CoreUse::Shared => DIRECT_POLLS_SHARED,
             CoreUse::Own => DIRECT_POLLS.min(alone.polls.max(DIRECT_POLLS_SHARED)),
         };
-        Ok(WaitPolicy {
-            direct_polls,
-            shares_core: cores == CoreUse::Shared,
-            alone,
-            crowded,
-            channels,
-        })
+        Ok(WaitPolicy { direct_polls, shares_core: cores == CoreUse::Shared, alone, crowded })
     }
 
     /// The same without polls of a single peer.

@@ -51,6 +51,11 @@ pub(in crate::direct) struct PeerSlots {
 }
 
 impl PeerSlots {
+    /// Forgets the slots of `peer`. Windows on them stay as long as they are used.
+    pub fn forget(&mut self, peer: u32) {
+        self.parts.retain(|&(owner, _), _| owner != peer);
+    }
+
     pub fn window(
         &mut self,
         segment: &JobSegment,

@@ -92,6 +92,11 @@ impl Xpmem {
         self.attached
     }
 
+    /// Forgets the attachments to `peer`.
+    pub fn forget(&mut self, peer: u32) {
+        self.peers.remove(&peer);
+    }
+
     pub fn window(
         &mut self,
         peer: u32,

@@ -12,6 +12,8 @@ use std::sync::atomic::AtomicU32;
 #[derive(Debug)]
 pub(in crate::shm) struct Inlet {
     pub source: u32,
+    /// Generation of the segment's worlds when it was opened.
+    pub generation: u32,
     pub ring: RingConsumer<SegmentRef<RingStorage>>,
     /// Marks of the sender's cells.
     pub marks: Marks<SegmentRef<[AtomicU32]>>,
@@ -24,6 +26,7 @@ impl Inlet {
     pub fn open(segment: &Arc<JobSegment>, source: u32, me: u32) -> Inlet {
         Inlet {
             source,
+            generation: segment.generation(),
             ring: RingConsumer::new(segment.project(|segment| segment.ring(source, me))),
             marks: Marks::new(segment.project(|segment| segment.marks(source))),
             parking: segment.project(|segment| &segment.block(source).parking.0),

@@ -131,27 +131,12 @@ impl AdvancedShm {
     ///
     /// # Errors
     /// When memory for the ring's arena cannot be allocated.
-    #[inline]
+    #[inline(always)]
     pub fn send(
         &mut self,
         peer: u32,
         packet: &Packet,
         view: Option<&View>,
-    ) -> Result<bool, ChannelError> {
-        self.send_from(peer, packet, view, 0)
-    }
-
-    /// [`send`](Self::send) of the bytes of `view` from `position` on.
-    ///
-    /// # Errors
-    /// As for [`send`](Self::send).
-    #[inline(always)]
-    pub fn send_from(
-        &mut self,
-        peer: u32,
-        packet: &Packet,
-        view: Option<&View>,
-        position: usize,
     ) -> Result<bool, ChannelError> {
         let (segment, me, fencing) = (&self.segment, self.me, self.fencing);
         let outlet = (self.outlets.get_mut(peer as usize))
@@ -178,7 +163,7 @@ impl AdvancedShm {
             if let Some(view) = view {
                 // SAFETY: 1. the ring hands out `len` bytes of its arena; 2. which no view of a
                 // caller lies in.
-                unsafe { view.pack_into(position, to, len) };
+                unsafe { view.pack_into(0, to, len) };
             }
         });
         if sent {
@@ -265,6 +250,31 @@ impl AdvancedShm {
     pub fn open_inlet(&mut self, source: u32) {
         self.inlets.push(Inlet::open(&self.segment, source, self.me));
         *entry(&mut self.inlet_of, source) = self.inlets.len() as u32;
+    }
+
+    /// Closes what was opened to and from the holder of number `peer` before the world of
+    /// generation `generation` got it. False if an inlet from its present holder is open.
+    #[cold]
+    pub fn forget(&mut self, peer: u32, generation: u32) -> bool {
+        let outlet = self.outlets.get_mut(peer as usize);
+        if let Some(outlet) = outlet
+            && outlet.as_ref().is_some_and(|outlet| outlet.generation < generation)
+        {
+            *outlet = None;
+        }
+        let Some(index) = self.inlet_index(peer).filter(|&index| index < self.inlets.len()) else {
+            return true;
+        };
+        if self.inlets[index].generation >= generation {
+            return false;
+        }
+        self.inlets.swap_remove(index);
+        self.inlet_of[peer as usize] = 0;
+        if let Some(moved) = self.inlets.get(index) {
+            self.inlet_of[moved.source as usize] = index as u32 + 1;
+        }
+        self.cursor = 0;
+        true
     }
 
     /// Removes `packet`, the one just peeked from `source`. False when `source` has no inlet.

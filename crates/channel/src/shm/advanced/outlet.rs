@@ -15,6 +15,8 @@ pub(super) const FIRST_SLOTS: usize =
 pub(super) struct RingOutlet {
     pub ring: RingProducer<SegmentRef<RingStorage>>,
     pub has_arena: bool,
+    /// Generation of the segment's worlds when it was opened.
+    pub generation: u32,
     doorbell: SegmentRef<Doorbell>,
     parking: SegmentRef<ParkingSpot>,
 }
@@ -26,6 +28,7 @@ impl RingOutlet {
         let outlet = RingOutlet {
             ring: RingProducer::with_backing(ring, FIRST_SLOTS),
             has_arena: false,
+            generation: segment.generation(),
             doorbell: segment.project(|segment| segment.doorbell(peer, me)),
             parking: segment.project(|segment| &segment.block(peer).parking.0),
         };

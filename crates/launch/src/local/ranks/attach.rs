@@ -73,7 +73,7 @@ impl RankProcesses<'_> {
         };
         // After an error the service ends: descriptors may have run out, and the loop would never
         // sleep with it.
-        let served = serve(&mut callers, self.segment.as_fd(), &describe);
+        let served = serve(&mut callers, self.world.as_fd(), &describe);
         self.attach = served.is_ok().then_some(callers);
     }
 

@@ -62,11 +62,11 @@ impl RankProcesses<'_> {
         if self.job.network.pmi {
             command.env(EXCHANGE_VARIABLE, "pmi");
         }
-        let segment = self.segment.as_fd();
+        let (segment, number) = (self.world.as_fd(), self.world.number(plan.rank));
         command
             .env(SEGMENT_FD_VARIABLE, segment.as_raw_fd().to_string())
-            .env(SEGMENT_ID_VARIABLE, self.segment.identity())
-            .env(RANK_VARIABLE, plan.rank.to_string())
+            .env(SEGMENT_ID_VARIABLE, self.world.identity())
+            .env(RANK_VARIABLE, number.to_string())
             .env(SIZE_VARIABLE, self.job.size.to_string())
             .env(LAUNCH_VARIABLE, environment::launch_info(self.job, section))
             .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))

@@ -33,7 +33,8 @@ impl RankProcesses<'_> {
         let rank_of = |index: usize| self.plan.ranks[index].rank;
         // Of a rank with several threads that wait, another thread may do what one is waited for.
         let needs = answers.iter().filter_map(|(index, answer)| match &answer.needs[..] {
-            [ranks] => Some((rank_of(*index), ranks.clone())),
+            // A rank of another world is in no cycle of this one.
+            [numbers] => Some((rank_of(*index), self.own_ranks(numbers))),
             _ => None,
         });
         let line = |index: usize| {
@@ -41,7 +42,7 @@ impl RankProcesses<'_> {
             let pid = self.ranks[index].process.pid();
             let answer = answers.get(&index).map(|answer| answer.words.clone());
             let waits_for = answer.or_else(|| self.waits_for(index));
-            let waits_for = waits_for.map(|said| self.segment.with_limits(rank, said));
+            let waits_for = waits_for.map(|said| self.world.with_limits(self.number(index), said));
             (rank, hang_line(rank, pid, host, self.stage(index), waits_for))
         };
         let ended = |index: usize| {
@@ -58,13 +59,13 @@ impl RankProcesses<'_> {
 
     /// Asks these ranks, by number on the node, what they wait for. Returns the answers that came.
     fn ask(&self, ranks: Vec<usize>) -> Vec<(usize, String)> {
-        let rank_of = |index: usize| self.plan.ranks[index].rank;
-        let block = |index: usize| self.segment.block(rank_of(index));
+        let number = |index: usize| self.number(index);
+        let block = |index: usize| self.world.block(number(index));
         // A rank that sleeps in MPI answers when it is woken; one that computes never answers.
         let asleep: Vec<bool> =
             ranks.iter().map(|&index| block(index).waiting().is_some()).collect();
-        let question = self.segment.ask();
-        let answer = |index: usize| self.segment.answer_of(rank_of(index), question);
+        let question = self.world.ask();
+        let answer = |index: usize| self.world.answer_of(number(index), question);
         let began = Instant::now();
         loop {
             let is_missing = |(index, asleep): (&usize, &bool)| {
@@ -76,7 +77,7 @@ impl RankProcesses<'_> {
                 break;
             }
             for index in missing {
-                self.segment.wake_for_question(rank_of(index));
+                self.world.wake_for_question(number(index));
             }
             // Answers are words in shared memory, which are not reported to the launcher.
             std::thread::sleep(Duration::from_millis(1));
@@ -85,18 +86,24 @@ impl RankProcesses<'_> {
         // known, so there is no condition to wait for.
         std::thread::sleep(SETTLE_TIME);
         let answers = ranks.iter().filter_map(|&i| Some((i, answer(i)?))).collect();
-        self.segment.end_question();
+        self.world.end_question();
         answers
     }
 
+    /// The ranks of this world among these numbers of the segment.
+    fn own_ranks(&self, numbers: &[u32]) -> Vec<u32> {
+        let ranks = numbers.iter().filter_map(|number| number.checked_sub(self.world.first()));
+        ranks.filter(|&rank| rank < self.job.size).collect()
+    }
+
     fn waits_for(&self, index: usize) -> Option<String> {
-        let rank = self.plan.ranks[index].rank;
-        match self.segment.rank_state(rank) {
+        let number = self.number(index);
+        match self.world.rank_state(number) {
             RankState::Absent if self.job.network.pmi => {
                 Some("waits in MPI_Init for other ranks".into())
             }
             RankState::Absent => Some("is in a program of another MPI library".into()),
-            _ => self.segment.wait_report(rank),
+            _ => self.world.wait_report(number),
         }
     }
 }

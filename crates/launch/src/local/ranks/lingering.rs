@@ -52,7 +52,7 @@ impl RankProcesses<'_> {
         if streams.any(|stream| has_writer(stream.as_fd())) {
             return true;
         }
-        let for_mpi = match self.segment.rank_state(self.plan.ranks[index].rank) {
+        let for_mpi = match self.world.rank_state(self.number(index)) {
             RankState::Running { pid } if pid != rank.process.pid() => Some(pid),
             _ => None,
         };
@@ -66,7 +66,9 @@ impl RankProcesses<'_> {
             };
             for_mpi == Some(orphan.pid) || (rank.streams.is_empty() && has_output)
         };
-        let orphans = unreaped_orphans(&|pid| self.alive.contains(&pid), self.keeper.pid());
+        let launchers = self.world.launchers_below();
+        let spare = |pid| self.alive.contains(&pid) || launchers.contains(&pid);
+        let orphans = unreaped_orphans(&spare, self.keeper.pid());
         // Of one that was ending meanwhile, nothing is known yet, nor of what it has started.
         orphans.iter().any(|orphan| works(orphan) || is_ending(orphan.pid))
     }
@@ -82,8 +84,12 @@ impl RankProcesses<'_> {
         signal_orphans(&orphans, number);
     }
 
-    /// Whom the job waits for when ranks linger, in a line; `None` if there are none.
+    /// Whom the job waits for when ranks linger, in a line; `None` if there are none, or if it may
+    /// be the launcher of a spawned job that has their output open.
     pub fn describe_lingering(&self) -> Option<String> {
+        if !self.world.launchers_below().is_empty() {
+            return None;
+        }
         let rank = self.plan.ranks[self.lingering().next()?].rank;
         let what = match names(&self.orphans()) {
             what if what.is_empty() => "a process that has its output open".to_owned(),
@@ -107,8 +113,11 @@ impl RankProcesses<'_> {
         }
     }
 
+    /// But for the launchers of spawned jobs, which end what they have started themselves.
     fn orphans(&self) -> Vec<Orphan> {
-        orphans(&|pid| self.alive.contains(&pid), self.keeper.pid())
+        let launchers = self.world.launchers_below();
+        let spare = |pid| self.alive.contains(&pid) || launchers.contains(&pid);
+        orphans(&spare, self.keeper.pid())
     }
 }
 

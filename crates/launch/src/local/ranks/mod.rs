@@ -37,8 +37,8 @@ use mica_node::process::{
     ChildProcess, ChildSetup, Exit, Keeper, end_children, is_foreground, reap_orphans,
     set_nonblocking, signal, take_terminal_back,
 };
-use mica_node::segment::{AreaBudget, JobSegment, JobSpec, RankState, WaitKind};
-use mica_node::topology::{CorePlace, CpuSet, affinity_of};
+use mica_node::segment::{AreaBudget, RankState, WaitKind};
+use mica_node::topology::{CpuSet, affinity_of};
 use mica_profile::rank_tables::DIRECTORY_VARIABLE;
 use mica_symbols::Symbolizer;
 
@@ -48,6 +48,7 @@ use crate::local::departed::{RankActivity, WaitingRank};
 use crate::local::input::Input;
 use crate::local::pmi;
 use crate::local::requests::Requests;
+use crate::local::world::JobWorld;
 use crate::output::OutputTarget;
 use crate::output::file_writer::FileWriter;
 use crate::output::redirect::Redirect;
@@ -94,7 +95,8 @@ type DrainSink<'a> = dyn FnMut(&mut RankStream, Vec<u8>) -> bool + 'a;
 pub struct RankProcesses<'a> {
     job: &'a NodeJob,
     plan: &'a NodePlan<'a>,
-    segment: JobSegment,
+    /// The ranks' place in the job segment.
+    pub world: &'a JobWorld,
     keeper: Keeper,
     /// Those that have been started, in the order of the plan.
     ranks: Vec<RankProcess>,
@@ -141,29 +143,24 @@ pub enum Connect {
 }
 
 impl<'a> RankProcesses<'a> {
-    /// Creates what the ranks share; no rank is started yet.
+    /// Creates what the ranks share besides their place in the segment; no rank is started yet.
     pub fn new(
         job: &'a NodeJob,
         plan: &'a NodePlan<'a>,
+        world: &'a JobWorld,
         keeper: Keeper,
         address: Option<String>,
     ) -> Result<RankProcesses<'a>, LaunchError> {
-        let places: Vec<CorePlace> = plan.ranks.iter().map(|rank| rank.slot.place).collect();
-        let appnum: Vec<u32> = plan.ranks.iter().map(|rank| rank.section_number).collect();
-        let segment = JobSegment::create(&JobSpec {
-            places: &places,
-            available_cores: plan.available_cores as u32,
-            appnum: &appnum,
-            job_size: job.size,
-            members: &job.members,
-        })?;
         let has_one_reader = job.members.iter().filter(|&&rank| job.takes_input(rank)).count() == 1;
+        // Tools that attach show the ranks that the job started with.
+        let is_first = world.spawned().is_none();
+        let attach = is_first.then(|| attach::listen().ok()).flatten();
         let mut pmi = pmi::PmiServer::new(job.size, &job.name, job.members.len());
         pmi.store_nodes(&job.network.placement.table());
         Ok(RankProcesses {
             job,
             plan,
-            segment,
+            world,
             keeper,
             ranks: Vec::with_capacity(plan.ranks.len()),
             alive: HashSet::new(),
@@ -178,7 +175,7 @@ impl<'a> RankProcesses<'a> {
             notes: Vec::new(),
             pmi,
             requests: Requests::open(job.members.len()).ok(),
-            attach: attach::listen().ok(),
+            attach,
             started_ms: attach::now_ms(),
             address,
         })
@@ -215,7 +212,7 @@ impl<'a> RankProcesses<'a> {
         let (streams, outputs) = self.connect_output(&mut command, index, files, connect)?;
         let terminal = connect == Connect::Inherit && self.has_terminal(plan.rank);
         self.terminal_lent |= terminal;
-        let inherit = [self.segment.as_fd(), connection.as_fd()];
+        let inherit = [self.world.as_fd(), connection.as_fd()];
         let setup = ChildSetup {
             inherit: &inherit,
             cpus: plan.slot.cpus.as_ref(),
@@ -278,7 +275,11 @@ impl<'a> RankProcesses<'a> {
 
     /// Rank and process of those that are running, for people.
     pub fn describe_alive(&self) -> String {
-        let alive = self.alive().into_iter();
+        // The launcher of a spawned job may have a rank's output open, and is waited for itself.
+        let spawns = !self.world.launchers_below().is_empty();
+        let mut alive = self.alive();
+        alive.retain(|&index| !spawns || !self.ranks[index].lingers);
+        let alive = alive.into_iter();
         let names = alive.map(|index| {
             let (rank, process) = (self.plan.ranks[index].rank, &self.ranks[index].process);
             format!("rank {rank} (pid {})", process.pid())
@@ -349,11 +350,26 @@ impl<'a> RankProcesses<'a> {
         }
     }
 
+    /// The number in the job segment of the rank with this number on the node.
+    fn number(&self, index: usize) -> u32 {
+        self.world.number(self.plan.ranks[index].rank)
+    }
+
+    /// Whether a rank has called MPI_Init of this library, or opened a session.
+    pub fn has_come(&self, rank: u32) -> bool {
+        self.world.rank_state(self.world.number(rank)) != RankState::Absent
+    }
+
+    /// Whether [one has](Self::has_come).
+    pub fn has_any_come(&self) -> bool {
+        self.plan.ranks.iter().any(|plan| self.has_come(plan.rank))
+    }
+
     fn stage(&self, index: usize) -> RankStage {
         if let Some(code) = self.pmi.aborted(index) {
             return RankStage::Aborted { code };
         }
-        match self.segment.rank_state(self.plan.ranks[index].rank) {
+        match self.world.rank_state(self.number(index)) {
             RankState::Absent => match self.pmi.progress(index) {
                 pmi::PmiProgress::Silent => RankStage::NotInitialized,
                 pmi::PmiProgress::Initialized => RankStage::Running,
@@ -368,12 +384,12 @@ impl<'a> RankProcesses<'a> {
     /// A running rank between MPI_Init and MPI_Finalize, which wait for all ranks of the job.
     pub fn first_in_world(&self) -> Option<u32> {
         let is_in = |&index: &usize| {
-            let rank = self.plan.ranks[index].rank;
+            let number = self.number(index);
             // A rank of another library, or one that is still in MPI_Init: there, ranks of several
             // nodes wait for each other in a barrier.
-            let by_pmi = self.segment.rank_state(rank) == RankState::Absent
+            let by_pmi = self.world.rank_state(number) == RankState::Absent
                 && self.stage(index) == RankStage::Running;
-            by_pmi || self.pmi.is_waiting(index) || self.segment.block(rank).is_in_world()
+            by_pmi || self.pmi.is_waiting(index) || self.world.block(number).is_in_world()
         };
         Some(self.plan.ranks[self.alive().into_iter().find(is_in)?].rank)
     }
@@ -393,15 +409,17 @@ impl<'a> RankProcesses<'a> {
     pub fn activities(&self) -> Vec<RankActivity> {
         let is_amid = |index: &usize| self.stage(*index) == RankStage::Running;
         let doing = |index: usize| {
-            let rank = self.plan.ranks[index].rank;
-            if matches!(self.segment.rank_state(rank), RankState::Absent) {
+            let number = self.number(index);
+            if matches!(self.world.rank_state(number), RankState::Absent) {
                 return RankActivity::Unobserved;
             }
-            let Some((waiting, ns)) = self.segment.block(rank).waiting() else {
+            let Some((waiting, ns)) = self.world.block(number).waiting() else {
                 return RankActivity::Runs;
             };
-            // Negative: the rank waits for any rank, or for several.
+            // Negative: the rank waits for any rank, or for several. A rank of another world is
+            // beyond the numbers of this one.
             let peer = u32::try_from(waiting.peer).ok();
+            let peer = peer.map(|number| number.wrapping_sub(self.world.first()));
             let is_single = matches!(waiting.kind, WaitKind::Send | WaitKind::Receive);
             RankActivity::Waits(WaitingRank {
                 peer: peer.filter(|_| is_single),
@@ -414,7 +432,7 @@ impl<'a> RankProcesses<'a> {
     /// What some ranks cannot do that others can, a line for each; empty if there is nothing to
     /// report.
     pub fn limits(&self) -> String {
-        let line = |rank: u32| match self.segment.block(rank).limits_in_words() {
+        let line = |rank: u32| match self.world.block(self.world.number(rank)).limits_in_words() {
             limits if limits.is_empty() => None,
             limits => Some(format!("mpiexec: rank {rank} does without {limits}\n")),
         };
@@ -426,14 +444,15 @@ impl<'a> RankProcesses<'a> {
     pub fn serve_requests(&mut self) -> Vec<usize> {
         let mut replaced = Vec::new();
         let Some(requests) = &mut self.requests else { return replaced };
-        let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
+        let (world, pmi, members) = (self.world, &mut self.pmi, &self.job.members);
         let mut give = |request: DescriptorRequest| -> Result<OwnedFd, String> {
-            let index = members.binary_search(&request.rank);
+            let rank = request.rank.wrapping_sub(world.first());
+            let index = members.binary_search(&rank);
             let index = index.map_err(|_| format!("rank {} is not on this node", request.rank))?;
             match request.wanted {
                 DescriptorKind::Values => pmi.table().map_err(|error| error.to_string()),
                 DescriptorKind::Segment => {
-                    segment.as_fd().try_clone_to_owned().map_err(|error| error.to_string())
+                    world.as_fd().try_clone_to_owned().map_err(|error| error.to_string())
                 }
                 DescriptorKind::Manager => match pmi.replace(index) {
                     Ok(Some(theirs)) => {
@@ -457,20 +476,21 @@ impl<'a> RankProcesses<'a> {
     pub fn counters(&self) -> Vec<CounterValues> {
         let ranks = self.plan.ranks.iter();
         ranks
-            .map(|plan| CounterValues(*self.segment.block(plan.rank).counters().values()))
+            .map(|plan| self.world.block(self.world.number(plan.rank)).counters())
+            .map(|counters| CounterValues(*counters.values()))
             .collect()
     }
 
     /// The memory of the areas of communicators.
     pub fn areas(&self) -> AreaBudget<'_> {
-        self.segment.area_budget()
+        self.world.area_budget()
     }
 
     /// The sum of the late arrivals that the ranks have counted.
     pub fn late(&self) -> LateArrivals {
         let (mut late, mut symbols) = (LateArrivals::default(), Symbolizer::default());
         for plan in &self.plan.ranks {
-            late.add(self.segment.late_table(plan.rank), &mut symbols);
+            late.add(self.world.late_table(self.world.number(plan.rank)), &mut symbols);
         }
         late
     }

@@ -13,6 +13,8 @@
 //! Ranks are started in pieces of [`START_BATCH`], with events served in between. Once the job is
 //! being ended, no more are started.
 //!
+//! [`worlds`] has what a job has to do with those that its ranks spawn.
+//!
 //! For the [user](JobOwner::User) this decides by itself: the first failure of those found
 //! together ([`first_failure`]) ends the job. In an agent it reports ends to the
 //! [controller](JobOwner::Controller) and carries out its orders. Two ends become failures only by
@@ -36,6 +38,7 @@ use crate::link::HEARTBEAT_INTERVAL;
 use crate::link::messages::{AgentMessage, KvsEntries};
 use crate::local::departed::DepartedRanks;
 use crate::local::ranks::{Connect, RankProcesses};
+use crate::local::world::JobWorld;
 use crate::options::JobOptions;
 use crate::options::values::shell_words::command_line;
 use crate::output::OutputTarget;
@@ -47,6 +50,9 @@ use crate::report::traffic;
 use crate::report::{Ending, INTERNAL, RankFailure, departed_note, first_failure, hang_report};
 
 mod events;
+mod worlds;
+
+pub use worlds::SpawnOrigin;
 
 /// Time for a killed rank to die. Freeing hundreds of gigabytes takes seconds.
 const KILL_LIMIT: Duration = Duration::from_secs(20);
@@ -66,25 +72,62 @@ const LINGERING_NOTE: Duration = Duration::from_secs(10);
 
 /// Runs all ranks of a job on this node and returns the exit status.
 pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<u8, LaunchError> {
-    // Before anything else is open: the keeper is a copy of this process.
-    let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
-    let signals = take_signals()?;
-    let ranks = RankProcesses::new(node, plan, keeper, None)?;
+    let guards = JobGuards::take()?;
+    let world = JobWorld::create(node, plan)?;
+    run_for_user(options, node, plan, &world, guards, None)
+}
+
+/// Runs all ranks of a job that a rank has spawned, and that has its place in the segment.
+pub fn run_spawned(
+    options: &JobOptions,
+    node: &NodeJob,
+    plan: &NodePlan<'_>,
+    world: &JobWorld,
+    origin: SpawnOrigin<'_>,
+) -> Result<u8, LaunchError> {
+    run_for_user(options, node, plan, world, JobGuards::take()?, Some(origin))
+}
+
+/// What a launcher takes before it has anything else open and any thread: the keeper is a copy of
+/// this process.
+struct JobGuards {
+    keeper: Keeper,
+    signals: Signals,
+}
+
+impl JobGuards {
+    fn take() -> Result<JobGuards, LaunchError> {
+        let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
+        Ok(JobGuards { keeper, signals: take_signals()? })
+    }
+}
+
+fn run_for_user<'a>(
+    options: &'a JobOptions,
+    node: &'a NodeJob,
+    plan: &'a NodePlan<'a>,
+    world: &'a JobWorld,
+    guards: JobGuards,
+    origin: Option<SpawnOrigin<'a>>,
+) -> Result<u8, LaunchError> {
+    let ranks = RankProcesses::new(node, plan, world, guards.keeper, None)?;
     let writer = OutputWriter::start().map_err(doing("cannot make a pipe for output"))?;
-    let owner = JobOwner::User(Box::new(InvokingUser { options, writer }));
+    let user = InvokingUser { options, spawned: world.spawned(), writer };
+    let owner = JobOwner::User(Box::new(user));
     let rules = node.signals.clone();
-    let mut job = JobLoop::new(owner, signals, rules, node.grace, node.host_timeout)?;
+    let mut job = JobLoop::new(owner, guards.signals, rules, node.grace, node.host_timeout)?;
     job.set_time_limits(options);
     let mut ranks = LocalRanks::new(node, plan, ranks, Connect::Inherit);
+    ranks.origin = origin;
     let result = ranks.run(&mut job);
     let ranks = ranks.processes;
     if result.is_ok() && options.wants_traffic() {
-        job.owner.say(traffic::table(&ranks.counters()));
+        job.owner.say(world.heading() + &traffic::table(&ranks.counters()));
         job.owner.say(traffic::areas(&ranks.areas()));
         job.owner.say(ranks.limits());
     }
     if result.is_ok() && options.wants_late() {
-        job.owner.say(ranks.late().table());
+        job.owner.say(world.heading() + &ranks.late().table());
     }
     let status = job.finish()?;
     result.map(|()| status)
@@ -111,7 +154,11 @@ pub fn run_part(
     if !notice.is_empty() {
         owner.say(notice);
     }
-    let ranks = match RankProcesses::new(node, &plan, keeper, address) {
+    let world = match JobWorld::create(node, &plan) {
+        Ok(world) => world,
+        Err(error) => return Ok(owner.fail(INTERNAL, LaunchError::from(error).to_string())),
+    };
+    let ranks = match RankProcesses::new(node, &plan, &world, keeper, address) {
         Ok(ranks) => ranks,
         Err(error) => return Ok(owner.fail(error.status(), error.to_string())),
     };
@@ -166,6 +213,12 @@ struct LocalRanks<'a> {
     lingering_since: Option<Instant>,
     /// The user knows of these ranks.
     lingering_is_said: bool,
+    /// Who has spawned the job, if a rank has.
+    origin: Option<SpawnOrigin<'a>>,
+    /// One of its processes, at least, is about to be connected with that rank.
+    is_connected: bool,
+    /// The jobs that ranks here have spawned are asked to end, too.
+    ends_worlds: bool,
 }
 
 impl<'a> LocalRanks<'a> {
@@ -189,11 +242,15 @@ impl<'a> LocalRanks<'a> {
             world_is_known: false,
             lingering_since: None,
             lingering_is_said: false,
+            origin: None,
+            is_connected: false,
+            ends_worlds: false,
         }
     }
 
     /// Starts the ranks, waits until they have ended, and cleans up what they leave.
     fn run(&mut self, job: &mut JobLoop<'_>) -> Result<(), LaunchError> {
+        self.watch_worlds(job);
         let result = self.processes.check_programs().and_then(|()| job.run(self));
         if result.is_ok() && !job.is_ending() {
             job.owner.say(self.processes.describe_left());
@@ -219,6 +276,9 @@ impl<'a> LocalRanks<'a> {
         }
         if let JobOwner::Controller(uplink) = &mut job.owner {
             uplink.link.send(&AgentMessage::Ended(ends));
+            return;
+        }
+        if self.fail_spawn(job, &ends) {
             return;
         }
         if let Some((rank, pid, cause)) = first_failure(&ends) {
@@ -251,6 +311,7 @@ impl<'a> LocalRanks<'a> {
     fn failure(&self, rank: u32, pid: u32, cause: Cause) -> RankFailure {
         RankFailure {
             rank,
+            spawned: self.processes.world.spawned(),
             pid,
             host: host_name(),
             program: command_line(&self.plan.ranks[rank as usize].section.command),
@@ -321,7 +382,8 @@ impl Workers for LocalRanks<'_> {
         match self.stage {
             LocalStage::Running => {
                 let starting = self.processes.is_starting() && !job.is_ending();
-                !job.has_given_up() && (starting || self.processes.alive_count() > 0)
+                let own = starting || self.processes.alive_count() > 0;
+                own && !job.has_given_up() || self.waits_for_worlds(job)
             }
             LocalStage::Writing => !job.has_given_up() && !self.processes.file_writer.is_idle(),
             LocalStage::Reported => match &job.owner {
@@ -344,6 +406,9 @@ impl Workers for LocalRanks<'_> {
             job.owner.say(note);
         }
         started?;
+        if !self.processes.is_starting() {
+            self.announce_start();
+        }
         // Input that has come while ranks were started.
         self.pass_on_input(job);
         Ok(self.processes.is_starting())
@@ -376,6 +441,7 @@ impl Workers for LocalRanks<'_> {
             Deadline::WithoutInit => self.check_world(job),
             Deadline::Lingering => self.check_lingering(job),
             Deadline::PartialLine => self.pass_on_partial_lines(job),
+            Deadline::Worlds => self.check_worlds(job),
             Deadline::Heartbeat => self.announce_world(job),
             _ => {}
         }
@@ -414,9 +480,11 @@ impl Workers for LocalRanks<'_> {
 
     fn suspend(&mut self) {
         self.processes.signal(signal::SIGTSTP);
+        self.processes.world.signal_launchers(signal::SIGTSTP);
     }
 
     fn resume(&mut self) {
+        self.processes.world.signal_launchers(signal::SIGCONT);
         self.processes.signal(signal::SIGCONT);
     }
 
@@ -427,6 +495,11 @@ impl Workers for LocalRanks<'_> {
         self.processes.end(number);
         // A stopped process does not handle signals.
         self.processes.signal(signal::SIGCONT);
+        self.ask_worlds_to_end(job);
+    }
+
+    fn end_worlds(&mut self) {
+        self.include_worlds();
     }
 
     /// Does not wait for long for ranks that this process may not signal.
@@ -434,11 +507,12 @@ impl Workers for LocalRanks<'_> {
         if self.stage != LocalStage::Running {
             return Duration::ZERO;
         }
+        self.kill_worlds();
         if self.processes.end(signal::SIGKILL) == 0 { KILL_LIMIT } else { HEARTBEAT_INTERVAL }
     }
 
     fn describe_remaining(&self) -> Option<String> {
-        (self.stage == LocalStage::Running).then(|| self.processes.describe_alive())
+        (self.stage == LocalStage::Running).then(|| self.describe_rest()).flatten()
     }
 
     fn reap_orphans(&self) {
@@ -449,7 +523,8 @@ impl Workers for LocalRanks<'_> {
         match &mut job.owner {
             JobOwner::User(user) => {
                 let report = self.processes.hang_report(None);
-                user.writer.say(hang_report(self.processes.count() as u32, &report));
+                let report = hang_report(self.processes.count() as u32, &report);
+                user.writer.say(self.processes.world.heading() + &report);
             }
             JobOwner::Controller(uplink) => {
                 let report = self.processes.hang_report(Some(&self.node.host));

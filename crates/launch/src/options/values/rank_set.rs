@@ -21,11 +21,16 @@ impl RankSet {
         RankSet::Ranges(vec![(rank, rank)])
     }
 
+    /// The set without a rank.
+    pub fn none() -> RankSet {
+        RankSet::Ranges(Vec::new())
+    }
+
     /// Reads a set; `None` if it is not one.
     pub fn parse(text: &str) -> Option<RankSet> {
         match text.to_ascii_lowercase().as_str() {
             "all" => return Some(RankSet::All),
-            "none" => return Some(RankSet::Ranges(Vec::new())),
+            "none" => return Some(RankSet::none()),
             _ => {}
         }
         let range = |part: &str| {

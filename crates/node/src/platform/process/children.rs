@@ -66,6 +66,22 @@ pub fn reap_orphans(spare: &dyn Fn(u32) -> bool) {
     }
 }
 
+/// Whether this process is a child of this one that runs.
+pub fn is_running_child(pid: u32) -> bool {
+    kinship(pid) == Kinship::Running
+}
+
+/// Sends a signal to a process if it is a child of this one that runs. Returns whether it is.
+pub fn signal_child(pid: u32, number: i32) -> bool {
+    let is_child = is_running_child(pid);
+    if is_child {
+        // SAFETY: kill takes plain numbers. No other process reaps the child, so the number is
+        // still its own.
+        unsafe { libc::kill(pid as libc::pid_t, number) };
+    }
+    is_child
+}
+
 /// A child that was started by another process, and lost it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Orphan {
@@ -295,6 +311,7 @@ mod tests {
     fn only_children_are_kin() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         assert_eq!(kinship(child.id()), Kinship::Running);
+        assert!(signal_child(child.id(), 0) && !signal_child(1, 0));
         assert_eq!(kinship(1), Kinship::None);
         assert_eq!(kinship(std::process::id()), Kinship::None);
         drop(child.stdin.take());

@@ -23,8 +23,8 @@ mod tcp_peer;
 mod terminal;
 
 pub use children::{
-    Orphan, adopt_orphans, await_orphans, end_children, is_ending, orphans, reap_orphans,
-    signal_orphans, unreaped_orphans,
+    Orphan, adopt_orphans, await_orphans, end_children, is_ending, is_running_child, orphans,
+    reap_orphans, signal_child, signal_orphans, unreaped_orphans,
 };
 pub use events::{
     Signals, has_writer, is_foreground, is_ignored, set_nonblocking, take_dispositions,
@@ -34,7 +34,7 @@ pub use interfaces::{Interface, interfaces};
 pub use keeper::Keeper;
 pub use limits::allow_many_descriptors;
 pub use probe::{CmaRefusal, cma_between_ranks, memfd};
-pub use system::{LimitResource, limits, outlive_file_size_limit, pidfd};
+pub use system::{LimitResource, keep_descriptors, limits, outlive_file_size_limit, pidfd};
 pub use tcp_peer::tcp_peer_answers;
 pub use terminal::take_terminal_back;
 

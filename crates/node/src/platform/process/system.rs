@@ -45,6 +45,14 @@ pub fn outlive_file_size_limit() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
+/// Keeps what this process has open beside its standard streams from programs that it starts.
+/// Kernels before Linux 5.11 cannot do it at once: there these inherit what they inherited before.
+pub fn keep_descriptors() {
+    const CLOSE_RANGE_CLOEXEC: u32 = 1 << 2;
+    // SAFETY: plain numbers; descriptors get a flag, and none is closed.
+    unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, CLOSE_RANGE_CLOEXEC) };
+}
+
 /// Whether the system supports pidfds.
 ///
 /// # Errors

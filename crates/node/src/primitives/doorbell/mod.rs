@@ -75,6 +75,12 @@ impl<B: Deref<Target = [AtomicU64]>> NewSenders<B> {
         self.bits.iter().zip(&self.seen).any(|(bits, seen)| bits.load(Ordering::Acquire) != *seen)
     }
 
+    /// Forgets that `rank` has announced itself: another sender has its number now, which announces
+    /// itself anew.
+    pub fn forget(&mut self, rank: u32) {
+        self.seen[rank as usize / 64] &= !(1 << (rank % 64));
+    }
+
     /// Calls `open` with each rank that has announced itself since the last call.
     pub fn take(&mut self, mut open: impl FnMut(u32)) {
         for (word, (bits, seen)) in self.bits.iter().zip(&mut self.seen).enumerate() {

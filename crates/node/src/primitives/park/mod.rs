@@ -21,9 +21,6 @@
 //! A rank that also waits for a file descriptor, for example of the network, cannot sleep in a
 //! futex: it [listens](ParkingSpot::listen) to the descriptor and to its wake-up socket. One thread
 //! of the rank has the watch and listens; the others sleep until it gives the watch up.
-//!
-//! A rank that shares several segments has a spot in each, and wakers know only theirs. It listens
-//! at all of them ([`listen_at_all`]), with one socket.
 
 mod events;
 mod membarrier;
@@ -206,46 +203,31 @@ impl ParkingSpot {
         self.socket.store(number, Ordering::Relaxed);
     }
 
-    /// [`listen_at_all`] for a rank with this spot alone.
+    /// Waits until [`ParkingSpot::wake`], or an event that the [`WakeEvents`] names, unless `ready`
+    /// returns `None`: then there is work already. May return early. Several threads of the rank
+    /// may call this at once.
     pub fn listen(
         &self,
         fencing: Fencing,
         socket: &WakeSocket,
         ready: impl FnOnce() -> Option<WakeEvents>,
     ) {
-        listen_at_all(std::iter::once((self, fencing)), socket, ready);
-    }
-}
-
-/// Waits until [`ParkingSpot::wake`] at one of `spots`, or an event that the [`WakeEvents`] names,
-/// unless `ready` returns `None`: then there is work already. May return early. Each spot comes
-/// with the fencing of those who wake it. Several threads of the rank may call this at once.
-pub fn listen_at_all<'a>(
-    spots: impl Iterator<Item = (&'a ParkingSpot, Fencing)> + Clone,
-    socket: &WakeSocket,
-    ready: impl FnOnce() -> Option<WakeEvents>,
-) {
-    // SYNC watch: read before the announcements. The thread that gives the watch up first withdraws
-    // all announcements so far, and then counts a handover. So a thread that announced itself
-    // before that does not sleep, or is woken.
-    let handovers = socket.handovers();
-    let watches = socket.take_watch();
-    let mut shortest = None;
-    for (spot, fencing) in spots.clone() {
-        let (_, limit) = spot.announce(LISTENING, fencing, None);
-        shortest = shortest.or(limit);
-    }
-    let events = ready();
-    if watches {
-        if let Some(events) = events {
-            socket.await_events(events.shorter(shortest));
+        // SYNC watch: read before the announcement. The thread that gives the watch up first
+        // withdraws all announcements so far, and then counts a handover. So a thread that
+        // announced itself before that does not sleep, or is woken.
+        let handovers = socket.handovers();
+        let watches = socket.take_watch();
+        let (_, limit) = self.announce(LISTENING, fencing, None);
+        let events = ready();
+        if watches {
+            if let Some(events) = events {
+                socket.await_events(events.shorter(limit));
+            }
+            // Before the watch is given up: the next thread that takes it announces itself again.
+            self.word.fetch_and(!STATE, Ordering::SeqCst);
+            socket.give_up_watch();
+        } else if let Some(events) = events {
+            socket.await_handover(handovers, events.shorter(limit).limit);
         }
-        // Before the watch is given up: the next thread that takes it announces itself again.
-        for (spot, _) in spots {
-            spot.word.fetch_and(!STATE, Ordering::SeqCst);
-        }
-        socket.give_up_watch();
-    } else if let Some(events) = events {
-        socket.await_handover(handovers, events.shorter(shortest).limit);
     }
 }

@@ -75,35 +75,6 @@ fn the_watch_is_handed_over_without_a_loss() {
     });
 }
 
-/// A rank listens at its spots in two segments; a peer of each sends to it.
-#[test]
-fn a_rank_that_listens_at_two_spots_is_woken_at_each() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(|| {
-        let socket = WakeSocket::new().expect("a socket");
-        let spots = [ParkingSpot::default(), ParkingSpot::default()];
-        spots.iter().for_each(|spot| spot.set_wake_socket(&socket));
-        let messages = [AtomicU32::new(0), AtomicU32::new(0)];
-        let shared = Arc::new((spots, messages));
-        let senders = [0, 1].map(|at| {
-            let theirs = shared.clone();
-            loom::thread::spawn(move || {
-                theirs.1[at].store(1, Ordering::Release);
-                theirs.0[at].wake(Fencing::Sender);
-            })
-        });
-        let have_come = || shared.1.iter().all(|m| m.load(Ordering::Acquire) != 0);
-        while !have_come() {
-            let all = shared.0.iter().map(|spot| (spot, Fencing::Sender));
-            listen_at_all(all, &socket, || (!have_come()).then(WakeEvents::default));
-        }
-        for sender in senders {
-            sender.join().expect("sender");
-        }
-    });
-}
-
 /// Two threads of a rank wait for one message each, and park at the rank's only spot.
 #[test]
 fn threads_that_share_a_spot_are_woken_each_by_its_message() {

@@ -113,35 +113,6 @@ fn listener_is_woken_by_its_socket_and_by_watched_descriptors() {
 }
 
 #[test]
-fn a_wake_up_at_any_spot_ends_the_wait() {
-    let socket = WakeSocket::new().expect("a socket");
-    let spots: [ParkingSpot; 3] = Default::default();
-    spots.iter().for_each(|spot| spot.set_wake_socket(&socket));
-    let published = AtomicU32::new(0);
-    // Without a limit on the wait, a lost wake-up would hang here.
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for i in 1..=WAKES {
-                published.store(i, Ordering::Release);
-                spots[i as usize % spots.len()].wake(Fencing::Sender);
-                while published.load(Ordering::Acquire) == i {
-                    std::hint::spin_loop();
-                }
-            }
-        });
-        for i in 1..=WAKES {
-            while published.load(Ordering::Acquire) != i {
-                let all = spots.iter().map(|spot| (spot, Fencing::Sender));
-                listen_at_all(all, &socket, || {
-                    (published.load(Ordering::Acquire) != i).then(WakeEvents::default)
-                });
-            }
-            published.store(0, Ordering::Release);
-        }
-    });
-}
-
-#[test]
 fn all_threads_of_a_listening_rank_are_woken() {
     let socket = WakeSocket::new().expect("a socket");
     let spot = ParkingSpot::default();
