@@ -168,7 +168,7 @@ fn other<'a>(wanted: &FigureFilter<'a>, than: &'a Than) -> FigureFilter<'a> {
         program: than.program.as_deref().unwrap_or(wanted.program),
         measure: than.measure.as_deref().unwrap_or(wanted.measure),
         bytes: than.bytes.or(wanted.bytes),
-        ranks: wanted.ranks,
+        ranks: than.ranks.or(wanted.ranks),
         at: than.at.as_ref().unwrap_or(wanted.at),
     }
 }

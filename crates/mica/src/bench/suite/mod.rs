@@ -208,6 +208,7 @@ pub struct Than {
     pub program: Option<String>,
     pub measure: Option<String>,
     pub bytes: Option<u64>,
+    pub ranks: Option<u32>,
     pub at: Option<BTreeMap<String, toml::Value>>,
 }
 
