@@ -226,7 +226,8 @@ def _uses(body: str) -> str:
 
 
 PARAMETERS = {
-    "InOutStatus", "InOutValue", "InOutValues", "InStatus", "OutStatus", "OutStatuses", "OutValue", "OutValues", "Same", "Value", "Values",
+    "InOutStatus", "InOutValue", "InOutValues", "InStatus", "OutStatus", "OutStatuses", "OutValue", "OutValues", "Same", "SpawnedCodes", "Value",
+    "Values",
 }
 # Kinds of words that no description of the Forum names.
 ADDRESSES = {"Displacement", "ReadBuffer", "WriteBuffer"}
@@ -242,6 +243,8 @@ def _kind(function: Function, param: Param) -> str:
         if param.array:
             return f"OutStatuses[{length}]"
         return {"out": "OutStatus", "inout": "InOutStatus"}.get(out, "InStatus")
+    if param.kind == "ERROR_CODE" and param.array and not length:
+        return "SpawnedCodes"
     if kind := _word(function, param, length):
         if not param.depth:
             return f"Value<{kind}>"

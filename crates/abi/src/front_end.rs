@@ -15,6 +15,7 @@ use crate::convert::Out;
 use crate::raise::{ErrorTarget, finish};
 use crate::shims::attribute::{copy_by, delete_by};
 use crate::shims::op::{order, pieces, pointer};
+use crate::shims::processes::stored_codes;
 use crate::table::{
     CallbackState, CopyCallback, DeleteCallback, EndCallback, ErrorCallback, FrontEndTable, LAYOUT,
     OperatorCallback, RequestCallback, event, object,
@@ -33,6 +34,7 @@ pub const TABLE: FrontEndTable = FrontEndTable {
     follow_request,
     datatype_serial,
     at_end,
+    spawned_codes,
 };
 
 /// A state whose owners share it; the last one frees it.
@@ -225,4 +227,8 @@ unsafe extern "C" fn datatype_serial(datatype: MPI_Datatype) -> u64 {
 unsafe extern "C" fn at_end(callback: EndCallback) {
     // SAFETY: the front end's function, which may be called when MPI ends.
     init::at_end(Arc::new(move || unsafe { callback() }));
+}
+
+extern "C" fn spawned_codes() -> usize {
+    stored_codes()
 }

@@ -13,7 +13,7 @@ use crate::types::{MPI_Count, MPI_Datatype, MPI_Errhandler, MPI_Op, MPI_Request}
 pub const SYMBOL: &[u8] = b"mica_front_end\0";
 
 /// Changes whenever [`FrontEndTable`] does.
-pub const LAYOUT: u32 = 2;
+pub const LAYOUT: u32 = 3;
 
 /// A callback's state. `drop` is called once, after the last call of the callback.
 #[repr(C)]
@@ -126,4 +126,7 @@ pub struct FrontEndTable {
     /// Has the callback called whenever MPI ends: the world model and all sessions. It may free
     /// datatypes, and call no other function that communicates or starts or ends MPI.
     pub at_end: unsafe extern "C" fn(EndCallback),
+    /// How many codes of processes this thread's last call of `MPI_Comm_spawn` or
+    /// `MPI_Comm_spawn_multiple` has stored: only the root's arguments say it.
+    pub spawned_codes: extern "C" fn() -> usize,
 }

@@ -11,6 +11,7 @@ pub use mica_front_end::argument::{Length, ParameterKind, Same};
 use mica_front_end::array::ArrayArgument;
 use mica_front_end::types::MPI_Status;
 
+use crate::library::table;
 use crate::status::{MpichStatus, from_standard, give, is_ignored, to_standard, untouched};
 use crate::value::ErrorCode;
 use crate::word::WordKind;
@@ -216,6 +217,35 @@ impl<K: WordKind> ParameterKind for OutValues<K> {
                 unsafe { place.write(K::to_mpich(element)) };
             }
         });
+    }
+}
+
+/// Places for the codes of spawned processes; how many there are only the library knows.
+#[derive(Debug)]
+pub enum SpawnedCodes {}
+
+impl ParameterKind for SpawnedCodes {
+    type Given = *mut c_int;
+    type Passed = *mut c_int;
+    type Held = *mut c_int;
+
+    #[inline(always)]
+    unsafe fn enter(given: *mut c_int, _len: usize) -> Option<*mut c_int> {
+        Some(given)
+    }
+
+    #[inline(always)]
+    fn pass(held: &mut *mut c_int) -> *mut c_int {
+        *held
+    }
+
+    unsafe fn leave(held: *mut c_int) {
+        // MPI_ERRCODES_IGNORE is null.
+        let stored = if held.is_null() { 0 } else { (table().spawned_codes)() };
+        for i in 0..stored {
+            // SAFETY: the library has stored as many.
+            unsafe { *held.add(i) = ErrorCode::to_mpich(*held.add(i)) };
+        }
     }
 }
 

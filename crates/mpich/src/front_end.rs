@@ -29,7 +29,12 @@ static mica_front_end_mpich: FrontEndTable = FrontEndTable {
     follow_request,
     datatype_serial,
     at_end,
+    spawned_codes,
 };
+
+extern "C" fn spawned_codes() -> usize {
+    (table().spawned_codes)()
+}
 
 /// A handle of this ABI that is an integer or an address, as a word.
 trait HandleWord {

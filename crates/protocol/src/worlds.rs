@@ -165,8 +165,11 @@ impl EngineState {
         let (me, met) = (self.me, self.met_generation);
         let new = segment.worlds().filter(|world| world.generation > met);
         for world in new.collect::<Vec<_>>() {
-            for peer in world.ranks().filter(|&peer| peer != me) {
-                self.forget_former(peer, world.generation);
+            for peer in world.ranks() {
+                // Messages to itself have a kind, too; there is nothing of a former holder.
+                if peer != me {
+                    self.forget_former(peer, world.generation);
+                }
                 let kind = peer_kind(segment, me, peer, self.channels.packet_payload_max(peer));
                 self.selection.set_kind(peer, kind)?;
             }

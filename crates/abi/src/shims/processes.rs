@@ -1,6 +1,7 @@
 //! Processes that are started, or that meet, while the job runs (MPI 5.0, chapter 11).
 #![allow(clippy::too_many_arguments, reason = "the argument lists are MPI's own")]
 
+use std::cell::Cell;
 use std::ffi::{CStr, OsString, c_char, c_int};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStringExt;
@@ -13,6 +14,16 @@ use mica_mpi::{Error, Result};
 
 use crate::convert::{Out, null, put_text, text};
 use crate::types::*;
+
+thread_local! {
+    /// Codes that the last spawn of this thread has stored.
+    static STORED_CODES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many codes of processes the last spawn of this thread has stored.
+pub(crate) fn stored_codes() -> usize {
+    STORED_CODES.get()
+}
 
 /// MPI_Open_port.
 ///
@@ -218,6 +229,7 @@ unsafe fn spawn(
     intercomm: *mut MPI_Comm,
     array_of_errcodes: *mut c_int,
 ) -> Result<()> {
+    STORED_CODES.set(0);
     // SAFETY: as the caller promises.
     let intercomm = unsafe { Out::new(intercomm, "intercomm")? };
     let (spawned, codes) = dynamic::spawn(&Comm::resolve(comm.raw())?, root, programs);
@@ -225,6 +237,7 @@ unsafe fn spawn(
     if !array_of_errcodes.is_null() {
         // SAFETY: as the caller promises; the codes are the library's.
         unsafe { std::ptr::copy_nonoverlapping(codes.as_ptr(), array_of_errcodes, codes.len()) };
+        STORED_CODES.set(codes.len());
     }
     match spawned {
         Ok(comm) => intercomm.give(comm),

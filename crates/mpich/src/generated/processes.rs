@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::argument::{InOutValue, OutValue, Same, Value, Values};
+use crate::argument::{InOutValue, OutValue, Same, SpawnedCodes, Value, Values};
 use crate::export::forward;
 use crate::handle::{Comm, Errhandler, Group, Info, Session};
 use crate::value::{Rank, ThreadLevel};
@@ -29,14 +29,14 @@ forward! { MPI_Comm_join(fd: Same<c_int>, intercomm: OutValue<Comm>) }
 forward! {
     MPI_Comm_spawn(command: Same<*const c_char>, argv: Same<*mut *mut c_char>,
         maxprocs: Same<c_int>, info: Value<Info>, root: Value<Rank>, comm: Value<Comm>,
-        intercomm: OutValue<Comm>, array_of_errcodes: Same<*mut c_int>)
+        intercomm: OutValue<Comm>, array_of_errcodes: SpawnedCodes)
 }
 
 forward! {
     MPI_Comm_spawn_multiple(count: Same<c_int>, array_of_commands: Same<*mut *mut c_char>,
         array_of_argv: Same<*mut *mut *mut c_char>, array_of_maxprocs: Same<*const c_int>,
         array_of_info: Values<Info>[count], root: Value<Rank>, comm: Value<Comm>,
-        intercomm: OutValue<Comm>, array_of_errcodes: Same<*mut c_int>)
+        intercomm: OutValue<Comm>, array_of_errcodes: SpawnedCodes)
 }
 
 forward! { MPI_Finalize() }

@@ -27,7 +27,8 @@ impl Inlet {
         Inlet {
             source,
             generation: segment.generation(),
-            ring: RingConsumer::new(segment.project(|segment| segment.ring(source, me))),
+            ring: RingConsumer::new(segment.project(|segment| segment.ring(source, me)))
+                .beginning_at(segment.first_position_of(source)),
             marks: Marks::new(segment.project(|segment| segment.marks(source))),
             parking: segment.project(|segment| &segment.block(source).parking.0),
             doorbell: segment.project(|segment| segment.doorbell(me, source)),

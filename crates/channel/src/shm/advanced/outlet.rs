@@ -26,7 +26,8 @@ impl RingOutlet {
     pub fn open(segment: &Arc<JobSegment>, me: u32, peer: u32) -> RingOutlet {
         let ring = segment.project(|segment| segment.ring(me, peer));
         let outlet = RingOutlet {
-            ring: RingProducer::with_backing(ring, FIRST_SLOTS),
+            ring: RingProducer::with_backing(ring, FIRST_SLOTS)
+                .beginning_at(segment.first_position_of(me)),
             has_arena: false,
             generation: segment.generation(),
             doorbell: segment.project(|segment| segment.doorbell(peer, me)),

@@ -49,11 +49,15 @@ impl Doorbell {
 }
 
 /// The senders that have announced themselves to one receiver: the shared bits, and those that the
-/// receiver has seen.
+/// receiver has not seen.
+///
+/// A bit that has been seen counts as seen until the receiver [forgets](NewSenders::forget) it,
+/// also if it is cleared and set again meanwhile (`JobSegment::end_world`): what the receiver keeps
+/// for the former sender of the number must go first.
 #[derive(Debug)]
 pub struct NewSenders<B> {
     bits: B,
-    seen: Vec<u64>,
+    unseen: Vec<u64>,
 }
 
 /// Sets the bit of sender `rank`, whose ring is ready to be polled.
@@ -65,29 +69,30 @@ pub fn announce_sender(bits: &[AtomicU64], rank: u32) {
 impl<B: Deref<Target = [AtomicU64]>> NewSenders<B> {
     /// The receiver's view of its bits.
     pub fn new(bits: B) -> NewSenders<B> {
-        NewSenders { seen: vec![0; bits.len()], bits }
+        NewSenders { unseen: vec![!0; bits.len()], bits }
     }
 
     /// True when a sender has announced itself since the last [`NewSenders::take`].
     #[inline(always)]
     pub fn has_new(&self) -> bool {
         // SYNC new-sender: pairs with the Release in `announce_sender`.
-        self.bits.iter().zip(&self.seen).any(|(bits, seen)| bits.load(Ordering::Acquire) != *seen)
+        let is_new =
+            |(bits, unseen): (&AtomicU64, &u64)| bits.load(Ordering::Acquire) & unseen != 0;
+        self.bits.iter().zip(&self.unseen).any(is_new)
     }
 
     /// Forgets that `rank` has announced itself: another sender has its number now, which announces
     /// itself anew.
     pub fn forget(&mut self, rank: u32) {
-        self.seen[rank as usize / 64] &= !(1 << (rank % 64));
+        self.unseen[rank as usize / 64] |= 1 << (rank % 64);
     }
 
     /// Calls `open` with each rank that has announced itself since the last call.
     pub fn take(&mut self, mut open: impl FnMut(u32)) {
-        for (word, (bits, seen)) in self.bits.iter().zip(&mut self.seen).enumerate() {
+        for (word, (bits, unseen)) in self.bits.iter().zip(&mut self.unseen).enumerate() {
             // SYNC new-sender: pairs with the Release in `announce_sender`.
-            let now = bits.load(Ordering::Acquire);
-            let mut new = now & !*seen;
-            *seen = now;
+            let mut new = bits.load(Ordering::Acquire) & *unseen;
+            *unseen &= !new;
             while new != 0 {
                 open(word as u32 * 64 + new.trailing_zeros());
                 new &= new - 1;

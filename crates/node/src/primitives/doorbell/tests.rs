@@ -26,3 +26,24 @@ fn each_new_sender_is_taken_once() {
     assert!(!new_senders.has_new());
     new_senders.take(|rank| panic!("rank {rank} was taken before"));
 }
+
+/// The numbers of processes that have ended are given to others.
+#[test]
+fn a_number_is_taken_again_only_when_its_former_sender_is_forgotten() {
+    let bits = [AtomicU64::new(0)];
+    let mut new_senders = NewSenders::new(&bits[..]);
+    let mut taken = Vec::new();
+    announce_sender(&bits, 5);
+    new_senders.take(|rank| taken.push(rank));
+    bits[0].store(0, Ordering::Relaxed);
+    announce_sender(&bits, 6);
+    new_senders.take(|rank| taken.push(rank));
+    announce_sender(&bits, 5);
+    assert!(!new_senders.has_new());
+    new_senders.take(|rank| taken.push(rank));
+    assert_eq!(taken, [5, 6]);
+    new_senders.forget(5);
+    assert!(new_senders.has_new());
+    new_senders.take(|rank| taken.push(rank));
+    assert_eq!(taken, [5, 6, 5]);
+}

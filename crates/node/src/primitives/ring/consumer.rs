@@ -20,6 +20,12 @@ impl<R: Deref<Target = RingStorage>> RingConsumer<R> {
         RingConsumer { ring, slot: 0, arena: 0, slots_published: 0, arena_published: 0 }
     }
 
+    /// The same, of a ring that begins with this position
+    /// ([`first_position`](super::first_position)).
+    pub fn beginning_at(self, first: u32) -> RingConsumer<R> {
+        RingConsumer { slot: first, slots_published: first, ..self }
+    }
+
     /// Position of the next packet. The producer's doorbell holds the low half of the position that
     /// the producer has reached.
     #[inline]

@@ -112,6 +112,17 @@ impl RingStorage {
     }
 }
 
+/// The position that a ring begins with whose sender belongs to the world of this generation: 0 for
+/// the first world.
+///
+/// A number of a rank has several holders, one after the other, and its rings are zeroed between
+/// them. A receiver that does not know yet that the sender is another one looks for the position
+/// that the former has reached, and must not find it. Those of two generations differ by a multiple
+/// of the ring's size that is at random.
+pub fn first_position(generation: u32) -> u32 {
+    generation.wrapping_mul(0x9e37_79b1) & 0x3fff_ffff & !(SLOTS as u32 - 1)
+}
+
 /// Start and end position of a payload of `len` bytes that is put at arena position `at` or, if it
 /// would straddle the end, at the front of the next lap. Both sides call this with the same
 /// arguments.

@@ -20,6 +20,8 @@ pub struct RingProducer<R> {
     is_held: bool,
     /// Number of slots that are backed by memory.
     backed: u32,
+    /// The position that the ring began with.
+    first: u32,
 }
 
 impl<R: Deref<Target = RingStorage>> RingProducer<R> {
@@ -34,7 +36,19 @@ impl<R: Deref<Target = RingStorage>> RingProducer<R> {
             slots_read_in_fact: 0,
             is_held: false,
             backed: SLOTS as u32,
+            first: 0,
         }
+    }
+
+    /// The same, of a ring that begins with this position
+    /// ([`first_position`](super::first_position)), as its consumer knows. To be called before the
+    /// ring is announced.
+    pub fn beginning_at(mut self, first: u32) -> RingProducer<R> {
+        (self.first, self.slot) = (first, first);
+        // Relaxed: the announcement publishes it. The consumer writes the credits from then on.
+        self.ring.credits.0.store(u64::from(first), Ordering::Relaxed);
+        self.take_credits();
+        self
     }
 
     /// [`new`](Self::new) for a ring of which only the first `backed` slots have memory;
@@ -54,7 +68,7 @@ impl<R: Deref<Target = RingStorage>> RingProducer<R> {
     /// True when the ring has no room because slots lack memory, not because it is full.
     #[cold]
     pub fn wants_memory(&self) -> bool {
-        self.backed < SLOTS as u32 && self.slot + 1 >= self.backed
+        self.backed < SLOTS as u32 && self.slot.wrapping_sub(self.first) + 1 >= self.backed
     }
 
     /// Number of slots that are backed by memory.
@@ -127,7 +141,7 @@ impl<R: Deref<Target = RingStorage>> RingProducer<R> {
         if self.backed < SLOTS as u32 {
             // The first lap: as if the slot after the last writable one were still unread. The last
             // backed slot stays free, since the consumer polls the slot after the last packet.
-            self.slots_read = (self.backed - 1).wrapping_sub(SLOTS as u32);
+            self.slots_read = (self.first + self.backed - 1).wrapping_sub(SLOTS as u32);
         }
         self.slots_read_in_fact = self.slots_read;
         self.is_held = self.ring.credits.1.load(Ordering::Relaxed) != 0;

@@ -1,6 +1,7 @@
 //! Single-process tests of the ring on the heap.
 
 use super::*;
+use crate::sync::Ordering;
 
 /// Number of packets; fewer under Miri, but still more than one lap.
 const PACKETS: i32 = if cfg!(miri) { 60 } else { 5000 };
@@ -137,4 +138,45 @@ fn held_ring_fills_up_with_control_packets() {
     assert!(!p.has_room_for_control(0));
     while pop_bytes(&mut c).is_some() {}
     assert!(p.has_room_for_control(0) && !p.has_room(0));
+}
+
+/// The former sender of a number has reached a position; the next one begins anew in the zeroed
+/// ring, which the receiver does not know.
+#[test]
+fn a_consumer_takes_nothing_of_the_next_producer() {
+    let storage = RingStorage::boxed();
+    let begin = |generation| {
+        let first = first_position(generation);
+        (
+            RingProducer::with_backing(&*storage, 8).beginning_at(first),
+            RingConsumer::new(&*storage).beginning_at(first),
+        )
+    };
+    let (mut former, mut consumer) = begin(1);
+    former.back(SLOTS);
+    for _ in 0..20 {
+        assert!(former.push(&Packet::of_kind(1), |_| ()));
+        let packet = consumer.peek().expect("a packet");
+        consumer.consume(&packet);
+    }
+    for slot in &storage.slots {
+        slot.stamp.store(0, Ordering::Relaxed);
+    }
+    let (mut next, mut its_consumer) = begin(2);
+    let mut sent = 0;
+    for backed in [8, SLOTS] {
+        next.back(backed);
+        while next.push(&Packet::of_kind(2), |_| ()) {
+            assert!(consumer.peek().is_none());
+            sent += 1;
+        }
+        assert_eq!(next.wants_memory(), backed == 8);
+    }
+    assert_eq!(sent, SLOTS);
+    for _ in 0..sent {
+        let packet = its_consumer.peek().expect("a packet");
+        assert_eq!(packet.kind, 2);
+        its_consumer.consume(&packet);
+    }
+    assert!(next.push(&Packet::of_kind(3), |_| ()) && its_consumer.peek().is_some());
 }

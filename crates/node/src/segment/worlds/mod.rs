@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::block::RankState;
 use super::{JobSegment, RankBlock};
+use crate::ring::first_position;
 use crate::topology::CorePlace;
 use table::{ENDED, LIVE, WorldTable};
 
@@ -186,6 +187,11 @@ impl JobSegment {
             return Some(World { count: self.job_size(), ..first });
         }
         self.kept_worlds().find(|world| world.contains(rank))
+    }
+
+    /// The position that the rings from a rank begin with.
+    pub fn first_position_of(&self, rank: u32) -> u32 {
+        first_position(self.world_of(rank).map_or(0, |world| world.generation))
     }
 
     /// The ranks of this node whose control data are there: those of all worlds.
