@@ -18,13 +18,13 @@ program spawn
     call be_child
     ! The verdict is the parents'; what fails here is on stderr.
     call MPI_Finalize(ierror)
-    stop
+  else
+    call one_program
+    call several_programs
+    call no_such_program
+    call ports
+    call test_finish
   end if
-  call one_program
-  call several_programs
-  call no_such_program
-  call ports
-  call test_finish
 
 contains
 

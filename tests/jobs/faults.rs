@@ -12,14 +12,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Everything outside its processes that a job could leave behind.
 #[derive(Debug, PartialEq, Eq)]
-struct Traces {
+pub struct Traces {
     files: BTreeSet<String>,
     sockets: BTreeSet<String>,
     sysv: BTreeSet<String>,
 }
 
 impl Traces {
-    fn now() -> Self {
+    pub fn now() -> Self {
         let mut files = BTreeSet::new();
         for dir in ["/dev/shm", "/dev/hugepages", "/tmp", "/var/tmp", "/run/user"] {
             collect(Path::new(dir), 2, &mut files);
@@ -46,7 +46,7 @@ impl Traces {
 
     /// What is new since `before`. Other programs may make files in /tmp meanwhile: only files that
     /// are named like ours or are in /dev/shm count.
-    fn new_since(&self, before: &Self) -> Vec<String> {
+    pub fn new_since(&self, before: &Self) -> Vec<String> {
         let ours = |f: &&String| f.starts_with("/dev/") || f.to_lowercase().contains("mica");
         let files = self.files.difference(&before.files).filter(ours).cloned();
         let named = |s: &&String| s.to_lowercase().contains("mica");

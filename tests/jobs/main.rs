@@ -9,6 +9,7 @@ mod builds;
 mod collectives;
 mod commands;
 mod documents;
+mod dynamic;
 mod faults;
 mod files;
 mod foreign;

@@ -1,10 +1,9 @@
 //! mpi4py's own test suite: every module that `tests/python/mpi4py-modules.txt` lists as `run` on 2
-//! ranks (with numpy's arrays), on 3, and on two nodes with two ranks each; the modules that do
-//! something else there on 1 rank and on 5; and on 1 rank those that do not communicate. [`BATCH`]
-//! modules in one job,
-//! since starting Python takes longer than most modules. Modules of a batch that fails run again,
-//! each in its own job, to name the one at fault; the failure of the batch counts as one all the
-//! same.
+//! ranks (with numpy's arrays), on 3, and on two nodes with two ranks each, but for those that
+//! spawn processes; the modules that do something else there on 1 rank and on 5; and on 1 rank
+//! those that do not communicate. [`BATCH`] modules in one job, since starting Python takes longer
+//! than most modules. Modules of a batch that fails run again, each in its own job, to name the one
+//! at fault; the failure of the batch counts as one all the same.
 //!
 //! `MICA_PYTHON` names a Python with mpi4py built against this library (default
 //! `target/venv/bin/python`), `MICA_MPI4PY_SRC` its unpacked source (default `target/mpi4py-src`),
@@ -36,6 +35,8 @@ pub struct Listed {
     numpy: bool,
     /// If set, it runs on this number of ranks only.
     only_on: Option<u32>,
+    /// It runs on two nodes as well.
+    on_nodes: bool,
 }
 
 impl Listed {
@@ -59,10 +60,11 @@ pub fn listed() -> Vec<Listed> {
             let runs = verdict == "run";
             let rest: Vec<&str> = words.collect();
             assert!(runs || !rest.is_empty(), "{name}: skipped without a reason");
-            let mut listed = Listed { name, runs, numpy: false, only_on: None };
+            let mut listed = Listed { name, runs, numpy: false, only_on: None, on_nodes: true };
             for word in rest.into_iter().filter(|_| runs) {
                 match word.split_once('=') {
                     Some(("ranks", ranks)) => listed.only_on = ranks.parse().ok(),
+                    Some(("nodes", "no")) => listed.on_nodes = false,
                     None if word == "numpy" => listed.numpy = true,
                     _ => panic!("{}: '{word}' is no word of this list", listed.name),
                 }
@@ -195,7 +197,7 @@ fn what_a_rank_does_alone() {
 }
 
 fn differs_alone(name: &str) -> bool {
-    begins_with(name, &["test_p2p", "test_cco", "test_rma", "test_win"])
+    begins_with(name, &["test_p2p", "test_cco", "test_rma", "test_win", "test_spawn"])
 }
 
 #[test]
@@ -249,7 +251,10 @@ fn the_list_is_complete() {
 
 #[test]
 fn on_two_nodes_of_two_ranks() {
-    run_suite(4, "2x2", &|install| {
+    let on_one_node: BTreeSet<String> =
+        listed().into_iter().filter(|module| !module.on_nodes).map(|module| module.name).collect();
+    let is_wanted = |name: &str| !on_one_node.contains(name);
+    run_modules(4, "2x2", &is_wanted, &|install| {
         let job = here(install);
         TWO_NODES.iter().fold(job, |job, (name, value)| job.env(name, value))
     });

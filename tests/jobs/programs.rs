@@ -255,6 +255,7 @@ families! {
     topologies "topo";
     abi_queries "abi";
     migrated_memory "mem";
+    dynamic_processes "dyn";
 }
 
 /// A line has the passes in which it would take another path than in the plain one, and no others.

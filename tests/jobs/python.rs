@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use mica_tests::{Install, Job, workspace};
 
+use crate::mpi4py::path;
+
 /// `mpiexec OPTIONS python ARGUMENTS FILE`, the file in tests/python.
 fn python(options: &[&str], arguments: &[&str], file: &str) -> Job {
     let job = Install::find().mpiexec(options);
@@ -19,14 +21,36 @@ fn existing_workers_do_the_work() {
     assert_eq!(out.expect_success().stdout, "[0, 1, 4, 9, 16]\n");
 }
 
-/// Workers cannot be spawned yet: the error names a remedy. mpi4py's main thread keeps waiting, so
-/// a time limit ends the job.
+/// Without workers that are there, they are spawned, also by a program without a launcher.
 #[test]
-fn workers_that_would_be_spawned_are_an_error_with_a_remedy() {
-    let out = python(&["-n", "1", "--timeout", "10"], &[], "futures_spawn.py").run();
-    out.expect_failure()
-        .says("MPI_Comm_spawn is not implemented")
-        .says("python -m mpi4py.futures SCRIPT");
+fn workers_are_spawned() {
+    let out = python(&["-n", "1"], &[], "futures_spawn.py").run().expect_success();
+    assert_eq!((&*out.stdout, &*out.stderr), ("[0, 1, 4, 9, 16]\n", ""));
+    let file = workspace().join("tests/python/futures_spawn.py");
+    let out = Job::new(mica_tests::python()).args([file]).run().expect_success();
+    assert_eq!((&*out.stdout, &*out.stderr), ("[0, 1, 4, 9, 16]\n", ""));
+}
+
+/// mpi4py's main thread keeps waiting, so a time limit ends the job.
+#[test]
+fn workers_that_cannot_be_spawned_are_an_error_that_says_why() {
+    let out = python(&["-n", "1", "--timeout", "10"], &[], "futures_spawn.py");
+    let out = out.env("MICA_SPARE_RANKS", "0").run().expect_failure();
+    out.says("MPI_ERR_SPAWN").says("MICA_SPARE_RANKS=0");
+}
+
+/// mpi4py's own tests of its futures, which spawn workers, as a job of one rank and without a
+/// launcher.
+#[test]
+fn the_tests_of_futures_pass() {
+    let source = path("MICA_MPI4PY_SRC", "mpi4py-src");
+    let folder = source.join("demo/futures");
+    let mpiexec = Install::find().mpiexec(["-n", "1"]).args([mica_tests::python()]);
+    for job in [mpiexec, Job::new(mica_tests::python())] {
+        let job = job.args(["test_futures.py"]).dir(&folder).limit(Duration::from_secs(400));
+        let out = job.run().expect_success();
+        assert!(out.stderr.trim_end().ends_with("OK"), "{}", out.report());
+    }
 }
 
 /// A pool's workers are processes that a rank starts and that call MPI_Init.

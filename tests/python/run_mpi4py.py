@@ -116,6 +116,9 @@ def main():
             parser.error(f"{name} is not listed as run in {args.list}")
     testdir = os.path.abspath(os.path.join(args.src, "test"))
     sys.path.insert(0, testdir)
+    # For the workers that tests spawn, which import the tests' modules.
+    paths = [testdir, os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     os.chdir(testdir)
     absent = ["cupy", "numba"]  # as main.py does
     for name in absent + ["numpy"] * args.no_numpy:

@@ -24,9 +24,9 @@ for (where, method, reason), ranks in ranks_of.items():
 out = [
     "# mpi4py's test suite on Mica",
     "",
-    "`make test` runs the suite of mpi4py 4.1.2 on 1, 2, 3 and 5 ranks, and on 2 nodes x 2 ranks. Modules of what is not implemented yet are left out in",
-    "[mpi4py-modules.txt](../tests/python/mpi4py-modules.txt), each with its reason. These tests are skipped in the modules that run:",
-    "by that list (files, dynamic processes), or by mpi4py itself, for want of a Python package (numba, cupy, cffi,",
+    "`make test` runs the suite of mpi4py 4.1.2 on 1, 2, 3 and 5 ranks, and on 2 nodes x 2 ranks (without those that spawn processes, which a job on one node can). Modules of what is not implemented yet are left out in",
+    "[mpi4py-modules.txt](../tests/python/mpi4py-modules.txt), each with its reason. These tests are skipped in the modules that run,",
+    "by mpi4py itself, for want of a Python package (numba, cupy, cffi,",
     "yaml, dill) or of ranks. Arrays of numpy take part on 2 ranks, and wherever a module needs them; modules that do not communicate",
     "(`ranks=1` in the list) run on 1 rank, with numpy. Written by `tests/python/summarize_skips.py`.",
     "",

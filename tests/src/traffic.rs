@@ -26,18 +26,27 @@ const ROW: &str = "mpiexec:   ";
 impl Traffic {
     /// Reads the tables in a job's standard error; `None` if there are none.
     pub fn read(stderr: &str) -> Option<Self> {
-        stderr.lines().any(|line| line.starts_with(FIRST)).then(|| {
-            let rows = stderr.lines().filter_map(|line| {
-                let mut words = line.strip_prefix(ROW)?.split_whitespace();
-                Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
-            });
-            // A row of another table with a path's name would come later.
-            let mut paths = BTreeMap::new();
-            for (path, count) in rows {
-                paths.entry(path).or_insert(count);
+        // Of the job, and of each one that it has spawned.
+        let tables = stderr.split(FIRST).skip(1);
+        tables.map(Self::read_one).reduce(|mut sum, table| {
+            for (path, count) in table.0 {
+                *sum.0.entry(path).or_default() += count;
             }
-            Self(paths)
+            sum
         })
+    }
+
+    fn read_one(table: &str) -> Self {
+        let rows = table.lines().filter_map(|line| {
+            let mut words = line.strip_prefix(ROW)?.split_whitespace();
+            Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+        });
+        // A row of another table with a path's name would come later.
+        let mut paths = BTreeMap::new();
+        for (path, count) in rows {
+            paths.entry(path).or_insert(count);
+        }
+        Self(paths)
     }
 
     /// The messages or operations that went by `path`; no row means none.
@@ -61,8 +70,13 @@ impl Traffic {
 
 /// What else than the tables is in a job's standard error.
 pub fn without_table(stderr: &str) -> String {
-    let is_table =
-        |line: &str| line.starts_with(ROW) || HEADS.iter().any(|head| line.starts_with(head));
+    let is_heading = |line: &str| {
+        let number = line.strip_prefix("mpiexec: spawned job ");
+        number.and_then(|rest| rest.strip_suffix(':')).is_some_and(|n| n.parse::<u32>().is_ok())
+    };
+    let is_table = |line: &str| {
+        line.starts_with(ROW) || HEADS.iter().any(|head| line.starts_with(head)) || is_heading(line)
+    };
     stderr.lines().filter(|line| !is_table(line)).map(|line| format!("{line}\n")).collect()
 }
 
@@ -86,6 +100,14 @@ mpiexec:   memory             3              24          by loads and stores
         assert_eq!((traffic.by("inline"), traffic.by("direct"), traffic.by("net")), (120, 7, 0));
         assert_eq!(traffic.by_any(&["direct", "memory"]), 10);
         assert_eq!(Traffic::read("mpiexec:   inline 3\n"), None);
+    }
+
+    #[test]
+    fn tables_of_spawned_jobs_are_added_and_are_tables() {
+        let said = format!("mpiexec: spawned job 1:\n{TABLE}{TABLE}mpiexec: spawned job 1: x\n");
+        let traffic = Traffic::read(&said).expect("two tables");
+        assert_eq!((traffic.by("inline"), traffic.by("memory")), (240, 6));
+        assert_eq!(without_table(&said), "mpiexec: spawned job 1: x\n");
     }
 
     #[test]

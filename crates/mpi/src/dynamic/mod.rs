@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`port`] | ports: open, close, accept, connect; two processes with a socket join |
 //! | [`names`] | services: publish, look up |
-//! | [`spawn`] | more processes, and their parent |
+//! | [`mod@spawn`] | more processes, and their parent |
 //! | [`connections`] | which worlds this process has communicators with |
 //!
 //! All of them end in an inter-communicator, which is made as `MPI_Intercomm_create` makes one: the
@@ -13,7 +13,7 @@
 //!
 //! Processes reach each other in one job segment. So processes of a job on one node can be
 //! connected, those that it was started with and those that were spawned; processes of different
-//! jobs, and jobs on several nodes, cannot ([`port`] and [`spawn`] say so).
+//! jobs, and jobs on several nodes, cannot ([`port`] and [`mod@spawn`] say so).
 
 pub(crate) mod connections;
 pub mod names;
