@@ -110,6 +110,8 @@ pub enum Cores {
     Any(usize),
     /// All ranks on these.
     Only(CpuSet),
+    /// Where the launcher places them.
+    Default,
 }
 
 impl Contestant {
@@ -180,6 +182,7 @@ impl Contestant {
                 let shared = "as the library does by default";
                 (known.shared, format!("{ranks} ranks share {cores} cores {shared}"))
             }
+            Cores::Default => (known.shared, "as the library does by default".to_owned()),
             Cores::Any(_) if known.pinned.is_empty() => {
                 (known.pinned, "the library's default, which is a core each".to_owned())
             }

@@ -149,6 +149,7 @@ impl Rounds<'_> {
         let cpus = program.cpus.as_ref().map(confined);
         let cores = match (&program.ranks_on, &cpus) {
             (Some(text), _) => confined(text).map(Cores::Only),
+            _ if program.places_by_default => Ok(Cores::Default),
             (None, Some(Ok(cpus))) => Ok(Cores::Any(self.cores.min(cpus.len()))),
             (None, _) => Ok(Cores::Any(self.cores)),
         };

@@ -94,6 +94,10 @@ pub struct Program {
     /// Confines the whole job to some of the processors that this process may use, by index: `"0"`,
     /// `"0-1,3"`.
     pub cpus: Option<String>,
+    /// Each launcher places ranks as it does by default: with options that bind them, some
+    /// launchers cannot start processes later.
+    #[serde(default)]
+    pub places_by_default: bool,
     /// The processors of the ranks only: each rank runs on all of these. The launcher, and a helper
     /// thread that picks a free core by the launcher's binding, may use the others.
     pub ranks_on: Option<String>,
