@@ -10,7 +10,7 @@ cargo_build=${MICA_CARGO_BUILD:-cargo build}
 step build-library $cargo_build --release --locked $LIBRARIES
 if [ "$COMMANDS_PROFILE" = dev ]; then
     # With the tests, so that one set of features is compiled, and not two.
-    step build-tools cargo build --workspace --exclude mica-mpi5 --all-targets --locked
+    step build-tools cargo build --workspace $WITHOUT_TESTS --all-targets --locked
 else
     step build-preloads $cargo_build --profile "$COMMANDS_PROFILE" --locked -p mica-profile-preload -p mica-sim-plugin
     step build-tools $cargo_build --profile "$COMMANDS_PROFILE" --locked -p mica-launch -p mica

@@ -19,6 +19,7 @@ LOGS=$BUILD/logs
 COMMANDS_PROFILE=${MICA_COMMANDS_PROFILE:-commands}
 COMMANDS=$CARGO_TARGET/$COMMANDS_PROFILE
 LIBRARIES='-p mica-mpi5 -p mica-mpich -p mica-fortran -p mica-mpich-fortran'    # the crates of the libraries that programs are linked with
+WITHOUT_TESTS='--exclude mica-mpi5 --exclude mica-mpich-fortran'    # libraries that cannot be linked as programs, and have no tests of their own
 [ "$COMMANDS_PROFILE" != dev ] || COMMANDS=$CARGO_TARGET/debug
 mkdir -p "$LOGS" 2>/dev/null || true        # setup.sh says it if that cannot be
 

@@ -49,7 +49,8 @@ exec "$prefix/bin/mpicc-plain" -fsanitize=$sanitizer -fno-omit-frame-pointer -no
 END
     chmod 755 "$prefix/bin/mpicc"
     # Of the whole workspace, so that the features, and what is compiled, are those of `make test`.
+    # shellcheck disable=SC2086 # several words
     step "$sanitizer-sanitizer" env MICA_SANITIZER="$sanitizer" MICA_PREFIX="$prefix" \
-        cargo test --workspace --exclude mica-mpi5 --locked --test jobs -- sanitizers:: --nocapture
+        cargo test --workspace $WITHOUT_TESTS --locked --test jobs -- sanitizers:: --nocapture
     results "$sanitizer-sanitizer"
 done

@@ -37,7 +37,8 @@ say "proofs: ${proofs:-none, by what has changed since the last full run}"
 ) &
 library=$!
 build_tests() {
-    cargo build --workspace --exclude mica-mpi5 --all-targets --locked --timings --message-format=json-render-diagnostics >"$LOGS/binaries.json"
+    # shellcheck disable=SC2086 # several words
+    cargo build --workspace $WITHOUT_TESTS --all-targets --locked --timings --message-format=json-render-diagnostics >"$LOGS/binaries.json"
 }
 step build-tests build_tests
 # What fails from here on does not keep the rest from running: who mends it knows all of it.

@@ -24,7 +24,7 @@ pub(super) mod table;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::block::RankState;
 use super::{JobSegment, RankBlock};
@@ -150,23 +150,33 @@ impl JobSegment {
         is_there && tag != 0 && self.block(rank).has_open_port(tag)
     }
 
+    /// The world of an entry that is in one of these states.
     fn world_in(&self, index: usize, states: &[u32]) -> Option<World> {
         let entry = &self.table().entries[index];
-        // SYNC world: pairs with the Release stores; the entry and the ranks' memory are there
-        // before.
-        if !states.contains(&entry.state.load(Ordering::Acquire)) {
-            return None;
-        }
         let load = |word: &AtomicU32| word.load(Ordering::Relaxed);
-        let parent = load(&entry.parent).checked_sub(1);
-        Some(World {
-            index: index as u32,
-            first: load(&entry.first),
-            count: load(&entry.count),
-            generation: load(&entry.generation),
-            launcher: load(&entry.launcher),
-            parent: parent.map(|rank| ParentPort { rank, tag: load(&entry.port) }),
-        })
+        loop {
+            let generation = load(&entry.generation);
+            // SYNC world: pairs with the Release stores; the entry and the ranks' memory are there
+            // before.
+            if !states.contains(&entry.state.load(Ordering::Acquire)) {
+                return None;
+            }
+            let parent = load(&entry.parent).checked_sub(1);
+            let world = World {
+                index: index as u32,
+                first: load(&entry.first),
+                count: load(&entry.count),
+                generation,
+                launcher: load(&entry.launcher),
+                parent: parent.map(|rank| ParentPort { rank, tag: load(&entry.port) }),
+            };
+            // SYNC entry: pairs with the fence in `begin_world`. Who has read a word of the next
+            // world sees its generation here.
+            fence(Ordering::Acquire);
+            if load(&entry.generation) == generation {
+                return Some(world);
+            }
+        }
     }
 
     /// The worlds whose ranks run.

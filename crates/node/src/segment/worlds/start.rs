@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use super::table::{ENDED, FREE, LIVE, WORLDS};
 use super::{World, WorldSpec};
@@ -44,10 +44,12 @@ impl JobSegment {
         let head = &self.table().head;
         let generation = head.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
         let entry = &self.table().entries[index];
+        entry.generation.store(generation, Ordering::Relaxed);
+        // SYNC entry: a reader that sees one of the words below sees that the entry is another's.
+        fence(Ordering::Release);
         for (word, value) in [
             (&entry.first, first),
             (&entry.count, count),
-            (&entry.generation, generation),
             (&entry.launcher, std::process::id()),
             (&entry.parent, spec.parent.rank + 1),
             (&entry.port, spec.parent.tag),

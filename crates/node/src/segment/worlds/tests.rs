@@ -105,3 +105,36 @@ fn worlds_are_connected_through_others_and_hear_of_a_loss() {
     assert_eq!(segment.lost_peer_of(0), Some(b.first));
     assert_eq!((segment.lost_peer_of(c.index), segment.lost_peer_of(b.index)), (None, None));
 }
+
+/// A reader gets the words of one world, while its entry is given to one after the other.
+#[test]
+fn an_entry_is_read_whole() {
+    let segment = segment(1, 3);
+    let is_over = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..2000 {
+                // Every other round has two worlds of a rank, the others have one of two.
+                let before = (round % 2 == 0).then(|| begin(&segment, 1).expect("room"));
+                let world = begin(&segment, 1 + round % 2).expect("room");
+                for world in [Some(world), before].into_iter().flatten() {
+                    segment.end_world(world.index).expect("lock");
+                }
+            }
+            is_over.store(1, Ordering::Relaxed);
+        });
+        while is_over.load(Ordering::Relaxed) == 0 {
+            for index in 1..3 {
+                let Some(world) = segment.world_in(index, &[LIVE]) else { continue };
+                let words = (index, world.first, world.count);
+                // Two rounds have three worlds.
+                let expected = match world.generation % 3 {
+                    1 => (1, 1, 1),
+                    2 => (2, 2, 1),
+                    _ => (1, 1, 2),
+                };
+                assert_eq!(words, expected, "{world:?}");
+            }
+        }
+    });
+}
