@@ -6,10 +6,13 @@
 //! needs a list, so that no thread calls MPI while it ends.
 //!
 //! The datatypes themselves belong to [`ALIVE`], from where all of them are freed when MPI ends
-//! ([`FrontEndTable::at_end`]). Lists of an earlier [`GENERATION`] name datatypes that are gone.
+//! ([`at_end`]). Lists of an earlier [`GENERATION`] name datatypes that are gone.
 //!
 //! The handle of a derived datatype may be freed, and name a different one later. So its serial
-//! number is compared as well, which no later one gets ([`FrontEndTable::datatype_serial`]).
+//! number is compared as well, which no later one gets ([`datatype_serial`]).
+//!
+//! [`at_end`]: mica_front_end::table::FrontEndTable::at_end
+//! [`datatype_serial`]: mica_front_end::table::FrontEndTable::datatype_serial
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,8 +1,10 @@
 //! Copies of sections that belong to operations in progress: nonblocking ones until they are
 //! completed, persistent ones until their request is freed.
 //!
-//! The request carries them ([`FrontEndTable::follow_request`]), so the sections get what MPI has
-//! written whichever part of the program completes it, in Fortran or in C.
+//! The request carries them ([`follow_request`]), so the sections get what MPI has written
+//! whichever part of the program completes it, in Fortran or in C.
+//!
+//! [`follow_request`]: mica_front_end::table::FrontEndTable::follow_request
 
 use std::ffi::{c_int, c_void};
 use std::mem::{forget, take};

@@ -1,10 +1,9 @@
 //! The channels that deliver messages, combined: selects the one that reaches a peer.
 //!
-//! A peer on the same node is reached through the job segment, all others by a [`Transport`]: over
-//! the network, which a job has only if it spans nodes or if that was requested, or through a
-//! segment that was added while the job runs ([`crate::segments`]). The shared-memory channel is
-//! checked first: it knows which peers it does not reach, so a job on one node does not pay for the
-//! check. What follows calls all peers of a transport remote.
+//! A peer on the same node is reached through the job segment, all others by a [`Transport`] over
+//! the network, which a job has only if it spans nodes or if that was requested. The shared-memory
+//! channel is checked first: it knows which peers it does not reach, so a job on one node does not
+//! pay for the check. What follows calls all peers of a transport remote.
 //!
 //! A transport has packets like the rings, with longer payloads, but no cells: long messages that
 //! cannot be read from their sender's memory are sent in chunks, as through the FIFOs of the basic
@@ -37,8 +36,7 @@ use mica_node::peer_table::PeerTable;
 #[derive(Debug)]
 pub(crate) struct Channels {
     pub shm: Shm,
-    /// The network, if there is one, and then the segments that were added. No two of them reach
-    /// the same peer.
+    /// The network, if there is one.
     pub transports: Vec<Box<dyn Transport>>,
     /// The state of the peers that are reached by transports.
     remote: PeerTable<RemotePeer>,

@@ -16,7 +16,7 @@
 //! | `schedules`, `reactions` | operations of several stages |
 //! | `completions` | whatever ends; read when the lock is given back |
 //! | `adapter` | all messages of a job whose adapter matches |
-//! | `added`, `polling` | segments that come and go; progress |
+//! | `met_generation`, `polling` | [`worlds`](crate::worlds); progress |
 //!
 //! The lock is the only synchronization: below `MPI_THREAD_MULTIPLE` it costs nothing, and no part
 //! is shared with another rank. Callers are inside [`Engine::drive`](crate::Engine::drive),
