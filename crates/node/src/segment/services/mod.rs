@@ -2,12 +2,13 @@
 //!
 //! | who | writes |
 //! |---|---|
-//! | a rank that publishes | takes a free entry (`BUSY`), fills it, then `SET` (Release) |
-//! | a rank that takes it back | `SET` to `BUSY` (Acquire), then `FREE` |
+//! | a rank | the lock, with its number; then entries; then the lock again |
+//! | a rank that publishes | in a free entry: `use_number`, the texts, then `SET` (Release) |
+//! | a rank that takes it back | `FREE` |
 //!
-//! A reader copies an entry and looks at its state and number again: an entry that has changed
-//! meanwhile is read once more. Two ranks that publish one name at once both look again afterwards,
-//! and the one with the later entry gives way.
+//! A rank that has died with the lock loses it to the next one that wants it. A reader takes no
+//! lock: it copies an entry and looks at its number again; an entry that has changed meanwhile is
+//! read once more.
 
 pub(super) mod table;
 #[cfg(test)]
@@ -16,7 +17,7 @@ mod tests;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::{JobSegment, SegmentError};
-use table::{BUSY, FREE, SERVICES_TABLE_BYTES, SET, ServiceEntry};
+use table::{FREE, SERVICES_TABLE_BYTES, SET, ServiceEntry};
 
 pub use table::{SERVICE_BYTES, SERVICES};
 
@@ -86,17 +87,12 @@ impl JobSegment {
             self.allocate(self.geometry.services(), SERVICES_TABLE_BYTES)?;
             self.announce_services();
         }
+        let _lock = ServiceLock::take(self, me);
         if self.service(name).is_some() {
             return Err(ServiceError::Taken);
         }
-        let take = |entry: &&ServiceEntry| {
-            // Acquire: what the last holder wrote there comes before.
-            let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
-            entry.state.compare_exchange(FREE, BUSY, acquire, relaxed).is_ok()
-        };
-        let entries = self.services();
-        let at = entries.iter().position(|entry| take(&entry)).ok_or(ServiceError::Full)?;
-        let entry = &entries[at];
+        let is_free = |entry: &&ServiceEntry| entry.state.load(Ordering::Relaxed) != SET;
+        let entry = self.services().iter().find(is_free).ok_or(ServiceError::Full)?;
         // A reader that has seen the former number sees this one after any of the words below.
         entry.use_number.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -110,13 +106,6 @@ impl JobSegment {
         }
         // SYNC service
         entry.state.store(SET, Ordering::Release);
-        // Of two ranks that publish a name at once, at least one finds both here.
-        fence(Ordering::SeqCst);
-        let mut earlier = entries[..at].iter().filter_map(ServiceEntry::read);
-        if earlier.any(|(known, _, _)| known == name.as_bytes()) {
-            entry.state.store(FREE, Ordering::Release);
-            return Err(ServiceError::Taken);
-        }
         Ok(())
     }
 
@@ -129,6 +118,7 @@ impl JobSegment {
 
     /// Takes back a service of rank `me`. False if it has published none of this name and port.
     pub fn unpublish_service(&self, me: u32, name: &str, port: &str) -> bool {
+        let _lock = ServiceLock::take(self, me);
         self.free_services(|known, of, owner| {
             owner == me && known == name.as_bytes() && of == port.as_bytes()
         })
@@ -143,12 +133,43 @@ impl JobSegment {
         let mut found = false;
         for entry in self.services() {
             if entry.read().is_some_and(|(name, port, owner)| is_it(&name, &port, owner)) {
-                entry.state.store(BUSY, Ordering::Relaxed);
-                // Release: pairs with the Acquire of the next that takes it.
-                entry.state.store(FREE, Ordering::Release);
+                // Relaxed: the lock orders it, or that the rank has ended.
+                entry.state.store(FREE, Ordering::Relaxed);
                 found = true;
             }
         }
         found
+    }
+}
+
+/// Excludes other ranks that publish, or take back.
+struct ServiceLock<'a>(&'a AtomicU32);
+
+/// Attempts to take the lock before it is looked whether its holder lives.
+const ATTEMPTS: u32 = 1000;
+
+impl<'a> ServiceLock<'a> {
+    fn take(segment: &'a JobSegment, me: u32) -> ServiceLock<'a> {
+        let lock = segment.service_lock();
+        let mut attempts = 0;
+        let mut of = 0;
+        // SYNC service-lock: pairs with the Release in `drop`; what the last holder wrote is seen.
+        while let Err(holder) =
+            lock.compare_exchange(of, me + 1, Ordering::Acquire, Ordering::Relaxed)
+        {
+            attempts += 1;
+            // The number of a rank that has died is that of no other as long as the job lives.
+            let is_dead = attempts % ATTEMPTS == 0 && holder != 0 && segment.is_gone(holder - 1);
+            of = if is_dead { holder } else { 0 };
+            std::thread::yield_now();
+        }
+        ServiceLock(lock)
+    }
+}
+
+impl Drop for ServiceLock<'_> {
+    fn drop(&mut self) {
+        // SYNC service-lock
+        self.0.store(0, Ordering::Release);
     }
 }

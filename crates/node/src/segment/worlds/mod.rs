@@ -138,6 +138,10 @@ impl JobSegment {
         self.table().head.services.load(Ordering::Acquire) == 1
     }
 
+    pub(super) fn service_lock(&self) -> &AtomicU32 {
+        &self.table().head.service_lock
+    }
+
     /// To be called when the table of services has been allocated.
     pub(super) fn announce_services(&self) {
         // SYNC services

@@ -26,6 +26,8 @@ pub(super) struct TableHead {
     pub generation: AtomicU32,
     /// 1: the table of services has memory.
     pub services: AtomicU32,
+    /// The rank that changes the table of services plus one; 0: none does.
+    pub service_lock: AtomicU32,
 }
 
 #[repr(C, align(64))]
