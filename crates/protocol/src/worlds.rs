@@ -11,21 +11,15 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use mica_bootstrap::spawned::SpawnedLauncher;
-use mica_node::segment::{JobSegment, ParentPort, ServiceError, WaitKind, World};
+use mica_node::segment::{JobSegment, ParentPort, ServiceError, World};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::BadValue;
 
 use crate::engine::{Engine, EngineState, Fault};
 use crate::matching::MatchPattern;
 use crate::pt2pt::PeerKind;
-use crate::wait::pending::{Pending, WaitList};
-
-/// A rank that waits for a call sleeps for this long at most between two checks of what else may
-/// end the wait.
-const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Engine {
     /// The processes that were started together with this one.
@@ -126,22 +120,19 @@ impl Engine {
         pattern: MatchPattern,
         mut check: impl FnMut() -> Result<(), E>,
     ) -> Result<Result<(), E>, Fault> {
-        let waiting = |_: &EngineState, list: &mut WaitList| {
-            list.add(Pending::matching(WaitKind::Probe, &pattern, None))
-        };
-        let poll = || {
-            let has_come = self.enter(|state| {
-                state.meet_worlds(&self.segment)?;
-                Ok(state.probe(&pattern).is_some())
-            });
-            match has_come {
-                Ok(true) => Some(Ok(())),
-                Ok(false) => check().err().map(Err),
-                Err(bad) => Some(Err(BadValue::into(bad))),
-            }
-        };
         // What `check` looks at wakes nobody.
-        self.watch_for(waiting, poll, Some(CHECK_INTERVAL))
+        self.enter(EngineState::begin_silent_polling);
+        let arrived = self.probe(pattern, |state| {
+            if let Err(bad) = state.meet_worlds(&self.segment) {
+                return Some(Err(bad.into()));
+            }
+            match state.probe(&pattern) {
+                Some(_) => Some(Ok(())),
+                None => check().err().map(Err),
+            }
+        });
+        self.enter(EngineState::end_silent_polling);
+        arrived
     }
 
     /// Announces the worlds that this rank has communicators with, by number.

@@ -145,8 +145,9 @@ impl EngineState {
         self.schedules.polled_waits -= 1;
     }
 
-    /// As [`begin_polling`](Self::begin_polling), for what other threads of this rank do without a
-    /// word to the engine: a thread that sleeps meanwhile polls again every millisecond.
+    /// As [`begin_polling`](Self::begin_polling), for what happens without a word to the engine, by
+    /// other threads of this rank or by another process: a thread that sleeps meanwhile polls again
+    /// every millisecond.
     pub fn begin_silent_polling(&mut self) {
         self.begin_polling();
         self.schedules.silent_waits += 1;

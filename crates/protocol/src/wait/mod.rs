@@ -357,10 +357,10 @@ impl Engine {
         }
     }
 
-    /// How long a thread may sleep while reactions wait for what wakes nobody.
+    /// How long a thread may sleep while something waits for what wakes nobody.
     fn silent_poll_interval(&self) -> Option<Duration> {
-        (self.state.is_shared() && self.enter(|state| state.schedules.silent_waits > 0))
-            .then_some(SILENT_POLL_INTERVAL)
+        let is_silent = self.enter(|state| state.schedules.silent_waits > 0);
+        is_silent.then_some(SILENT_POLL_INTERVAL)
     }
 
     /// After a failed poll: spins, or yields to others. True when it is time to park.
