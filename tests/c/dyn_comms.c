@@ -147,7 +147,7 @@ static void late(void)
         snprintf(number, sizeof number, "%d", count);
         for (int i = 0; test_rank == last && i < 300; i++) {
             MPI_Iprobe(MPI_ANY_SOURCE, 77, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
-            usleep(100);
+            usleep(100); /* 30 ms: longer than most children need to start and send */
         }
         MPI_Comm inter = spawn_self(1, "sends", number, NULL, 0, MPI_COMM_WORLD);
         for (int i = 0; test_rank == last && i < count; i++) {

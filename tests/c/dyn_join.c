@@ -54,7 +54,7 @@ static void join(int fd)
     use(inter);
     CHECK_INT(write(fd, &sent, 1), 1, "bytes written");
     while (read(fd, &got, 1) < 0 && errno == EAGAIN)
-        usleep(100);
+        usleep(100); /* a socket that does not block */
     CHECK(got >= 'a' && got <= 'z', "read %d, which is not what was written", got);
     MPI_Comm_disconnect(&inter);
 }

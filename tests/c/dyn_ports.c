@@ -153,7 +153,7 @@ static void refused(void)
 }
 
 /* The port of another rank is not this one's to accept at or to close; one that is closed while
- * somebody waits refuses the caller, who can call another one afterwards. */
+ * a process waits refuses the caller, who can call another one afterwards. */
 static void of_another(void)
 {
     char port[MPI_MAX_PORT_NAME] = "", second[MPI_MAX_PORT_NAME] = "";

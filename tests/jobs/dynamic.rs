@@ -140,6 +140,7 @@ fn a_world_that_is_not_connected_outlives_its_parents() {
     while lives(all["parent 0"]) {
         job.said();
     }
+    // Time for the launchers to do something wrong.
     std::thread::sleep(Duration::from_millis(500));
     assert!(lives(all["child 0"]) && lives(all["child 1"]), "{}", job.said());
     job.signal(Signal::TERM);

@@ -19,13 +19,22 @@ pub fn output(command: &mut Command) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
+/// What the loader finds in an installed library, as `nm` lists it.
+pub fn defined_in(install: &Install, library: &str) -> String {
+    let library = install.prefix().join("lib").join(library);
+    output(Command::new("nm").args(["-D", "--defined-only"]).arg(library))
+}
+
+/// The names in such a list.
+pub fn names_of(listing: &str) -> BTreeSet<&str> {
+    listing.lines().filter_map(|line| line.split_whitespace().nth(2)).collect()
+}
+
 #[test]
 fn the_library_has_the_names_of_mpich() {
     let install = Install::find();
-    let library = install.prefix().join("lib/libmpi.so.12");
-    let listing = output(Command::new("nm").args(["-D", "--defined-only"]).arg(&library));
-    let exported: BTreeSet<&str> =
-        listing.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    let listing = defined_in(&install, "libmpi.so.12");
+    let exported = names_of(&listing);
     let list = workspace().join("bindings/data/mpich-abi-symbols.txt");
     let list = fs::read_to_string(list).expect("the list of names");
     let missing: Vec<&str> = list.split_whitespace().filter(|n| !exported.contains(n)).collect();
@@ -38,7 +47,8 @@ fn the_library_has_the_names_of_mpich() {
     let alone: Vec<&&str> =
         functions.iter().filter(|name| !exported.contains(format!("P{name}").as_str())).collect();
     assert!(alone.is_empty(), "without a name for tools: {alone:?}");
-    let dynamic = output(Command::new("readelf").arg("-d").arg(&library));
+    let library = install.prefix().join("lib/libmpi.so.12");
+    let dynamic = output(Command::new("readelf").arg("-d").arg(library));
     assert!(dynamic.contains("[libmpi.so.12]"), "{dynamic}");
     assert!(install.prefix().join("lib/libmpich.so.12").exists());
 }

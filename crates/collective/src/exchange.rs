@@ -14,8 +14,9 @@ use mica_objects::error::{Error, Result};
 /// Some members of a communicator, in an order that all of them share.
 pub struct ExchangeMembers<'a> {
     members: &'a Members,
-    /// Ranks among `members`; `None`: all of them, in order.
+    /// Ranks among `members`; `None`: all of them, from `leader` on.
     ranks: Option<&'a [usize]>,
+    leader: usize,
     me: usize,
     tag: i32,
 }
@@ -23,8 +24,15 @@ pub struct ExchangeMembers<'a> {
 impl<'a> ExchangeMembers<'a> {
     /// All of `members`.
     pub fn all(members: &'a Members) -> ExchangeMembers<'a> {
+        ExchangeMembers::led_by(members, 0)
+    }
+
+    /// All of `members`. Rank `leader` is member 0, and the others follow in a circle.
+    pub fn led_by(members: &'a Members, leader: usize) -> ExchangeMembers<'a> {
+        let size = members.size();
+        let me = (members.rank() + size - leader) % size;
         let tag = members.next_collective_tag(None);
-        ExchangeMembers { members, ranks: None, me: members.rank(), tag }
+        ExchangeMembers { members, ranks: None, leader, me, tag }
     }
 
     /// The members with these ranks, of which this process is number `me`, using `tag` for this
@@ -35,7 +43,7 @@ impl<'a> ExchangeMembers<'a> {
         me: usize,
         tag: i32,
     ) -> ExchangeMembers<'a> {
-        ExchangeMembers { members, ranks: Some(ranks), me, tag }
+        ExchangeMembers { members, ranks: Some(ranks), leader: 0, me, tag }
     }
 
     fn size(&self) -> usize {
@@ -43,7 +51,8 @@ impl<'a> ExchangeMembers<'a> {
     }
 
     fn rank(&self, member: usize) -> usize {
-        self.ranks.map_or(member, |ranks| ranks[member])
+        let around = || (self.leader + member) % self.members.size();
+        self.ranks.map_or_else(around, |ranks| ranks[member])
     }
 
     /// Sends these of the bytes; none if they are lost.

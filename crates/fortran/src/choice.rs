@@ -229,7 +229,7 @@ impl Copies {
     }
 }
 
-/// What a request of partitions is for, each of so many elements of a datatype.
+/// What a request of partitions is for, each of `count` elements of a datatype.
 ///
 /// # Errors
 /// See [`ChoiceError`].

@@ -56,23 +56,29 @@ impl ArraySection<'_> {
         true
     }
 
-    /// Whether the elements lie one behind the other, or there is at most one. An array of assumed
-    /// size does, as far as it goes. No other array has an extent below 0 but an empty one of
-    /// gfortran's.
+    /// Whether [the elements lie one behind the other](lie_together).
     #[inline(always)]
     pub fn is_contiguous(&self) -> bool {
-        let mut expected = self.element as isize;
-        let mut is_packed = true;
-        for dimension in self.dimensions {
-            match dimension.extent {
-                ..=0 => return true,
-                1 => {}
-                extent => {
-                    is_packed &= dimension.stride == expected;
-                    expected = expected.wrapping_mul(extent);
-                }
+        lie_together(self.element, self.dimensions.iter().map(|dim| (dim.extent, dim.stride)))
+    }
+}
+
+/// Whether elements of so many bytes lie one behind the other, or there is at most one, in an array
+/// whose dimensions have these extents and strides. An array of assumed size does, as far as it
+/// goes. No other array has an extent below 0 but an empty one of gfortran's.
+#[inline(always)]
+pub fn lie_together(element: usize, dimensions: impl Iterator<Item = (isize, isize)>) -> bool {
+    let mut expected = element as isize;
+    let mut is_packed = true;
+    for (extent, stride) in dimensions {
+        match extent {
+            ..=0 => return true,
+            1 => {}
+            extent => {
+                is_packed &= stride == expected;
+                expected = expected.wrapping_mul(extent);
             }
         }
-        is_packed
     }
+    is_packed
 }

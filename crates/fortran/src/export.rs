@@ -300,6 +300,21 @@ macro_rules! by_hand {
     };
 }
 
+/// Exports `call` for interfaces that pass the address of a choice buffer: the same names in both
+/// ABIs.
+macro_rules! by_address {
+    ($mpi:ident $lower:literal $upper:literal $params:tt) => {
+        $crate::export::exports! { call $mpi [
+            concat!("mpi_", $lower, "_"), concat!("mpi_", $lower, "__"), concat!("mpi_", $lower),
+            concat!("MPI_", $upper)
+        ] $params }
+        $crate::export::exports! { call profiling [
+            concat!("pmpi_", $lower, "_"), concat!("pmpi_", $lower, "__"), concat!("pmpi_", $lower),
+            concat!("PMPI_", $upper)
+        ] $params }
+    };
+}
+
 /// Defines a function of one body under the names that compilers give it.
 macro_rules! named {
     ([$name:expr $(, $more:expr)*] fn $params:tt $($rest:tt)*) => {
@@ -340,6 +355,6 @@ macro_rules! null_conversions {
 }
 
 pub(crate) use {
-    body, by_hand, choice, choice_large, described, exports, forward, forward_large, named,
-    null_conversions,
+    body, by_address, by_hand, choice, choice_large, described, exports, forward, forward_large,
+    named, null_conversions,
 };

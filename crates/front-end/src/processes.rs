@@ -23,8 +23,8 @@ pub const STANDARD: ProcessConstants<usize> =
 /// A function of a communicator with one result.
 pub type CommunicatorQuery<H> = unsafe extern "C" fn(H, *mut c_int) -> c_int;
 
-/// The functions of an ABI that say it: whoever makes this passes functions of MPI, which store
-/// their results and return a code.
+/// The functions of an ABI that say it. They must be MPI's: they are called with places for the
+/// results that MPI's have.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessQueries<H> {
     /// What they say, and which communicator is none.

@@ -97,6 +97,7 @@ fn answer(launcher: &SpawnedLauncher) -> SpawnAnswer {
         if let Some(answer) = launcher.try_answer().expect("the launcher is there") {
             return answer;
         }
+        // As the library looks, between polls of its rings.
         std::thread::sleep(Duration::from_millis(1));
     }
     panic!("no answer")
@@ -113,10 +114,12 @@ fn wait_until(condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
         assert!(began.elapsed() < PATIENCE, "it does not happen");
+        // Of states of other processes, which no descriptor reports.
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
+/// What a process does that is to be ended by others. One that is not fails its test.
 fn sleep() -> ! {
     std::thread::sleep(PATIENCE);
     std::process::exit(3)
@@ -204,8 +207,7 @@ fn child(role: &str, folder: &Path) -> ExitCode {
             rank.spawn_ranks(1, "stay", folder);
             sleep();
         }
-        ("stay" | "grandparent", _) => sleep(),
-        ("abort", _) => sleep(),
+        ("stay" | "grandparent" | "abort", _) => sleep(),
         _ => unreachable!("{role}"),
     }
     ExitCode::SUCCESS
@@ -273,9 +275,9 @@ fn empty_folder(name: &str) -> PathBuf {
 }
 
 /// A job of one rank with this role.
-fn job(ranks: &str, role: &str, folder: &Path) -> Command {
+fn job(role: &str, folder: &Path) -> Command {
     let mut command = Command::new(MPIEXEC);
-    command.args(["-n", ranks]).arg(std::env::current_exe().unwrap());
+    command.args(["-n", "1"]).arg(std::env::current_exe().unwrap());
     command.args(["parent", role]).arg(folder).stdin(Stdio::null());
     command
 }
@@ -349,7 +351,7 @@ fn what_cannot_be_started_is_answered() {
 
 fn the_job_waits_for_what_it_has_spawned() {
     let folder = empty_folder("first");
-    let mut command = job("1", "first to go", &folder);
+    let mut command = job("first to go", &folder);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until(|| spawned(&folder).len() == 2);
     // Time for the launcher to do something wrong.
@@ -366,7 +368,7 @@ fn the_job_waits_for_what_it_has_spawned() {
 
 fn a_loss_does_not_matter_to_others() {
     let folder = empty_folder("bystander");
-    let output = job("1", "bystander", &folder).output().unwrap();
+    let output = job("bystander", &folder).output().unwrap();
     let report = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{report}");
     assert!(report.starts_with("mpiexec: rank 0 of spawned job 1 (pid "), "{report}");
@@ -382,7 +384,7 @@ fn report_of_loss(output: &Output, folder: &Path) -> String {
 
 fn connected_worlds_end_together() {
     let folder = empty_folder("connected");
-    let output = job("1", "connected", &folder).output().unwrap();
+    let output = job("connected", &folder).output().unwrap();
     let report = report_of_loss(&output, &folder);
     assert_eq!(output.status.code(), Some(42), "{report}");
     let lines = report.lines().filter(|line| line.contains("code 42")).count();
@@ -391,7 +393,7 @@ fn connected_worlds_end_together() {
 
 fn a_killed_launcher_is_a_loss() {
     let folder = empty_folder("launcher");
-    let output = job("1", "launcher killed", &folder).output().unwrap();
+    let output = job("launcher killed", &folder).output().unwrap();
     let report = report_of_loss(&output, &folder);
     assert_eq!(output.status.code(), Some(1), "{report}");
     assert!(report.contains("was lost"), "{report}");
@@ -399,7 +401,7 @@ fn a_killed_launcher_is_a_loss() {
 
 fn a_signal_ends_all_worlds() {
     let folder = empty_folder("signal");
-    let child = ready(job("1", "stay", &folder));
+    let child = ready(job("stay", &folder));
     wait_until(|| spawned(&folder).len() == 3);
     kill("-TERM", &child.id().to_string());
     let output = child.wait_with_output().unwrap();
@@ -412,7 +414,7 @@ fn a_signal_ends_all_worlds() {
 
 fn what_is_spawned_dies_with_mpiexec() {
     let folder = empty_folder("killed");
-    let child = ready(job("1", "stay", &folder));
+    let child = ready(job("stay", &folder));
     wait_until(|| spawned(&folder).len() == 3);
     kill("-KILL", &child.id().to_string());
     child.wait_with_output().unwrap();
@@ -422,7 +424,7 @@ fn what_is_spawned_dies_with_mpiexec() {
 
 fn a_failure_spares_others() {
     let folder = empty_folder("fail");
-    let mut child = job("1", "fail", &folder).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = job("fail", &folder).stderr(Stdio::piped()).spawn().unwrap();
     wait_until(|| spawned(&folder).len() == 2);
     // Longer than the intervals and the grace.
     std::thread::sleep(Duration::from_millis(800));
@@ -436,7 +438,7 @@ fn a_failure_spares_others() {
 
 fn a_failing_parent() {
     let folder = empty_folder("die");
-    let child = ready(job("1", "die", &folder));
+    let child = ready(job("die", &folder));
     fs::write(folder.join("die"), "").unwrap();
     let output = child.wait_with_output().unwrap();
     let report = text(&output.stderr);

@@ -45,11 +45,7 @@ impl Lenience {
             if CHECK.choice() != Ok("1") {
                 return;
             }
-            let who = match process::engine() {
-                Ok(engine) => format!("rank {} of {}", engine.world_rank(), engine.size()),
-                Err(_) => format!("process {}", std::process::id()),
-            };
-            let line = format!("mica: {who}: {} (MICA_CHECK=1)\n", self.text);
+            let line = format!("mica: {}: {} (MICA_CHECK=1)\n", process::in_words(), self.text);
             // One write, so that ranks' lines do not mix. If the write fails, the program
             // continues.
             let _ = std::io::stderr().write_all(line.as_bytes());

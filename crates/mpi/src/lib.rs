@@ -17,6 +17,7 @@ pub mod generalized;
 mod hang;
 pub mod init;
 mod lenient;
+mod numbers;
 pub mod partitioned;
 pub mod persistent;
 pub mod pt2pt;

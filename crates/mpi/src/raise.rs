@@ -159,11 +159,8 @@ fn invoke(handler: &Errhandler, on: ErrorTarget, code: i32, raised: &Raised) {
 /// Reports the error to the user, in one write so that ranks' messages do not mix, and ends the
 /// job.
 fn die(code: i32, raised: &Raised) -> ! {
-    let who = match process::engine() {
-        Ok(engine) => format!("rank {} of {}", engine.world_rank(), engine.size()),
-        Err(_) => format!("process {}", std::process::id()),
-    };
-    let message = fatal_text(&format!("{who} on {}", info::node_name()), code, raised);
+    let who = format!("{} on {}", process::in_words(), info::node_name());
+    let message = fatal_text(&who, code, raised);
     // If the write fails, the exit status still reports the error.
     let _ = std::io::stderr().write_all(message.as_bytes());
     process::abort(code)

@@ -113,6 +113,14 @@ pub fn engine() -> Result<&'static Engine> {
     }
 }
 
+/// This process in a report to people: its rank in its world, while there is an engine.
+pub fn in_words() -> String {
+    match engine() {
+        Ok(engine) => format!("rank {} of {}", engine.world_rank(), engine.size()),
+        Err(_) => format!("process {}", std::process::id()),
+    }
+}
+
 /// Must be called first in a test or probe: it separates what the program does between two of them.
 ///
 /// # Errors

@@ -120,7 +120,7 @@ impl Engine {
         pattern: MatchPattern,
         mut check: impl FnMut() -> Result<(), E>,
     ) -> Result<Result<(), E>, Fault> {
-        // What `check` looks at wakes nobody.
+        // What `check` looks at wakes no thread.
         self.enter(EngineState::begin_silent_polling);
         let arrived = self.probe(pattern, |state| {
             if let Err(bad) = state.meet_worlds(&self.segment) {

@@ -47,7 +47,7 @@ static void say_pid(void)
 static void wait_for_file(const char *name)
 {
     while (access(name, F_OK) != 0)
-        usleep(1000);
+        usleep(1000); /* any moment after the file was made will do */
 }
 
 static MPI_Comm spawn(int n, char **argv)
@@ -158,7 +158,7 @@ static int count_launchers(void)
 static void held(int round)
 {
     while (count_launchers() > 0)
-        usleep(1000);
+        usleep(1000); /* they are no children of this process */
     printf("%d: descriptors %d mappings %d threads %d blocks %ld\n", round,
            count_entries("/proc/self/fd"), count_mappings(), count_entries("/proc/self/task"),
            segment_blocks());

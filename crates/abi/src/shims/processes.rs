@@ -142,7 +142,7 @@ pub unsafe fn mpi_comm_spawn(
 /// MPI_Comm_spawn_multiple.
 ///
 /// # Safety
-/// As for [`mpi_comm_spawn`], for each of `count` programs; at the root the arrays have so many
+/// As for [`mpi_comm_spawn`], for each of `count` programs; at the root the arrays have `count`
 /// elements.
 pub unsafe fn mpi_comm_spawn_multiple(
     count: c_int,

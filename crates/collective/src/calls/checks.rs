@@ -47,6 +47,10 @@ pub fn needed_for<T>(root: Root, buffer: Option<T>) -> Result<Option<T>> {
     }
 }
 
+/// The rank that a collective call names as its root.
+///
+/// # Errors
+/// `MPI_ERR_ROOT`.
 pub fn rooted(me: RankPlace, root: i32) -> Result<usize> {
     usize::try_from(root).ok().filter(|&r| r < me.size).ok_or_else(|| {
         Error::argument(

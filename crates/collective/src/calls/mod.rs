@@ -14,6 +14,7 @@
 mod checks;
 mod reductions;
 
+pub use checks::{place, rooted};
 pub use reductions::{allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan};
 
 use mica_memory::View;
@@ -27,7 +28,7 @@ use super::refused::refused;
 use super::thresholds::MessageThresholds;
 use super::two_level;
 use crate::members::Members;
-use checks::{needed, needed_for, place, root_only, rooted, spread};
+use checks::{needed, needed_for, root_only, spread};
 use mica_objects::error::Result;
 
 const LIMITS: MessageThresholds = MessageThresholds::DEFAULT;

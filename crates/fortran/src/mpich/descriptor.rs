@@ -1,12 +1,12 @@
 //! What MPICH's `mpi_f08` passes for a choice buffer: gfortran's own descriptor of an array, since
 //! the interfaces are none of C. Its layout is that of gfortran 8 and later (libgfortran.so.5).
 //!
-//! Intel's compiler passes its own, which begins with the address as well. It has flags where
-//! gfortran has the version, which is 0, so it is told apart and refused.
+//! Intel's compiler passes its own, which begins with the address as well. It has flags, which are
+//! not 0, where gfortran has the version 0: by that it is recognized, and refused.
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::descriptor::{ArraySection, MAX_RANK, SectionDimension, UnknownCompiler};
+use crate::descriptor::{ArraySection, MAX_RANK, SectionDimension, UnknownCompiler, lie_together};
 
 /// One dimension.
 #[repr(C)]
@@ -113,8 +113,8 @@ impl GfortranDescriptor {
         Ok(ArraySection { address: known.address, element: known.element, dimensions })
     }
 
-    /// Whether the descriptor is of gfortran, and what it describes is contiguous: see
-    /// [`ArraySection::is_contiguous`].
+    /// Whether the descriptor is of gfortran, and what it describes
+    /// [is contiguous](lie_together).
     ///
     /// # Safety
     /// `this` is a descriptor.
@@ -122,23 +122,14 @@ impl GfortranDescriptor {
     pub unsafe fn is_packed(this: *const GfortranDescriptor) -> bool {
         // SAFETY: as the caller promises.
         let (Ok((bounds, span)), element) =
-            (unsafe { (GfortranDescriptor::bounds(this), (*this).element as isize) })
+            (unsafe { (GfortranDescriptor::bounds(this), (*this).element) })
         else {
             return false;
         };
-        let mut expected = element;
-        let mut is_packed = true;
-        for dimension in bounds {
-            match dimension.extent() {
-                ..=0 => return true,
-                1 => {}
-                extent => {
-                    is_packed &= dimension.stride.wrapping_mul(span) == expected;
-                    expected = expected.wrapping_mul(extent);
-                }
-            }
-        }
-        is_packed
+        lie_together(
+            element,
+            bounds.iter().map(|dim| (dim.extent(), dim.stride.wrapping_mul(span))),
+        )
     }
 }
 

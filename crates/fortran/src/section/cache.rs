@@ -86,8 +86,8 @@ static ALIVE: Mutex<BTreeMap<usize, OwnedType>> = Mutex::new(BTreeMap::new());
 
 /// How often MPI has ended.
 ///
-/// Relaxed: whoever uses MPI after an end has learnt of its new beginning from another thread, and
-/// with it of the end.
+/// Relaxed: a thread that uses MPI after an end has learnt of its new beginning from another one,
+/// and with it of the end.
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
 /// The lists of threads that have ended.

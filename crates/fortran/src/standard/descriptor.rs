@@ -1,8 +1,8 @@
 //! What Fortran passes for a choice buffer that may be a section of an array: a descriptor of
 //! ISO/IEC TS 29113 (Fortran 2018, 18.5.3), whose layout is the compiler's.
 //!
-//! The fields that are read here are laid out alike by gfortran and flang, whose descriptors are
-//! told apart by their version. Another compiler's would be read wrongly, so it is refused.
+//! The fields that are read here are laid out alike by gfortran and flang; the version says
+//! which of them it is. Another compiler's would be read wrongly, so it is refused.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -46,20 +46,6 @@ macro_rules! large {
     };
 }
 
-/// Exports `call` for interfaces that pass the address of a choice buffer.
-macro_rules! by_address {
-    ($mpi:ident $lower:literal $upper:literal $params:tt) => {
-        $crate::export::exports! { call $mpi [
-            concat!("mpi_", $lower, "_"), concat!("mpi_", $lower, "__"), concat!("mpi_", $lower),
-            concat!("MPI_", $upper)
-        ] $params }
-        $crate::export::exports! { call profiling [
-            concat!("pmpi_", $lower, "_"), concat!("pmpi_", $lower, "__"), concat!("pmpi_", $lower),
-            concat!("PMPI_", $upper)
-        ] $params }
-    };
-}
-
 /// Exports `described` for interfaces that pass a descriptor, which has a text's length as well.
 macro_rules! by_descriptor {
     ($mpi:ident $lower:literal $params:tt) => {
@@ -155,7 +141,8 @@ macro_rules! callback {
     };
 }
 
+pub(crate) use crate::export::by_address;
 pub(crate) use {
-    by_address, by_descriptor, callback, f08, function, large, large_by_descriptor, older, plain,
+    by_descriptor, callback, f08, function, large, large_by_descriptor, older, plain,
     profiling_function, profiling_older, without_lengths,
 };

@@ -151,6 +151,7 @@ fn failure(section: Option<u32>, error: &dyn std::error::Error) -> SpawnFailure 
 fn await_adoption(starter: u32, segment: &JobSegment, parent: u32) -> Option<u32> {
     let deadline = Instant::now() + ADOPTION;
     while parent_id() == starter && Instant::now() < deadline {
+        // No descriptor reports a new parent, and it takes about a millisecond.
         std::thread::sleep(Duration::from_millis(1));
     }
     let launcher = segment.world_of(parent)?.launcher;

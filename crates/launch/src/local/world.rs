@@ -128,7 +128,8 @@ impl JobWorld {
     /// its launcher does: who has adopted the launcher waits for it only until then.
     pub fn end(&self) {
         if let Some(world) = self.spawned {
-            // Without the lock the numbers are lost until the job ends; nobody can be told.
+            // Without the lock the numbers are lost until the job ends. There is no report: the job
+            // has ended well for its user.
             let _ = self.segment.end_world(world.index);
         }
     }

@@ -19,8 +19,10 @@ use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
+use crate::numbers::{to_bytes, to_numbers};
 use crate::process;
 use crate::pt2pt;
+use mica_collective::calls::{place, rooted};
 use mica_collective::exchange::{ExchangeMembers, barrier};
 use mica_collective::members::context::{bridge, fresh_context, spares};
 use mica_collective::members::{GroupSide, Members, outcome, receive_nothing};
@@ -114,22 +116,10 @@ impl Comm {
         meet: impl FnOnce() -> Result<RemoteLeader>,
     ) -> Result<Comm> {
         self.must_be_intra()?;
-        let made = self.introduce(self.root(root)?, meet)?;
+        let made = self.introduce(rooted(place(self), root)?, meet)?;
         // Before one of them can free it, all have announced the connection.
         barrier(self)?;
         Ok(made)
-    }
-
-    /// The process that a collective call names as its root.
-    ///
-    /// # Errors
-    /// `MPI_ERR_ROOT`.
-    pub(crate) fn root(&self, root: i32) -> Result<usize> {
-        let size = self.size();
-        usize::try_from(root).ok().filter(|&root| root < size).ok_or_else(|| {
-            let reason = format!("the communicator has ranks 0 to {}", size - 1);
-            Error::argument(c::ERR_ROOT, "root", root, reason)
-        })
     }
 
     /// Makes the inter-communicator: the leader learns the other group through `meet` and
@@ -139,12 +129,8 @@ impl Comm {
         leader: usize,
         meet: impl FnOnce() -> Result<RemoteLeader>,
     ) -> Result<Comm> {
-        let size = self.size();
-        let order: Vec<usize> = (0..size).map(|i| (leader + i) % size).collect();
-        let me = (self.rank() + size - leader) % size;
-        let exchange = ExchangeMembers::of(self, &order, me, self.next_collective_tag(None));
-
-        let met = (me == 0).then(meet);
+        let exchange = ExchangeMembers::led_by(self, leader);
+        let met = (self.rank() == leader).then(meet);
         // A leader that failed broadcasts its error, so that its group does not wait for it.
         let mut head = match &met {
             Some(Ok(met)) => {
@@ -430,15 +416,6 @@ fn rank_below(size: usize, argument: &'static str, rank: i32) -> Result<usize> {
         let reason = format!("the communicator has ranks 0 to {}", size - 1);
         Error::argument(c::ERR_RANK, argument, rank, reason)
     })
-}
-
-fn to_bytes(numbers: &[u64]) -> Vec<u8> {
-    numbers.iter().flat_map(|n| n.to_ne_bytes()).collect()
-}
-
-fn to_numbers(bytes: &[u8]) -> Vec<u64> {
-    let (numbers, _) = bytes.as_chunks();
-    numbers.iter().map(|n| u64::from_ne_bytes(*n)).collect()
 }
 
 fn group_of(peers: &[u64]) -> Group {

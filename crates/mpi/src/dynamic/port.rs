@@ -1,7 +1,7 @@
 //! Ports, by which the roots of two groups find each other (MPI 5.0, 11.9).
 //!
-//! A port is a rank of the job and a tag, and its name says so. Who connects sends a call there and
-//! gets an answer:
+//! A port is a rank of the job and a tag, and its name says so. The root that connects sends a call
+//! there and gets an answer:
 //!
 //! ```text
 //! root that connects                          root that accepts
@@ -28,6 +28,7 @@ use crate::comm::{Comm, RemoteLeader};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::Group;
+use crate::numbers::{to_bytes, to_numbers};
 use crate::process;
 use crate::world;
 
@@ -63,14 +64,22 @@ pub(super) fn fresh_tag(engine: &Engine) -> u32 {
 }
 
 impl CallPort {
+    /// Opens a port of this process.
+    fn open(engine: &Engine) -> Result<CallPort> {
+        let port = CallPort { rank: engine.rank(), tag: fresh_tag(engine) };
+        if engine.open_port(port.tag) {
+            return Ok(port);
+        }
+        let detail = "this process has as many open ports as it can have; close one";
+        Err(Error::other(c::ERR_OTHER, detail))
+    }
+
     fn name(self, engine: &Engine) -> String {
         format!("mica:{}:{}:{}", engine.segment_identity(), self.rank, self.tag)
     }
 
     fn named(name: &str, engine: &Engine) -> Result<CallPort> {
-        let refuse = |reason: &str| {
-            Err(Error::argument(c::ERR_PORT, "port_name", format!("{name:?}"), reason))
-        };
+        let refuse = |reason| Err(wrong_port(name, reason));
         let parts = name.strip_prefix("mica:").and_then(|rest| {
             let (rest, tag) = rest.rsplit_once(':')?;
             let (job, rank) = rest.rsplit_once(':')?;
@@ -92,18 +101,17 @@ impl CallPort {
     }
 }
 
+fn wrong_port(name: &str, reason: &str) -> Error {
+    Error::argument(c::ERR_PORT, "port_name", format!("{name:?}"), reason)
+}
+
 /// `MPI_Open_port`: the name of a new port of this process.
 pub fn open_port() -> Result<String> {
     let engine = process::engine()?;
-    let port = CallPort { rank: engine.rank(), tag: fresh_tag(engine) };
-    if !engine.open_port(port.tag) {
-        let detail = "this process has as many open ports as it can have; close one";
-        return Err(Error::other(c::ERR_OTHER, detail));
-    }
-    Ok(port.name(engine))
+    Ok(CallPort::open(engine)?.name(engine))
 }
 
-/// `MPI_Close_port`: nobody can connect there from now on.
+/// `MPI_Close_port`: from now on a call there is an error.
 pub fn close_port(name: &str) -> Result<()> {
     let engine = process::engine()?;
     let port = own_port(name, engine)?;
@@ -121,12 +129,11 @@ fn own_port(name: &str, engine: &Engine) -> Result<CallPort> {
     if port.rank == engine.rank() {
         return Ok(port);
     }
-    let reason = "this process has not opened it";
-    Err(Error::argument(c::ERR_PORT, "port_name", format!("{name:?}"), reason))
+    Err(wrong_port(name, "this process has not opened it"))
 }
 
 /// `MPI_Comm_accept`, collective over `comm`; the name is significant only at `root`. Blocks until
-/// somebody connects.
+/// a group connects.
 pub fn accept(name: impl FnOnce() -> Result<String>, root: i32, comm: &Comm) -> Result<Comm> {
     comm.introduce_at(root, || {
         let engine = process::engine()?;
@@ -144,8 +151,7 @@ pub fn connect(name: impl FnOnce() -> Result<String>, root: i32, comm: &Comm) ->
         engine.meet_worlds()?;
         let port = CallPort::named(&name, engine)?;
         if port.rank == engine.rank() {
-            let reason = "this process has opened it itself";
-            return Err(Error::argument(c::ERR_PORT, "port_name", format!("{name:?}"), reason));
+            return Err(wrong_port(&name, "this process has opened it itself"));
         }
         call(engine, port, comm)
     })
@@ -200,7 +206,7 @@ fn exchange_groups(
 }
 
 fn send(engine: &Engine, peer: u32, context: u64, tag: u32, numbers: &[u64]) -> Result<()> {
-    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    let bytes = to_bytes(numbers);
     let region = Block::allocate(bytes.len())?;
     region.write_bytes(&bytes);
     let view = region.view(Shape::Contiguous { bytes: bytes.len() });
@@ -213,23 +219,22 @@ fn receive<const N: usize>(engine: &Engine, pattern: MatchPattern) -> Result<[u6
     engine.receive(pattern, &view)?;
     let mut bytes = vec![0; 8 * N];
     region.read_bytes(&mut bytes);
-    Ok(std::array::from_fn(|i| u64::from_ne_bytes(std::array::from_fn(|at| bytes[8 * i + at]))))
+    let numbers = to_numbers(&bytes);
+    Ok(std::array::from_fn(|i| numbers[i]))
 }
 
 /// Bytes that the two processes of [`join`] exchange: a port's name, filled up with zeros.
 const JOIN_BYTES: usize = 128;
 
-/// Interval of looks at a socket that does not block.
+/// Interval of looks at a socket that does not block, for the moment in which the other process
+/// calls this as well.
 const SOCKET_LOOK: Duration = Duration::from_millis(1);
 
 /// `MPI_Comm_join`: an inter-communicator of this process and the one at the other end of `socket`,
 /// which calls this at the same time. Blocks.
 pub fn join(socket: OwnedFd) -> Result<Comm> {
     let engine = process::engine()?;
-    let own = CallPort { rank: engine.rank(), tag: fresh_tag(engine) };
-    if !engine.open_port(own.tag) {
-        return Err(Error::other(c::ERR_OTHER, "this process has too many open ports"));
-    }
+    let own = CallPort::open(engine)?;
     let joined = join_by(engine, own, &mut File::from(socket));
     engine.close_port(own.tag);
     joined

@@ -3,13 +3,14 @@
 //! The root starts a launcher, which is Mica's `mpiexec` with an ordinary command line, and hands
 //! it the job segment; the new processes are ranks there as all others
 //! ([`mica_node::segment::World`]). The first of them calls the root's port in its `MPI_Init`. So
-//! it makes no difference what has started the job, `mpiexec`, another launcher or nobody.
+//! it makes no difference whether `mpiexec`, another launcher or none has started the job.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use mica_collective::calls::{place, rooted};
 use mica_collective::exchange::{ExchangeMembers, barrier};
 use mica_node::own_file::own_file;
 use mica_node::segment::{PREFIX_VARIABLE, ParentPort};
@@ -20,6 +21,7 @@ use crate::comm::{Comm, RemoteLeader};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::info::Info;
+use crate::numbers::{to_bytes, to_numbers};
 use crate::process;
 use crate::sync::lock;
 
@@ -105,7 +107,7 @@ fn start(
     programs: impl FnOnce() -> Result<Vec<SpawnProgram>>,
     codes: &mut Vec<i32>,
 ) -> Result<Comm> {
-    let leader = comm.root(root)?;
+    let leader = rooted(place(comm), root)?;
     let mut asked = None;
     let mut blamed = None;
     let mut started = None;
@@ -136,14 +138,11 @@ fn tell_codes(
     code: i32,
     blamed: Option<usize>,
 ) -> Result<Vec<i32>> {
-    let size = comm.size();
-    let order: Vec<usize> = (0..size).map(|i| (leader + i) % size).collect();
-    let me = (comm.rank() + size - leader) % size;
-    let exchange = ExchangeMembers::of(comm, &order, me, comm.next_collective_tag(None));
+    let exchange = ExchangeMembers::led_by(comm, leader);
     let all: usize = asked.unwrap_or_default().iter().sum();
-    let mut head = (all as u64).to_ne_bytes();
+    let mut head = to_bytes(&[all as u64]);
     exchange.broadcast(&mut head)?;
-    let all = u64::from_ne_bytes(head) as usize;
+    let all = to_numbers(&head)[0] as usize;
     // The program that is to blame has the code; the others were not started because of it.
     let code_of = |program: usize| match code {
         c::SUCCESS => c::SUCCESS,
@@ -151,11 +150,12 @@ fn tell_codes(
         _ => c::ERR_SPAWN,
     };
     let mine = asked.unwrap_or_default().iter().enumerate();
-    let codes = mine.flat_map(|(program, &n)| std::iter::repeat_n(code_of(program), n));
-    let mut bytes: Vec<u8> = codes.flat_map(i32::to_ne_bytes).collect();
-    bytes.resize(4 * all, 0);
+    let codes = mine.flat_map(|(program, &n)| std::iter::repeat_n(code_of(program) as u64, n));
+    let mut codes: Vec<u64> = codes.collect();
+    codes.resize(all, 0);
+    let mut bytes = to_bytes(&codes);
     exchange.broadcast(&mut bytes)?;
-    Ok(bytes.as_chunks().0.iter().map(|code| i32::from_ne_bytes(*code)).collect())
+    Ok(to_numbers(&bytes).into_iter().map(|code| code as i32).collect())
 }
 
 /// Refuses what no process can be started of, and notes how many processes are asked for.

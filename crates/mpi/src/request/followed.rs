@@ -1,12 +1,13 @@
-//! Requests that a front end follows: it learns what becomes of them, whoever makes the calls.
+//! Requests that a front end follows: it learns what becomes of them, in whichever language the
+//! calls are made.
 //!
 //! Fortran passes a contiguous copy of a section of an array where no datatype can stand for the
 //! section, and has to write back what arrives in the copy. The request may be completed by a part
 //! of the program in another language, so the request itself carries who follows it ([`follow`]).
 //!
 //! A nonblocking operation that is followed is a [`RequestOperation`] around the request, and a
-//! persistent one is a [`PersistentOperation`] around the operation. So a request that nobody
-//! follows costs nothing more.
+//! persistent one is a [`PersistentOperation`] around the operation. A request that no front
+//! end follows costs nothing more.
 
 use std::any::Any;
 use std::fmt;

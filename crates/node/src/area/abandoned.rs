@@ -8,8 +8,8 @@ use super::head::AreaHead;
 use crate::segment::{AREA_SPAN, JobSegment, PAGE, SegmentError};
 
 impl JobSegment {
-    /// Returns the memory of all areas that the former holder of number `leader` has led, of which
-    /// nobody is a member any more.
+    /// Returns the memory of all areas that the former holder of number `leader` has led. All their
+    /// members have left them or ended.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -36,7 +36,7 @@ impl JobSegment {
 
     /// Offset of the first byte from `from` on that has memory.
     fn next_data(&self, from: u64) -> Option<u64> {
-        // SAFETY: plain system call on our descriptor, whose position nobody uses.
+        // SAFETY: plain system call on our descriptor, whose position has no other use.
         let found =
             unsafe { libc::lseek(self.as_fd().as_raw_fd(), from as libc::off_t, libc::SEEK_DATA) };
         match found {

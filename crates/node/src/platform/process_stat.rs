@@ -3,7 +3,7 @@
 //! The line's first 22 fields fit into a kilobyte, so it is read into a buffer on the stack.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 
 /// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,14 @@ impl ProcessStat {
     pub fn own() -> Option<ProcessStat> {
         read("/proc/self/stat")
     }
+}
+
+/// Whether there is a process with this number; one that has ended counts until its parent has
+/// waited for it.
+pub fn exists(pid: u32) -> bool {
+    // SAFETY: signal 0 is not sent: the call only checks whether the process exists.
+    let found = unsafe { libc::kill(pid as libc::pid_t, 0) } == 0;
+    found || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 fn read(path: &str) -> Option<ProcessStat> {

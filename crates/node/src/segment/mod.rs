@@ -62,6 +62,7 @@ use crate::fifo::{FifoHead, FifoLine, FifoStorage};
 use crate::helper_slots::HelperSlots;
 use crate::page::page_size;
 use crate::park::{self, Fencing};
+use crate::process_stat::exists;
 use crate::ring::{LINE, RingStorage};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::topology::CorePlace;
@@ -192,7 +193,7 @@ impl JobSegment {
         self.punch_any(offset, bytes)
     }
 
-    /// [`punch`](Self::punch) of memory that may be part of the mapped segment, and that nobody
+    /// [`punch`](Self::punch) of memory that may be part of the mapped segment, and that no process
     /// uses any more.
     fn punch_any(&self, offset: u64, bytes: u64) -> io::Result<()> {
         // SAFETY: plain system call on our descriptor. What references lead into, if any, are
@@ -340,12 +341,12 @@ impl JobSegment {
 
     /// True when rank `rank` was running and its process no longer exists.
     pub fn is_gone(&self, rank: u32) -> bool {
-        let RankState::Running { pid } = self.rank_state(rank) else {
-            return false;
-        };
-        // SAFETY: signal 0 is not sent: the call only checks whether the process exists.
-        let found = unsafe { libc::kill(pid as libc::pid_t, 0) } == 0;
-        !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+        matches!(self.rank_state(rank), RankState::Running { pid } if !exists(pid))
+    }
+
+    /// True when rank `rank` is running and its process exists.
+    fn is_running(&self, rank: u32) -> bool {
+        matches!(self.rank_state(rank), RankState::Running { pid } if exists(pid))
     }
 
     /// Blocks until rank `rank` [is gone](Self::is_gone), does not run any more by its own account,
@@ -355,8 +356,7 @@ impl JobSegment {
     #[cold]
     pub fn wait_until_gone(&self, rank: u32, limit: Duration) {
         let start = Instant::now();
-        let runs = || matches!(self.rank_state(rank), RankState::Running { .. });
-        while runs() && !self.is_gone(rank) && start.elapsed() < limit {
+        while self.is_running(rank) && start.elapsed() < limit {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -401,21 +401,18 @@ pub struct SegmentShape {
     pub areas_bytes: u64,
 }
 
-/// The segment's shape in force. Values that are not numbers fall back to the defaults here;
+/// The segment's shape in force. Values that are not numbers fall back to the defaults;
 /// [`check_all`] reports them when the environment is checked.
 pub fn segment_shape() -> SegmentShape {
     static SHAPE: OnceLock<SegmentShape> = OnceLock::new();
-    let number = |tunable: &Tunable, default: u64| {
-        tunable.number().unwrap_or(default).min(u64::from(u32::MAX)) as u32
-    };
+    let number = |tunable: &Tunable| tunable.number_or_default().min(u64::from(u32::MAX)) as u32;
     *SHAPE.get_or_init(|| SegmentShape {
-        cells: number(&CELLS, 128),
-        cell_bytes: number(&CELL_BYTES, 8192),
-        fifo_bytes: matches!(SHM.choice(), Ok("basic" | "mixed"))
-            .then(|| number(&BASIC_FIFO, 1 << 20)),
+        cells: number(&CELLS),
+        cell_bytes: number(&CELL_BYTES),
+        fifo_bytes: matches!(SHM.choice(), Ok("basic" | "mixed")).then(|| number(&BASIC_FIFO)),
         mixed: SHM.choice() == Ok("mixed"),
-        area_bytes: COLL_AREA.number().unwrap_or(4 << 20),
-        areas_bytes: COLL_AREAS.number().unwrap_or(256 << 20),
+        area_bytes: COLL_AREA.number_or_default(),
+        areas_bytes: COLL_AREAS.number_or_default(),
     })
 }
 
@@ -427,7 +424,7 @@ pub const RANKS_WITH_SLOTS: u32 = 1 << 13;
 /// allocated at the start, has none; nor has a job so large that its segment would lose the file
 /// space for buffers.
 pub fn spare_ranks(ranks: u32) -> u32 {
-    let wanted = SPARE_RANKS.number().unwrap_or(32).min(u64::from(RANKS_WITH_SLOTS)) as u32;
+    let wanted = SPARE_RANKS.number_or_default().min(u64::from(RANKS_WITH_SLOTS)) as u32;
     let capacity = (ranks + wanted).next_multiple_of(64).min(RANKS_WITH_SLOTS);
     match wanted == 0 || segment_shape().fifo_bytes.is_some() {
         true => 0,

@@ -77,11 +77,20 @@ impl Tunable {
     /// When the environment holds something that is not a number.
     pub fn number(&self) -> Result<u64, BadValue> {
         let value = self.text();
-        let number = match self.kind {
-            TunableKind::Bytes => parse_bytes(&value),
-            _ => parse_count(&value),
-        };
-        number.ok_or_else(|| self.bad(value, "a number".to_owned()))
+        self.number_of(&value).ok_or_else(|| self.bad(value, "a number".to_owned()))
+    }
+
+    /// [`number`](Self::number), or the default where that is not one.
+    pub fn number_or_default(&self) -> u64 {
+        let number = self.number().ok().or_else(|| self.number_of(self.default));
+        number.expect("the default fits the kind")
+    }
+
+    fn number_of(&self, value: &str) -> Option<u64> {
+        match self.kind {
+            TunableKind::Bytes => parse_bytes(value),
+            _ => parse_count(value),
+        }
     }
 
     /// The value in force of a `Threshold`, in bytes; `None` for `auto`.

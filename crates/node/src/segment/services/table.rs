@@ -11,7 +11,7 @@ pub const SERVICE_BYTES: usize = 8 * WORDS;
 pub(super) const WORDS: usize = 60;
 
 pub(super) const FREE: u32 = 0;
-pub(super) const SET: u32 = 2;
+pub(super) const SET: u32 = 1;
 
 #[repr(C, align(64))]
 pub(super) struct ServiceEntry {

@@ -4,13 +4,13 @@
 //! The ranks of all worlds are numbered in one row. The first world has the numbers from 0 on; the
 //! segment has address space for [more](JobSegment::capacity), and a world that is started takes a
 //! run of them. So a spawned process is to its peers a rank like any other: rings, cells, direct
-//! copies and areas reach it at the same cost.
+//! copies and areas reach it.
 //!
 //! | who | writes | when |
 //! |---|---|---|
 //! | the launcher of a world | its entry, then `generation` and `state` (Release) | at its start |
 //! | the launcher of a world | `state` | at its end |
-//! | any launcher | zeros over the ranks' memory, then `state` | once nobody is connected |
+//! | any launcher | zeros over the ranks' memory, then `state` | once no process is connected |
 //! | a rank | the worlds that it is connected with, in its block | with each new communicator |
 //!
 //! Launchers exclude each other by a record lock on the segment's file, which ends with its holder.
@@ -124,7 +124,7 @@ impl JobSegment {
         unsafe { &*self.at(self.geometry.worlds()).cast::<WorldTable>() }
     }
 
-    /// Enters the world that the job starts with. To be called once, by who creates the segment.
+    /// Enters the world that the job starts with. To be called once, by the creator of the segment.
     pub(super) fn enter_first_world(&self, count: u32, launcher: u32) {
         let entry = &self.table().entries[0];
         entry.count.store(count, Ordering::Relaxed);
@@ -174,7 +174,7 @@ impl JobSegment {
                 launcher: load(&entry.launcher),
                 parent: parent.map(|rank| ParentPort { rank, tag: load(&entry.port) }),
             };
-            // SYNC entry: pairs with the fence in `begin_world`. Who has read a word of the next
+            // SYNC entry: pairs with the fence in `begin_world`. A reader of a word of the next
             // world sees its generation here.
             fence(Ordering::Acquire);
             if load(&entry.generation) == generation {
@@ -216,7 +216,7 @@ impl JobSegment {
 
     /// Generation of the world that was started last; 0 if none was since the start of the job.
     pub fn generation(&self) -> u32 {
-        // SYNC generation: pairs with the Release in `begin_world`: who sees it finds the entry.
+        // SYNC generation: pairs with the Release in `begin_world`: a reader of it finds the entry.
         self.table().head.generation.load(Ordering::Acquire)
     }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::table::{ENDED, FREE, LIVE, WORLDS};
 use super::{World, WorldSpec};
-use crate::segment::block::{GivenLine, RankState};
+use crate::process_stat::exists;
+use crate::segment::block::GivenLine;
 use crate::segment::{JobSegment, RankBlock, SegmentError};
 
 impl JobSegment {
@@ -37,8 +38,8 @@ impl JobSegment {
                 appnum: spec.appnum.get(at).copied().unwrap_or(0),
                 rank,
             };
-            // SAFETY: allocated above and zeroed; nobody reads the line before the entry's state
-            // says that the world is there.
+            // SAFETY: allocated above and zeroed; no process reads the line before the entry's
+            // state says that the world is there.
             unsafe { (&raw mut (*block).given).write(given) };
         }
         let head = &self.table().head;
@@ -93,10 +94,7 @@ impl JobSegment {
     /// Ends the worlds whose launcher was killed, and their processes with it.
     fn end_abandoned(&self) {
         for world in self.worlds().filter(|world| world.index > 0) {
-            let runs = |rank| {
-                matches!(self.rank_state(rank), RankState::Running { .. }) && !self.is_gone(rank)
-            };
-            if !exists(world.launcher) && !world.ranks().any(runs) {
+            if !exists(world.launcher) && !world.ranks().any(|rank| self.is_running(rank)) {
                 let entry = &self.table().entries[world.index as usize];
                 // Relaxed: as in `end_world`.
                 entry.state.store(ENDED, Ordering::Relaxed);
@@ -108,8 +106,7 @@ impl JobSegment {
     fn reclaim(&self) {
         let mut connected = 0;
         for rank in self.occupied() {
-            let runs = matches!(self.rank_state(rank), RankState::Running { .. });
-            if runs && !self.is_gone(rank) {
+            if self.is_running(rank) {
                 connected |= self.block(rank).connected();
             }
         }
@@ -153,13 +150,6 @@ impl JobSegment {
         }
         Ok(())
     }
-}
-
-/// Whether there is a process of this number.
-fn exists(pid: u32) -> bool {
-    // SAFETY: signal 0 is not sent: the call only checks whether the process exists.
-    let found = unsafe { libc::kill(pid as libc::pid_t, 0) } == 0;
-    found || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 /// Excludes other launchers of worlds.

@@ -43,7 +43,7 @@ fn a_world_takes_a_run_of_numbers_and_gives_it_back() {
 }
 
 #[test]
-fn numbers_are_kept_as_long_as_somebody_is_connected() {
+fn numbers_are_kept_as_long_as_a_process_is_connected() {
     let segment = segment(1, 1);
     let world = begin(&segment, 1).expect("room");
     segment.claim(1).expect("free");
