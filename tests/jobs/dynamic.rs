@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use mica_node::process_stat::ProcessStat;
@@ -15,6 +16,7 @@ use mica_tests::{
     target,
 };
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
 
 use crate::faults::Traces;
 
@@ -110,6 +112,56 @@ fn a_loss_ends_worlds_that_are_connected_by_others() {
         kill(all[victim]);
         job.finish().expect_failure().says("SIGKILL");
     }
+}
+
+/// What `mica top` shows of a job that this process is of.
+fn top(process: i32) -> Value {
+    let shown = Command::new(Install::find().bin("mica"))
+        .args(["top", "--json", "--interval", "0.1", &process.to_string()])
+        .output()
+        .expect("mica runs");
+    assert!(shown.status.success(), "{process}: {}", String::from_utf8_lossy(&shown.stderr));
+    serde_json::from_slice(&shown.stdout).expect("JSON")
+}
+
+/// `mica top` shows the jobs that belong together, whichever of their processes is named.
+#[test]
+fn top_shows_spawned_jobs_with_the_one_that_spawned_them() {
+    let mut job = dynamic(1, "chain", 1, &[]).start();
+    let all = processes(&mut job, 3);
+    for process in [job.pid(), all["parent 0"], all["last 0"], parent_of(all["last 0"])] {
+        let shown = top(process);
+        assert_eq!(shown["job"]["pid"], job.pid(), "{shown:#}");
+        let spawned: Vec<_> = [0, 1].map(|at| &shown["spawned_jobs"][at]).into();
+        let facts = |at: usize, name: &str| spawned[at][name].as_i64();
+        for (at, child) in ["child 0", "last 0"].into_iter().enumerate() {
+            assert_eq!(facts(at, "number"), Some(1 + at as i64), "{shown:#}");
+            assert_eq!(facts(at, "size"), Some(1), "{shown:#}");
+            assert_eq!(facts(at, "pid"), Some(parent_of(all[child]).into()), "{shown:#}");
+            assert_eq!(
+                (facts(at, "parent"), facts(at, "parent_spawned_job")),
+                (Some(0), Some(at as i64))
+            );
+        }
+        let rank = |at: usize| {
+            let rank = &shown["ranks"][at];
+            ["spawned_job", "rank", "pid"].map(|name| rank[name].as_i64().unwrap())
+        };
+        let expected = ["parent 0", "child 0", "last 0"].map(|name| i64::from(all[name]));
+        assert_eq!([0, 1, 2].map(rank), [0, 1, 2].map(|at| [at as i64, 0, expected[at]]));
+    }
+    job.signal(Signal::TERM);
+    job.finish();
+    // A rank that waits for one of another job.
+    let mut job = dynamic(1, "children", 2, &[]).start();
+    processes(&mut job, 3);
+    let mut wait = Value::Null;
+    while wait["call"] != "MPI_Recv" {
+        wait = top(job.pid())["ranks"][0]["wait"].clone();
+    }
+    assert_eq!((&wait["peer"], &wait["peer_spawned_job"]), (&0.into(), &1.into()), "{wait}");
+    job.signal(Signal::TERM);
+    job.finish();
 }
 
 /// A world that is lost after it has disconnected; the parents spawn another one, and end well.

@@ -3,7 +3,7 @@
  *
  *   exchange     every process prints "WORLD RANK pid PID" (WORLD is parent, child or last), rank 0 of
  *                the parents "ready"; then messages and collectives between the two for ever
- *   children     the same; but the parents wait in MPI_Recv for what never comes, and the children compute
+ *   children     the same; but the parents wait for what never comes of child 0, and the children compute
  *   apart        the two disconnect; then each process prints its line, rank 0 of the parents "ready";
  *                each world exchanges for ever among its ranks
  *   leave N FILE as apart; but the parents end, and the children print "child RANK still here" when FILE
@@ -90,10 +90,10 @@ static void exchange_with(MPI_Comm inter)
     exchange(all);
 }
 
-static void never_comes(void)
+static void never_comes(MPI_Comm comm, int source)
 {
     int x;
-    MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 12345, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(&x, 1, MPI_INT, source, 12345, comm, MPI_STATUS_IGNORE);
 }
 
 /* Entries of a folder of /proc/self, or its lines. */
@@ -301,11 +301,11 @@ int main(int argc, char **argv)
                 say("ready");
             for (volatile long i = 0; is_child; i++)
                 ;
-            never_comes();
+            never_comes(inter, 0);
         } else if (!strcmp(verb, "abort")) {
             if (is_child && rank == 0)
                 MPI_Abort(MPI_COMM_WORLD, atoi(word));
-            never_comes();
+            never_comes(MPI_COMM_WORLD, MPI_ANY_SOURCE);
         } else {
             int all_there;
             MPI_Barrier(inter);
@@ -320,7 +320,7 @@ int main(int argc, char **argv)
                 wait_for_file(word);
                 printf("child %d still here\n", rank);
             } else if (!strcmp(verb, "lost") && is_child) {
-                never_comes();
+                never_comes(MPI_COMM_WORLD, MPI_ANY_SOURCE);
             } else if (!strcmp(verb, "lost")) {
                 char *again[] = {"count", "1", NULL};
                 wait_for_file(word);

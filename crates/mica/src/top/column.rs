@@ -101,7 +101,7 @@ impl Column {
             Column::Pid => number(row.pid.map(|pid| pid.to_string())),
             Column::State => row.activity.name().to_owned(),
             Column::Call => row.call().to_owned(),
-            Column::Peer => match row.peer() {
+            Column::Peer => match row.peer {
                 AwaitedPeer::None => String::new(),
                 AwaitedPeer::Any => "any".to_owned(),
                 AwaitedPeer::Rank(rank) => rank.to_string(),

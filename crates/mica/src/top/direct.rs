@@ -102,9 +102,9 @@ fn own_pid(pid: u32) -> Option<u32> {
 fn part((key, holders): (FileIdentity, Vec<SegmentHolder>)) -> Option<JobPart> {
     let (descriptor, uid) = holders.first().map(|h| (&h.descriptor, h.uid))?;
     let segment = open(descriptor)?;
-    let views = (0..segment.ranks().len()).map(|index| segment.read(index).ok());
     let process_of = |own_pid: u32| holders.iter().find(|holder| holder.own_pid == own_pid);
-    let processes: Vec<Option<&SegmentHolder>> = views.map(|view| process_of(view?.pid)).collect();
+    let processes: Vec<Option<&SegmentHolder>> =
+        claimed(&segment).into_iter().map(process_of).collect();
     let ranks: Vec<u32> = processes.iter().flatten().map(|holder| holder.pid).collect();
     let first = *ranks.first()?;
     let started_by = launcher(&segment, first);
@@ -127,11 +127,23 @@ fn part((key, holders): (FileIdentity, Vec<SegmentHolder>)) -> Option<JobPart> {
         job_size: segment.job_size(),
         nodes: u32::from(!elsewhere),
         started_ms: started_ms(first),
-        pids: processes.iter().map(|found| found.map_or(0, |h| h.pid)).collect(),
+        pids: processes[..segment.ranks().len()]
+            .iter()
+            .map(|found| found.map_or(0, |h| h.pid))
+            .collect(),
     };
     let ends: Vec<OwnedFd> = ranks.iter().filter_map(|&pid| end_of(pid)).collect();
-    let names = ranks.into_iter().chain(ancestors(first)).collect();
+    // Who has the segment open is a rank, or the launcher of a spawned job.
+    let names = holders.iter().map(|holder| holder.pid).chain(ancestors(first)).collect();
     Some(JobPart { pid, uid, names, ends, socket: None, description, segment })
+}
+
+/// The processes that say that they are ranks of a segment, 0 where none does: those of the job's
+/// start, and those of spawned worlds.
+fn claimed(segment: &SegmentReader) -> Vec<u32> {
+    let spawned = segment.spawned_worlds().into_iter().flat_map(|world| world.ranks());
+    let indices = (0..segment.ranks().len()).chain(spawned.map(|number| number as usize));
+    indices.map(|index| segment.read(index).map_or(0, |view| view.pid)).collect()
 }
 
 fn open(descriptor: &Path) -> Option<SegmentReader> {
@@ -147,14 +159,14 @@ fn launcher(segment: &SegmentReader, first: u32) -> Option<u32> {
 }
 
 /// The parent of a process, its parent and so on, without the first process of all.
-fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
+pub fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
     let parent =
         |pid: &u32| ProcessStat::of(*pid).map(|stat| stat.parent).filter(|&parent| parent > 1);
     std::iter::successors(parent(&pid), move |pid| parent(pid))
 }
 
 /// The command line of a process.
-fn command(pid: u32) -> String {
+pub fn command(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = line.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     let words: Vec<&[u8]> = words.collect();

@@ -113,7 +113,7 @@ impl JobSearch {
         self.names.len() - self.watchable().count()
     }
 
-    /// The job whose mpiexec, or whose agent, is this process.
+    /// The job whose mpiexec, or whose agent, is this process, or is above it.
     pub fn job(&self, pid: u32) -> Result<FoundJob, TopError> {
         let named = || self.names.iter().filter(|name| name.pid == pid);
         // Another user can name any process.
@@ -127,9 +127,16 @@ impl JobSearch {
             let launcher = launcher_of(&job.parts[0].description.name);
             job.parts.iter().any(part) || launcher == Some(pid)
         };
-        let SearchResult { jobs, failures } = self.find();
-        if let Some(job) = jobs.into_iter().find(is_named) {
-            return Ok(job);
+        let SearchResult { mut jobs, failures } = self.find();
+        // A process below an mpiexec is of its job: a rank, and the launcher of a spawned job.
+        let launched = |job: &FoundJob, pid: u32| {
+            job.parts.iter().any(|part| part.pid == pid && part.socket.is_some())
+        };
+        let above = || direct::ancestors(pid);
+        let mut found = jobs.iter().position(is_named);
+        found = found.or_else(|| above().find_map(|p| jobs.iter().position(|j| launched(j, p))));
+        if let Some(at) = found {
+            return Ok(jobs.swap_remove(at));
         }
         let mut failures = failures.into_iter();
         let of_it =

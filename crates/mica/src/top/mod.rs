@@ -17,6 +17,7 @@ mod process;
 mod report;
 mod rows;
 mod screen;
+mod spawned;
 mod view;
 
 use std::io::{IsTerminal, stdout};

@@ -11,6 +11,7 @@ use super::column::Column;
 use super::find::FoundJob;
 use super::number::time;
 use super::rows::{AwaitedPeer, CHANNEL_NAMES, JobView, RankRow, kind_name};
+use super::spawned::{RankName, SpawnedJob};
 use super::view::TableView;
 use crate::origin::ResultOrigin;
 use crate::terminal::{align_right_but, table, with_header};
@@ -20,7 +21,7 @@ const FORMAT: u32 = 1;
 
 /// The lines above the table: what job this is.
 pub fn heading(job: &JobView) -> Vec<String> {
-    let here = job.ranks.len();
+    let here = job.ranks_here();
     let elsewhere = (job.size as usize).saturating_sub(here);
     let mut ranks = match here {
         1 => format!("1 rank on {}", job.host),
@@ -35,7 +36,16 @@ pub fn heading(job: &JobView) -> Vec<String> {
     }
     let since = time((job.seconds * 1e9) as u64);
     let end = if job.has_ended { ", has ended" } else { "" };
-    vec![format!("job {}, {since}{end}: {}", job.pid, job.command), ranks]
+    let mut lines = vec![format!("job {}, {since}{end}: {}", job.pid, job.command), ranks];
+    lines.extend(job.spawned.iter().map(spawned_line));
+    lines
+}
+
+fn spawned_line(job: &SpawnedJob) -> String {
+    let SpawnedJob { number, size, pid, command, .. } = job;
+    let ranks = if *size == 1 { "1 rank".to_owned() } else { format!("{size} ranks") };
+    let by = job.parent.map(|parent| format!(" by rank {parent}")).unwrap_or_default();
+    format!("spawned job {number}{by}, {ranks} ({number}:0 ...), process {pid}: {command}")
 }
 
 /// The state for people.
@@ -70,28 +80,41 @@ pub fn json(job: &JobView) -> String {
             "command": job.command,
             "host": job.host,
             "size": job.size,
-            "ranks_here": job.ranks.len(),
+            "ranks_here": job.ranks_here(),
             "nodes": Some(job.nodes).filter(|&nodes| nodes > 0),
             "seconds": job.seconds,
             "has_ended": job.has_ended,
         },
+        "spawned_jobs": job.spawned.iter().map(spawned).collect::<Vec<_>>(),
         "interval_seconds": job.interval,
         "ranks": job.ranks.iter().map(rank).collect::<Vec<_>>(),
     });
     serde_json::to_string_pretty(&value).expect("plain data is valid JSON") + "\n"
 }
 
+fn spawned(job: &SpawnedJob) -> Value {
+    json!({
+        "number": job.number,
+        "size": job.size,
+        "pid": job.pid,
+        "command": job.command,
+        "parent": job.parent.map(|parent| parent.rank),
+        "parent_spawned_job": job.parent.map(|parent| parent.spawned_job),
+    })
+}
+
 fn rank(row: &RankRow) -> Value {
     let wait = row.waiting.as_ref().map(|wait| {
-        let peer = match row.peer() {
-            AwaitedPeer::None => Value::Null,
-            AwaitedPeer::Any => json!("any"),
-            AwaitedPeer::Rank(rank) => json!(rank),
+        let (peer, peer_job) = match row.peer {
+            AwaitedPeer::None => (Value::Null, Value::Null),
+            AwaitedPeer::Any => (json!("any"), Value::Null),
+            AwaitedPeer::Rank(RankName { spawned_job, rank }) => (json!(rank), json!(spawned_job)),
         };
         json!({
             "kind": kind_name(wait.what.kind),
             "call": Some(&wait.call).filter(|call| !call.is_empty()),
             "peer": peer,
+            "peer_spawned_job": peer_job,
             "tag": row.tag(),
             "communicator": format!("{:#x}", wait.what.context & !1),
             "seconds": wait.ns as f64 / 1e9,
@@ -108,7 +131,8 @@ fn rank(row: &RankRow) -> Value {
         ((*name).to_owned(), channel)
     });
     json!({
-        "rank": row.rank,
+        "rank": row.rank.rank,
+        "spawned_job": row.rank.spawned_job,
         "pid": row.pid,
         "state": row.activity.name(),
         "process_state": row.process_state.map(String::from),
@@ -144,6 +168,7 @@ struct Listed<'a> {
     user: u32,
     ranks_here: usize,
     size: u32,
+    spawned: u32,
     nodes: Option<u32>,
     seconds: u64,
     command: &'a str,
@@ -158,6 +183,7 @@ fn listed(job: &FoundJob) -> Listed<'_> {
         user: first.uid,
         ranks_here: job.ranks_here(),
         size: first.segment.job_size(),
+        spawned: first.segment.spawned_worlds().iter().map(|world| world.count).sum(),
         nodes: Some(first.description.nodes).filter(|&nodes| nodes > 0),
         seconds: now.as_secs().saturating_sub(started),
         command: &first.description.command,
@@ -166,18 +192,19 @@ fn listed(job: &FoundJob) -> Listed<'_> {
 
 /// The jobs for people.
 pub fn list(jobs: &[FoundJob]) -> String {
-    let mut table = table("PID | USER | RANKS | HERE | TIME | COMMAND");
+    let mut table = table("PID | USER | RANKS | HERE | SPAWNED | TIME | COMMAND");
     for job in jobs.iter().map(listed) {
         table.add_row([
             job.pid.to_string(),
             job.user.to_string(),
             job.size.to_string(),
             job.ranks_here.to_string(),
+            job.spawned.to_string(),
             time(job.seconds.saturating_mul(1_000_000_000)),
             job.command.to_owned(),
         ]);
     }
-    aligned(table, &[5])
+    aligned(table, &[6])
 }
 
 /// The jobs for programs.

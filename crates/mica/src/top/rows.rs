@@ -1,11 +1,14 @@
 //! What is shown of a job: its ranks with their rates between two samples.
 
+use std::collections::HashMap;
 use std::time::SystemTime;
 
 use mica_node::counters::{AccessClass, Counter, Counters, TrafficClass, WaitReason};
-use mica_node::segment::{POLLS, RankState, WaitKind, WaitView};
+use mica_node::segment::{POLLS, RankState, WaitKind, WaitView, World};
 
-use super::job::{JobSample, RankSample, WatchedJob};
+use super::direct;
+use super::job::{JobSample, RankId, RankSample, WatchedJob};
+use super::spawned::{RankName, SpawnedJob};
 
 /// The channels, and the paths of each as senders count them.
 const CHANNELS: [(&str, &[TrafficClass]); 6] = [
@@ -39,7 +42,7 @@ pub struct JobView {
     pub command: String,
     /// The host, or the hosts, of the parts that are seen.
     pub host: String,
-    /// Ranks on all nodes.
+    /// Ranks that the job was started with, on all nodes.
     pub size: u32,
     /// Number of nodes.
     pub nodes: u32,
@@ -49,7 +52,9 @@ pub struct JobView {
     pub interval: f64,
     /// It has ended.
     pub has_ended: bool,
-    /// Its ranks on this node, by rank.
+    /// The jobs that it has spawned and that run.
+    pub spawned: Vec<SpawnedJob>,
+    /// Its ranks on this node and those of spawned jobs, by rank.
     pub ranks: Vec<RankRow>,
 }
 
@@ -153,8 +158,8 @@ pub struct MovedAmount<T> {
 
 /// A rank as it is shown.
 pub struct RankRow {
-    /// Its number in the job.
-    pub rank: u32,
+    /// Which one.
+    pub rank: RankName,
     /// Its process, if that is known.
     pub pid: Option<u32>,
     /// What it does.
@@ -163,6 +168,8 @@ pub struct RankRow {
     pub process_state: Option<char>,
     /// What it waits for, or polls for, if it does.
     pub waiting: Option<WaitView>,
+    /// Whom it waits for.
+    pub peer: AwaitedPeer,
     /// Processor time, in percent of one processor.
     pub cpu: Option<f64>,
     /// Resident memory in bytes.
@@ -189,8 +196,13 @@ impl JobView {
         }
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let interval = after.at.saturating_duration_since(before.at).as_secs_f64();
-        // Where ranks have ended since, the samples may differ in nothing but their contents.
-        let pairs = before.ranks.iter().zip(&after.ranks);
+        let earlier: HashMap<RankId, &RankSample> =
+            before.ranks.iter().map(|rank| (rank.id, rank)).collect();
+        let row = |rank: &RankSample| {
+            // Of one that has come since there is nothing to compare with.
+            let before = earlier.get(&rank.id).copied().unwrap_or(rank);
+            RankRow::new(before, rank, &after.worlds, interval)
+        };
         JobView {
             pid: job.job.pid(),
             command: first.command.clone(),
@@ -200,8 +212,14 @@ impl JobView {
             seconds: (now.as_secs_f64() - first.started_ms as f64 / 1e3).max(0.0),
             interval,
             has_ended: false,
-            ranks: pairs.map(|(old, new)| RankRow::new(old, new, interval)).collect(),
+            spawned: after.worlds.iter().map(|world| spawned(world, after)).collect(),
+            ranks: after.ranks.iter().map(row).collect(),
         }
+    }
+
+    /// Number of its own ranks on this node.
+    pub fn ranks_here(&self) -> usize {
+        self.ranks.iter().filter(|row| row.rank.spawned_job == 0).count()
     }
 
     /// What all ranks here sent in each second.
@@ -210,8 +228,21 @@ impl JobView {
     }
 }
 
+/// A world as it is shown.
+fn spawned(world: &World, sample: &JobSample) -> SpawnedJob {
+    let first = sample.ranks.iter().find(|rank| rank.id.0 == RankName::of(world.first, &[*world]));
+    let process = first.and_then(|rank| rank.pid);
+    SpawnedJob {
+        number: world.index,
+        size: world.count,
+        pid: world.launcher,
+        parent: world.parent.map(|parent| RankName::of(parent.rank, &sample.worlds)),
+        command: process.map(direct::command).unwrap_or_default(),
+    }
+}
+
 impl RankRow {
-    fn new(before: &RankSample, after: &RankSample, interval: f64) -> RankRow {
+    fn new(before: &RankSample, after: &RankSample, worlds: &[World], interval: f64) -> RankRow {
         let counters = |sample: &RankSample| {
             let view = sample.view.as_ref();
             view.map(|view| view.counters).unwrap_or_default()
@@ -231,10 +262,11 @@ impl RankRow {
             _ => None,
         };
         RankRow {
-            rank: after.rank,
+            rank: after.id.0,
             pid: after.pid,
             activity,
             process_state: after.process.map(|process| process.stat.state),
+            peer: waiting.as_ref().map_or(AwaitedPeer::None, |wait| AwaitedPeer::of(wait, worlds)),
             waiting,
             cpu: ticks.map(|(a, b)| 100.0 * rate(a.stat.ticks, b.stat.ticks) / per_second),
             resident: after.process.map(|process| process.resident),
@@ -259,17 +291,6 @@ impl RankRow {
             None => "",
             Some(wait) if !wait.call.is_empty() => &wait.call,
             Some(wait) => kind_name(wait.what.kind),
-        }
-    }
-
-    /// The rank that it waits for.
-    pub fn peer(&self) -> AwaitedPeer {
-        let Some(wait) = &self.waiting else { return AwaitedPeer::None };
-        let may_be_any = matches!(wait.what.kind, WaitKind::Receive | WaitKind::Probe);
-        match u32::try_from(wait.what.peer) {
-            Ok(peer) => AwaitedPeer::Rank(peer),
-            Err(_) if may_be_any => AwaitedPeer::Any,
-            Err(_) => AwaitedPeer::None,
         }
     }
 
@@ -299,8 +320,20 @@ pub enum AwaitedPeer {
     None,
     /// The first that sends.
     Any,
-    /// This rank of the job.
-    Rank(u32),
+    /// This rank.
+    Rank(RankName),
+}
+
+impl AwaitedPeer {
+    /// Whom a rank that waits so waits for, where these worlds run.
+    fn of(wait: &WaitView, worlds: &[World]) -> AwaitedPeer {
+        let may_be_any = matches!(wait.what.kind, WaitKind::Receive | WaitKind::Probe);
+        match u32::try_from(wait.what.peer) {
+            Ok(peer) => AwaitedPeer::Rank(RankName::of(peer, worlds)),
+            Err(_) if may_be_any => AwaitedPeer::Any,
+            Err(_) => AwaitedPeer::None,
+        }
+    }
 }
 
 /// The word for a kind of waiting.
@@ -354,6 +387,11 @@ pub(super) mod tests {
     use crate::top::process::ProcessSample;
     use mica_node::segment::{RankView, Waiting};
 
+    /// A rank of the job that was started by hand.
+    pub fn ours(rank: u32) -> RankName {
+        RankName { spawned_job: 0, rank }
+    }
+
     /// A rank that has sent this many messages of 10 bytes.
     fn sample(rank: u32, sent: u64, ticks: u64, waiting: Option<WaitView>) -> RankSample {
         let mut counters = Counters::default();
@@ -362,7 +400,7 @@ pub(super) mod tests {
         let own = ProcessStat::own().expect("this process");
         let stat = ProcessStat { state: 'S', ticks, started: 1, ..own };
         RankSample {
-            rank,
+            id: (ours(rank), 0),
             pid: Some(100 + rank),
             process: Some(ProcessSample { stat, resident: 3 << 20 }),
             view: Some(RankView {
@@ -387,7 +425,7 @@ pub(super) mod tests {
     /// A row of a rank that waits, or computes.
     pub fn row(rank: u32, waiting: Option<WaitView>) -> RankRow {
         let (before, after) = (sample(rank, 5, 10, None), sample(rank, 25, 60, waiting));
-        RankRow::new(&before, &after, 2.0)
+        RankRow::new(&before, &after, &[], 2.0)
     }
 
     #[test]
@@ -400,8 +438,8 @@ pub(super) mod tests {
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         assert_eq!(row.cpu, Some(100.0 * 25.0 / ticks));
         assert_eq!(
-            (row.call(), row.peer(), row.tag()),
-            ("MPI_Recv", AwaitedPeer::Rank(0), Some(7))
+            (row.call(), row.peer, row.tag()),
+            ("MPI_Recv", AwaitedPeer::Rank(ours(0)), Some(7))
         );
         assert_eq!(row.activity, Activity::Waits);
     }
@@ -415,8 +453,8 @@ pub(super) mod tests {
             counters.add(Counter::FileWriteBytes, written);
             rank
         };
-        assert_eq!(RankRow::new(&sample(100, 50), &sample(300, 250), 2.0).file_rate, 200.0);
-        assert_eq!(RankRow::new(&sample(9, 0), &sample(u64::MAX, 9), 0.0).file_rate, 0.0);
+        assert_eq!(RankRow::new(&sample(100, 50), &sample(300, 250), &[], 2.0).file_rate, 200.0);
+        assert_eq!(RankRow::new(&sample(9, 0), &sample(u64::MAX, 9), &[], 0.0).file_rate, 0.0);
     }
 
     #[test]
@@ -430,10 +468,10 @@ pub(super) mod tests {
         if let Some(view) = &mut after.view {
             view.counters = Counters::new([u64::MAX; mica_node::counters::COUNTERS]);
         }
-        let wild = RankRow::new(&before, &after, 0.0);
-        assert_eq!((wild.peer(), wild.tag(), wild.rate().bytes), (AwaitedPeer::Any, None, 0.0));
+        let wild = RankRow::new(&before, &after, &[], 0.0);
+        assert_eq!((wild.peer, wild.tag(), wild.rate().bytes), (AwaitedPeer::Any, None, 0.0));
         // Counters that go backwards are no negative rate.
-        let back = RankRow::new(&after, &before, 1.0);
+        let back = RankRow::new(&after, &before, &[], 1.0);
         assert_eq!(
             (back.rate().bytes, back.cpu),
             (0.0, Some(900.0 / rustix::param::clock_ticks_per_second() as f64))
@@ -466,11 +504,11 @@ pub(super) mod tests {
             view.counters.add_wait(WaitReason::QueueFull, waited_ns / 2);
             rank
         };
-        let row = |ns: u64| RankRow::new(&sample(1_000_000), &sample(1_000_000 + ns), 1.0);
+        let row = |ns: u64| RankRow::new(&sample(1_000_000), &sample(1_000_000 + ns), &[], 1.0);
         assert_eq!(row(950_000_000).activity, Activity::Waits);
-        assert_eq!((row(950_000_000).call(), row(950_000_000).peer()), ("", AwaitedPeer::None));
+        assert_eq!((row(950_000_000).call(), row(950_000_000).peer), ("", AwaitedPeer::None));
         assert_eq!(row(300_000_000).activity, Activity::Computes);
-        assert_eq!(RankRow::new(&sample(8), &sample(8), 0.0).activity, Activity::Computes);
+        assert_eq!(RankRow::new(&sample(8), &sample(8), &[], 0.0).activity, Activity::Computes);
     }
 
     #[test]
@@ -483,18 +521,18 @@ pub(super) mod tests {
             rank
         };
         let none = sample(1, 0, 0, None);
-        let row = RankRow::new(&none, &polling(5000), 1.0);
+        let row = RankRow::new(&none, &polling(5000), &[], 1.0);
         assert_eq!(row.activity, Activity::Polls);
         assert_eq!(
-            (row.call(), row.peer(), row.tag()),
-            ("MPI_Test", AwaitedPeer::Rank(0), Some(7))
+            (row.call(), row.peer, row.tag()),
+            ("MPI_Test", AwaitedPeer::Rank(ours(0)), Some(7))
         );
         // It has stopped; it has found something, and begun again; it has found something.
-        let of = |old: &RankSample, new: &RankSample| RankRow::new(old, new, 1.0).activity;
+        let of = |old: &RankSample, new: &RankSample| RankRow::new(old, new, &[], 1.0).activity;
         assert_eq!(of(&polling(5000), &polling(5000)), Activity::Computes);
         assert_eq!(of(&polling(5000), &polling(70)), Activity::Polls);
         assert_eq!(of(&polling(5000), &none), Activity::Computes);
-        let stopped = RankRow::new(&polling(5000), &polling(5000), 1.0);
+        let stopped = RankRow::new(&polling(5000), &polling(5000), &[], 1.0);
         assert_eq!(stopped.call(), "");
     }
 }

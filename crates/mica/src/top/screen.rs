@@ -213,14 +213,16 @@ impl Screen {
 
     fn draw(&mut self, frame: &mut Frame<'_>, job: &JobView) {
         let help = help_lines(frame.area().width);
+        let lines: Vec<Line<'_>> = heading(job).into_iter().map(Line::from).collect();
+        // Of many spawned jobs the last are left out, so that ranks have most of the screen.
+        let most = usize::from(frame.area().height / 4).max(2);
         let areas = Layout::vertical([
-            Constraint::Length(2),
+            Constraint::Length(lines.len().min(most) as u16),
             Constraint::Length(2),
             Constraint::Min(2),
             Constraint::Length(help.len() as u16),
         ]);
         let [head, rates, table, foot] = areas.areas(frame.area());
-        let lines: Vec<Line<'_>> = heading(job).into_iter().map(Line::from).collect();
         frame.render_widget(Paragraph::new(lines), head);
         self.draw_rates(frame, rates, job);
         self.draw_table(frame, table, job);
@@ -358,7 +360,7 @@ mod tests {
         let (mut job, mut screen) = (job(4), screen());
         for (row, pid) in job.ranks.iter_mut().zip([20_635, 1_234_567, 4_194_303, 7]) {
             row.pid = Some(pid);
-            row.resident = Some(449_000_000 * u64::from(row.rank + 1));
+            row.resident = Some(449_000_000 * u64::from(row.rank.rank + 1));
             row.cpu = Some(1600.0);
             if let Some(wait) = &mut row.waiting {
                 (wait.what.tag, wait.what.peer, wait.ns) = (i32::MAX, 123_456, u64::MAX);

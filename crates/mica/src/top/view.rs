@@ -76,12 +76,13 @@ pub(super) mod tests {
             seconds: 75.0,
             interval: 2.0,
             has_ended: false,
+            spawned: Vec::new(),
             ranks: (0..ranks).map(|rank| row(rank, waiting(rank))).collect(),
         }
     }
 
     fn ranks(view: &TableView, job: &JobView) -> Vec<u32> {
-        view.rows(job).iter().map(|row| row.rank).collect()
+        view.rows(job).iter().map(|row| row.rank.rank).collect()
     }
 
     #[test]

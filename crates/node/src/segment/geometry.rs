@@ -60,6 +60,8 @@ pub struct Geometry {
     mixed: u32,
 }
 
+const _: () = assert!(size_of::<Geometry>() == 20);
+
 impl Geometry {
     /// The geometry for `ranks` ranks with `cells` cells of `cell_bytes` bytes each. `None` if it
     /// exceeds the address space or the limits of the format (65,535 cells; cells a multiple of 64
@@ -90,6 +92,18 @@ impl Geometry {
     pub fn mixed(self) -> Option<Geometry> {
         let g = Geometry { mixed: 1, ..self };
         (g.has_fifos() && g.fits()?).then_some(g)
+    }
+
+    /// The geometry that these five words of a header are, which may be anything.
+    #[cfg(feature = "launcher")]
+    pub(super) fn from_words(words: [u32; 5]) -> Option<Geometry> {
+        let [ranks, cells, cell_bytes, fifo_bytes, mixed] = words;
+        let geometry = Geometry::new(ranks, cells, cell_bytes)?;
+        match (fifo_bytes, mixed) {
+            (0, _) => Some(geometry),
+            (_, 0) => geometry.with_fifos(fifo_bytes),
+            _ => geometry.with_fifos(fifo_bytes)?.mixed(),
+        }
     }
 
     fn fits(&self) -> Option<bool> {

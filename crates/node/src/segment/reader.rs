@@ -10,6 +10,8 @@
 use super::block::{RankBlock, RankState, monotonic_ns};
 use super::spec::NodeMembers;
 use super::wait_record::{CALL_BYTES, Waiting};
+use super::worlds::World;
+use super::worlds::table::WorldTable;
 use super::{Geometry, MAGIC, PAGE, SegmentHeader, layout};
 use crate::counters::Counters;
 use crate::sealed_file::has_seals;
@@ -29,6 +31,8 @@ pub struct SegmentReader {
     job_size: u32,
     launcher_pid: u32,
     ranks: Vec<u32>,
+    /// Numbers for ranks of worlds that are spawned.
+    spare: u32,
 }
 
 /// What a rank's control data say at one moment.
@@ -85,23 +89,21 @@ impl SegmentReader {
             return Err(io::Error::new(io::ErrorKind::InvalidData, other));
         }
         let geometry = std::mem::offset_of!(SegmentHeader, geometry);
-        let ranks = u32_at(geometry + std::mem::offset_of!(Geometry, ranks));
-        let cells = u32_at(geometry + std::mem::offset_of!(Geometry, cells));
+        let geometry = Geometry::from_words(std::array::from_fn(|at| u32_at(geometry + 4 * at)))
+            .ok_or_else(invalid)?;
         let job_size = u32_at(std::mem::offset_of!(SegmentHeader, job_size));
         let launcher_pid = u32_at(std::mem::offset_of!(SegmentHeader, launcher_pid));
-        // Offsets of blocks follow from these two alone.
-        let geometry = Geometry::new(ranks, cells, 64).ok_or_else(invalid)?;
         let end = geometry.control_bytes() as u64;
         let spare = u32_at(std::mem::offset_of!(SegmentHeader, spare));
-        let ranks = ranks.checked_sub(spare).ok_or_else(invalid)?;
+        let ranks = geometry.ranks.checked_sub(spare).ok_or_else(invalid)?;
         if ranks == 0 || ranks > job_size || file.metadata()?.len() < end.max(PAGE as u64) {
             return Err(invalid());
         }
         let mut reader =
-            SegmentReader { file, geometry, job_size, launcher_pid, ranks: Vec::new() };
+            SegmentReader { file, geometry, job_size, launcher_pid, ranks: Vec::new(), spare };
         // One at a time: the first that is invalid ends this, however many are claimed.
         for index in 0..ranks {
-            let rank = reader.copy(index)?.given.rank;
+            let rank = reader.copy_of_block(index)?.given.rank;
             let is_next = reader.ranks.last().is_none_or(|&last| last < rank);
             if !is_next || rank >= job_size {
                 return Err(invalid());
@@ -112,7 +114,7 @@ impl SegmentReader {
         Ok(reader)
     }
 
-    /// The ranks on this node, in rising order.
+    /// The ranks on this node that the job was started with, in rising order.
     pub fn ranks(&self) -> &[u32] {
         &self.ranks
     }
@@ -132,14 +134,28 @@ impl SegmentReader {
         &self.file
     }
 
+    /// The worlds that have been spawned and run. Their ranks' numbers are [indices](Self::read) of
+    /// control data. Empty when the file cannot be read any more.
+    pub fn spawned_worlds(&self) -> Vec<World> {
+        let first = self.ranks.len() as u32;
+        let numbers = first..first.saturating_add(self.spare);
+        let table = || self.copy::<WorldTable>(self.geometry.worlds());
+        let worlds = || table().map(|table| table.spawned(numbers.clone()));
+        // An entry that is being written differs between two copies.
+        match (worlds(), worlds()) {
+            (Ok(before), Ok(now)) => now.into_iter().filter(|w| before.contains(w)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The control data of the rank with this index among [`ranks`](Self::ranks).
     ///
     /// # Errors
     /// When the file cannot be read any more.
     pub fn read(&self, index: usize) -> io::Result<RankView> {
-        let mut before = self.copy(index as u32)?;
+        let mut before = self.copy_of_block(index as u32)?;
         for _ in 0..COPIES_MAX {
-            let block = self.copy(index as u32)?;
+            let block = self.copy_of_block(index as u32)?;
             let (one, other) = (before.waiting(), block.waiting());
             let agree = one.map(|(what, _)| what) == other.map(|(what, _)| what)
                 && before.call_bytes() == block.call_bytes();
@@ -151,19 +167,35 @@ impl SegmentReader {
         Ok(view(&before))
     }
 
-    fn copy(&self, index: u32) -> io::Result<Box<RankBlock>> {
-        // SAFETY: zeroed memory is a valid block: `JobSegment::create` makes blocks of it.
-        let mut block = unsafe { Box::<RankBlock>::new_zeroed().assume_init() };
-        // SAFETY: the bytes of the block, which nothing else refers to. Whatever is written there,
-        // the block stays valid: it consists of numbers and atomic numbers, and padding.
+    fn copy_of_block(&self, index: u32) -> io::Result<Box<RankBlock>> {
+        self.copy(self.geometry.block(index))
+    }
+
+    /// What the file has at this offset.
+    fn copy<T: AnyBytes>(&self, offset: usize) -> io::Result<Box<T>> {
+        // SAFETY: zeros are a valid `T`, as all bytes are.
+        let mut part = unsafe { Box::<T>::new_zeroed().assume_init() };
+        // SAFETY: the bytes of `part`, which nothing else refers to. Whatever is written there, it
+        // stays valid.
         let bytes = unsafe {
-            std::slice::from_raw_parts_mut((&raw mut *block).cast::<u8>(), size_of::<RankBlock>())
+            std::slice::from_raw_parts_mut((&raw mut *part).cast::<u8>(), size_of::<T>())
         };
-        let offset = self.geometry.block(index) as u64;
-        self.file.read_exact_at(bytes, offset)?;
-        Ok(block)
+        self.file.read_exact_at(bytes, offset as u64)?;
+        Ok(part)
     }
 }
+
+/// A part of a segment.
+///
+/// # Safety
+/// All bytes are valid in it: it consists of numbers, atomic numbers and padding.
+unsafe trait AnyBytes {}
+
+// SAFETY: numbers and atomic numbers.
+unsafe impl AnyBytes for RankBlock {}
+
+// SAFETY: atomic numbers.
+unsafe impl AnyBytes for WorldTable {}
 
 fn view(block: &RankBlock) -> RankView {
     let waiting =
@@ -197,7 +229,7 @@ fn call_of(bytes: &[u8; CALL_BYTES]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{JobSegment, JobSpec, WaitKind, monotonic_ns};
+    use super::super::{JobSegment, JobSpec, ParentPort, WaitKind, WorldSpec, monotonic_ns};
     use super::*;
     use crate::topology::CorePlace;
 
@@ -237,6 +269,36 @@ mod tests {
         assert_eq!(reader.read(1).unwrap().waiting, None);
         block.set_waiting(Some((&what, since)));
         assert_eq!(reader.read(1).unwrap().waiting.unwrap().call, "");
+    }
+
+    #[test]
+    fn the_worlds_that_run_are_seen() {
+        let places = [CorePlace::UNKNOWN; 3];
+        let spec = JobSpec { spare: 6, ..JobSpec::on_one_node(&places[..2], 2, &[]) };
+        let segment = JobSegment::create(&spec).unwrap();
+        let reader = reader(&segment);
+        assert_eq!(reader.spawned_worlds(), []);
+        let begin = |ranks: usize| {
+            let parent = ParentPort { rank: 1, tag: 9 };
+            let spec = WorldSpec { places: &places[..ranks], appnum: &[], parent };
+            segment.begin_world(&spec).unwrap()
+        };
+        let (one, other) = (begin(3), begin(2));
+        segment.claim(6).unwrap();
+        assert_eq!((reader.spawned_worlds(), reader.ranks()), (vec![one, other], &[0, 1][..]));
+        assert_eq!(reader.read(6).unwrap().pid, std::process::id());
+        segment.end_world(one.index).unwrap();
+        assert_eq!(reader.spawned_worlds(), [other]);
+        // A rank can write anything there.
+        let file = File::from(segment.as_fd().try_clone_to_owned().unwrap());
+        let entry = (reader.geometry.worlds() + 64 * (1 + other.index as usize)) as u64;
+        for (first, count, is_seen) in
+            [(2, 6, true), (1, 1, false), (7, 2, false), (u32::MAX, 2, false), (2, u32::MAX, false)]
+        {
+            let words = [first, count].map(u32::to_ne_bytes).concat();
+            file.write_all_at(&words, entry + 4).unwrap();
+            assert_eq!(reader.spawned_worlds().len(), usize::from(is_seen), "{first} {count}");
+        }
     }
 
     /// A rank can write anything into its block.

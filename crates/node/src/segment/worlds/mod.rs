@@ -24,13 +24,14 @@ pub(super) mod table;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::block::RankState;
 use super::{JobSegment, RankBlock};
 use crate::ring::first_position;
 use crate::topology::CorePlace;
-use table::{ENDED, LIVE, WorldTable};
+use table::{ENDED, LIVE, WorldEntry, WorldTable};
 
 pub use table::WORLDS;
 
@@ -78,8 +79,40 @@ impl World {
     }
 
     /// Its ranks.
-    pub fn ranks(&self) -> std::ops::Range<u32> {
+    pub fn ranks(&self) -> Range<u32> {
         self.first..self.first + self.count
+    }
+}
+
+impl WorldEntry {
+    /// Its words, as the world of this number.
+    fn read(&self, index: usize) -> World {
+        let load = |word: &AtomicU32| word.load(Ordering::Relaxed);
+        let parent = load(&self.parent).checked_sub(1);
+        World {
+            index: index as u32,
+            first: load(&self.first),
+            count: load(&self.count),
+            generation: load(&self.generation),
+            launcher: load(&self.launcher),
+            parent: parent.map(|rank| ParentPort { rank, tag: load(&self.port) }),
+        }
+    }
+}
+
+#[cfg(feature = "launcher")]
+impl WorldTable {
+    /// The spawned worlds whose ranks run, in a copy of the table. Nothing in it is trusted: only
+    /// worlds whose ranks are numbers of `spare`.
+    pub(in crate::segment) fn spawned(&self, spare: Range<u32>) -> Vec<World> {
+        let running = |entry: &&WorldEntry| entry.state.load(Ordering::Relaxed) == LIVE;
+        let entries = self.entries.iter().enumerate().skip(1);
+        let worlds = entries.filter(|(_, e)| running(e)).map(|(index, entry)| entry.read(index));
+        let fits = |world: &World| {
+            let end = world.first.checked_add(world.count);
+            world.first >= spare.start && end.is_some_and(|end| end <= spare.end)
+        };
+        worlds.filter(fits).collect()
     }
 }
 
@@ -157,27 +190,18 @@ impl JobSegment {
     /// The world of an entry that is in one of these states.
     fn world_in(&self, index: usize, states: &[u32]) -> Option<World> {
         let entry = &self.table().entries[index];
-        let load = |word: &AtomicU32| word.load(Ordering::Relaxed);
         loop {
-            let generation = load(&entry.generation);
+            let generation = entry.generation.load(Ordering::Relaxed);
             // SYNC world: pairs with the Release stores; the entry and the ranks' memory are there
             // before.
             if !states.contains(&entry.state.load(Ordering::Acquire)) {
                 return None;
             }
-            let parent = load(&entry.parent).checked_sub(1);
-            let world = World {
-                index: index as u32,
-                first: load(&entry.first),
-                count: load(&entry.count),
-                generation,
-                launcher: load(&entry.launcher),
-                parent: parent.map(|rank| ParentPort { rank, tag: load(&entry.port) }),
-            };
+            let world = World { generation, ..entry.read(index) };
             // SYNC entry: pairs with the fence in `begin_world`. A reader of a word of the next
             // world sees its generation here.
             fence(Ordering::Acquire);
-            if load(&entry.generation) == generation {
+            if entry.generation.load(Ordering::Relaxed) == generation {
                 return Some(world);
             }
         }

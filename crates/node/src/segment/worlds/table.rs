@@ -15,9 +15,9 @@ pub(super) const ENDED: u32 = 2;
 pub(in crate::segment) const WORLD_TABLE_BYTES: usize = size_of::<WorldTable>();
 
 #[repr(C)]
-pub(super) struct WorldTable {
-    pub head: TableHead,
-    pub entries: [WorldEntry; WORLDS],
+pub(in crate::segment) struct WorldTable {
+    pub(super) head: TableHead,
+    pub(super) entries: [WorldEntry; WORLDS],
 }
 
 #[repr(C, align(64))]
