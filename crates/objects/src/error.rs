@@ -52,7 +52,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The call exists in the interface only; this version does not implement it.
-    #[error("{what} is not implemented in this version of Mica{}", instead_of(what))]
+    #[error("{what} is not implemented in this version of Mica")]
     Unsupported {
         /// Name of the call or feature.
         what: &'static str,
@@ -81,17 +81,6 @@ pub enum Error {
         /// What happened.
         detail: String,
     },
-}
-
-/// What a program can use instead of a call that is not implemented.
-fn instead_of(call: &str) -> &'static str {
-    match call {
-        "MPI_Comm_spawn" | "MPI_Comm_spawn_multiple" => {
-            ": start all processes by mpiexec, several programs as in `mpiexec -n 1 A : -n 3 B` \
-             (mpi4py.futures: `mpiexec -n 4 python -m mpi4py.futures SCRIPT`)"
-        }
-        _ => "",
-    }
 }
 
 impl Error {

@@ -131,34 +131,32 @@ impl Comm {
     ) -> Result<Comm> {
         let exchange = ExchangeMembers::led_by(self, leader);
         let met = (self.rank() == leader).then(meet);
-        // A leader that failed broadcasts its error, so that its group does not wait for it.
-        let mut head = match &met {
+        // A leader that failed broadcasts its error, which is its group's as well.
+        let (code, context, lower, mut rest) = match &met {
             Some(Ok(met)) => {
-                let (lower, remote) = (u64::from(met.lower), met.remote.size() as u64);
-                to_bytes(&[0, met.context, lower, remote])
+                let members: Vec<u64> = met.remote.peers().map(u64::from).collect();
+                (0, met.context, u64::from(met.lower), to_bytes(&members))
             }
-            Some(Err(error)) => to_bytes(&[error.code() as u64, 0, 0, 0]),
-            None => to_bytes(&[0; 4]),
+            Some(Err(error)) => (error.code() as u64, 0, 0, error.to_string().into_bytes()),
+            None => (0, 0, 0, Vec::new()),
         };
+        let mut head = to_bytes(&[code, context, lower, rest.len() as u64]);
         exchange.broadcast(&mut head)?;
         let head = to_numbers(&head);
+        rest.resize(head[3] as usize, 0);
+        exchange.broadcast(&mut rest)?;
         let met = met.transpose()?;
-        let mut members = match &met {
-            Some(met) => to_bytes(&met.remote.peers().map(u64::from).collect::<Vec<u64>>()),
-            None => vec![0; 8 * head[3] as usize],
-        };
         if head[0] != 0 {
-            let detail = format!("the local leader, rank {leader}, could not meet the other one");
+            let detail = format!("at rank {leader}: {}", String::from_utf8_lossy(&rest));
             return Err(Error::other(head[0] as i32, detail));
         }
-        exchange.broadcast(&mut members)?;
         let engine = process::engine()?;
         engine.meet_worlds()?;
         let made = self.child_between(
             head[1],
             InterGroups {
                 local: self.group().clone(),
-                remote: group_of(&to_numbers(&members)),
+                remote: group_of(&to_numbers(&rest)),
                 side: if head[2] != 0 { GroupSide::Lower } else { GroupSide::Upper },
             },
         )?;

@@ -30,19 +30,19 @@ use mica_channel::shm::{Packet, Shm, inline_packet};
 use mica_channel::transport::{LostPeer, MatchingAdapter, Transport, TransportCompletion};
 use mica_channel::{ChannelError, RemoteMemory};
 use mica_memory::View;
-use mica_node::counters::{Counter, CounterRef, Counters, TrafficClass};
+use mica_node::counters::{Counter, CounterRef, TrafficClass};
 use mica_node::peer_table::PeerTable;
 
 #[derive(Debug)]
 pub(crate) struct Channels {
     pub shm: Shm,
     /// The network, if there is one.
-    pub transports: Vec<Box<dyn Transport>>,
-    /// The state of the peers that are reached by transports.
+    pub network: Option<Box<dyn Transport>>,
+    /// The state of the peers that are reached by it.
     remote: PeerTable<RemotePeer>,
 }
 
-/// The state of a peer that is reached by a transport.
+/// The state of a peer that is reached over the network.
 #[derive(Debug, Clone, Copy, Default)]
 struct RemotePeer {
     /// It holds this rank's messages back.
@@ -85,8 +85,8 @@ const UNPOLLED_SENDS: u64 = 32;
 const WAITING_MAX: usize = 32;
 
 impl Channels {
-    pub fn new(shm: Shm, net: Option<Box<dyn Transport>>) -> Channels {
-        Channels { shm, transports: net.into_iter().collect(), remote: PeerTable::default() }
+    pub fn new(shm: Shm, network: Option<Box<dyn Transport>>) -> Channels {
+        Channels { shm, network, remote: PeerTable::default() }
     }
 
     /// Whether `peer` is known to hold this rank's messages back: then only an RTS may be sent for
@@ -128,13 +128,13 @@ impl Channels {
     /// in order.
     fn has_remote_credit(&mut self, peer: u32) -> bool {
         let remote = self.remote.entry(peer);
-        let Some(transport) = self.transports.iter_mut().find(|t| t.reaches(peer)) else {
+        let Some(network) = self.network.as_mut().filter(|network| network.reaches(peer)) else {
             return true;
         };
         if !remote.has_credit() || remote.sent.is_multiple_of(UNPOLLED_SENDS) {
-            transport.poll();
-            transport.for_each_waiting(peer, &mut |packet| remote.note_flow_control(packet));
-            if transport.waiting() >= WAITING_MAX {
+            network.poll();
+            network.for_each_waiting(peer, &mut |packet| remote.note_flow_control(packet));
+            if network.waiting() >= WAITING_MAX {
                 // Flow control of `peer` may be queued behind these packets: they are handled
                 // first.
                 return false;
@@ -143,65 +143,56 @@ impl Channels {
         !remote.held && remote.has_credit()
     }
 
-    /// Whether `peer` is reached by a transport.
+    /// Whether `peer` is reached over the network.
     #[inline]
     pub fn is_remote(&self, peer: u32) -> bool {
-        self.position_of(peer).is_some()
+        self.network_from(peer).is_some()
     }
 
-    /// The transport that reaches `peer`, if there is one.
+    /// The network, if it reaches `peer`.
     #[inline]
-    pub fn transport_to(&mut self, peer: u32) -> Option<&mut (dyn Transport + 'static)> {
-        self.position_of(peer).map(|at| &mut *self.transports[at])
+    pub fn network_to(&mut self, peer: u32) -> Option<&mut (dyn Transport + 'static)> {
+        let network = self.network.as_deref_mut()?;
+        if reaches(network, peer) { Some(network) } else { None }
     }
 
     #[inline]
-    fn transport_from(&self, source: u32) -> Option<&(dyn Transport + 'static)> {
-        self.position_of(source).map(|at| &*self.transports[at])
+    fn network_from(&self, source: u32) -> Option<&(dyn Transport + 'static)> {
+        let network = self.network.as_deref()?;
+        if reaches(network, source) { Some(network) } else { None }
     }
 
-    /// Where the transport that reaches `peer` is among all.
-    #[inline]
-    fn position_of(&self, peer: u32) -> Option<usize> {
-        if self.transports.is_empty() { None } else { self.find_transport(peer) }
-    }
-
-    #[cold]
-    fn find_transport(&self, peer: u32) -> Option<usize> {
-        self.transports.iter().position(|t| t.reaches(peer))
-    }
-
-    /// The operations on registered memory, by the transport that has them.
+    /// The operations on registered memory, if the network has them.
     pub fn remote_memory(&mut self) -> Option<&mut dyn RemoteMemory> {
-        self.transports.iter_mut().find_map(|t| t.remote_memory())
+        self.network.as_mut()?.remote_memory()
     }
 
     /// The adapter that matches the messages of the job, if there is one: it is the network.
     pub fn matching(&mut self) -> Option<&mut dyn MatchingAdapter> {
-        self.transports.first_mut()?.matching()
+        self.network.as_mut()?.matching()
     }
 
     /// Takes in what an adapter that matches has completed.
     pub fn poll_adapter(&mut self) {
-        if let Some(network) = self.transports.first_mut() {
+        if let Some(network) = &mut self.network {
             network.poll();
         }
     }
 
-    /// The next operation that a transport has completed.
+    /// The next operation that the network has completed.
     pub fn next_completion(&mut self) -> Option<TransportCompletion> {
-        self.transports.iter_mut().find_map(|t| t.next_completion())
+        self.network.as_mut()?.next_completion()
     }
 
-    /// The next peer that a transport has found to be lost.
+    /// The next peer that the network has found to be lost.
     pub fn take_loss(&mut self) -> Option<LostPeer> {
-        self.transports.iter_mut().find_map(|t| t.take_loss())
+        self.network.as_mut()?.take_loss()
     }
 
     /// The traffic class of a message that is sent to `peer` in one packet of its own.
     pub fn eager_class(&self, peer: u32) -> TrafficClass {
-        match self.transport_from(peer) {
-            Some(transport) => transport.traffic_class(),
+        match self.network_from(peer) {
+            Some(network) => network.traffic_class(),
             None => TrafficClass::Ring,
         }
     }
@@ -292,7 +283,7 @@ impl Channels {
         view: Option<&View>,
         position: usize,
     ) -> Result<bool, ChannelError> {
-        self.transport_to(peer)
+        self.network_to(peer)
             .expect("a peer that is not in the job segment is reached by a transport")
             .send(peer, packet, view, position)
     }
@@ -300,7 +291,7 @@ impl Channels {
     /// Largest payload of a packet to `peer` if all data goes in packets: through a FIFO or by a
     /// transport. `None` if there are cells.
     pub fn packet_payload_max(&self, peer: u32) -> Option<usize> {
-        match self.transport_from(peer) {
+        match self.network_from(peer) {
             Some(transport) => Some(transport.payload_max()),
             None => self.shm.fifo_payload_max(peer),
         }
@@ -308,7 +299,7 @@ impl Channels {
 
     /// Bytes of a long message that go into one packet to `peer`; `None` if they go through cells.
     pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
-        match self.transport_from(peer) {
+        match self.network_from(peer) {
             Some(transport) => Some(transport.payload_max()),
             None => self.shm.chunk_bytes(peer),
         }
@@ -335,8 +326,8 @@ impl Channels {
 
     /// True when a packet with `payload` bytes beside its header can be sent to `peer` now.
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
-        match self.transport_to(peer) {
-            Some(transport) => transport.has_room(peer, payload),
+        match self.network_to(peer) {
+            Some(network) => network.has_room(peer, payload),
             None => self.shm.has_room(peer, payload),
         }
     }
@@ -356,49 +347,45 @@ impl Channels {
         view: &View,
         position: usize,
     ) -> usize {
-        match self.transport_from(source) {
+        match self.network_from(source) {
             None => self.shm.read_payload(source, packet, view, position),
-            Some(transport) => transport.read_payload(source, packet, view, position),
+            Some(network) => network.read_payload(source, packet, view, position),
         }
     }
 
     /// Removes `packet`, the one just peeked from `source`.
     #[inline]
     pub fn consume(&mut self, source: u32, packet: &Packet) {
-        match self.transport_to(source) {
+        match self.network_to(source) {
             None => self.shm.consume(source, packet),
-            Some(transport) => transport.consume(source, packet),
+            Some(network) => network.consume(source, packet),
         }
     }
 
-    /// Publishes what transports have counted.
+    /// Publishes what the network has counted.
     pub fn publish_counters(&self, counters: &CounterRef) {
-        if self.transports.is_empty() {
-            return;
-        }
-        let mut sums = Counters::default();
-        for transport in &self.transports {
-            sums.merge(&transport.counters());
-        }
+        let Some(network) = &self.network else { return };
+        let counted = network.counters();
         for counter in
             [Counter::ForeignArrivals, Counter::MalformedArrivals, Counter::FailedArrivals]
         {
-            counters.set(counter, sums.get(counter));
+            counters.set(counter, counted.get(counter));
         }
     }
 
     /// True when any channel has something. For the last check before parking.
     pub fn has_arrivals(&mut self) -> bool {
-        self.shm.has_arrivals() || self.transports.iter_mut().any(|t| t.has_arrivals())
+        self.shm.has_arrivals() || self.network.as_mut().is_some_and(|net| net.has_arrivals())
     }
 
-    /// True when all that was sent by transports has left.
+    /// True when all that was sent over the network has left. Polls it.
     pub fn is_drained(&mut self) -> bool {
-        let mut drained = true;
-        for transport in &mut self.transports {
-            // Each of them is asked, because that polls it.
-            drained &= transport.is_drained();
-        }
-        drained
+        self.network.as_mut().is_none_or(|network| network.is_drained())
     }
+}
+
+/// Out of line: where there is no network, nothing of it is in the way.
+#[cold]
+fn reaches(network: &(dyn Transport + 'static), peer: u32) -> bool {
+    network.reaches(peer)
 }

@@ -83,7 +83,7 @@ pub struct Engine {
     /// The launcher's services for the job's processes; `None` for a job on one node that was
     /// started by Mica's own launcher, and after `finish`.
     pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
-    /// Wakes this rank also while it waits for transports; empty as long as it has none.
+    /// Wakes this rank also while it waits for the network; empty as long as it has none.
     pub(crate) wake_socket: Option<WakeSocket>,
     /// Some ranks of the job are reached over a network.
     pub(crate) has_network: bool,

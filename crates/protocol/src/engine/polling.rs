@@ -11,7 +11,7 @@ pub(crate) enum PacketChannel {
     Rings,
     Fifos,
     /// All of them.
-    Transports,
+    Network,
 }
 
 /// The channels that are polled besides the rings, and when.
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn polling(policy: PollPolicy) -> Polling {
-        Polling::new(vec![PacketChannel::Transports], Some(policy)).expect("a further channel")
+        Polling::new(vec![PacketChannel::Network], Some(policy)).expect("a further channel")
     }
 
     /// Iterations until the network is due, with `taken` packets through the rings in each.
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn polls_all_channels_without_rings() {
         let policy = PollPolicy::Static { ratio: 50 };
-        let mut polling = Polling::new(vec![PacketChannel::Fifos, PacketChannel::Transports], None)
+        let mut polling = Polling::new(vec![PacketChannel::Fifos, PacketChannel::Network], None)
             .expect("further channels");
         assert!(polling.schedule.is_none());
         for _ in 0..3 {

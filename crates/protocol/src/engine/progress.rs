@@ -1,10 +1,10 @@
 //! Progress: handles the packets that have arrived, and sends what is queued.
 //!
 //! One iteration, in this order: packets of the rings, of further channels that are due, at most
-//! [`MAX_PACKETS`] of each; completions of transports and of the adapter; jobs of the copy engine;
+//! [`MAX_PACKETS`] of each; completions of the network and of the adapter; jobs of the copy engine;
 //! the backlog; reactions and schedules, if anything has completed or polls shared memory.
 //!
-//! The rings are polled in every progress iteration. FIFOs and transports, if there are any, are
+//! The rings are polled in every progress iteration. FIFOs and the network, if there are any, are
 //! further channels, and `mica_policy`'s schedule determines in which iterations each of them is
 //! polled (chai-2009, 7.1). There, every packet counts as a message, since each has to be
 //! discovered. If no peer has a ring, the others are polled in every iteration.
@@ -78,8 +78,8 @@ impl EngineState {
             if let Some(polling) = &mut self.polling {
                 polling.note(at + 1, taken);
             }
-            if channel == PacketChannel::Transports {
-                arrived |= self.handle_transports()?;
+            if channel == PacketChannel::Network {
+                arrived |= self.handle_network()?;
                 if self.adapter.is_some() {
                     arrived |= self.handle_adapter()?;
                 }
@@ -95,7 +95,7 @@ impl EngineState {
             let found = match channel {
                 PacketChannel::Rings => self.channels.shm.peek(),
                 PacketChannel::Fifos => self.channels.shm.fifos().and_then(PacketSource::peek),
-                PacketChannel::Transports => return self.handle_packets_of_transports(),
+                PacketChannel::Network => return self.handle_packets_of_network(),
             };
             let Some((source, packet)) = found else {
                 return Ok(taken);
@@ -105,35 +105,30 @@ impl EngineState {
         Ok(MAX_PACKETS)
     }
 
-    /// Handles the packets of all transports, at most `MAX_PACKETS` of each. Returns how many there
-    /// were.
-    fn handle_packets_of_transports(&mut self) -> Result<usize, Fault> {
-        let mut handled = 0;
-        for at in 0..self.channels.transports.len() {
-            for taken in 0..MAX_PACKETS {
-                let transport = &mut self.channels.transports[at];
-                // Polling a network is expensive: once per iteration.
-                let found = match taken {
-                    0 => transport.peek(),
-                    _ => transport.peek_found(),
-                };
-                let Some((source, packet)) = found else {
-                    break;
-                };
-                handled += 1;
-                let left = self.queues.left_packets;
-                self.handle_packet(source, &packet)?;
-                if self.queues.left_packets != left {
-                    break;
-                }
-                if matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC)
-                    && let Some(credit) = self.channels.count_received(source)
-                {
-                    self.send_control(source, credit)?;
-                }
+    /// Handles the packets of the network, at most `MAX_PACKETS`. Returns how many there were.
+    fn handle_packets_of_network(&mut self) -> Result<usize, Fault> {
+        for taken in 0..MAX_PACKETS {
+            let Some(network) = &mut self.channels.network else { return Ok(0) };
+            // Polling a network is expensive: once per iteration.
+            let found = match taken {
+                0 => network.peek(),
+                _ => network.peek_found(),
+            };
+            let Some((source, packet)) = found else {
+                return Ok(taken);
+            };
+            let left = self.queues.left_packets;
+            self.handle_packet(source, &packet)?;
+            if self.queues.left_packets != left {
+                return Ok(taken + 1);
+            }
+            if matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC)
+                && let Some(credit) = self.channels.count_received(source)
+            {
+                self.send_control(source, credit)?;
             }
         }
-        Ok(handled)
+        Ok(MAX_PACKETS)
     }
 
     /// The rest of an iteration: what does not depend on packets. `arrived`: whether something has

@@ -224,7 +224,7 @@ impl Engine {
             true => wait.without_direct_polls(),
             false => wait,
         };
-        let has_network = !channels.transports.is_empty();
+        let has_network = channels.network.is_some();
         let wake_socket = match has_network && !waits_for_adapter {
             false => None,
             true => Some(open_wake_socket(&segment, rank)?),
@@ -378,7 +378,7 @@ fn threads_share_cores(segment: &JobSegment) -> bool {
     2 * segment.ranks() > segment.available_cores() || available_cores() < 2
 }
 
-/// The socket by which peers wake this rank while it waits for transports.
+/// The socket by which peers wake this rank while it waits for the network.
 fn open_wake_socket(segment: &JobSegment, rank: u32) -> Result<WakeSocket, StartError> {
     let wake_socket = WakeSocket::new().map_err(StartError::WakeSocket)?;
     segment.block(rank).parking.0.set_wake_socket(&wake_socket);
@@ -396,12 +396,12 @@ fn polling(
     if channels.shm.has_fifos() {
         further.push(PacketChannel::Fifos);
     }
-    let has_transports = !channels.transports.is_empty();
-    if has_transports {
-        further.push(PacketChannel::Transports);
+    let has_network = channels.network.is_some();
+    if has_network {
+        further.push(PacketChannel::Network);
     }
     let has_rings = !channels.shm.has_fifos() || channels.shm.is_mixed();
-    let by_rings = traffic == NodeTraffic::SharedMemory || !has_transports;
+    let by_rings = traffic == NodeTraffic::SharedMemory || !has_network;
     let rings_deliver = has_rings && segment.ranks() > 1 && by_rings;
     Polling::new(further, rings_deliver.then_some(policy)).map(Box::new)
 }

@@ -61,7 +61,7 @@ pub struct EngineState {
     /// Called after completions.
     pub(crate) reactions: Vec<Arc<dyn Reaction>>,
     pub(crate) completions: CompletionNotes,
-    /// When to poll the FIFOs and transports, where there are any besides the rings.
+    /// When to poll the FIFOs and the network, where there are any besides the rings.
     pub(crate) polling: Option<Box<Polling>>,
     /// Generation of the worlds that this rank has met ([`crate::worlds`]).
     pub(crate) met_generation: u32,

@@ -507,8 +507,8 @@ impl EngineState {
         }
         if let Some(exposed) = rts_state.registered {
             let peer = self.sends.ops[id].peer;
-            let transport = self.channels.transport_to(peer);
-            transport.expect("the transport that registered it").conceal(exposed);
+            let network = self.channels.network_to(peer);
+            network.expect("it has registered the memory").conceal(exposed);
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Long messages over the network, after their RTS; and what transports complete, lose, and wait
-//! for.
+//! Long messages over the network, after their RTS; and what it completes, loses, and waits for.
 //!
 //! | message | transfer | packets after the RTS | cost of the receive |
 //! |---|---|---|---|
@@ -45,7 +44,7 @@ impl EngineState {
         let op = &mut self.sends.ops[id];
         let (peer, len) = (op.peer, op.view.len());
         let is_held = self.channels.is_held(peer);
-        let Some(net) = self.channels.transport_to(peer) else {
+        let Some(net) = self.channels.network_to(peer) else {
             return Ok(false);
         };
         if op.rts_state.registered.is_none()
@@ -84,7 +83,7 @@ impl EngineState {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        let can_read = self.channels.transport_to(peer).is_some_and(|net| net.can_read());
+        let can_read = self.channels.network_to(peer).is_some_and(|net| net.can_read());
         let limits = NetworkLimits {
             // The message was announced by RTS, so it is not eager.
             eager_max: 0,
@@ -107,8 +106,8 @@ impl EngineState {
         self.rendezvous.reads.start(&mut self.channels, &self.receives)
     }
 
-    /// Handles what the transports have completed. True when there was anything.
-    pub(crate) fn handle_transports(&mut self) -> Result<bool, Fault> {
+    /// Handles what the network has completed. True when there was anything.
+    pub(crate) fn handle_network(&mut self) -> Result<bool, Fault> {
         let mut completed = false;
         while let Some(completion) = self.channels.next_completion() {
             completed = true;
@@ -136,28 +135,24 @@ impl EngineState {
         Ok(completed)
     }
 
-    /// How to wait for the transports; `None` when one has something to do.
+    /// How to wait for the network; `None` when it has something to do.
     pub(crate) fn watch(&mut self) -> Option<WakeEvents> {
         let (mut descriptor, mut limit) = (None, LIVENESS_INTERVAL);
-        let mut has_to_poll = false;
-        for transport in &mut self.channels.transports {
-            match transport.prepare_to_wait() {
-                WaitMode::Ready => {
-                    self.poll_all_next();
-                    return None;
-                }
-                WaitMode::Descriptor(own) if descriptor.is_none() => {
-                    descriptor = Some(own);
-                    limit = limit.min(transport.wait_at_most().unwrap_or(limit));
-                }
-                // A wait watches one descriptor.
-                WaitMode::Poll | WaitMode::Descriptor(_) => has_to_poll = true,
-                WaitMode::WakeUp => {}
+        match self.channels.network.as_mut().map(|network| network.prepare_to_wait()) {
+            Some(WaitMode::Ready) => {
+                self.poll_all_next();
+                return None;
             }
-        }
-        if has_to_poll {
-            self.poll_all_next();
-            limit = limit.min(POLL_SLEEP);
+            Some(WaitMode::Descriptor(own)) => {
+                descriptor = Some(own);
+                let network = self.channels.network.as_ref();
+                limit = limit.min(network.and_then(|net| net.wait_at_most()).unwrap_or(limit));
+            }
+            Some(WaitMode::Poll) => {
+                self.poll_all_next();
+                limit = limit.min(POLL_SLEEP);
+            }
+            Some(WaitMode::WakeUp) | None => {}
         }
         Some(WakeEvents { descriptor, limit: Some(limit) })
     }
@@ -170,7 +165,7 @@ impl EngineState {
         match u32::try_from(peer) {
             Ok(peer) if self.channels.is_remote(peer) => {
                 // What it finds is reported as a loss.
-                let _ = self.channels.transport_to(peer).map(|net| net.probe(peer));
+                let _ = self.channels.network_to(peer).map(|net| net.probe(peer));
             }
             Ok(peer) => lost = segment.is_gone(peer).then_some(peer),
             Err(_) => {

@@ -80,7 +80,7 @@ impl RemoteReads {
         while let Some(&at) = self.waiting.front() {
             let read = self.all[at];
             let view = &receives.ops[read.recv.index()].view;
-            let Some(net) = channels.transport_to(read.peer) else {
+            let Some(net) = channels.network_to(read.peer) else {
                 return Ok(());
             };
             if !net.start_read(read.peer, read.region, view, read.len, at as u64)? {

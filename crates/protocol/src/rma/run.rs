@@ -29,8 +29,8 @@ impl EngineState {
 
     /// Whether `peer`'s registered memory can be reached by transfers.
     pub fn reaches_memory_of(&mut self, peer: u32) -> bool {
-        let transport = self.channels.transport_to(peer);
-        transport.is_some_and(|transport| transport.remote_memory().is_some())
+        let network = self.channels.network_to(peer);
+        network.is_some_and(|network| network.remote_memory().is_some())
     }
 
     /// Revokes a registration. The peers have completed their transfers.
@@ -95,8 +95,8 @@ impl RmaTransfers {
         let remote = RemoteRegion { key, address: address.wrapping_add_signed(there as i64) };
         let entry = self.parts.vacant_entry();
         let token = PART | entry.key() as u64;
-        let transport = channels.transport_to(peer);
-        let memory = transport.and_then(|transport| transport.remote_memory());
+        let network = channels.network_to(peer);
+        let memory = network.and_then(|network| network.remote_memory());
         let memory = memory.ok_or_else(|| unreached(peer))?;
         let started = match direction {
             RmaDirection::Put => memory.put(peer, remote, &local, n, token)?,

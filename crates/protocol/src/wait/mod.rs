@@ -15,7 +15,7 @@
 //! **Ordering.** A thread announces at its parking spot that it sleeps, then makes its last check
 //! under the lock (`has_work` and its own condition), then sleeps; who sends publishes its packet
 //! and then looks for the announcement. So one of them sees the other: `node::park` has the fences,
-//! and the model. With transports it sleeps on the wake-up socket and on their descriptor instead.
+//! and the model. With a network it sleeps on the wake-up socket and on its descriptor instead.
 //!
 //! **Long waits.** A wait that lasts ([`LONG_WAIT_POLLS`], or the first park) leaves the fast loops
 //! of [`Engine::drive`] and [`Engine::watch`] for one that is not generic ([`Engine::wait_long`]).
