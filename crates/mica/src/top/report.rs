@@ -11,7 +11,7 @@ use super::column::Column;
 use super::find::FoundJob;
 use super::number::time;
 use super::rows::{AwaitedPeer, CHANNEL_NAMES, JobView, RankRow, kind_name};
-use super::spawned::{RankName, SpawnedJob};
+use super::spawned::{RankName, SpawnedJobView};
 use super::view::TableView;
 use crate::origin::ResultOrigin;
 use crate::terminal::{align_right_but, table, with_header};
@@ -41,8 +41,8 @@ pub fn heading(job: &JobView) -> Vec<String> {
     lines
 }
 
-fn spawned_line(job: &SpawnedJob) -> String {
-    let SpawnedJob { number, size, pid, command, .. } = job;
+fn spawned_line(job: &SpawnedJobView) -> String {
+    let SpawnedJobView { number, size, pid, command, .. } = job;
     let ranks = if *size == 1 { "1 rank".to_owned() } else { format!("{size} ranks") };
     let by = job.parent.map(|parent| format!(" by rank {parent}")).unwrap_or_default();
     format!("spawned job {number}{by}, {ranks} ({number}:0 ...), process {pid}: {command}")
@@ -92,7 +92,7 @@ pub fn json(job: &JobView) -> String {
     serde_json::to_string_pretty(&value).expect("plain data is valid JSON") + "\n"
 }
 
-fn spawned(job: &SpawnedJob) -> Value {
+fn spawned(job: &SpawnedJobView) -> Value {
     json!({
         "number": job.number,
         "size": job.size,

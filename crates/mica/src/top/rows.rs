@@ -8,7 +8,7 @@ use mica_node::segment::{POLLS, RankState, WaitKind, WaitView, World};
 
 use super::direct;
 use super::job::{JobSample, RankId, RankSample, WatchedJob};
-use super::spawned::{RankName, SpawnedJob};
+use super::spawned::{RankName, SpawnedJobView};
 
 /// The channels, and the paths of each as senders count them.
 const CHANNELS: [(&str, &[TrafficClass]); 6] = [
@@ -53,7 +53,7 @@ pub struct JobView {
     /// It has ended.
     pub has_ended: bool,
     /// The jobs that it has spawned and that run.
-    pub spawned: Vec<SpawnedJob>,
+    pub spawned: Vec<SpawnedJobView>,
     /// Its ranks on this node and those of spawned jobs, by rank.
     pub ranks: Vec<RankRow>,
 }
@@ -229,10 +229,10 @@ impl JobView {
 }
 
 /// A world as it is shown.
-fn spawned(world: &World, sample: &JobSample) -> SpawnedJob {
+fn spawned(world: &World, sample: &JobSample) -> SpawnedJobView {
     let first = sample.ranks.iter().find(|rank| rank.id.0 == RankName::of(world.first, &[*world]));
     let process = first.and_then(|rank| rank.pid);
-    SpawnedJob {
+    SpawnedJobView {
         number: world.index,
         size: world.count,
         pid: world.launcher,

@@ -36,7 +36,7 @@ impl fmt::Display for RankName {
 
 /// A spawned job as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpawnedJob {
+pub struct SpawnedJobView {
     /// Its number.
     pub number: u32,
     /// Number of its ranks.
