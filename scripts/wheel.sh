@@ -74,7 +74,7 @@ hwloc_library() {
 }
 
 # The installation, as anybody's; stripped, since debugging information is five times as long as the rest, and with commands that are
-# optimized across crates: that takes minutes, and a megabyte off the wheel.
+# optimized across crates: that takes minutes, and a quarter of a megabyte off the wheel.
 installation() {
     rm -rf "$tree"
     name=$(echo "$target" | tr - _)

@@ -91,9 +91,9 @@ has 2 "hello from rank" env PATH="$clean_path" "$try.moved/bin/mpiexec" -n 2 "$w
 rm -rf "$try.moved"
 
 # The other architecture, where qemu-user runs programs of it.
-wheel=$(echo "$wheels/mica_mpi-$(version)"-py3-none-manylinux_*_aarch64.whl)
+other_wheel=$(echo "$wheels/mica_mpi-$(version)"-py3-none-manylinux_*_aarch64.whl)
 root=/usr/aarch64-linux-gnu
-if [ ! -f "$wheel" ] || [ "$(uname -m)" = aarch64 ]; then
+if [ ! -f "$other_wheel" ] || [ "$(uname -m)" = aarch64 ]; then
     say "aarch64: skipped, there is no wheel for it (make wheel ARCH=aarch64)"
 elif ! command -v qemu-aarch64 >/dev/null || ! command -v aarch64-linux-gnu-gcc >/dev/null; then
     say "aarch64: skipped, qemu-user or gcc-aarch64-linux-gnu with libc6-dev-arm64-cross is not there"
@@ -101,13 +101,13 @@ else
     other=$wheels/other
     rm -rf "$other"
     mkdir -p "$other"
-    python3 -m zipfile -e "$wheel" "$other"
+    python3 -m zipfile -e "$other_wheel" "$other"
     home=$(echo "$other"/mica_mpi-*.data/data/lib/mica-mpi)
     chmod 755 "$home"/bin/*
     MICA_CC=aarch64-linux-gnu-gcc "$home/bin/mpicc" examples/hello.c -o "$other/hello"
     has 1 "hello from rank 0 of 1" qemu-aarch64 -L $root "$other/hello"
     # By the mpiexec of this machine's wheel: that for aarch64 starts nothing in an emulator, whose threads it takes for its own.
-    environment "$try" "$(echo "$wheels/mica_mpi-$(version)"-py3-none-manylinux_*_"$(uname -m).whl")"
+    environment "$try" "$wheel"
     has 3 "hello from rank" mpiexec -n 3 qemu-aarch64 -L $root "$other/hello"
     has 1 "Mica" qemu-aarch64 -L $root "$home/bin/mpiexec" --version
     has 1 "aarch64-unknown-linux-gnu" qemu-aarch64 -L $root "$home/bin/mica" version

@@ -9,8 +9,7 @@ static MPI_Comm comm;
 static char folder[] = "/tmp/dyn_errorsXXXXXX";
 
 /* Checks the error of a spawn: its class, its text, the codes of all processes. */
-static void check_error(int code, const char *reason, const int *codes, int n,
-                        const char *what)
+static void check_error(int code, const char *reason, const int *codes, int n, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING];
     int len;

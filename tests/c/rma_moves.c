@@ -2,7 +2,8 @@
  * origins have used it often, their target moves it in whatever call makes progress. No store of
  * any rank is lost on the way, nor read late, whether it comes from its owner or from the others.
  *
- * Argument `moved`: all of the memory is migrated here, after which operations are loads and stores. */
+ * Argument `moved`: all of the memory is migrated here, after which operations are loads and
+ * stores. */
 #include "rma.h"
 #include <unistd.h>
 

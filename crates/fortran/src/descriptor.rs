@@ -63,9 +63,9 @@ impl ArraySection<'_> {
     }
 }
 
-/// Whether elements of so many bytes lie one behind the other, or there is at most one, in an array
-/// whose dimensions have these extents and strides. An array of assumed size does, as far as it
-/// goes. No other array has an extent below 0 but an empty one of gfortran's.
+/// Whether an array is contiguous, or has at most one element: of elements of `element` bytes, with
+/// these extents and strides of its dimensions. An array of assumed size is, as far as it goes. No
+/// other array has an extent below 0 but an empty one of gfortran's.
 #[inline(always)]
 pub fn lie_together(element: usize, dimensions: impl Iterator<Item = (isize, isize)>) -> bool {
     let mut expected = element as isize;

@@ -207,7 +207,7 @@ fn child(role: &str, folder: &Path) -> ExitCode {
             rank.spawn_ranks(1, "stay", folder);
             sleep();
         }
-        ("stay" | "grandparent" | "abort", _) => sleep(),
+        ("stay" | "grandparent" | "abort", _) => sleep(), // until others end it
         _ => unreachable!("{role}"),
     }
     ExitCode::SUCCESS

@@ -47,7 +47,7 @@ impl FoundJob {
         }
     }
 
-    /// Number of ranks on this node.
+    /// Number of ranks on this node that it was started with.
     pub fn ranks_here(&self) -> usize {
         self.parts.iter().map(|part| part.segment.ranks().len()).sum()
     }

@@ -230,7 +230,8 @@ impl JobView {
 
 /// A world as it is shown.
 fn spawned(world: &World, sample: &JobSample) -> SpawnedJobView {
-    let first = sample.ranks.iter().find(|rank| rank.id.0 == RankName::of(world.first, &[*world]));
+    let name = RankName { spawned_job: world.index, rank: 0 };
+    let first = sample.ranks.iter().find(|rank| rank.id.0 == name);
     let process = first.and_then(|rank| rank.pid);
     SpawnedJobView {
         number: world.index,

@@ -27,9 +27,8 @@ impl RankName {
 impl fmt::Display for RankName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.spawned_job {
-            // Padded where the caller wants it so.
-            0 => f.pad(&self.rank.to_string()),
-            job => f.pad(&format!("{job}:{}", self.rank)),
+            0 => write!(f, "{}", self.rank),
+            job => write!(f, "{job}:{}", self.rank),
         }
     }
 }

@@ -284,15 +284,15 @@ impl Channels {
         position: usize,
     ) -> Result<bool, ChannelError> {
         self.network_to(peer)
-            .expect("a peer that is not in the job segment is reached by a transport")
+            .expect("a peer that is not in the job segment is reached over the network")
             .send(peer, packet, view, position)
     }
 
-    /// Largest payload of a packet to `peer` if all data goes in packets: through a FIFO or by a
-    /// transport. `None` if there are cells.
+    /// Largest payload of a packet to `peer` if all data goes in packets: through a FIFO or over
+    /// the network. `None` if there are cells.
     pub fn packet_payload_max(&self, peer: u32) -> Option<usize> {
         match self.network_from(peer) {
-            Some(transport) => Some(transport.payload_max()),
+            Some(network) => Some(network.payload_max()),
             None => self.shm.fifo_payload_max(peer),
         }
     }
@@ -300,7 +300,7 @@ impl Channels {
     /// Bytes of a long message that go into one packet to `peer`; `None` if they go through cells.
     pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
         match self.network_from(peer) {
-            Some(transport) => Some(transport.payload_max()),
+            Some(network) => Some(network.payload_max()),
             None => self.shm.chunk_bytes(peer),
         }
     }

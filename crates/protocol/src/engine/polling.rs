@@ -10,7 +10,6 @@ const RINGS: usize = 0;
 pub(crate) enum PacketChannel {
     Rings,
     Fifos,
-    /// All of them.
     Network,
 }
 
